@@ -1,0 +1,198 @@
+// Package agentapi is what the loopback API speaks: wire types, error
+// sentences, and a Client. It imports nothing of the agent, so that the desktop
+// app, the command line and any Go program on this computer can use it.
+//
+// Two listeners serve the API. The open and capability tiers are on
+// 127.0.0.1:8765 ({base_url} of the interface); the owner tier is on a unix
+// socket in a directory only the owner may enter, and additionally wants the
+// owner secret (HeaderOwnerSecret).
+package agentapi
+
+import "time"
+
+const (
+	// Protocol is the wire protocol this package speaks. A client attaches to a
+	// running engine only when GET /engine/info reports the same number.
+	Protocol = 1
+
+	// DefaultAddress is where the loopback API listens unless told otherwise.
+	DefaultAddress = "127.0.0.1:8765"
+
+	// HeaderCapability carries the capability of POST /engine/register.
+	HeaderCapability = "X-Engine-Capability"
+
+	// HeaderOwnerSecret carries the owner secret on the owner tier's socket.
+	HeaderOwnerSecret = "X-Owner-Secret"
+
+	// MaxBody is the largest request body taken, in bytes.
+	MaxBody = 64 << 10
+)
+
+// Status of a published app, as stored and as answered on the wire.
+type Status string
+
+const (
+	StatusPending Status = "pending" // asked, waiting for the owner
+	StatusLive    Status = "live"    // reachable at its address
+	StatusRevoked Status = "revoked" // stopped by the app itself, approval kept
+)
+
+// Mode says what kind of process runs the engine.
+type Mode string
+
+const (
+	ModeDesktop  Mode = "desktop"  // the menu-bar app
+	ModeHeadless Mode = "headless" // porchlight agent
+	ModeBundled  Mode = "bundled"  // started by another app (--first-party)
+)
+
+// PublishRequest is the body of POST /publish.
+type PublishRequest struct {
+	Name      string `json:"name"`      // ^[a-z0-9-]{1,63}$, not reserved
+	Label     string `json:"label"`     // 1 to 100 characters, shown to the owner
+	LocalPort int    `json:"localPort"` // 1 to 65535
+}
+
+// Publication answers POST, GET and DELETE /publish. Host and URL are present
+// when live.
+type Publication struct {
+	Status Status `json:"status"`
+	Host   string `json:"host,omitempty"`
+	URL    string `json:"url,omitempty"`
+}
+
+// AppSummary is one entry of StatusSummary.Apps and of `porchlight apps --json`.
+type AppSummary struct {
+	Name      string `json:"name"`
+	Label     string `json:"label"`
+	LocalPort int    `json:"localPort"`
+	Status    Status `json:"status"`
+	Host      string `json:"host,omitempty"`
+	URL       string `json:"url,omitempty"`
+}
+
+// StatusSummary answers GET /status.
+type StatusSummary struct {
+	Connected   bool         `json:"connected"`
+	Host        string       `json:"host"` // root host, with the port unless it is 443
+	Name        string       `json:"name"` // the customer's short name
+	URL         string       `json:"url"`  // root address
+	PendingApps int          `json:"pendingApps"`
+	Apps        []AppSummary `json:"apps"` // live apps only: pending requests are the owner's business
+}
+
+// Billing is the standing GET /engine/info reports.
+type Billing struct {
+	Plan     string `json:"plan"`
+	Standing string `json:"standing"`
+}
+
+// EngineInfo answers GET /engine/info.
+type EngineInfo struct {
+	EngineVersion string  `json:"engineVersion"`
+	Protocol      int     `json:"protocol"`
+	PID           int     `json:"pid"`
+	Mode          Mode    `json:"mode"`
+	Connected     bool    `json:"connected"`
+	Host          string  `json:"host"`
+	Name          string  `json:"name"`
+	FirstPartyApp string  `json:"firstPartyApp"`
+	Registrants   int     `json:"registrants"`
+	Billing       Billing `json:"billing"`
+}
+
+// Account answers GET /owner/account and `porchlight account --json`.
+type Account struct {
+	Connected bool   `json:"connected"`
+	Email     string `json:"email"`
+	AccountID string `json:"accountId"`
+	Name      string `json:"name"`
+	Host      string `json:"host"`
+	URL       string `json:"url"`
+	AuthURL   string `json:"authUrl"`
+	// Local is true when control plane and relay run inside this agent and
+	// nobody but this computer can reach the addresses.
+	Local bool `json:"local"`
+}
+
+// Listener is the process found listening on an app's port. Fields the
+// operating system does not tell are empty.
+type Listener struct {
+	PID     int    `json:"pid,omitempty"`
+	Program string `json:"program,omitempty"` // base name of the executable
+	User    string `json:"user,omitempty"`
+}
+
+// OwnerApp is an app as the owner sees it.
+type OwnerApp struct {
+	AppSummary
+	// Listener is who listens on LocalPort, as last seen.
+	Listener Listener `json:"listener"`
+	// Answering is false when nothing accepted a connection on LocalPort the
+	// last time a visitor or the agent tried.
+	Answering bool `json:"answering"`
+	// Quiet is true for a request that must not raise a notification: it was
+	// denied less than ten minutes ago, or twice.
+	Quiet       bool       `json:"quiet"`
+	RequestedAt time.Time  `json:"requestedAt"`
+	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
+	// Connections counts what is open through the proxy to this app now.
+	Connections int `json:"connections"`
+}
+
+// Notice is something the owner should be told once. IDs only grow, so a
+// client that remembers the last one it showed never repeats itself.
+type Notice struct {
+	ID   uint64    `json:"id"`
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // renamed, port-changed, ...
+	App  string    `json:"app,omitempty"`
+	Text string    `json:"text"`
+}
+
+// OwnerState is the one snapshot everything of the owner tier is drawn from:
+// GET /owner/state, and each event of GET /owner/events.
+type OwnerState struct {
+	// Seq grows with every change; equal numbers are equal states.
+	Seq           uint64     `json:"seq"`
+	EngineVersion string     `json:"engineVersion"`
+	Mode          Mode       `json:"mode"`
+	Account       Account    `json:"account"`
+	Apps          []OwnerApp `json:"apps"` // by label
+	Notices       []Notice   `json:"notices"`
+	// Trouble is a sentence about what keeps visitors out, or empty.
+	Trouble string `json:"trouble"`
+	// OutboxSize counts the mails kept in the local outbox.
+	OutboxSize int `json:"outboxSize"`
+}
+
+// Closed answers whatever ends access: how many open connections it closed.
+type Closed struct {
+	OK           bool `json:"ok"`
+	Closed       int  `json:"closed"`
+	Milliseconds int  `json:"milliseconds"`
+}
+
+// OpenLink answers POST /owner/apps/{name}/open.
+type OpenLink struct {
+	URL       string    `json:"url"` // one use
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// Mail is one entry of the local outbox, newest first on the wire.
+type Mail struct {
+	To      string    `json:"to"`
+	Subject string    `json:"subject"`
+	Text    string    `json:"text"`
+	Links   []string  `json:"links"`
+	At      time.Time `json:"at"`
+}
+
+// Running is what an agent writes to DATA/agent.json (0600) once it listens.
+type Running struct {
+	API         string `json:"api"`         // host:port of the loopback API
+	PID         int    `json:"pid"`         // of the agent
+	Protocol    int    `json:"protocol"`    // see Protocol
+	OwnerSocket string `json:"ownerSocket"` // path of the owner tier's unix socket
+	StartedAt   string `json:"startedAt"`   // RFC 3339
+}

@@ -1,0 +1,117 @@
+// Package store keeps what the agent must not lose in one bbolt file,
+// DATA/agent.db: published apps, sessions, the last snapshot of the control
+// plane. One file of this package for each bucket; each exports typed methods on
+// *Store and nothing of bbolt leaves the package.
+//
+// Every write is durable when its method returns.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// FileName of the database inside the data directory.
+const FileName = "agent.db"
+
+// ErrInUse is wrapped by Open when another process holds the database.
+var ErrInUse = errors.New("another Porchlight is using this data directory")
+
+// Store is safe for concurrent use.
+type Store struct {
+	db *bolt.DB
+	// observe is told when a write transaction begins to commit (true) and
+	// when it has ended (false); nil outside the crash tests.
+	observe func(committing bool)
+}
+
+// buckets this version uses; opened together so that readers need no checks.
+var buckets [][]byte
+
+// bucket declares a bucket; called from package-level variables only.
+func bucket(name string) []byte {
+	b := []byte(name)
+	buckets = append(buckets, b)
+	return b
+}
+
+// Option of Open.
+type Option func(*Store)
+
+// ObserveCommits has fn told when a write transaction begins and ends its
+// commit. The crash tests use it to know what a kill interrupted.
+func ObserveCommits(fn func(committing bool)) Option {
+	return func(s *Store) { s.observe = fn }
+}
+
+// Open opens or creates dir/agent.db (0600, dir 0700). It waits at most one
+// second for another process to let go of it. The errors are sentences for the
+// owner.
+func Open(dir string, opts ...Option) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, plain(err))
+	}
+	path := filepath.Join(dir, FileName)
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, plain(err))
+	}
+	s := &Store{db: db}
+	for _, o := range opts {
+		o(s)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		for _, b := range buckets {
+			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("prepare %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Close waits for transactions under way.
+func (s *Store) Close() error { return s.db.Close() }
+
+// update runs fn in one durable write transaction.
+func (s *Store) update(fn func(*bolt.Tx) error) error {
+	if s.observe == nil {
+		return s.db.Update(fn)
+	}
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	s.observe(true)
+	defer s.observe(false)
+	return tx.Commit()
+}
+
+func (s *Store) view(fn func(*bolt.Tx) error) error { return s.db.View(fn) }
+
+// plain drops the path from a file error whose sentence names it already.
+func plain(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}

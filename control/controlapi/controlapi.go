@@ -1,0 +1,174 @@
+// Package controlapi is what agents say to the control plane, under /v1/ of the
+// auth host: wire types and a Client. It imports nothing of this module.
+//
+// An agent authenticates with its device credential (Authorization: Bearer).
+// Errors are {"error": code, "message": sentence}.
+package controlapi
+
+import "time"
+
+// Paths under the auth URL.
+const (
+	PathSync      = "/v1/sync"     // GET, held: Snapshot
+	PathApps      = "/v1/apps"     // PUT Apps: what this computer has approved
+	PathVisits    = "/v1/visits"   // POST Redeem: Visitor
+	PathPublicKey = "/auth/pubkey" // GET, no authentication: PublicKey
+	PathVisit     = "/visit"       // where a browser without a session is sent
+	TunnelALPN    = "porchlight-tunnel/1"
+)
+
+// Query parameters of PathVisit, which follow RFC 6749 and RFC 7636: the agent
+// sends a visitor's browser there with a code challenge (S256) and a state, and
+// gets it back at redirect_uri with code and state.
+const (
+	ParamComputer            = "computer"     // short name
+	ParamApp                 = "app"          // app id; empty for the launcher
+	ParamRedirectURI         = "redirect_uri" // https://<app host>/.porchlight/callback
+	ParamState               = "state"
+	ParamCodeChallenge       = "code_challenge"
+	ParamCodeChallengeMethod = "code_challenge_method"
+	ParamCode                = "code"
+)
+
+// CallbackPath is where a visitor's browser returns on an app's host.
+const CallbackPath = "/.porchlight/callback"
+
+// Sync timing: the answer is held up to SyncHold; a byte of white space comes
+// every SyncBeat; an agent that reads nothing for SyncSilence reconnects.
+const (
+	SyncHold    = 25 * time.Second
+	SyncBeat    = 2 * time.Second
+	SyncSilence = 5 * time.Second
+)
+
+// Role of a person on one computer.
+type Role string
+
+const (
+	RoleOwner  Role = "owner"
+	RoleMember Role = "member"
+)
+
+// PersonStatus of a person on one computer.
+type PersonStatus string
+
+const (
+	PersonPending PersonStatus = "pending"
+	PersonActive  PersonStatus = "active"
+	PersonRevoked PersonStatus = "revoked"
+)
+
+// Computer is what the control plane knows of the agent's computer.
+type Computer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"` // short name
+	Host string `json:"host"` // root host, with the port unless it is 443
+	URL  string `json:"url"`  // root address
+}
+
+// Person is one row of who may reach the computer. Apps holds app ids, not
+// labels; the owner's is empty and means all.
+type Person struct {
+	AccountID string       `json:"accountId"`
+	Email     string       `json:"email"`
+	Role      Role         `json:"role"`
+	Status    PersonStatus `json:"status"`
+	Apps      []string     `json:"apps"`
+	// Epoch is raised whenever every session of this person on this computer
+	// must end (signed out everywhere, revoked). A session made under a lower
+	// epoch is over.
+	Epoch int64 `json:"epoch"`
+}
+
+// RevokedGrant is an OAuth grant whose access tokens must be refused until the
+// last of them has expired.
+type RevokedGrant struct {
+	ID string    `json:"id"`
+	At time.Time `json:"at"`
+}
+
+// Billing standing of the account.
+type Billing struct {
+	Plan     string `json:"plan"`
+	Standing string `json:"standing"`
+}
+
+// Relay is one place to keep a tunnel to.
+type Relay struct {
+	Address    string `json:"address"`    // host:port to dial
+	ServerName string `json:"serverName"` // name its certificate must hold
+}
+
+// Snapshot answers the held sync: everything the agent needs to decide who may
+// open what without asking again.
+//
+// The answer's body is any amount of leading white space (the beat) and then
+// this object. With Unchanged set only Version is filled: the version the agent
+// sent in If-None-Match still holds.
+type Snapshot struct {
+	Version       string         `json:"version"` // opaque, also the ETag
+	Unchanged     bool           `json:"unchanged,omitempty"`
+	Computer      Computer       `json:"computer"`
+	People        []Person       `json:"people"`
+	RevokedGrants []RevokedGrant `json:"revokedGrants"` // of the last 720 s
+	PublicKeys    []string       `json:"publicKeys"`    // PEM, newest first
+	Billing       Billing        `json:"billing"`
+	Relays        []Relay        `json:"relays"`
+}
+
+// App is an approved app as reported to the control plane.
+type App struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Label string `json:"label"`
+	Live  bool   `json:"live"`
+}
+
+// Apps is the body of PUT PathApps: the whole list, replacing the last one.
+type Apps struct {
+	Apps []App `json:"apps"`
+}
+
+// Redeem is the body of POST PathVisits: a visitor's code with the proof that
+// this agent began the visit (RFC 7636).
+type Redeem struct {
+	Code         string `json:"code"`
+	CodeVerifier string `json:"codeVerifier"`
+	RedirectURI  string `json:"redirectUri"`
+}
+
+// Visitor answers a redeemed code: who the visitor is.
+type Visitor struct {
+	AccountID string `json:"accountId"`
+	Email     string `json:"email"`
+	Role      Role   `json:"role"`
+	AppID     string `json:"appId"` // the app the code was issued for
+	Epoch     int64  `json:"epoch"` // see Person.Epoch
+}
+
+// PublicKey answers GET PathPublicKey.
+type PublicKey struct {
+	PublicKey string `json:"publicKey"` // PEM (PKIX, Ed25519)
+}
+
+// Codes of Error.
+const (
+	CodeUnauthorized = "unauthorized"  // 401: the device credential is not known
+	CodeInvalid      = "invalid"       // 400
+	CodeInvalidGrant = "invalid_grant" // 400: code unknown, used, expired or not for this verifier
+	CodeForbidden    = "forbidden"     // 403
+	CodeNotFound     = "not_found"     // 404
+	CodeTooMany      = "too_many"      // 429, with Retry-After
+	CodeUnavailable  = "unavailable"   // 503
+	CodeInternal     = "internal"      // 500
+)
+
+// Error is a refusal of the control plane.
+type Error struct {
+	Code       string        `json:"error"`
+	Message    string        `json:"message"` // for a person, shown unchanged
+	HTTPStatus int           `json:"-"`
+	RetryAfter time.Duration `json:"-"`
+}
+
+func (e *Error) Error() string { return e.Message }

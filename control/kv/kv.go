@@ -1,0 +1,63 @@
+// Package kv is the control plane's storage: a transactional, ordered key-value
+// store with expiring values. The domain is written once above it; bolt.go keeps
+// it in one file, and another engine passes the same suite (kvtest).
+//
+// Transactions are serializable. A function given to Update may run more than
+// once, so it must be pure: make tokens before, send mail after.
+package kv
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+var (
+	// ErrNotFound is returned by Tx.Get for a key that is absent or expired.
+	ErrNotFound = errors.New("kv: no such key")
+	// ErrClosed is returned by every call after Close.
+	ErrClosed = errors.New("kv: the store is closed")
+	// ErrReadOnly is returned by Put and Delete inside View.
+	ErrReadOnly = errors.New("kv: write in a read-only transaction")
+)
+
+// Limits of keys and values, in bytes. Put refuses what is larger.
+const (
+	MaxKey   = 1 << 10
+	MaxValue = 1 << 20
+)
+
+// Item is one key and its value.
+type Item struct {
+	Key   string
+	Value []byte // owned by the caller
+}
+
+// Tx is one transaction. It is not safe for concurrent use and must not be
+// kept after the function it was given to returns.
+type Tx interface {
+	// Get returns a copy of the value, or ErrNotFound.
+	Get(key string) ([]byte, error)
+	// Put stores value. A ttl above zero makes the key absent after that time;
+	// zero keeps it until it is deleted, negative is refused.
+	Put(key string, value []byte, ttl time.Duration) error
+	// Delete removes the key; an absent key is no error.
+	Delete(key string) error
+	// Scan returns up to limit items whose keys begin with prefix and sort
+	// (bytewise) after the key after, in order. It sees the transaction's own
+	// writes.
+	Scan(prefix, after string, limit int) ([]Item, error)
+}
+
+// Store is safe for concurrent use.
+type Store interface {
+	// View runs fn on a consistent snapshot.
+	View(ctx context.Context, fn func(Tx) error) error
+	// Update runs fn and, when it returns nil, returns only once its writes are
+	// durable. When fn returns an error nothing of it is kept and the error is
+	// returned unchanged.
+	Update(ctx context.Context, fn func(Tx) error) error
+	// Sweep deletes up to limit expired keys and says how many.
+	Sweep(ctx context.Context, limit int) (int, error)
+	Close() error
+}
