@@ -1,0 +1,116 @@
+#!/bin/sh
+# Installs what this machine lacks, and says so first.
+#
+#   build/setup.sh cli      Go: enough for the command line and the agent
+#   build/setup.sh desktop  cli, and what the menu-bar app is built from
+#   build/setup.sh test     desktop, and what the tests run against
+#
+# Debian 12 and its relatives, as root or as a user with sudo. Go and Node are
+# taken as they are when they are new enough; otherwise they go to .tools/ in
+# this checkout and nowhere else.
+set -eu
+
+want=${1:-test}
+cd "$(dirname "$0")/.."
+tools=$PWD/.tools
+export PATH="$tools/go/bin:$tools/node/node_modules/.bin:$PATH"
+
+go_version=$(sed -n 's/^go \([0-9.]*\)$/\1/p' go.mod)
+node_version=22.23.3
+npm_version=11.19.1
+
+say() { printf '%s\n' "$*" >&2; }
+fail() { say "setup: $*"; exit 1; }
+
+# Debian packages -------------------------------------------------------------
+
+packages="ca-certificates git"
+case $want in
+cli) ;;
+desktop | test)
+	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
+	;;
+*) fail "say cli, desktop or test, not '$want'" ;;
+esac
+if [ "$want" = test ]; then
+	# A screen, a session bus, a keyring, notifications and a panel; a browser;
+	# real apps and tools the tests use.
+	packages="$packages
+		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
+		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core
+		webkit2gtk-driver chromium openssl curl jq radicale"
+fi
+
+have_go() {
+	command -v go >/dev/null || return 1
+	# A newer toolchain than the one installed is fetched by go itself when it may.
+	v=$(go env GOVERSION 2>/dev/null) || return 1
+	[ "$(printf '%s\n%s\n' "go$go_version" "$v" | sort -V | head -n 1)" = "go$go_version" ]
+}
+have_node() {
+	command -v node >/dev/null && command -v npm >/dev/null || return 1
+	node -e 'const [a,b]=process.versions.node.split(".").map(Number);process.exit(a>22||(a===22&&b>=12)||(a===20&&b>=19)?0:1)' || return 1
+	case $(npm --version) in 11.* | 1[2-9].*) ;; *) return 1 ;; esac
+}
+
+# What fetches Go and Node, where they are missing or too old.
+have_go || packages="$packages golang-go"
+if [ "$want" != cli ] && ! have_node; then
+	packages="$packages nodejs npm"
+fi
+
+missing=
+for p in $packages; do
+	state=$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || true)
+	[ "$state" = installed ] && continue
+	case $p in
+	# Present by another way is good enough.
+	nodejs) command -v node >/dev/null && continue ;;
+	npm) command -v npm >/dev/null && continue ;;
+	golang-go) command -v go >/dev/null && continue ;;
+	chromium) [ -x /usr/bin/chromium ] && continue ;;
+	esac
+	missing="$missing $p"
+done
+
+if [ -n "$missing" ]; then
+	command -v apt-get >/dev/null || fail "this needs apt-get. Install by hand:$missing"
+	sudo=
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo >/dev/null || fail "run this as root, or install sudo. It would install:$missing"
+		sudo=sudo
+	fi
+	say "Installing Debian packages:$missing"
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 update
+	# shellcheck disable=SC2086
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 \
+		install -y --no-install-recommends $missing >/dev/null
+fi
+
+# Go --------------------------------------------------------------------------
+
+if ! have_go; then
+	# Any Go can fetch a newer one as a module, checked against the checksum
+	# database; the module cache drops the executable bits.
+	say "Installing Go $go_version into .tools/go"
+	os=$(go env GOHOSTOS) arch=$(go env GOHOSTARCH)
+	module="golang.org/toolchain@v0.0.1-go$go_version.$os-$arch"
+	scratch=$(mktemp -d)
+	dir=$(cd "$scratch" && GOTOOLCHAIN=local GOFLAGS= go mod download -json "$module" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
+	rmdir "$scratch"
+	[ -n "$dir" ] || fail "could not fetch $module"
+	rm -rf "$tools/go" && mkdir -p "$tools"
+	cp -R "$dir" "$tools/go" && chmod -R u+w "$tools/go"
+	chmod +x "$tools"/go/bin/* "$tools/go/pkg/tool/${os}_$arch"/*
+	have_go || fail "Go $go_version was installed but does not run"
+fi
+
+# Node, for the window's front end -------------------------------------------------
+
+if [ "$want" != cli ] && ! have_node; then
+	say "Installing Node $node_version and npm $npm_version into .tools/node"
+	mkdir -p "$tools/node"
+	npm install --prefix "$tools/node" --no-save --no-audit --no-fund --loglevel=error \
+		"node@$node_version" "npm@$npm_version" >&2
+	have_node || fail "Node $node_version was installed but does not run"
+fi
