@@ -133,7 +133,10 @@ type OwnerApp struct {
 	Answering bool `json:"answering"`
 	// Quiet is true for a request that must not raise a notification: it was
 	// denied less than ten minutes ago, or twice.
-	Quiet       bool       `json:"quiet"`
+	Quiet bool `json:"quiet"`
+	// Denials counts how often the owner denied this name since it was last
+	// approved or unmuted. At two, requests stay quiet until unmuted.
+	Denials     int        `json:"denials"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
 	// Connections counts what is open through the proxy to this app now.
@@ -154,12 +157,15 @@ type Notice struct {
 // GET /owner/state, and each event of GET /owner/events.
 type OwnerState struct {
 	// Seq grows with every change; equal numbers are equal states.
-	Seq           uint64     `json:"seq"`
-	EngineVersion string     `json:"engineVersion"`
-	Mode          Mode       `json:"mode"`
-	Account       Account    `json:"account"`
-	Apps          []OwnerApp `json:"apps"` // by label
-	Notices       []Notice   `json:"notices"`
+	Seq           uint64 `json:"seq"`
+	EngineVersion string `json:"engineVersion"`
+	Mode          Mode   `json:"mode"`
+	// API is the host:port the loopback API listens on, which need not be
+	// DefaultAddress; for commands the owner is shown.
+	API     string     `json:"api"`
+	Account Account    `json:"account"`
+	Apps    []OwnerApp `json:"apps"` // by label
+	Notices []Notice   `json:"notices"`
 	// Trouble is a sentence about what keeps visitors out, or empty.
 	Trouble string `json:"trouble"`
 	// OutboxSize counts the mails kept in the local outbox.
