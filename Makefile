@@ -1,0 +1,80 @@
+# Porchlight. `make run` and `make test` are all you need; each installs what
+# the machine lacks and says what (build/setup.sh).
+
+export PATH := $(CURDIR)/.tools/go/bin:$(CURDIR)/.tools/node/node_modules/.bin:$(PATH)
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X porchlight/agent.Version=$(VERSION)
+TAGS    := desktop,production,webkit2_41
+DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
+
+.DEFAULT_GOAL := help
+.PHONY: help run build cli desktop frontend test check bench soak demo clean \
+        setup-cli setup-desktop setup-test test-go test-frontend test-e2e test-desktop
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Using it ------------------------------------------------------------------
+
+ifneq ($(DISPLAY_HERE),)
+run: setup-desktop desktop cli ## set everything up and start Porchlight (menu bar, or the agent where there is no display)
+	@echo "Porchlight is in the menu bar. Ask it for an address from another terminal:"
+	@echo "  curl -X POST 127.0.0.1:8765/publish -H 'Content-Type: application/json' -d '{\"name\":\"notes\",\"label\":\"Notes\",\"localPort\":8000}'"
+	@exec bin/porchlight-desktop
+else
+run: setup-cli cli
+	@echo "No display here, so this starts the agent without the menu bar. Everything else works the same."
+	@exec bin/porchlight agent --local
+endif
+
+demo: setup-cli cli ## publish a sample app, approve it, sign in, and show the headers it receives
+	@bin/porchlight demo
+
+build: setup-desktop desktop cli ## build the three programs into bin/
+
+cli: ## build porchlight and porchlight-control (no C compiler needed)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
+
+desktop: frontend ## build porchlight-desktop
+	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/porchlight-desktop .
+
+frontend: frontend/dist/index.html
+
+frontend/node_modules/.package-lock.json: frontend/package-lock.json
+	cd frontend && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+frontend/dist/index.html: frontend/node_modules/.package-lock.json $(shell find frontend/src frontend/index.html frontend/*.ts frontend/*.js -type f 2>/dev/null)
+	cd frontend && npm run build
+
+## Trying it ----------------------------------------------------------------
+
+test: setup-test check test-go test-frontend test-e2e test-desktop ## set everything up and run every test
+	@echo "All tests passed."
+
+check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
+	@build/check.sh $(TAGS)
+
+test-go: frontend
+	go test -race -timeout 15m ./...
+
+test-frontend: frontend
+	cd frontend && npm run check && npm test && npm run test:browser
+
+test-e2e: cli
+	test/e2e/run.sh
+
+test-desktop: desktop cli
+	test/desktop/run.sh
+
+bench: setup-test ## the benchmarks: relay copy, proxied request, publish call
+	go test -run '^$$' -bench . -benchtime 2s ./control/relay ./agent/proxy ./agent/localapi ./control/kv
+
+clean: ## remove what was built
+	rm -rf bin out frontend/dist/assets frontend/dist/index.html
+
+setup-cli setup-desktop setup-test: setup-%:
+	@build/setup.sh $*

@@ -1,0 +1,193 @@
+// Package remote keeps the agent and its control plane in step: it holds the
+// sync open, hands every snapshot on, and reports which apps this computer has
+// approved. It decides nothing about access.
+package remote
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/control/controlapi"
+)
+
+// Reconnecting waits a random time below a bound that doubles from minWait to
+// maxWait (full jitter), so that a restarted control plane is not stormed.
+const (
+	minWait = 200 * time.Millisecond
+	maxWait = 30 * time.Second
+)
+
+// Control is the control plane as this package needs it; *controlapi.Client is
+// one.
+type Control interface {
+	Sync(ctx context.Context, version string) (controlapi.Snapshot, error)
+	PutApps(ctx context.Context, apps controlapi.Apps) error
+}
+
+// Config of a Remote. Every field is required.
+type Config struct {
+	Control Control
+	// Apps lists what this computer has approved; AppsChanged is readable
+	// whenever that may have changed.
+	Apps        func() []controlapi.App
+	AppsChanged <-chan struct{}
+	// OnSnapshot takes each new snapshot; OnContact is called when the control
+	// plane answered that nothing changed; OnChange when State changed.
+	OnSnapshot func(controlapi.Snapshot) error
+	OnContact  func()
+	OnChange   func()
+	Log        *slog.Logger
+}
+
+// State of the connection.
+type State struct {
+	// Connected is true while the last exchange with the control plane worked.
+	Connected bool
+	// Refused is true when the control plane no longer knows this computer's
+	// credential; trying again will not help.
+	Refused bool
+	// Since is when Connected last changed.
+	Since time.Time
+}
+
+// Remote is made by New and does nothing before Run.
+type Remote struct {
+	cfg   Config
+	state atomic.Pointer[State]
+
+	mu      sync.Mutex
+	version string // of the last snapshot taken; "" asks for a whole one
+}
+
+// New checks nothing and starts nothing.
+func New(cfg Config) *Remote {
+	r := &Remote{cfg: cfg}
+	r.state.Store(&State{Since: time.Now()})
+	return r
+}
+
+// State is safe to call at any time.
+func (r *Remote) State() State { return *r.state.Load() }
+
+// Run keeps the sync and the report of apps up until ctx ends, and returns
+// ctx's error then.
+func (r *Remote) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return r.syncForever(ctx) })
+	g.Go(func() error { return r.reportForever(ctx) })
+	return g.Wait()
+}
+
+func (r *Remote) syncForever(ctx context.Context) error {
+	failures := 0
+	for ctx.Err() == nil {
+		err := r.syncOnce(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		r.note(err)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		failures++
+		wait := backoff(failures)
+		r.cfg.Log.Warn("control plane does not answer", "err", err, "retry_in", wait.Round(time.Millisecond))
+		sleep(ctx, wait)
+	}
+	return ctx.Err()
+}
+
+// syncOnce is one held request.
+func (r *Remote) syncOnce(ctx context.Context) error {
+	r.mu.Lock()
+	version := r.version
+	r.mu.Unlock()
+	snapshot, err := r.cfg.Control.Sync(ctx, version)
+	if err != nil {
+		return err
+	}
+	if snapshot.Unchanged {
+		r.cfg.OnContact()
+		return nil
+	}
+	if err := r.cfg.OnSnapshot(snapshot); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.version = snapshot.Version
+	r.mu.Unlock()
+	return nil
+}
+
+// reportForever tells the control plane the approved apps: once at the start,
+// and again whenever they changed since the last report that was taken.
+func (r *Remote) reportForever(ctx context.Context) error {
+	var reported []controlapi.App
+	fresh := false // reported is what the control plane has
+	failures := 0
+	for ctx.Err() == nil {
+		apps := r.cfg.Apps()
+		if !fresh || !reflect.DeepEqual(apps, reported) {
+			err := r.cfg.Control.PutApps(ctx, controlapi.Apps{Apps: apps})
+			if ctx.Err() != nil {
+				break
+			}
+			if err != nil {
+				failures++
+				r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
+				sleep(ctx, backoff(failures))
+				continue
+			}
+			failures, reported, fresh = 0, apps, true
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.cfg.AppsChanged:
+		}
+	}
+	return ctx.Err()
+}
+
+// note keeps the state and tells about a change of it.
+func (r *Remote) note(err error) {
+	old := r.state.Load()
+	next := State{Connected: err == nil, Refused: isRefusal(err), Since: old.Since}
+	if next.Connected == old.Connected && next.Refused == old.Refused {
+		return
+	}
+	next.Since = time.Now()
+	r.state.Store(&next)
+	r.cfg.OnChange()
+}
+
+func isRefusal(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code == controlapi.CodeUnauthorized
+}
+
+// backoff is a random time below a bound that doubles with each failure.
+func backoff(failures int) time.Duration {
+	bound := maxWait
+	if failures < 8 {
+		bound = min(maxWait, minWait<<failures)
+	}
+	return minWait/2 + rand.N(bound)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// plane is a control plane that answers as the test says.
+type plane struct {
+	mu       sync.Mutex
+	version  string
+	wake     chan struct{}
+	down     error
+	reports  []controlapi.Apps
+	versions []string // what was asked with
+}
+
+func newPlane() *plane { return &plane{version: "1", wake: make(chan struct{})} }
+
+func (p *plane) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.wake)
+	p.wake = make(chan struct{})
+}
+
+func (p *plane) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
+	deadline := time.After(controlapi.SyncHold)
+	p.mu.Lock()
+	p.versions = append(p.versions, version)
+	p.mu.Unlock()
+	for {
+		p.mu.Lock()
+		now, down, wake := p.version, p.down, p.wake
+		p.mu.Unlock()
+		if down != nil {
+			return controlapi.Snapshot{}, down
+		}
+		if now != version {
+			return controlapi.Snapshot{Version: now}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return controlapi.Snapshot{}, ctx.Err()
+		case <-deadline:
+			return controlapi.Snapshot{Version: now, Unchanged: true}, nil
+		case <-wake:
+		}
+	}
+}
+
+func (p *plane) PutApps(_ context.Context, apps controlapi.Apps) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down != nil {
+		return p.down
+	}
+	p.reports = append(p.reports, apps)
+	return nil
+}
+
+// host runs a Remote against p inside a synctest bubble.
+type host struct {
+	remote    *Remote
+	mu        sync.Mutex
+	apps      []controlapi.App
+	changed   chan struct{}
+	snapshots []string
+	contacts  int
+	changes   int
+}
+
+func start(t *testing.T, p *plane) *host {
+	h := &host{changed: make(chan struct{}, 1)}
+	h.remote = New(Config{
+		Control: p,
+		Apps: func() []controlapi.App {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return append([]controlapi.App(nil), h.apps...)
+		},
+		AppsChanged: h.changed,
+		OnSnapshot: func(s controlapi.Snapshot) error {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.snapshots = append(h.snapshots, s.Version)
+			return nil
+		},
+		OnContact: func() { h.mu.Lock(); h.contacts++; h.mu.Unlock() },
+		OnChange:  func() { h.mu.Lock(); h.changes++; h.mu.Unlock() },
+		Log:       slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.remote.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	return h
+}
+
+func TestSnapshotArrivesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := start(t, p)
+		synctest.Wait()
+		before := time.Now()
+		p.set(func() { p.version = "2" })
+		synctest.Wait()
+		if got := h.snapshots; len(got) != 2 || got[1] != "2" {
+			t.Fatalf("snapshots %v", got)
+		}
+		if !time.Now().Equal(before) {
+			t.Fatalf("took %v", time.Since(before))
+		}
+		if !h.remote.State().Connected {
+			t.Fatal("not connected")
+		}
+	})
+}
+
+func TestUnchangedCountsAsContact(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := start(t, newPlane())
+		time.Sleep(10*controlapi.SyncHold + time.Second)
+		synctest.Wait()
+		if h.contacts != 10 || len(h.snapshots) != 1 {
+			t.Fatalf("%d contacts, snapshots %v", h.contacts, h.snapshots)
+		}
+	})
+}
+
+func TestOutageIsNoticedAndMended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := start(t, p)
+		synctest.Wait()
+		p.set(func() { p.down = errors.New("connection refused") })
+		time.Sleep(time.Minute)
+		if h.remote.State().Connected {
+			t.Fatal("connected to a plane that is down")
+		}
+		p.set(func() { p.down = nil; p.version = "2" })
+		time.Sleep(maxWait + minWait)
+		synctest.Wait()
+		if !h.remote.State().Connected || h.snapshots[len(h.snapshots)-1] != "2" {
+			t.Fatalf("state %+v, snapshots %v", h.remote.State(), h.snapshots)
+		}
+		if h.changes != 3 { // up, down, up
+			t.Fatalf("%d changes told", h.changes)
+		}
+	})
+}
+
+func TestRefusedCredentialIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		p.down = &controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "This computer is not known here."}
+		h := start(t, p)
+		synctest.Wait()
+		if s := h.remote.State(); s.Connected || !s.Refused {
+			t.Fatalf("state %+v", s)
+		}
+	})
+}
+
+func TestAppsAreReportedOnceForEachChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := start(t, p)
+		synctest.Wait()
+		for range 3 { // no change, so no report
+			h.changed <- struct{}{}
+			synctest.Wait()
+		}
+		h.mu.Lock()
+		h.apps = []controlapi.App{{ID: "a", Name: "notes", Label: "Notes", Live: true}}
+		h.mu.Unlock()
+		h.changed <- struct{}{}
+		synctest.Wait()
+		if len(p.reports) != 2 || len(p.reports[0].Apps) != 0 || len(p.reports[1].Apps) != 1 {
+			t.Fatalf("reports %+v", p.reports)
+		}
+	})
+}

@@ -1,0 +1,213 @@
+// Package layout holds the directions imports may take, so that the way of a
+// request through the code stays short and one-directional.
+package layout
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "porchlight"
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+}
+
+// rule: a package under From may not import one under To, unless it is one of
+// Except or imports one of Allow.
+type rule struct {
+	why    string
+	from   string
+	to     string
+	except []string // importers that may
+	allow  []string // imported packages that anybody may
+}
+
+var rules = []rule{
+	{
+		why:  "the control plane runs without an agent or a desktop",
+		from: "control", to: "agent",
+	},
+	{
+		why:  "the control plane runs without an agent or a desktop",
+		from: "control", to: "desktop",
+	},
+	{
+		why:  "the agent runs without a screen",
+		from: "agent", to: "desktop",
+	},
+	{
+		why:  "an agent knows the control plane by its wire only; agent/local puts both into one process",
+		from: "agent", to: "control",
+		except: []string{"agent/local"},
+		allow:  []string{"control/controlapi", "control/localca"},
+	},
+	{
+		why:  "the desktop has the agent wired for it, and knows the control plane not at all",
+		from: "desktop", to: "control",
+	},
+	{
+		why:  "the wire types of the loopback API are a leaf",
+		from: "agent/agentapi", to: "",
+		allow: []string{"agent/agentapi"},
+	},
+	{
+		why:  "the wire types of the control plane are a leaf",
+		from: "control/controlapi", to: "",
+		allow: []string{"control/controlapi"},
+	},
+	{
+		why:  "who may open what is decided below the proxy and the API",
+		from: "agent/access", to: "agent/proxy",
+	},
+	{
+		why:  "the engine knows nothing of HTTP",
+		from: "agent/engine", to: "agent/localapi",
+	},
+	{
+		why:  "storage is below everything",
+		from: "agent/store", to: "agent",
+		allow: []string{"agent/agentapi", "agent/store"},
+	},
+	{
+		why:  "storage is below everything",
+		from: "control/kv", to: "control",
+		allow: []string{"control/kv"},
+	},
+	{
+		why:  "one agent, wired in one place",
+		from: "agent/engine", to: "agent/proxy",
+	},
+}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t, "./...") {
+		for _, imported := range p.Imports {
+			for _, r := range rules {
+				if r.forbids(p.ImportPath, imported) {
+					t.Errorf("%s imports %s: %s", p.ImportPath, imported, r.why)
+				}
+			}
+			if isGUI(imported) && !under(p.ImportPath, "desktop") {
+				t.Errorf("%s imports %s: only the desktop knows a screen", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+// TestCommandsAreStatic: the two server programs must run on a machine without
+// a C library to load, so nothing they reach may need cgo or a screen.
+func TestCommandsReachNoScreen(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"./agent/cmd/porchlight", "./control/cmd/porchlight-control"} {
+		for _, p := range list(t, "-deps", command) {
+			if isGUI(p.ImportPath) || under(p.ImportPath, "desktop") {
+				t.Errorf("%s reaches %s", command, p.ImportPath)
+			}
+		}
+	}
+}
+
+func TestRulesCatch(t *testing.T) {
+	t.Parallel()
+	forbidden := [][2]string{
+		{"porchlight/control/web", "porchlight/agent/store"},
+		{"porchlight/agent/proxy", "porchlight/control/kv"},
+		{"porchlight/agent/agentapi", "porchlight/agent/store"},
+		{"porchlight/desktop", "porchlight/control/relay"},
+	}
+	for _, f := range forbidden {
+		if !forbids(f[0], f[1]) {
+			t.Errorf("no rule forbids %s importing %s", f[0], f[1])
+		}
+	}
+	allowed := [][2]string{
+		{"porchlight/agent/proxy", "porchlight/control/controlapi"},
+		{"porchlight/agent/local", "porchlight/control/relay"},
+		{"porchlight/desktop", "porchlight/agent/agentapi"},
+		{"porchlight/control/web", "porchlight/control"},
+	}
+	for _, a := range allowed {
+		if forbids(a[0], a[1]) {
+			t.Errorf("%s may import %s, but a rule forbids it", a[0], a[1])
+		}
+	}
+}
+
+func forbids(importer, imported string) bool {
+	for _, r := range rules {
+		if r.forbids(importer, imported) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r rule) forbids(importer, imported string) bool {
+	if !under(importer, r.from) || !under(imported, r.to) {
+		return false
+	}
+	for _, e := range r.except {
+		if under(importer, e) {
+			return false
+		}
+	}
+	for _, a := range r.allow {
+		if under(imported, a) {
+			return false
+		}
+	}
+	return true
+}
+
+// under says whether path is this module's package dir or below it; an empty
+// dir is the whole module.
+func under(path, dir string) bool {
+	if dir == "" {
+		return path == module || strings.HasPrefix(path, module+"/")
+	}
+	dir = module + "/" + dir
+	return path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+func isGUI(path string) bool {
+	for _, p := range []string{"github.com/wailsapp/wails", "fyne.io/systray"} {
+		if strings.HasPrefix(path, p) {
+			return true
+		}
+	}
+	return false
+}
+
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Imports", "-tags", "desktop,production,webkit2_41"}, args...)...)
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var pkgs []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		err := dec.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	if len(pkgs) == 0 {
+		t.Fatal("go list found no packages")
+	}
+	return pkgs
+}
