@@ -1,0 +1,62 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// BenchmarkUpdate consumes a token and writes the next, durably: what a refresh
+// at the token endpoint costs the store. 100,000 other keys are there already.
+func BenchmarkUpdate(b *testing.B) {
+	for _, workers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			s, err := OpenBolt(filepath.Join(b.TempDir(), "bench.db"), BoltOptions{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			ctx := context.Background()
+			value := make([]byte, 200)
+			for n := 0; n < 100_000; {
+				err := s.Update(ctx, func(tx Tx) error {
+					for range 10_000 {
+						if err := tx.Put("grant/"+strconv.Itoa(n*7919%1_000_003), value, 0); err != nil {
+							return err
+						}
+						n++
+					}
+					return nil
+				})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ResetTimer()
+			var next atomic.Int64
+			var wg sync.WaitGroup
+			for range workers {
+				wg.Go(func() {
+					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+						err := s.Update(ctx, func(tx Tx) error {
+							if err := tx.Delete("token/" + strconv.FormatInt(i*31337%99_991, 10)); err != nil {
+								return err
+							}
+							return tx.Put("token/"+strconv.FormatInt(i*7919%99_991, 10), value, 0)
+						})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
+		})
+	}
+}
