@@ -1,0 +1,205 @@
+// Package instance keeps one desktop app per data directory. The first start
+// takes a lock and listens on a socket; a later one finds the lock taken, asks
+// the holder over that socket to show its window, and is done.
+//
+// The lock is the operating system's, on DATA/desktop.lock, so it ends with the
+// process whatever ends it. The file's content is the path of the socket: data
+// directories may be deeper than the 104 bytes a unix socket's path may have.
+package instance
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// FileName of the lock inside the data directory.
+const FileName = "desktop.lock"
+
+// ErrTaken is returned by Acquire when another process holds the lock.
+var ErrTaken = errors.New("Porchlight is already running with this data directory")
+
+const (
+	show = "show" // the only thing a second start can ask for
+	done = "ok"
+
+	// patience bounds one exchange between two starts.
+	patience = 3 * time.Second
+)
+
+// Instance is the held lock and its socket.
+type Instance struct {
+	lock     *os.File
+	listener net.Listener
+}
+
+// Acquire takes the lock of a data directory, which it creates (0700) when
+// needed. It fails with ErrTaken when another process has it.
+func Acquire(dataDir string) (*Instance, error) {
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, cause(err))
+	}
+	path := filepath.Join(dataDir, FileName)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, cause(err))
+	}
+	if err := tryLock(f); err != nil {
+		_ = f.Close()
+		if errors.Is(err, errLocked) {
+			return nil, ErrTaken
+		}
+		return nil, fmt.Errorf("Porchlight cannot lock %s: %w", path, err)
+	}
+	socket, err := socketPath(dataDir)
+	if err == nil {
+		// The lock is ours, so whatever lies there is left over.
+		_ = os.Remove(socket)
+		var l net.Listener
+		if l, err = net.Listen("unix", socket); err == nil {
+			if err = publish(f, socket); err == nil {
+				return &Instance{lock: f, listener: l}, nil
+			}
+			_ = l.Close()
+		}
+	}
+	_ = f.Close()
+	return nil, fmt.Errorf("Porchlight cannot listen for a second start: %w", err)
+}
+
+// Run answers later starts until ctx ends; onShow is called for each of them.
+func (i *Instance) Run(ctx context.Context, onShow func()) {
+	stop := context.AfterFunc(ctx, func() { _ = i.listener.Close() })
+	defer stop()
+	for {
+		conn, err := i.listener.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			// Out of file descriptors, say: do not spin.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(100 * time.Millisecond):
+				continue
+			}
+		}
+		// One after the other: an exchange is short and bounded.
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		line, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')
+		if err == nil && strings.TrimSpace(line) == show {
+			onShow()
+			_, _ = io.WriteString(conn, done+"\n")
+		}
+		_ = conn.Close()
+	}
+}
+
+// Close gives the lock back. The lock file stays: removing it would let two
+// later starts lock two different files of the same name.
+func (i *Instance) Close() {
+	_ = i.listener.Close()
+	_ = i.lock.Close()
+}
+
+// AskToShow asks the process that holds dataDir's lock to show its window. It
+// waits a little for a holder that is still starting.
+func AskToShow(ctx context.Context, dataDir string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := ask(ctx, dataDir)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Porchlight is already running here, but does not answer: %w", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func ask(ctx context.Context, dataDir string) error {
+	raw, err := os.ReadFile(filepath.Join(dataDir, FileName))
+	if err != nil {
+		return cause(err)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", strings.TrimSpace(string(raw)))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	if _, err := io.WriteString(conn, show+"\n"); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(io.LimitReader(conn, 64)).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(answer) != done {
+		return errors.New("it answered something else")
+	}
+	return nil
+}
+
+// publish writes the socket's path for later starts to read.
+func publish(f *os.File, socket string) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(socket+"\n"), 0)
+	return err
+}
+
+// socketPath prefers the data directory; one too deep gets a name of its own in
+// the user's runtime directory.
+func socketPath(dataDir string) (string, error) {
+	abs, err := filepath.Abs(dataDir)
+	if err != nil {
+		return "", err
+	}
+	if p := filepath.Join(abs, "desktop.sock"); len(p) <= 100 {
+		return p, nil
+	}
+	sum := sha256.Sum256([]byte(abs))
+	parent := os.Getenv("XDG_RUNTIME_DIR")
+	if parent == "" {
+		if parent, err = os.UserCacheDir(); err != nil {
+			parent = os.TempDir()
+		}
+	}
+	dir := filepath.Join(parent, "porchlight-"+hex.EncodeToString(sum[:6]))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", cause(err)
+	}
+	// A shared temporary directory could hold somebody else's directory of that name.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return "", cause(err)
+	}
+	return filepath.Join(dir, "desktop.sock"), nil
+}
+
+// cause strips the operation and path an os error repeats.
+func cause(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// run starts an instance and returns a channel with one entry per show request.
+func run(t *testing.T, dir string) (*Instance, <-chan struct{}) {
+	t.Helper()
+	i, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan struct{}, 8)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); i.Run(ctx, func() { shown <- struct{}{} }) }()
+	t.Cleanup(func() { cancel(); <-ended; i.Close() })
+	return i, shown
+}
+
+func TestSecondStartShowsTheFirst(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]string{
+		"short path": t.TempDir(),
+		"deep path":  filepath.Join(t.TempDir(), strings.Repeat("d", 120)),
+		"spaces":     filepath.Join(t.TempDir(), "my data"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, shown := run(t, dir)
+			for range 2 {
+				if _, err := Acquire(dir); !errors.Is(err, ErrTaken) {
+					t.Fatalf("second Acquire: %v, want ErrTaken", err)
+				}
+				if err := AskToShow(t.Context(), dir); err != nil {
+					t.Fatal(err)
+				}
+				<-shown
+			}
+		})
+	}
+}
+
+func TestDataDirectoriesDoNotTouch(t *testing.T) {
+	t.Parallel()
+	run(t, t.TempDir())
+	run(t, t.TempDir())
+}
+
+func TestLockIsFreeAfterClose(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.Close()
+	second, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+}
+
+// A holder that stopped answering must not hold up the second start for ever,
+// and the reason is a sentence.
+func TestAskToShowGivesUp(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	i, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close() // nobody runs i.Run
+	err = AskToShow(t.Context(), dir)
+	if err == nil || !strings.HasPrefix(err.Error(), "Porchlight is already running here, but does not answer") {
+		t.Fatalf("err = %v", err)
+	}
+}
+
+// Another local process may connect and send anything, at any length.
+func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, shown := run(t, dir)
+	socket, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noise := range []string{"", "quit\n", strings.Repeat("x", 1000) + "\n", "\x00\xff\n"} {
+		c, err := net.Dial("unix", strings.TrimSpace(string(socket)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write([]byte(noise)) // the other end may hang up before it read all
+		_ = c.Close()
+	}
+	if err := AskToShow(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(shown); n != 1 {
+		t.Fatalf("shown %d times, want once", n)
+	}
+}
+
+func TestUnwritableDataDirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Acquire(filepath.Join(file, "data"))
+	if err == nil || !strings.Contains(err.Error(), "cannot create its data directory") {
+		t.Fatalf("err = %v", err)
+	}
+}
