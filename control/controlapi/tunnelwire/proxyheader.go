@@ -1,0 +1,124 @@
+package tunnelwire
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+)
+
+// The header is PROXY protocol version 2 (haproxy's proxy-protocol.txt, 2.2) in
+// one fixed form: command PROXY, TCP over IPv4 or IPv6, and exactly one TLV, of
+// type MACType, with a code over the ticket and the header up to the TLV. Any
+// reader of the protocol understands it; only the fixed form is accepted, so
+// that every byte is either authenticated or known.
+const (
+	// MACType is in the range the protocol leaves to applications.
+	MACType = 0xE5
+
+	signature   = "\r\n\r\n\x00\r\nQUIT\n"
+	headFixed   = 16
+	commandByte = 0x21
+	familyTCP4  = 0x11
+	familyTCP6  = 0x21
+	addrs4      = 12
+	addrs6      = 36
+	tlvSize     = 3 + sha256.Size
+
+	// MaxHeader is the size of the longest header, in bytes.
+	MaxHeader = headFixed + addrs6 + tlvSize
+
+	macLabel = "porchlight proxy header 1\x00"
+)
+
+var (
+	// ErrHeader says that the bytes are not a header of the fixed form.
+	ErrHeader = errors.New("tunnelwire: not the PROXY header expected")
+	// ErrForged says that a header was not made by the relay the ticket came from.
+	ErrForged = errors.New("tunnelwire: the PROXY header is not authentic")
+)
+
+// AppendHeader appends the header that presents a visitor: source is where it
+// comes from, destination what it connected to. key is the control connection's
+// keying material, ticket the one the data connection was opened with.
+func AppendHeader(b []byte, key []byte, ticket Ticket, source, destination netip.AddrPort) []byte {
+	start := len(b)
+	src, dst := source.Addr().Unmap(), destination.Addr().Unmap()
+	b = append(b, signature...)
+	if src.Is4() && dst.Is4() {
+		b = append(b, commandByte, familyTCP4)
+		b = binary.BigEndian.AppendUint16(b, addrs4+tlvSize)
+		s, d := src.As4(), dst.As4()
+		b = append(append(b, s[:]...), d[:]...)
+	} else {
+		b = append(b, commandByte, familyTCP6)
+		b = binary.BigEndian.AppendUint16(b, addrs6+tlvSize)
+		s, d := src.As16(), dst.As16()
+		b = append(append(b, s[:]...), d[:]...)
+	}
+	b = binary.BigEndian.AppendUint16(b, source.Port())
+	b = binary.BigEndian.AppendUint16(b, destination.Port())
+	sum := headerMAC(key, ticket, b[start:])
+	b = append(b, MACType)
+	b = binary.BigEndian.AppendUint16(b, sha256.Size)
+	return append(b, sum[:]...)
+}
+
+// ParseHeader reads and authenticates the header at the head of b. Without an
+// error, n is its size, or zero when more bytes are needed (never more than
+// MaxHeader).
+func ParseHeader(b []byte, key []byte, ticket Ticket) (source, destination netip.AddrPort, n int, err error) {
+	fail := func(err error) (netip.AddrPort, netip.AddrPort, int, error) {
+		return netip.AddrPort{}, netip.AddrPort{}, 0, err
+	}
+	if k := min(len(b), len(signature)); string(b[:k]) != signature[:k] {
+		return fail(ErrHeader)
+	}
+	if len(b) < headFixed {
+		return fail(nil)
+	}
+	if b[12] != commandByte {
+		return fail(fmt.Errorf("%w: command %#x", ErrHeader, b[12]))
+	}
+	addrs := addrs4
+	switch b[13] {
+	case familyTCP4:
+	case familyTCP6:
+		addrs = addrs6
+	default:
+		return fail(fmt.Errorf("%w: family %#x", ErrHeader, b[13]))
+	}
+	if got := int(binary.BigEndian.Uint16(b[14:])); got != addrs+tlvSize {
+		return fail(fmt.Errorf("%w: length %d", ErrHeader, got))
+	}
+	end := headFixed + addrs
+	if len(b) < end+tlvSize {
+		return fail(nil)
+	}
+	if b[end] != MACType || binary.BigEndian.Uint16(b[end+1:]) != sha256.Size {
+		return fail(fmt.Errorf("%w: another TLV", ErrHeader))
+	}
+	want := headerMAC(key, ticket, b[:end])
+	if !hmac.Equal(want[:], b[end+3:end+tlvSize]) {
+		return fail(ErrForged)
+	}
+	var src, dst netip.Addr
+	if addrs == addrs4 {
+		src, dst = netip.AddrFrom4([4]byte(b[16:20])), netip.AddrFrom4([4]byte(b[20:24]))
+	} else {
+		src, dst = netip.AddrFrom16([16]byte(b[16:32])).Unmap(), netip.AddrFrom16([16]byte(b[32:48])).Unmap()
+	}
+	return netip.AddrPortFrom(src, binary.BigEndian.Uint16(b[end-4:])),
+		netip.AddrPortFrom(dst, binary.BigEndian.Uint16(b[end-2:])),
+		end + tlvSize, nil
+}
+
+func headerMAC(key []byte, ticket Ticket, head []byte) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(macLabel))
+	mac.Write(ticket[:])
+	mac.Write(head)
+	return [sha256.Size]byte(mac.Sum(nil))
+}

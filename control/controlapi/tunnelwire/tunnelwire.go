@@ -1,0 +1,146 @@
+// Package tunnelwire is what an agent and a relay say to each other: a leaf that
+// both import, so that neither imports the other.
+//
+// Two kinds of connection run from agent to relay. The control connection is TLS
+// (ALPN controlapi.TunnelALPN) and carries frames: four bytes of length, big
+// endian, then JSON. The agent's first frame is Hello with its device
+// credential; Welcome or Refused answers it. From then on the relay sends Open
+// with one-time tickets, and Ping and Pong keep both sides sure of each other.
+//
+// For each ticket the agent opens a data connection: the preamble (magic, then
+// the ticket), and silence. When a visitor takes it, the relay writes a PROXY v2
+// header which only the holder of the control connection's keying material can
+// make, followed by the visitor's own bytes. Data connections are plain TCP, as
+// what they carry is the visitor's TLS; they run inside TLS (ALPN DataALPN) where
+// a ticket asks for that or the network passes nothing else.
+package tunnelwire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// DataALPN is the protocol of a data connection that runs inside TLS.
+const DataALPN = "porchlight-data/1"
+
+// ExporterLabel names the keying material (RFC 8446, 7.5) of the control
+// connection that authenticates PROXY headers; KeySize bytes are exported, with
+// no context.
+const (
+	ExporterLabel = "EXPORTER-porchlight-proxy-header-1"
+	KeySize       = 32
+)
+
+// Timing both sides keep. A side that reads nothing on the control connection
+// for Silence gives it up; the agent sends a Ping every PingEvery and the relay
+// answers each.
+const (
+	PingEvery  = 10 * time.Second
+	Silence    = 25 * time.Second
+	HelloWait  = 10 * time.Second // from connecting to Welcome
+	TicketLife = 60 * time.Second
+)
+
+// Bounds of a frame: its bytes, and the tickets one frame may carry.
+const (
+	MaxFrame   = 16 << 10
+	MaxTickets = 128
+)
+
+// Type says what a frame is.
+type Type string
+
+const (
+	Hello   Type = "hello"   // agent: Credential, Instance
+	Welcome Type = "welcome" // relay: Node, Host
+	Refused Type = "refused" // relay: Code, Message, RetryAfter; then it closes
+	Open    Type = "open"    // relay: Tickets to open data connections for, TLS
+	Failed  Type = "failed"  // agent: Tickets it could not open a data connection for
+	Missing Type = "missing" // relay: Tickets it has waited for too long
+	Drain   Type = "drain"   // relay: it is going away, connect again
+	Ping    Type = "ping"
+	Pong    Type = "pong"
+)
+
+// Codes of Refused.
+const (
+	CodeUnauthorized = "unauthorized" // the credential is not known (any more)
+	CodeReplaced     = "replaced"     // a newer connection took this one's place
+	CodeUnavailable  = "unavailable"  // try again later
+	CodeProtocol     = "protocol"     // a frame was not understood
+)
+
+// Frame is one message on the control connection. Which fields are filled
+// depends on Type; unknown types and fields are ignored, so that either side may
+// be the newer one.
+type Frame struct {
+	Type Type `json:"type"`
+	// Credential is the computer's device credential. It must never be logged.
+	Credential string `json:"credential,omitempty"`
+	// Instance tells two connections of one agent apart from one that was
+	// redialled: a connection with the same Instance replaces the older one.
+	Instance string `json:"instance,omitempty"`
+	Node     string `json:"node,omitempty"` // the relay's name, for logs
+	Host     string `json:"host,omitempty"` // root host the relay will route here
+	// Tickets, at most MaxTickets.
+	Tickets []Ticket `json:"tickets,omitempty"`
+	// TLS asks that the data connections of Tickets run inside TLS.
+	TLS        bool   `json:"tls,omitempty"`
+	Code       string `json:"code,omitempty"`
+	Message    string `json:"message,omitempty"`    // a sentence for a person
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
+}
+
+// ErrFrame is wrapped by errors of ReadFrame that are the other side's fault.
+var ErrFrame = errors.New("tunnelwire: malformed frame")
+
+// ReadFrame reads one frame, at most MaxFrame bytes. A clean end of the stream
+// between frames is io.EOF.
+func ReadFrame(r io.Reader) (Frame, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return Frame{}, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size == 0 || size > MaxFrame {
+		return Frame{}, fmt.Errorf("%w: %d bytes announced", ErrFrame, size)
+	}
+	body := make([]byte, size)
+	if _, err := io.ReadFull(r, body); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return Frame{}, err
+	}
+	var f Frame
+	if err := json.Unmarshal(body, &f); err != nil {
+		// The decoder's message may quote what it read: a credential.
+		return Frame{}, fmt.Errorf("%w: not the JSON of a frame", ErrFrame)
+	}
+	if f.Type == "" {
+		return Frame{}, fmt.Errorf("%w: no type", ErrFrame)
+	}
+	if len(f.Tickets) > MaxTickets {
+		return Frame{}, fmt.Errorf("%w: %d tickets", ErrFrame, len(f.Tickets))
+	}
+	return f, nil
+}
+
+// WriteFrame writes f with one call of Write.
+func WriteFrame(w io.Writer, f Frame) error {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encode frame: %w", err)
+	}
+	if len(body) > MaxFrame {
+		return fmt.Errorf("%w: %d bytes to write", ErrFrame, len(body))
+	}
+	out := make([]byte, 4, 4+len(body))
+	binary.BigEndian.PutUint32(out, uint32(len(body)))
+	_, err = w.Write(append(out, body...))
+	return err
+}
