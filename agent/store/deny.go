@@ -1,0 +1,63 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+var denyBucket = bucket("deny")
+
+// DenyRecord is a decision of the owner on this computer that nothing overrides: no
+// snapshot, old or new, and no session. It stays until it is taken back.
+//
+// Either GrantID is set, or AccountID is; AppID narrows a person's record to
+// one app.
+type DenyRecord struct {
+	AccountID string    `json:"account,omitempty"`
+	AppID     string    `json:"app,omitempty"`
+	GrantID   string    `json:"grant,omitempty"`
+	At        time.Time `json:"at"`
+}
+
+func (d DenyRecord) key() []byte {
+	return []byte(d.AccountID + "\x00" + d.AppID + "\x00" + d.GrantID)
+}
+
+// AddDenyRecord stores one; adding it again keeps the first time.
+func (s *Store) AddDenyRecord(d DenyRecord) error {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("encode a deny record: %w", err)
+	}
+	return s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(denyBucket)
+		if b.Get(d.key()) != nil {
+			return nil
+		}
+		return b.Put(d.key(), raw)
+	})
+}
+
+// RemoveDenyRecord takes one back. One that does not exist is no error.
+func (s *Store) RemoveDenyRecord(d DenyRecord) error {
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(denyBucket).Delete(d.key()) })
+}
+
+// DenyRecords returns all of them. A damaged record is an error, because to skip
+// it would give somebody access again.
+func (s *Store) DenyRecords() (all []DenyRecord, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		return tx.Bucket(denyBucket).ForEach(func(_, raw []byte) error {
+			var d DenyRecord
+			if err := json.Unmarshal(raw, &d); err != nil {
+				return fmt.Errorf("a stored deny record is damaged: %w", err)
+			}
+			all = append(all, d)
+			return nil
+		})
+	})
+	return all, err
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+var sessionsBucket = bucket("sessions")
+
+// SessionKey is the SHA-256 digest of a session cookie's 32 random bytes. The
+// cookie itself is stored nowhere.
+type SessionKey [32]byte
+
+// Session is one signed-in browser on one host.
+type Session struct {
+	AppID     string    `json:"app"` // empty: the launcher's host
+	AccountID string    `json:"account"`
+	Epoch     int64     `json:"epoch"` // the person's, when the session was made
+	CreatedAt time.Time `json:"created"`
+	SeenAt    time.Time `json:"seen"` // to about an hour
+}
+
+// AddSession stores a session and drops the longest unseen ones of the same
+// person on the same host beyond keep, which it returns.
+func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []SessionKey, err error) {
+	type held struct {
+		key  SessionKey
+		seen time.Time
+	}
+	err = s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(sessionsBucket)
+		if err := putSession(b, key, sess); err != nil {
+			return err
+		}
+		var same []held
+		err := eachSession(b, func(k SessionKey, other Session) error {
+			if k != key && other.AccountID == sess.AccountID && other.AppID == sess.AppID {
+				same = append(same, held{k, other.SeenAt})
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(same, func(a, b held) int { return b.seen.Compare(a.seen) })
+		for _, h := range same[min(len(same), max(0, keep-1)):] {
+			if err := b.Delete(h.key[:]); err != nil {
+				return err
+			}
+			dropped = append(dropped, h.key)
+		}
+		return nil
+	})
+	return dropped, err
+}
+
+// Session returns a stored session, and whether there is one.
+func (s *Store) Session(key SessionKey) (sess Session, ok bool, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		raw := tx.Bucket(sessionsBucket).Get(key[:])
+		if raw == nil {
+			return nil
+		}
+		if err := json.Unmarshal(raw, &sess); err != nil {
+			return fmt.Errorf("a stored session is damaged: %w", err)
+		}
+		ok = true
+		return nil
+	})
+	return sess, ok, err
+}
+
+// TouchSessions moves SeenAt of the sessions that still exist.
+func (s *Store) TouchSessions(seen map[SessionKey]time.Time) error {
+	return s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(sessionsBucket)
+		for key, at := range seen {
+			raw := b.Get(key[:])
+			if raw == nil {
+				continue
+			}
+			var sess Session
+			if err := json.Unmarshal(raw, &sess); err != nil {
+				return fmt.Errorf("a stored session is damaged: %w", err)
+			}
+			sess.SeenAt = at
+			if err := putSession(b, key, sess); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// DeleteSession ends one session. One that does not exist is no error.
+func (s *Store) DeleteSession(key SessionKey) error {
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(sessionsBucket).Delete(key[:]) })
+}
+
+// DeleteSessions ends every session over tells of and returns their keys. It
+// writes nothing when there is none.
+func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, err error) {
+	collect := func(tx *bolt.Tx) error {
+		deleted = nil
+		return eachSession(tx.Bucket(sessionsBucket), func(k SessionKey, sess Session) error {
+			if over(sess) {
+				deleted = append(deleted, k)
+			}
+			return nil
+		})
+	}
+	if err := s.view(collect); err != nil || len(deleted) == 0 {
+		return nil, err
+	}
+	err = s.update(func(tx *bolt.Tx) error {
+		if err := collect(tx); err != nil {
+			return err
+		}
+		for _, k := range deleted {
+			if err := tx.Bucket(sessionsBucket).Delete(k[:]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return deleted, err
+}
+
+func putSession(b *bolt.Bucket, key SessionKey, sess Session) error {
+	raw, err := json.Marshal(sess)
+	if err != nil {
+		return fmt.Errorf("encode a session: %w", err)
+	}
+	return b.Put(key[:], raw)
+}
+
+// eachSession calls fn for every session. A damaged one is handed on as the
+// zero Session, which no host and no person matches and every sweep removes.
+func eachSession(b *bolt.Bucket, fn func(SessionKey, Session) error) error {
+	return b.ForEach(func(k, raw []byte) error {
+		var key SessionKey
+		if copy(key[:], k) != len(key) {
+			return nil
+		}
+		var sess Session
+		if json.Unmarshal(raw, &sess) != nil {
+			sess = Session{}
+		}
+		return fn(key, sess)
+	})
+}
