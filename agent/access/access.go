@@ -1,0 +1,311 @@
+// Package access decides who may open what.
+//
+// In comes the last snapshot of the control plane (people, their apps, their
+// session epochs, revoked grants) and what the owner denied on this computer.
+// Out goes one Decision for an identity and an app, without a network and
+// without a lock: readers see an immutable state behind an atomic pointer,
+// writers swap it and then close every live connection the new state refuses.
+// The package also keeps browser sessions, the owner's one-time links and the
+// register of live connections.
+//
+// It never parses HTTP and never asks the control plane.
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// DefaultFailStatic is how long known people keep the access of the last
+// snapshot while the control plane is away.
+const DefaultFailStatic = 24 * time.Hour
+
+// Config of New. Store is required.
+type Config struct {
+	Store *store.Store
+	Now   func() time.Time // time.Now when nil
+	Log   *slog.Logger     // discarded when nil
+	// FailStatic is how long after the last contact with the control plane its
+	// last snapshot still decides; DefaultFailStatic when zero.
+	FailStatic time.Duration
+	// OnConnections is called from Run when the number of live connections of
+	// any app has changed, at most twice a second. It may call Connections.
+	OnConnections func()
+}
+
+// Access is safe for concurrent use. Run must be running for sessions to slide
+// durably and for access to end when the snapshot grows too old.
+type Access struct {
+	store      *store.Store
+	now        func() time.Time
+	log        *slog.Logger
+	failStatic time.Duration
+	onChange   func()
+
+	// writing is held by whoever replaces state, so that two writers cannot
+	// lose each other's change. It also protects contactSaved.
+	writing      sync.Mutex
+	contactSaved time.Time
+	state        atomic.Pointer[state]
+	contact      atomic.Int64 // last contact, unix nanoseconds
+	changed      atomic.Pointer[chan struct{}]
+
+	sessions sessions
+	links    links
+	live     live
+}
+
+// state is immutable once it is published.
+type state struct {
+	known    bool // a snapshot was ever received
+	snapshot controlapi.Snapshot
+	people   map[string]*person // by account id
+	grants   map[string]bool    // revoked, by grant id
+	denied   map[store.DenyRecord]bool
+}
+
+type person struct {
+	controlapi.Person
+	opens map[string]bool // app ids
+}
+
+// New reads the last snapshot and the deny records from the store.
+func New(c Config) (*Access, error) {
+	a := &Access{store: c.Store, now: c.Now, log: c.Log, failStatic: c.FailStatic, onChange: c.OnConnections}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	if a.failStatic <= 0 {
+		a.failStatic = DefaultFailStatic
+	}
+	a.sessions.cache = map[store.SessionKey]*session{}
+	a.sessions.unsaved = map[store.SessionKey]time.Time{}
+	a.links.open = map[[32]byte]link{}
+	a.live.conns = map[*conn]struct{}{}
+	a.live.perApp = map[string]int{}
+	a.live.wake = make(chan struct{}, 1)
+	a.changed.Store(new(make(chan struct{})))
+
+	records, err := c.Store.DenyRecords()
+	if err != nil {
+		return nil, fmt.Errorf("read who was denied: %w", err)
+	}
+	st := &state{denied: make(map[store.DenyRecord]bool, len(records))}
+	for _, d := range records {
+		st.denied[bare(d)] = true
+	}
+	snap, contact, ok, err := c.Store.Snapshot()
+	if err != nil {
+		// The control plane sends a new one; until then nobody is let in.
+		a.log.Warn("the stored snapshot cannot be used", "err", err)
+	} else if ok {
+		st.take(snap)
+		a.contact.Store(contact.UnixNano())
+		a.contactSaved = contact
+	}
+	a.state.Store(st)
+	return a, nil
+}
+
+// take fills the indexes from a snapshot.
+func (st *state) take(snap controlapi.Snapshot) {
+	st.known, st.snapshot = true, snap
+	st.people = make(map[string]*person, len(snap.People))
+	for _, p := range snap.People {
+		opens := make(map[string]bool, len(p.Apps))
+		for _, id := range p.Apps {
+			opens[id] = true
+		}
+		st.people[p.AccountID] = &person{Person: p, opens: opens}
+	}
+	st.grants = make(map[string]bool, len(snap.RevokedGrants))
+	for _, g := range snap.RevokedGrants {
+		st.grants[g.ID] = true
+	}
+}
+
+// Snapshot returns the last snapshot of the control plane; its Version is empty
+// when there never was one. It must not be changed.
+func (a *Access) Snapshot() controlapi.Snapshot { return a.state.Load().snapshot }
+
+// SetSnapshot makes a changed snapshot of the control plane decide from now on,
+// closes the live connections it refuses, and returns how many those were. The
+// snapshot is kept for a restart afterwards: a disk that fails must not keep
+// anybody's access alive.
+func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
+	if snap.Unchanged {
+		a.Touch()
+		return 0
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	old := a.state.Load()
+	next := &state{denied: old.denied}
+	next.take(snap)
+	now := a.now()
+	a.contact.Store(now.UnixNano())
+	closed = a.swap(next)
+	if old.known && old.snapshot.Computer.ID != snap.Computer.ID {
+		// Another account, perhaps of another control plane: the old one's
+		// account ids mean nothing here.
+		closed += a.endSessions(func(store.Session) bool { return true })
+	}
+	if err := a.store.SaveSnapshot(snap, now); err != nil {
+		a.log.Error("the snapshot could not be kept for a restart", "err", err)
+	} else {
+		a.contactSaved = now
+	}
+	return closed
+}
+
+// Touch notes that the control plane has just confirmed the snapshot.
+func (a *Access) Touch() {
+	now := a.now()
+	a.contact.Store(now.UnixNano())
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if !a.state.Load().known || now.Sub(a.contactSaved).Abs() < time.Minute {
+		return
+	}
+	if err := a.store.SaveContact(now); err != nil {
+		a.log.Error("the time of the last sync could not be kept for a restart", "err", err)
+		return
+	}
+	a.contactSaved = now
+}
+
+// Deny shuts a person (or one app for a person, or a grant) out at once and
+// until Allow, whatever any snapshot says, and returns how many live
+// connections it closed. The record is durable before access ends; when it
+// cannot be written access ends anyway and the error says so.
+func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
+	if d.At.IsZero() {
+		d.At = a.now().UTC()
+	}
+	err = a.store.AddDenyRecord(d)
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	next := *a.state.Load()
+	next.denied = maps.Clone(next.denied)
+	next.denied[bare(d)] = true
+	closed = a.swap(&next)
+	if err != nil {
+		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", err)
+	}
+	return closed, nil
+}
+
+// Allow takes a Deny back. The snapshot alone decides again.
+func (a *Access) Allow(d store.DenyRecord) error {
+	if err := a.store.RemoveDenyRecord(d); err != nil {
+		return fmt.Errorf("take a denial back: %w", err)
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	next := *a.state.Load()
+	next.denied = maps.Clone(next.denied)
+	delete(next.denied, bare(d))
+	a.swap(&next)
+	return nil
+}
+
+// bare is a deny record as a map key.
+func bare(d store.DenyRecord) store.DenyRecord {
+	d.At = time.Time{}
+	return d
+}
+
+// swap publishes a state and closes what it refuses. The caller holds writing.
+func (a *Access) swap(next *state) (closed int) {
+	a.state.Store(next)
+	closed = a.closeRefused()
+	close(*a.changed.Swap(new(make(chan struct{}))))
+	return closed
+}
+
+// closeRefused asks the state in force again about every live connection.
+func (a *Access) closeRefused() int {
+	return a.live.close(func(c *conn) bool { return !a.Decide(c.id, c.app).Allowed })
+}
+
+// AwaitAllowed waits until the person may open the app, or until ctx ends. A
+// visitor who has just accepted an invitation comes back from the control plane
+// a little sooner than the snapshot that knows them.
+func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) Decision {
+	for {
+		changed := *a.changed.Load()
+		d := a.Decide(id, appID)
+		if d.Allowed || d.Reason == ReasonDenied {
+			return d
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return d
+		}
+	}
+}
+
+// Owner returns the owner of this computer, once a snapshot names one.
+func (a *Access) Owner() (controlapi.Person, bool) {
+	people := a.state.Load().snapshot.People
+	i := slices.IndexFunc(people, func(p controlapi.Person) bool { return p.Role == controlapi.RoleOwner })
+	if i < 0 {
+		return controlapi.Person{}, false
+	}
+	return people[i], true
+}
+
+// Run writes back when sessions were last seen, sweeps those that are over,
+// ends access when the snapshot has grown too old, and reports changes of the
+// number of live connections. It blocks until ctx ends.
+func (a *Access) Run(ctx context.Context) error {
+	const (
+		flushEvery = time.Minute
+		sweepEvery = time.Hour
+		reportGap  = 500 * time.Millisecond
+	)
+	flush := time.NewTicker(flushEvery)
+	defer flush.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	report := time.NewTimer(0) // armed only between reports
+	<-report.C
+	defer report.Stop()
+	wake := a.live.wake
+	a.sweepSessions()
+	for {
+		select {
+		case <-wake:
+			if a.onChange != nil {
+				a.onChange()
+			}
+			wake = nil
+			report.Reset(reportGap)
+		case <-report.C:
+			wake = a.live.wake
+		case <-flush.C:
+			a.flushSessions()
+			if n := a.closeRefused(); n > 0 {
+				a.log.Warn("the control plane has been away too long, connections closed", "closed", n)
+			}
+		case <-sweep.C:
+			a.sweepSessions()
+		case <-ctx.Done():
+			a.flushSessions()
+			return nil
+		}
+	}
+}

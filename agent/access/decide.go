@@ -1,0 +1,92 @@
+package access
+
+import (
+	"time"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// Identity is who a request says it comes from, verified by a session cookie
+// or a bearer token, but not yet allowed anything.
+type Identity struct {
+	AccountID string
+	Email     string
+	Role      controlapi.Role
+	// GrantID is the OAuth grant of a bearer token; empty for a session.
+	GrantID string
+	// SessionKey is that of a browser session; zero for a bearer token.
+	SessionKey store.SessionKey
+	// Epoch the session was made under. Not looked at for a bearer token, which
+	// ends by its grant and its own expiry.
+	Epoch int64
+
+	ended uint64 // sessions.ended when the session was looked up
+}
+
+// Reason says why a Decision refuses.
+type Reason string
+
+// Reasons, in the order they are looked for.
+const (
+	ReasonNoSnapshot  Reason = "no-snapshot"  // this computer has never been told who may open what
+	ReasonStale       Reason = "stale"        // the control plane has been away for too long
+	ReasonDenied      Reason = "denied"       // the owner said no on this computer
+	ReasonUnknown     Reason = "unknown"      // nobody of this computer
+	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
+	ReasonGrant       Reason = "grant"        // the OAuth grant was revoked
+	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
+	ReasonNotGranted  Reason = "not-granted"  // a person of this computer, but not for this app
+)
+
+// Decision answers whether an identity may open an app. When it is allowed,
+// Email and Role are those of the snapshot, which are newer than the session's.
+type Decision struct {
+	Allowed bool
+	Reason  Reason // empty when allowed
+	Email   string
+	Role    controlapi.Role
+}
+
+// Decide says whether id may open the app with appID now; the empty appID is
+// the launcher, which every active person of this computer may open. Whatever
+// is not granted is refused.
+func (a *Access) Decide(id Identity, appID string) Decision {
+	st := a.state.Load()
+	if !st.known {
+		return Decision{Reason: ReasonNoSnapshot}
+	}
+	if a.now().Sub(time.Unix(0, a.contact.Load())) > a.failStatic {
+		return Decision{Reason: ReasonStale}
+	}
+	if id.AccountID == "" {
+		return Decision{Reason: ReasonUnknown}
+	}
+	if len(st.denied) > 0 && st.denies(id, appID) {
+		return Decision{Reason: ReasonDenied}
+	}
+	p := st.people[id.AccountID]
+	if p == nil {
+		return Decision{Reason: ReasonUnknown}
+	}
+	if p.Status != controlapi.PersonActive {
+		return Decision{Reason: ReasonNotActive}
+	}
+	if id.GrantID != "" {
+		if st.grants[id.GrantID] {
+			return Decision{Reason: ReasonGrant}
+		}
+	} else if p.Epoch != id.Epoch {
+		return Decision{Reason: ReasonSessionOver}
+	}
+	if appID != "" && p.Role != controlapi.RoleOwner && !p.opens[appID] {
+		return Decision{Reason: ReasonNotGranted}
+	}
+	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
+}
+
+func (st *state) denies(id Identity, appID string) bool {
+	return st.denied[store.DenyRecord{AccountID: id.AccountID}] ||
+		st.denied[store.DenyRecord{AccountID: id.AccountID, AppID: appID}] ||
+		id.GrantID != "" && st.denied[store.DenyRecord{GrantID: id.GrantID}]
+}

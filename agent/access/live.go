@@ -1,0 +1,119 @@
+package access
+
+import (
+	"maps"
+	"sync"
+
+	"porchlight/agent/store"
+)
+
+// live is the register of everything open through the proxy. It is one set and
+// not an index for each of person, session, grant and app: every request enters
+// and leaves it, while closing is rare and walks a few thousand entries in less
+// time than a frame takes to draw.
+type live struct {
+	mu     sync.Mutex
+	conns  map[*conn]struct{}
+	perApp map[string]int
+	wake   chan struct{} // capacity 1: perApp has changed
+}
+
+type conn struct {
+	id     Identity
+	app    string
+	cancel func()
+	closed bool // under live.mu
+}
+
+// Enter registers a live connection and then decides, in that order: access
+// that ends between the two still finds the connection and closes it. cancel is
+// called at most once, from any goroutine, when access ends, and must not block;
+// never after leave has returned, unless it was called before. leave must be
+// called when the connection has ended, refused or not.
+func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, leave func()) {
+	c := &conn{id: id, app: appID, cancel: cancel}
+	a.live.enter(c)
+	if id.SessionKey != (store.SessionKey{}) && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
+		d = Decision{Reason: ReasonSessionOver}
+	} else {
+		d = a.Decide(id, appID)
+	}
+	return d, func() { a.live.leave(c) }
+}
+
+func (l *live) enter(c *conn) {
+	l.mu.Lock()
+	l.conns[c] = struct{}{}
+	l.perApp[c.app]++
+	l.mu.Unlock()
+	l.notify()
+}
+
+func (l *live) leave(c *conn) {
+	l.mu.Lock()
+	if _, ok := l.conns[c]; ok {
+		delete(l.conns, c)
+		if l.perApp[c.app]--; l.perApp[c.app] <= 0 {
+			delete(l.perApp, c.app)
+		}
+	}
+	l.mu.Unlock()
+	l.notify()
+}
+
+func (l *live) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close cancels every connection over tells of that is not closing already.
+func (l *live) close(over func(*conn) bool) (closed int) {
+	var cancels []func()
+	l.mu.Lock()
+	for c := range l.conns {
+		if !c.closed && over(c) {
+			c.closed = true
+			cancels = append(cancels, c.cancel)
+		}
+	}
+	l.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+	return len(cancels)
+}
+
+// CloseApp closes what is open to one app and returns how many connections
+// those were. The caller has taken the route away before.
+func (a *Access) CloseApp(appID string) int {
+	return a.live.close(func(c *conn) bool { return c.app == appID })
+}
+
+// ClosePerson closes what one person has open.
+func (a *Access) ClosePerson(accountID string) int {
+	return a.live.close(func(c *conn) bool { return c.id.AccountID == accountID })
+}
+
+// CloseSession closes what one browser has open.
+func (a *Access) CloseSession(key store.SessionKey) int {
+	return a.live.close(func(c *conn) bool { return c.id.SessionKey == key })
+}
+
+// CloseGrant closes what one OAuth grant has open.
+func (a *Access) CloseGrant(grantID string) int {
+	return a.live.close(func(c *conn) bool { return grantID != "" && c.id.GrantID == grantID })
+}
+
+// CloseAll closes everything.
+func (a *Access) CloseAll() int {
+	return a.live.close(func(*conn) bool { return true })
+}
+
+// Connections counts what is open now, by app id.
+func (a *Access) Connections() map[string]int {
+	a.live.mu.Lock()
+	defer a.live.mu.Unlock()
+	return maps.Clone(a.live.perApp)
+}

@@ -1,0 +1,224 @@
+package access
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+const (
+	// SessionLife is how long a session lasts after it was last seen.
+	SessionLife = 30 * 24 * time.Hour
+
+	slideEvery     = time.Hour // how often a session's last use is written back
+	keepPerHost    = 16        // sessions of one person on one host; the longest unseen goes
+	maxCached      = 8192      // sessions in memory
+	maxUnsaved     = 4096      // last uses waiting for the next flush
+	sessionEncoded = 43        // characters of a cookie value
+)
+
+// sessions caches what the store holds. A session that is not cached is looked
+// for in the store, so the cache may forget any.
+type sessions struct {
+	mu      sync.RWMutex
+	cache   map[store.SessionKey]*session
+	unsaved map[store.SessionKey]time.Time // last uses not yet in the store
+
+	// ended counts how often sessions were taken away. A request that looked
+	// its session up before such a moment looks again once it is registered.
+	ended atomic.Uint64
+}
+
+type session struct {
+	store.Session              // SeenAt is not read: see seen
+	seen          atomic.Int64 // unix nanoseconds, to slideEvery
+}
+
+// unended is true when no session was taken away since ended was read.
+func (s *sessions) unended(ended uint64) bool { return s.ended.Load() == ended }
+
+// NewSession signs a person in on the host of one app (empty: the launcher) and
+// returns the cookie's value: 256 random bits of which only the digest is kept.
+func (a *Access) NewSession(appID, accountID string, epoch int64) (cookie string, err error) {
+	var token [32]byte
+	rand.Read(token[:])
+	key := store.SessionKey(sha256.Sum256(token[:]))
+	now := a.now().UTC()
+	sess := store.Session{AppID: appID, AccountID: accountID, Epoch: epoch, CreatedAt: now, SeenAt: now}
+	dropped, err := a.store.AddSession(key, sess, keepPerHost)
+	if err != nil {
+		return "", fmt.Errorf("keep the session: %w", err)
+	}
+	a.forget(dropped...)
+	a.remember(key, sess)
+	return base64.RawURLEncoding.EncodeToString(token[:]), nil
+}
+
+// Session looks a cookie's value up. ok is false unless it is a session of this
+// host that is not over. renewed is true about once an hour: the cookie should
+// be set again, so that the browser's copy slides too.
+func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
+	if len(cookie) != sessionEncoded {
+		return Identity{}, false, false
+	}
+	var token [32]byte
+	if n, err := base64.RawURLEncoding.Strict().Decode(token[:], []byte(cookie)); err != nil || n != len(token) {
+		return Identity{}, false, false
+	}
+	// Read before the session is: one that ends in between is looked up again.
+	ended := a.sessions.ended.Load()
+	key := store.SessionKey(sha256.Sum256(token[:]))
+	sess := a.lookup(key)
+	if sess == nil || sess.AppID != appID {
+		return Identity{}, false, false
+	}
+	now := a.now()
+	seen := sess.seen.Load()
+	idle := now.Sub(time.Unix(0, seen))
+	if idle > SessionLife {
+		return Identity{}, false, false
+	}
+	if idle >= slideEvery && sess.seen.CompareAndSwap(seen, now.UnixNano()) {
+		a.sessions.mu.Lock()
+		if len(a.sessions.unsaved) < maxUnsaved {
+			a.sessions.unsaved[key] = now.UTC()
+		}
+		a.sessions.mu.Unlock()
+		renewed = true
+	}
+	id = Identity{AccountID: sess.AccountID, SessionKey: key, Epoch: sess.Epoch, ended: ended}
+	if p := a.state.Load().people[sess.AccountID]; p != nil {
+		id.Email, id.Role = p.Email, p.Role
+	}
+	return id, renewed, true
+}
+
+// SignOut ends one session and closes what it has open.
+func (a *Access) SignOut(key store.SessionKey) (closed int, err error) {
+	err = a.store.DeleteSession(key)
+	a.forget(key)
+	closed = a.CloseSession(key)
+	if err != nil {
+		return closed, fmt.Errorf("sign out: %w", err)
+	}
+	return closed, nil
+}
+
+// lookup returns a session, or nil.
+func (a *Access) lookup(key store.SessionKey) *session {
+	a.sessions.mu.RLock()
+	sess := a.sessions.cache[key]
+	a.sessions.mu.RUnlock()
+	if sess != nil {
+		return sess
+	}
+	ended := a.sessions.ended.Load()
+	stored, ok, err := a.store.Session(key)
+	if err != nil {
+		a.log.Error("a session could not be read", "err", err)
+		return nil
+	}
+	if !ok {
+		return nil
+	}
+	sess = a.remember(key, stored)
+	if !a.sessions.unended(ended) {
+		// Something ended between reading and caching; it may have been this
+		// one. Not caching it is always right.
+		a.sessions.mu.Lock()
+		delete(a.sessions.cache, key)
+		a.sessions.mu.Unlock()
+		if _, ok, err := a.store.Session(key); err != nil || !ok {
+			return nil
+		}
+	}
+	return sess
+}
+
+func (a *Access) sessionExists(key store.SessionKey) bool { return a.lookup(key) != nil }
+
+// remember caches a session; the one cached already wins.
+func (a *Access) remember(key store.SessionKey, stored store.Session) *session {
+	s := &a.sessions
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sess := s.cache[key]; sess != nil {
+		return sess
+	}
+	for old := range s.cache {
+		if len(s.cache) < maxCached {
+			break
+		}
+		delete(s.cache, old)
+	}
+	sess := &session{Session: stored}
+	seen := stored.SeenAt
+	if later, ok := s.unsaved[key]; ok {
+		seen = later
+	}
+	sess.seen.Store(seen.UnixNano())
+	s.cache[key] = sess
+	return sess
+}
+
+// forget drops ended sessions from memory. They are gone from the store.
+func (a *Access) forget(keys ...store.SessionKey) {
+	if len(keys) == 0 {
+		return
+	}
+	a.sessions.mu.Lock()
+	for _, k := range keys {
+		delete(a.sessions.cache, k)
+		delete(a.sessions.unsaved, k)
+	}
+	a.sessions.ended.Add(1)
+	a.sessions.mu.Unlock()
+}
+
+// endSessions removes the sessions over tells of, wherever they are kept, and
+// closes what they have open.
+func (a *Access) endSessions(over func(store.Session) bool) (closed int) {
+	keys, err := a.store.DeleteSessions(over)
+	if err != nil {
+		a.log.Error("ended sessions could not be removed", "err", err)
+	}
+	a.forget(keys...)
+	for _, k := range keys {
+		closed += a.CloseSession(k)
+	}
+	return closed
+}
+
+// flushSessions writes back when sessions were last seen.
+func (a *Access) flushSessions() {
+	a.sessions.mu.Lock()
+	unsaved := a.sessions.unsaved
+	a.sessions.unsaved = map[store.SessionKey]time.Time{}
+	a.sessions.mu.Unlock()
+	if len(unsaved) == 0 {
+		return
+	}
+	if err := a.store.TouchSessions(unsaved); err != nil {
+		a.log.Error("when sessions were last used could not be kept", "err", err)
+	}
+}
+
+// sweepSessions removes the sessions nobody can use again.
+func (a *Access) sweepSessions() {
+	a.flushSessions()
+	st, now := a.state.Load(), a.now()
+	a.endSessions(func(s store.Session) bool {
+		if now.Sub(s.SeenAt) > SessionLife {
+			return true
+		}
+		p := st.people[s.AccountID]
+		return p != nil && (s.Epoch < p.Epoch || p.Status == controlapi.PersonRevoked)
+	})
+}
