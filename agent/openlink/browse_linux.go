@@ -1,0 +1,108 @@
+package openlink
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// starting bounds how long the desktop may take to find the browser. xdg-open
+// returns at once where a browser runs and stays as long as the browser where
+// it had to start one.
+const starting = 2 * time.Second
+
+// browse opens a path or address in the owner's browser.
+func browse(ctx context.Context, what string) error {
+	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return errors.New("There is no display here, so no browser can be opened.")
+	}
+	opener, err := exec.LookPath("xdg-open")
+	if err != nil {
+		return errors.New("No browser could be opened: the package xdg-utils is missing.")
+	}
+	// Not bound to ctx: the browser outlives whoever asked for it.
+	cmd := exec.Command(opener, what)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("No browser could be opened: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	timer := time.NewTimer(starting)
+	defer timer.Stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return errors.New("No browser could be opened: no program on this desktop opens web pages.")
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// direct says whether the default browser is packaged so that it cannot read
+// the page.
+func direct(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "xdg-settings", "get", "default-web-browser").Output()
+	if err != nil {
+		return false
+	}
+	return confined(strings.TrimSpace(string(out)), applicationDirs())
+}
+
+// confined says whether the desktop entry id starts a snap or flatpak.
+func confined(id string, dirs []string) bool {
+	if id == "" || id != filepath.Base(id) {
+		return false
+	}
+	for _, dir := range dirs {
+		f, err := os.Open(filepath.Join(dir, id))
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		// The entry that wins is the first one found.
+		if strings.Contains(dir, "/flatpak/exports/") || strings.HasPrefix(dir, "/var/lib/snapd/") {
+			return true
+		}
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			command, ok := strings.CutPrefix(lines.Text(), "Exec=")
+			if !ok {
+				continue
+			}
+			for _, word := range strings.Fields(command) {
+				if strings.HasPrefix(word, "/snap/") || filepath.Base(word) == "flatpak" || filepath.Base(word) == "snap" {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return false
+}
+
+func applicationDirs() []string {
+	home := os.Getenv("XDG_DATA_HOME")
+	if home == "" {
+		if h, err := os.UserHomeDir(); err == nil {
+			home = filepath.Join(h, ".local", "share")
+		}
+	}
+	system := os.Getenv("XDG_DATA_DIRS")
+	if system == "" {
+		system = "/usr/local/share:/usr/share"
+	}
+	dirs := append([]string{home}, filepath.SplitList(system)...)
+	for i, d := range dirs {
+		dirs[i] = filepath.Join(d, "applications")
+	}
+	return dirs
+}

@@ -1,0 +1,125 @@
+package openlink
+
+import (
+	"context"
+	"html"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestOnlyWebAddressesAreOpened(t *testing.T) {
+	t.Parallel()
+	for _, link := range []string{"", "notes", "file:///etc/passwd", "javascript:alert(1)", "https:///x", "--help", "https://%zz/"} {
+		if _, err := Open(t.Context(), link); err == nil || err.Error() != "This is not an address a browser can open." {
+			t.Errorf("Open(%q) = %v", link, err)
+		}
+	}
+}
+
+func TestPageSendsOnAndIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "open")
+	const link = `https://notes.maya.localhost:8443/.porchlight/owner?token=a&next=%2F"><script>x</script>`
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := write(dir, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{name: 0o600, dir: 0o700 | os.ModeDir} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != want {
+			t.Errorf("%s is %v, want %v", path, info.Mode(), want)
+		}
+	}
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`content="0; url=([^"]*)"`).FindStringSubmatch(string(raw))
+	if m == nil {
+		t.Fatalf("no refresh in %s", raw)
+	}
+	if got, err := url.Parse(html.UnescapeString(m[1])); err != nil || got.Query().Get("token") != "a" || got.Host != u.Host {
+		t.Errorf("the page sends to %q (%v)", m[1], err)
+	}
+	if strings.Contains(string(raw), "<script>") {
+		t.Errorf("the link reached the page as markup: %s", raw)
+	}
+}
+
+func TestOldPagesAreSwept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	u, _ := url.Parse("https://a.example/")
+	old, err := write(dir, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-2 * Lifetime)
+	if err := os.Chtimes(old, past, past); err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(dir, "something-else")
+	if err := os.WriteFile(other, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(other, past, past); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := write(dir, u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{old: false, fresh: true, other: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s there: %v, want %v", path, err == nil, want)
+		}
+	}
+}
+
+// A page directory that cannot be one is an error, not a page elsewhere.
+func TestPageDirectoryMustBeADirectory(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u, _ := url.Parse("https://a.example/")
+	if _, err := write(filepath.Join(file, "open"), u); err == nil {
+		t.Error("wrote below a file")
+	}
+}
+
+func TestWaitEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := &Opened{page: path, gone: make(chan struct{})}
+	o.timer = time.AfterFunc(Lifetime, o.remove)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	o.Wait(ctx)
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the page is still there: %v", err)
+	}
+	o.Close() // a second time is harmless
+	(&Opened{}).Wait(t.Context())
+	(&Opened{}).Close()
+}
