@@ -1,0 +1,179 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/agent/agentapi"
+)
+
+// MaxNotices is how many notices are kept; the oldest go first.
+const MaxNotices = 200
+
+var (
+	appsBucket    = bucket("apps")    // name → App
+	denialsBucket = bucket("denials") // name → Denial
+	noticesBucket = bucket("notices") // id, 8 bytes big endian → agentapi.Notice
+)
+
+// App is a published app or a request for one. There is no record for an app
+// that was removed, denied or withdrawn.
+type App struct {
+	// ID is random and made at the first approval; empty while pending. Grants
+	// belong to it, so that a name or label taken later by another app opens
+	// nothing.
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name"`
+	Label     string          `json:"label"`
+	LocalPort int             `json:"localPort"`
+	Status    agentapi.Status `json:"status"`
+	// Listener is who listened on LocalPort when the app last asked.
+	Listener agentapi.Listener `json:"listener"`
+	// Quiet marks a pending request that must not raise a notification.
+	Quiet       bool       `json:"quiet,omitempty"`
+	RequestedAt time.Time  `json:"requestedAt"`
+	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
+}
+
+// Denial remembers that the owner said no to a name.
+type Denial struct {
+	Count int       `json:"count"`
+	At    time.Time `json:"at"` // the last one
+	// Muted keeps requests for the name quiet until the owner unmutes it.
+	Muted bool `json:"muted,omitempty"`
+}
+
+// Apps is everything the buckets of this file hold.
+type Apps struct {
+	Apps    map[string]App
+	Denials map[string]Denial
+	Notices []agentapi.Notice // oldest first
+}
+
+// AppChange is what one event leaves behind for one name.
+type AppChange struct {
+	Name    string
+	App     *App              // nil: no record
+	Denial  *Denial           // nil: nothing remembered
+	Notices []agentapi.Notice // to add; their IDs are given by the store
+}
+
+// Apps reads all of it in one transaction.
+func (s *Store) Apps() (Apps, error) {
+	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}}
+	err := s.view(func(tx *bolt.Tx) error {
+		if err := readAll(tx.Bucket(appsBucket), all.Apps); err != nil {
+			return err
+		}
+		if err := readAll(tx.Bucket(denialsBucket), all.Denials); err != nil {
+			return err
+		}
+		var err error
+		all.Notices, err = readNotices(tx)
+		return err
+	})
+	if err != nil {
+		return Apps{}, fmt.Errorf("read the published apps: %w", err)
+	}
+	return all, nil
+}
+
+// ChangeApp stores the outcome of one event in one transaction and returns the
+// notices as they are afterwards, oldest first. A notice takes the place of an
+// older one of the same kind about the same app, so that an app that keeps
+// changing cannot push the others out.
+func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
+	var notices []agentapi.Notice
+	err := s.update(func(tx *bolt.Tx) error {
+		if err := put(tx.Bucket(appsBucket), c.Name, c.App); err != nil {
+			return err
+		}
+		if err := put(tx.Bucket(denialsBucket), c.Name, c.Denial); err != nil {
+			return err
+		}
+		for _, n := range c.Notices {
+			if err := addNotice(tx, n); err != nil {
+				return err
+			}
+		}
+		var err error
+		notices, err = readNotices(tx)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store the app %s: %w", c.Name, err)
+	}
+	return notices, nil
+}
+
+func readAll[T any](b *bolt.Bucket, into map[string]T) error {
+	return b.ForEach(func(k, v []byte) error {
+		var value T
+		if err := json.Unmarshal(v, &value); err != nil {
+			return fmt.Errorf("the record of %q is damaged: %w", k, err)
+		}
+		into[string(k)] = value
+		return nil
+	})
+}
+
+// put writes value under name, or removes what is there when value is nil.
+func put[T any](b *bolt.Bucket, name string, value *T) error {
+	if value == nil {
+		return b.Delete([]byte(name))
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(name), raw)
+}
+
+func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
+	var notices []agentapi.Notice
+	err := tx.Bucket(noticesBucket).ForEach(func(k, v []byte) error {
+		var n agentapi.Notice
+		if err := json.Unmarshal(v, &n); err != nil {
+			return fmt.Errorf("the notice %x is damaged: %w", k, err)
+		}
+		notices = append(notices, n)
+		return nil
+	})
+	return notices, err
+}
+
+func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
+	b := tx.Bucket(noticesBucket)
+	// The sequence is stored with the bucket: IDs never repeat, even when the
+	// notices before are gone.
+	id, err := b.NextSequence()
+	if err != nil {
+		return err
+	}
+	n.ID = id
+	kept, err := readNotices(tx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(kept, func(old agentapi.Notice) bool { return old.Kind == n.Kind && old.App == n.App })
+	if i < 0 && len(kept) >= MaxNotices {
+		i = 0
+	}
+	if i >= 0 {
+		if err := b.Delete(noticeKey(kept[i].ID)); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return b.Put(noticeKey(id), raw)
+}
+
+func noticeKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
