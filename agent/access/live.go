@@ -26,10 +26,11 @@ type conn struct {
 }
 
 // Enter registers a live connection and then decides, in that order: access
-// that ends between the two still finds the connection and closes it. cancel is
-// called at most once, from any goroutine, when access ends, and must not block;
-// never after leave has returned, unless it was called before. leave must be
-// called when the connection has ended, refused or not.
+// that ends between the two still finds the connection and closes it.
+//
+// cancel is called at most once, from any goroutine, when access ends; it must
+// not block, and may come just after leave has returned. leave must be called
+// when the connection has ended, also when the decision refuses.
 func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, leave func()) {
 	c := &conn{id: id, app: appID, cancel: cancel}
 	a.live.enter(c)

@@ -31,8 +31,9 @@ type sessions struct {
 	cache   map[store.SessionKey]*session
 	unsaved map[store.SessionKey]time.Time // last uses not yet in the store
 
-	// ended counts how often sessions were taken away. A request that looked
-	// its session up before such a moment looks again once it is registered.
+	// ended counts how often sessions were taken away; it grows under mu. A
+	// request that looked its session up before such a moment looks again once
+	// it is registered.
 	ended atomic.Uint64
 }
 
@@ -57,7 +58,6 @@ func (a *Access) NewSession(appID, accountID string, epoch int64) (cookie string
 		return "", fmt.Errorf("keep the session: %w", err)
 	}
 	a.forget(dropped...)
-	a.remember(key, sess)
 	return base64.RawURLEncoding.EncodeToString(token[:]), nil
 }
 
@@ -128,29 +128,29 @@ func (a *Access) lookup(key store.SessionKey) *session {
 	if !ok {
 		return nil
 	}
-	sess = a.remember(key, stored)
-	if !a.sessions.unended(ended) {
-		// Something ended between reading and caching; it may have been this
-		// one. Not caching it is always right.
-		a.sessions.mu.Lock()
-		delete(a.sessions.cache, key)
-		a.sessions.mu.Unlock()
-		if _, ok, err := a.store.Session(key); err != nil || !ok {
-			return nil
-		}
+	if sess, cached := a.remember(key, stored, ended); cached {
+		return sess
 	}
-	return sess
+	// Something ended between reading and caching, perhaps this very session.
+	if stored, ok, err = a.store.Session(key); err != nil || !ok {
+		return nil
+	}
+	return newSession(stored)
 }
 
 func (a *Access) sessionExists(key store.SessionKey) bool { return a.lookup(key) != nil }
 
-// remember caches a session; the one cached already wins.
-func (a *Access) remember(key store.SessionKey, stored store.Session) *session {
+// remember caches a session, unless any ended since ended was read. The one
+// cached already wins.
+func (a *Access) remember(key store.SessionKey, stored store.Session, ended uint64) (sess *session, cached bool) {
 	s := &a.sessions
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.unended(ended) {
+		return nil, false
+	}
 	if sess := s.cache[key]; sess != nil {
-		return sess
+		return sess, true
 	}
 	for old := range s.cache {
 		if len(s.cache) < maxCached {
@@ -158,13 +158,17 @@ func (a *Access) remember(key store.SessionKey, stored store.Session) *session {
 		}
 		delete(s.cache, old)
 	}
-	sess := &session{Session: stored}
-	seen := stored.SeenAt
 	if later, ok := s.unsaved[key]; ok {
-		seen = later
+		stored.SeenAt = later
 	}
-	sess.seen.Store(seen.UnixNano())
+	sess = newSession(stored)
 	s.cache[key] = sess
+	return sess, true
+}
+
+func newSession(stored store.Session) *session {
+	sess := &session{Session: stored}
+	sess.seen.Store(stored.SeenAt.UnixNano())
 	return sess
 }
 
