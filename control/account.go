@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"net/mail"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Account is somebody who can sign in. Accounts of owners and of members do not
+// differ; what they may reach is written per computer.
+type Account struct {
+	ID        string    `json:"id"`    // opaque and stable: sub, X-Service-User
+	Email     string    `json:"email"` // canonical, see ParseEmail
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// ParseEmail returns the one canonical form of an e-mail address: what was
+// written (spaces around it aside), in lower case, with the domain in its ASCII
+// form. Plus tags and dots are kept: only the mail server knows what they mean.
+// Display names, comments, quoted and non-ASCII local parts are refused.
+func ParseEmail(input string) (string, error) {
+	refused := refuse(controlapi.CodeInvalid, "That does not look like an e-mail address.")
+	input = strings.TrimSpace(input)
+	if len(input) > 254 {
+		return "", refused
+	}
+	addr, err := mail.ParseAddress(input)
+	if err != nil || addr.Name != "" || addr.Address != input {
+		return "", refused
+	}
+	at := strings.LastIndexByte(input, '@')
+	local, domain := input[:at], input[at+1:]
+	if len(local) > 64 {
+		return "", refused
+	}
+	for i := range len(local) {
+		if local[i] <= ' ' || local[i] >= 0x7f {
+			return "", refused
+		}
+	}
+	domain, err = idna.Lookup.ToASCII(domain)
+	if err != nil || !strings.Contains(domain, ".") || !isHostName(domain) {
+		return "", refused
+	}
+	canonical := strings.ToLower(local) + "@" + domain
+	if len(canonical) > 254 {
+		return "", refused
+	}
+	return canonical, nil
+}
+
+// AccountByEmail finds the account of a canonical address, or refuses with
+// CodeNotFound.
+func (s *Service) AccountByEmail(ctx context.Context, email string) (Account, error) {
+	var a Account
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var found bool
+		var err error
+		if a, found, err = accountByEmail(tx, email); err != nil {
+			return err
+		}
+		if !found {
+			return refuse(controlapi.CodeNotFound, "There is no account for that address.")
+		}
+		return nil
+	})
+	return a, err
+}
+
+// EnsureAccount returns the account of an address, making it when there is
+// none.
+func (s *Service) EnsureAccount(ctx context.Context, email string) (Account, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Account{}, err
+	}
+	id := newID()
+	var a Account
+	err = s.update(ctx, func(tx *txn) error {
+		var err error
+		a, err = tx.ensureAccount(id, email)
+		return err
+	})
+	return a, err
+}
+
+func accountByEmail(tx kv.Tx, email string) (Account, bool, error) {
+	id, found, err := get[string](tx, keyAccountEmail(email))
+	if err != nil || !found {
+		return Account{}, false, err
+	}
+	return get[Account](tx, keyAccount(id))
+}
+
+// ensureAccount takes the id a new account would get.
+func (t *txn) ensureAccount(id, email string) (Account, error) {
+	a, found, err := accountByEmail(t, email)
+	if err != nil || found {
+		return a, err
+	}
+	a = Account{ID: id, Email: email, CreatedAt: t.now.UTC()}
+	if err := put(t, keyAccountEmail(email), id, 0); err != nil {
+		return Account{}, err
+	}
+	return a, put(t, keyAccount(id), a, 0)
+}

@@ -1,0 +1,162 @@
+package control
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// limit allows n events in any stretch of time of length per.
+type limit struct {
+	n   int
+	per time.Duration
+}
+
+// budgetKind is one sort of subject with its limits. Sign-in links and
+// invitations spend from the same ones.
+type budgetKind struct {
+	name   string
+	limits []limit
+}
+
+var (
+	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}}}
+	budgetOwner     = budgetKind{"owner", []limit{{50, 24 * time.Hour}}}
+	budgetClient    = budgetKind{"client", []limit{{30, time.Hour}}}
+	// budgetVisits bounds the codes a signed-in browser can have written.
+	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}}}
+)
+
+// subject is one budget: of one address, owner or client.
+type subject struct {
+	kind budgetKind
+	key  string
+}
+
+func (k budgetKind) of(who string) subject {
+	return subject{k, keyBudget(k.name, hashOf(purposeBudget, k.name, who))}
+}
+
+// window is when a budget was spent, oldest first, in unix milliseconds.
+type window []int64
+
+// spend adds an event at now when the limits allow it. Otherwise wait says how
+// long until they do, and the window is unchanged.
+func (w window) spend(now time.Time, limits []limit) (after window, wait time.Duration) {
+	var longest time.Duration
+	for _, l := range limits {
+		longest = max(longest, l.per)
+		if len(w) < l.n {
+			continue
+		}
+		// The n-th newest event has to leave the stretch first.
+		free := time.UnixMilli(w[len(w)-l.n]).Add(l.per)
+		wait = max(wait, free.Sub(now))
+	}
+	if wait > 0 {
+		return w, wait
+	}
+	start := now.Add(-longest).UnixMilli()
+	after = slices.DeleteFunc(slices.Clone(w), func(at int64) bool { return at <= start })
+	return append(after, now.UnixMilli()), 0
+}
+
+func spent(wait time.Duration) error {
+	return &controlapi.Error{
+		Code:       controlapi.CodeTooMany,
+		Message:    "Too many mails were asked for. Those already sent still work; more can be sent later.",
+		RetryAfter: wait,
+	}
+}
+
+// spend takes one from each budget, or refuses with CodeTooMany and
+// RetryAfter; then nothing of the transaction must be kept.
+func (t *txn) spend(subjects ...subject) error {
+	for _, s := range subjects {
+		w, _, err := get[window](t, s.key)
+		if err != nil {
+			return err
+		}
+		w, wait := w.spend(t.now, s.kind.limits)
+		if wait > 0 {
+			return spent(wait)
+		}
+		if err := put(t, s.key, w, s.kind.lifetime()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k budgetKind) lifetime() time.Duration {
+	var d time.Duration
+	for _, l := range k.limits {
+		d = max(d, l.per)
+	}
+	return d
+}
+
+// affords says whether the stored budgets would allow one more, without
+// spending it.
+func affords(tx kv.Tx, now time.Time, subjects ...subject) error {
+	for _, s := range subjects {
+		w, _, err := get[window](tx, s.key)
+		if err != nil {
+			return err
+		}
+		if _, wait := w.spend(now, s.kind.limits); wait > 0 {
+			return spent(wait)
+		}
+	}
+	return nil
+}
+
+// pace is what this node remembers of the budgets. A sign-in is answered before
+// anything is written, so that the answer tells nothing; until its write
+// arrives, the stored budgets lag behind, and this one does not. Restarts and
+// other nodes are the business of the stored ones.
+type pace struct {
+	mu      sync.Mutex
+	windows map[string]window // guarded by mu
+}
+
+// paceSize bounds the subjects remembered; beyond it, the ones whose budget is
+// whole again are dropped, then any.
+const paceSize = 50_000
+
+func newPace() *pace { return &pace{windows: map[string]window{}} }
+
+func (p *pace) spend(now time.Time, subjects ...subject) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range subjects {
+		if _, wait := p.windows[s.key].spend(now, s.kind.limits); wait > 0 {
+			return spent(wait)
+		}
+	}
+	if len(p.windows)+len(subjects) > paceSize {
+		p.shrink(now)
+	}
+	for _, s := range subjects {
+		p.windows[s.key], _ = p.windows[s.key].spend(now, s.kind.limits)
+	}
+	return nil
+}
+
+func (p *pace) shrink(now time.Time) {
+	old := now.Add(-24 * time.Hour).UnixMilli()
+	for key, w := range p.windows {
+		if w[len(w)-1] <= old {
+			delete(p.windows, key)
+		}
+	}
+	for key := range p.windows {
+		if len(p.windows) < paceSize*9/10 {
+			return
+		}
+		delete(p.windows, key)
+	}
+}

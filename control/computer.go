@@ -1,0 +1,222 @@
+package control
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// MaxApps is how many approved apps one computer may report.
+const MaxApps = 500
+
+var (
+	labelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+	appIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+)
+
+// computer as stored. The device credential is kept as a hash only.
+type computer struct {
+	ID             string    `json:"id"`
+	Name           string    `json:"name"`
+	OwnerID        string    `json:"ownerId"` // account id
+	CredentialHash string    `json:"credentialHash"`
+	CreatedAt      time.Time `json:"createdAt"`
+}
+
+// Enrolment is what a computer needs to speak for itself from now on.
+type Enrolment struct {
+	AccountID  string
+	Email      string
+	Computer   controlapi.Computer
+	Credential string // in clear, this once
+}
+
+// ValidShortName refuses names a computer cannot have. The rules are those of
+// app names (the interface, Published app), because both become labels of one
+// host; the control plane's own host is reserved as well.
+func (s *Service) ValidShortName(name string) error {
+	if !labelPattern.MatchString(name) {
+		return refuse(controlapi.CodeInvalid,
+			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
+	}
+	if isReserved(name) || name+"."+s.cfg.Domain == s.cfg.AuthHost {
+		return refuse(controlapi.CodeInvalid, "The name \""+name+"\" is reserved. Choose another one.")
+	}
+	return nil
+}
+
+func isReserved(name string) bool { return name == "www" || name == "portal" }
+
+// EnsureComputer makes the computer named short of the account with this
+// address, and the account too if need be, and gives it a fresh device
+// credential; an earlier one stops working. A name that is somebody else's is
+// refused with CodeForbidden. Calling it again changes nothing but the
+// credential.
+func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enrolment, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return Enrolment{}, err
+	}
+	if err := s.ValidShortName(short); err != nil {
+		return Enrolment{}, err
+	}
+	accountID, computerID, credential := newID(), newID(), newToken()
+	hash := hashOf(purposeCredential, credential)
+
+	var out Enrolment
+	err = s.update(ctx, func(tx *txn) error {
+		account, err := tx.ensureAccount(accountID, email)
+		if err != nil {
+			return err
+		}
+		c, found, err := computerByName(tx, short)
+		if err != nil {
+			return err
+		}
+		if found && c.OwnerID != account.ID {
+			return refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
+		}
+		if found {
+			if err := tx.Delete(keyCredential(c.CredentialHash)); err != nil {
+				return err
+			}
+		} else {
+			c = computer{ID: computerID, Name: short, OwnerID: account.ID, CreatedAt: tx.now.UTC()}
+			if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
+				return err
+			}
+		}
+		c.CredentialHash = hash
+		if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
+			return err
+		}
+		if err := put(tx, keyCredential(hash), c.ID, 0); err != nil {
+			return err
+		}
+		if err := tx.ensureOwner(c.ID, account); err != nil {
+			return err
+		}
+		out = Enrolment{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}
+		return tx.touch(c.ID)
+	})
+	if err != nil {
+		return Enrolment{}, err
+	}
+	return out, nil
+}
+
+// Authenticate finds the computer a device credential belongs to, or refuses
+// with CodeUnauthorized.
+func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
+	unknown := refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+	if len(credential) != 43 { // as newToken makes them
+		return controlapi.Computer{}, unknown
+	}
+	var out controlapi.Computer
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		id, found, err := get[string](tx, keyCredential(hashOf(purposeCredential, credential)))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return unknown
+		}
+		c, found, err := get[computer](tx, keyComputer(id))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return unknown
+		}
+		out = s.computer(c)
+		return nil
+	})
+	return out, err
+}
+
+// ComputerByName finds a computer by its short name, or refuses with
+// CodeNotFound.
+func (s *Service) ComputerByName(ctx context.Context, short string) (controlapi.Computer, error) {
+	var out controlapi.Computer
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		c, found, err := computerByName(tx, short)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refuse(controlapi.CodeNotFound, "There is no computer of that name.")
+		}
+		out = s.computer(c)
+		return nil
+	})
+	return out, err
+}
+
+func computerByName(tx kv.Tx, short string) (computer, bool, error) {
+	id, found, err := get[string](tx, keyComputerName(short))
+	if err != nil || !found {
+		return computer{}, false, err
+	}
+	return get[computer](tx, keyComputer(id))
+}
+
+// computer as agents know it.
+func (s *Service) computer(c computer) controlapi.Computer {
+	host := s.withPort(c.Name + "." + s.cfg.Domain)
+	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host}
+}
+
+// PutApps replaces what a computer reports as approved. Apps that are no longer
+// among them take their grants along, so that a name approved later starts with
+// nobody (the interface, States: any approved state, owner revokes).
+func (s *Service) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
+	if len(apps) > MaxApps {
+		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
+	}
+	now := make(map[string]bool, len(apps))
+	names := make(map[string]bool, len(apps))
+	for _, a := range apps {
+		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) ||
+			a.Label == "" || len(a.Label) > 400 || strings.ContainsFunc(a.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published.")
+		}
+		if now[a.ID] || names[a.Name] {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")
+		}
+		now[a.ID], names[a.Name] = true, true
+	}
+	if apps == nil {
+		apps = []controlapi.App{}
+	}
+	return s.update(ctx, func(tx *txn) error {
+		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
+		if err != nil {
+			return err
+		}
+		gone := map[string]bool{}
+		for _, a := range before {
+			if !now[a.ID] {
+				gone[a.ID] = true
+			}
+		}
+		if err := put(tx, keyComputerApps(computerID), apps, 0); err != nil {
+			return err
+		}
+		return tx.forgetApps(computerID, gone)
+	})
+}
+
+// Apps are the approved apps a computer reported last.
+func (s *Service) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
+	var out []controlapi.App
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var err error
+		out, _, err = get[[]controlapi.App](tx, keyComputerApps(computerID))
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,212 @@
+// Package control is the control plane's domain: accounts, computers, who may
+// reach which computer, signing in by mail, and the codes that take a visitor's
+// browser to an app. It is written once, above kv.Store, and knows nothing of
+// HTTP; package web puts pages and the agent interface in front of it.
+//
+// What comes in is already parsed (ParseEmail, Service.ParseVisit); what goes
+// out is a value or a *controlapi.Error whose message can be shown to a person.
+// Every change that an agent has to hear of goes through Service.update, which
+// raises the version of the computers it touched and wakes their held syncs.
+//
+// Secrets (device credentials, links, codes, sessions) are made here, handed out
+// once, and stored only as hashes.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+// Config of a Service. Store, Domain, AuthHost and Mail are required.
+type Config struct {
+	Store kv.Store
+	// Domain is the parent of every computer's root host, for example
+	// "localhost" or "porch.example".
+	Domain string
+	// AuthHost is where the pages and the agent interface are served, without
+	// the port, for example "control.localhost".
+	AuthHost string
+	// PublicPort is the port visitors use; hosts and addresses carry it unless
+	// it is 443. Zero means 443.
+	PublicPort int
+	// Mail takes the mails this service writes, within the transaction that
+	// caused them, and delivers them when Run is called.
+	Mail mail.Queue
+	// Relays are handed to every agent.
+	Relays []controlapi.Relay
+	// OpenSignUp lets any address make an account by signing in. Without it an
+	// address that has no account gets the same answer as one that has, and no
+	// mail.
+	OpenSignUp bool
+	// SharedStore says that other nodes write to the same store, so that held
+	// syncs have to look for their changes.
+	SharedStore bool
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Service is safe for concurrent use.
+type Service struct {
+	cfg      Config
+	store    kv.Store
+	now      func() time.Time
+	log      *slog.Logger
+	keys     keyRing
+	watchers watchers
+	pace     *pace        // what one node remembers of the budgets
+	attempts chan attempt // sign-ins answered, whose mail is still to be written
+	closing  chan struct{}
+}
+
+// Sweeping removes rows whose time is over; they are unreadable long before.
+const (
+	sweepEvery = 5 * time.Minute
+	sweepBatch = 1000
+)
+
+// New opens the domain above cfg.Store, making the signing key when there is
+// none yet. It starts nothing; call Run.
+func New(cfg Config) (*Service, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("control: no store given")
+	case cfg.Mail == nil:
+		return nil, errors.New("control: no mail queue given")
+	case !isHostName(cfg.Domain):
+		return nil, fmt.Errorf("control: %q cannot be the parent domain of computers", cfg.Domain)
+	case !isHostName(cfg.AuthHost) || cfg.AuthHost == cfg.Domain:
+		return nil, fmt.Errorf("control: %q cannot be the host of the control plane", cfg.AuthHost)
+	case cfg.PublicPort < 0 || cfg.PublicPort > 65535:
+		return nil, fmt.Errorf("control: %d is not a port", cfg.PublicPort)
+	}
+	if cfg.PublicPort == 0 {
+		cfg.PublicPort = 443
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Service{
+		cfg:      cfg,
+		store:    cfg.Store,
+		now:      cfg.Now,
+		log:      cfg.Log,
+		pace:     newPace(),
+		attempts: make(chan attempt, 256),
+		closing:  make(chan struct{}),
+	}
+	ring, err := s.loadKeys(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("control: reading the keys: %w", err)
+	}
+	s.keys = ring
+	return s, nil
+}
+
+// Run does what is not anybody's request: it writes the mails of sign-ins,
+// delivers mail, sweeps expired rows and, on a shared store, looks for other
+// nodes' changes. It blocks until ctx is done; held syncs are answered then. It
+// may be called once.
+func (s *Service) Run(ctx context.Context) error {
+	defer close(s.closing)
+	g, ctx := errgroup.WithContext(ctx)
+	for range signInWorkers {
+		g.Go(func() error { return s.runSignIns(ctx) })
+	}
+	g.Go(func() error { return s.runSweeper(ctx) })
+	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
+	if s.cfg.SharedStore {
+		g.Go(func() error { return s.runVersionReader(ctx) })
+	}
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// Closing is closed when Run returns.
+func (s *Service) Closing() <-chan struct{} { return s.closing }
+
+func (s *Service) runSweeper(ctx context.Context) error {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		for {
+			n, err := s.store.Sweep(ctx, sweepBatch)
+			if err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				s.log.Warn("sweeping expired rows failed", "error", err)
+				break
+			}
+			if n < sweepBatch {
+				break
+			}
+		}
+	}
+}
+
+// AuthHost is the host of the control plane, with the port unless it is 443.
+func (s *Service) AuthHost() string { return s.withPort(s.cfg.AuthHost) }
+
+// AuthURL is {auth_url} of the interface.
+func (s *Service) AuthURL() string { return "https://" + s.AuthHost() }
+
+// Local says whether this control plane lives under localhost, where nobody but
+// this computer can reach it.
+func (s *Service) Local() bool {
+	return s.cfg.AuthHost == "localhost" || strings.HasSuffix(s.cfg.AuthHost, ".localhost")
+}
+
+func (s *Service) withPort(host string) string {
+	if s.cfg.PublicPort == 443 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(s.cfg.PublicPort))
+}
+
+// refuse makes an error a person may read.
+func refuse(code, sentence string) error {
+	return &controlapi.Error{Code: code, Message: sentence}
+}
+
+// IsRefusal says whether err is a refusal with the given code of controlapi.
+func IsRefusal(err error, code string) bool {
+	var e *controlapi.Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+// isHostName accepts lower-case DNS names such as "localhost" or
+// "porch.example": what may be concatenated into hosts, addresses and policies.
+func isHostName(name string) bool {
+	if name == "" || len(name) > 200 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if !labelPattern.MatchString(label) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,33 @@
+// Package mail composes the mails of the control plane and takes them into the
+// store. A mail is put into the queue within the transaction that caused it, so
+// that a link exists exactly when its mail does; delivery happens afterwards.
+//
+// Outbox is the queue of a control plane nobody mails for: it keeps the last
+// mails for the owner to read.
+package mail
+
+import (
+	"context"
+
+	"porchlight/control/kv"
+)
+
+// Message is one mail to one person. Text is always there; HTML says the same.
+type Message struct {
+	To      string // canonical address
+	Subject string
+	Text    string
+	HTML    string
+	ReplyTo string   // canonical address, or empty
+	Links   []string // the links in it, for those who read it elsewhere
+}
+
+// Queue takes mails and sees to their delivery.
+type Queue interface {
+	// Put takes a message within the caller's transaction: it is kept exactly
+	// when tx commits. The id, new for each message, is made before, because a
+	// transaction may run twice.
+	Put(tx kv.Tx, id string, m Message) error
+	// Run delivers what was put, until ctx is done.
+	Run(ctx context.Context) error
+}

@@ -1,0 +1,340 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// MaxPeople is how many persons, removed ones included, one computer may have.
+const MaxPeople = 1000
+
+// person is one row of who may reach a computer.
+type person struct {
+	AccountID string                  `json:"accountId"`
+	Email     string                  `json:"email"` // as the account's, which never changes
+	Role      controlapi.Role         `json:"role"`
+	Status    controlapi.PersonStatus `json:"status"`
+	Apps      []string                `json:"apps"` // app ids, sorted
+	Epoch     int64                   `json:"epoch"`
+	InvitedAt time.Time               `json:"invitedAt"`
+	ChangedAt time.Time               `json:"changedAt"` // of Status
+}
+
+// personEvent is what can happen to a person's row.
+type personEvent string
+
+const (
+	personInvited   personEvent = "invited"    // with the apps named
+	personAccepted  personEvent = "accepted"   // the invitation's one click
+	personGranted   personEvent = "granted"    // one app given
+	personWithdrawn personEvent = "withdrawn"  // one app taken away
+	personRevoked   personEvent = "revoked"    // the whole computer taken away
+	personSignedOut personEvent = "signed out" // every session is to end
+)
+
+// next computes a person's row after an event: the table of the interface,
+// States: Person status, and nothing else. The zero person is one who has no
+// row.
+func (p person) next(ev personEvent, apps []string, now time.Time) (person, error) {
+	exists := p.Status != ""
+	if !exists && ev != personInvited {
+		return p, refuse(controlapi.CodeNotFound, "This person is not on the list.")
+	}
+	if p.Role == controlapi.RoleOwner && ev != personSignedOut {
+		return p, refuse(controlapi.CodeForbidden, "This is the owner of the computer, who can open everything.")
+	}
+	become := func(status controlapi.PersonStatus) {
+		if p.Status != status {
+			p.Status, p.ChangedAt = status, now.UTC()
+		}
+	}
+	switch ev {
+	case personInvited:
+		switch p.Status {
+		case controlapi.PersonPending, controlapi.PersonActive:
+			p.Apps = withApps(p.Apps, apps)
+		default: // new, or removed before: only what this invitation names
+			p.Role, p.InvitedAt = controlapi.RoleMember, now.UTC()
+			p.Apps = withApps(nil, apps)
+			p.Epoch = laterEpoch(p.Epoch, now)
+			become(controlapi.PersonPending)
+		}
+	case personAccepted:
+		if p.Status == controlapi.PersonRevoked {
+			return p, refuse(controlapi.CodeForbidden, "This invitation was taken back.")
+		}
+		become(controlapi.PersonActive)
+	case personGranted:
+		p.Apps = withApps(p.Apps, apps)
+	case personWithdrawn:
+		p.Apps = withoutApps(p.Apps, func(id string) bool { return slices.Contains(apps, id) })
+	case personRevoked:
+		if p.Status != controlapi.PersonRevoked {
+			p.Epoch = laterEpoch(p.Epoch, now)
+		}
+		become(controlapi.PersonRevoked)
+	case personSignedOut:
+		p.Epoch = laterEpoch(p.Epoch, now)
+	}
+	return p, nil
+}
+
+// laterEpoch rises even for a row that was deleted and made again, so that no
+// session from before the deletion comes back to life.
+func laterEpoch(epoch int64, now time.Time) int64 { return max(epoch+1, now.UnixMilli()) }
+
+func withApps(have, more []string) []string {
+	all := append(slices.Clone(have), more...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func withoutApps(have []string, gone func(id string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(have), gone)
+}
+
+// mayOpen is the one rule of access on this side. The empty app is the
+// launcher, which everybody active may see.
+func (p person) mayOpen(appID string) bool {
+	if p.Status != controlapi.PersonActive {
+		return false
+	}
+	return appID == "" || p.Role == controlapi.RoleOwner || slices.Contains(p.Apps, appID)
+}
+
+func (p person) wire() controlapi.Person {
+	apps := p.Apps
+	if apps == nil {
+		apps = []string{}
+	}
+	return controlapi.Person{
+		AccountID: p.AccountID, Email: p.Email, Role: p.Role, Status: p.Status, Apps: apps, Epoch: p.Epoch,
+	}
+}
+
+// Invite writes the row of somebody invited to the apps with these ids, which
+// must be live, and makes their account when there is none. The inviting owner
+// and the address both spend from the mail budget. Somebody active keeps that
+// status and has the apps added.
+func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	if len(appIDs) == 0 {
+		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
+	}
+	accountID := newID()
+	var out controlapi.Person
+	err = s.update(ctx, func(tx *txn) error {
+		c, found, err := get[computer](tx, keyComputer(computerID))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refuse(controlapi.CodeNotFound, "There is no such computer.")
+		}
+		if err := tx.liveApps(computerID, appIDs); err != nil {
+			return err
+		}
+		account, err := tx.ensureAccount(accountID, email)
+		if err != nil {
+			return err
+		}
+		if err := tx.roomFor(computerID, account.ID); err != nil {
+			return err
+		}
+		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
+		if err != nil {
+			return err
+		}
+		out = p.wire()
+		return tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email))
+	})
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	return out, nil
+}
+
+// Accept makes an invited person active.
+func (s *Service) Accept(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personAccepted)
+}
+
+// Grant gives a person one app this computer has approved.
+func (s *Service) Grant(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personGranted, appID)
+}
+
+// Withdraw takes one app from a person; one they never had is no error.
+func (s *Service) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personWithdrawn, appID)
+}
+
+// Revoke ends a person's access to the whole computer and every session they
+// have on it. The row stays, so that the owner sees the removal happened.
+func (s *Service) Revoke(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personRevoked)
+}
+
+func (s *Service) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
+	var out controlapi.Person
+	err := s.update(ctx, func(tx *txn) error {
+		if ev == personGranted {
+			if err := tx.liveApps(computerID, apps); err != nil {
+				return err
+			}
+		}
+		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, apps)
+		out = p.wire()
+		return err
+	})
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	return out, nil
+}
+
+// DeletePerson removes a person's row altogether. The owner's stays.
+func (s *Service) DeletePerson(ctx context.Context, computerID, accountID string) error {
+	return s.update(ctx, func(tx *txn) error {
+		p, found, err := get[person](tx, keyPerson(computerID, accountID))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refuse(controlapi.CodeNotFound, "This person is not on the list.")
+		}
+		if p.Role == controlapi.RoleOwner {
+			return refuse(controlapi.CodeForbidden, "The owner cannot be taken off their own computer.")
+		}
+		if err := tx.Delete(keyPerson(computerID, accountID)); err != nil {
+			return err
+		}
+		if err := tx.Delete(keyMembership(accountID, computerID)); err != nil {
+			return err
+		}
+		return tx.touch(computerID)
+	})
+}
+
+// Membership is one computer an account has to do with.
+type Membership struct {
+	Computer controlapi.Computer
+	Role     controlapi.Role
+	Status   controlapi.PersonStatus
+}
+
+// Memberships lists the computers an account has a row on, removed ones left
+// out.
+func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
+	var out []Membership
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+			p, found, err := get[person](tx, keyPerson(computerID, accountID))
+			if err != nil || !found || p.Status == controlapi.PersonRevoked {
+				return err
+			}
+			c, found, err := get[computer](tx, keyComputer(computerID))
+			if err != nil || !found {
+				return err
+			}
+			out = append(out, Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status})
+			return nil
+		})
+	})
+	return out, err
+}
+
+// changePerson applies an event to a row and stores it. The account needs its
+// Email only where a row may be made.
+func (t *txn) changePerson(computerID string, account Account, ev personEvent, apps []string) (person, error) {
+	p, found, err := get[person](t, keyPerson(computerID, account.ID))
+	if err != nil {
+		return person{}, err
+	}
+	if !found {
+		p = person{AccountID: account.ID, Email: account.Email}
+	}
+	if p, err = p.next(ev, apps, t.now); err != nil {
+		return person{}, err
+	}
+	return p, t.putPerson(computerID, p)
+}
+
+func (t *txn) putPerson(computerID string, p person) error {
+	if err := put(t, keyPerson(computerID, p.AccountID), p, 0); err != nil {
+		return err
+	}
+	if err := put(t, keyMembership(p.AccountID, computerID), struct{}{}, 0); err != nil {
+		return err
+	}
+	return t.touch(computerID)
+}
+
+func (t *txn) ensureOwner(computerID string, a Account) error {
+	_, found, err := get[person](t, keyPerson(computerID, a.ID))
+	if err != nil || found {
+		return err
+	}
+	return t.putPerson(computerID, person{
+		AccountID: a.ID, Email: a.Email,
+		Role: controlapi.RoleOwner, Status: controlapi.PersonActive,
+		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(),
+	})
+}
+
+// liveApps refuses unless every id is an app the computer serves now.
+func (t *txn) liveApps(computerID string, ids []string) error {
+	apps, _, err := get[[]controlapi.App](t, keyComputerApps(computerID))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(apps, func(a controlapi.App) bool { return a.Live && a.ID == id }) {
+			return refuse(controlapi.CodeInvalid, "This computer does not serve one of the apps named.")
+		}
+	}
+	return nil
+}
+
+// roomFor refuses one more row on a computer that is full.
+func (t *txn) roomFor(computerID, accountID string) error {
+	n := 0
+	err := each(t, keyPersons(computerID), func(id string, _ []byte) error {
+		if id != accountID {
+			n++
+		}
+		return nil
+	})
+	if err == nil && n >= MaxPeople {
+		return refuse(controlapi.CodeForbidden, "This computer has as many people as it can have.")
+	}
+	return err
+}
+
+// forgetApps takes apps from everybody on a computer.
+func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	return each(t, keyPersons(computerID), func(_ string, value []byte) error {
+		var p person
+		if err := json.Unmarshal(value, &p); err != nil {
+			return err
+		}
+		kept := withoutApps(p.Apps, func(id string) bool { return gone[id] })
+		if len(kept) == len(p.Apps) {
+			return nil
+		}
+		p.Apps = kept
+		return t.putPerson(computerID, p)
+	})
+}

@@ -1,0 +1,139 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// The rows of the store. Values are JSON; secrets appear only as hashes.
+//
+//	account/ID                      account
+//	account-email/EMAIL             account id
+//	computer/ID                     computer
+//	computer-name/NAME              computer id
+//	computer-apps/ID                []controlapi.App
+//	credential/HASH                 computer id
+//	person/COMPUTER/ACCOUNT         person
+//	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
+//	version/COMPUTER                opaque, new whenever the computer's snapshot changed
+//	session/HASH                    session
+//	account-session/ACCOUNT/HASH    nothing: the index of session by account
+//	signin/LINKHASH                 signIn
+//	signin-browser/BROWSERHASH      link hash
+//	signin-tries/BROWSERHASH        codes typed
+//	visit/HASH                      visit
+//	budget/KIND/HASH                window
+//	keys                            storedKeys
+func keyAccount(id string) string         { return "account/" + id }
+func keyAccountEmail(email string) string { return "account-email/" + email }
+func keyComputer(id string) string        { return "computer/" + id }
+func keyComputerName(name string) string  { return "computer-name/" + name }
+func keyComputerApps(id string) string    { return "computer-apps/" + id }
+func keyCredential(hash string) string    { return "credential/" + hash }
+func keyPersons(computer string) string   { return "person/" + computer + "/" }
+func keyPerson(computer, account string) string {
+	return keyPersons(computer) + account
+}
+func keyMemberships(account string) string { return "membership/" + account + "/" }
+func keyMembership(account, computer string) string {
+	return keyMemberships(account) + computer
+}
+func keyVersion(computer string) string          { return "version/" + computer }
+func keySession(hash string) string              { return "session/" + hash }
+func keyAccountSessions(account string) string   { return "account-session/" + account + "/" }
+func keyAccountSession(account, h string) string { return keyAccountSessions(account) + h }
+func keySignIn(linkHash string) string           { return "signin/" + linkHash }
+func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
+func keySignInTries(hash string) string          { return "signin-tries/" + hash }
+func keyVisit(hash string) string                { return "visit/" + hash }
+func keyBudget(kind, hash string) string         { return "budget/" + kind + "/" + hash }
+
+const keyKeys = "keys"
+
+// txn is a writing transaction of the domain. It collects the computers whose
+// snapshot it changes.
+type txn struct {
+	kv.Tx
+	now     time.Time
+	version string // of every computer touched; made before, as fn may run twice
+	touched map[string]bool
+}
+
+// touch raises the version of a computer: everybody holding a sync for it is to
+// look again.
+func (t *txn) touch(computerID string) error {
+	if t.touched[computerID] {
+		return nil
+	}
+	t.touched[computerID] = true
+	return put(t, keyVersion(computerID), t.version, 0)
+}
+
+// update runs fn in a transaction and, once it is durable, wakes the held syncs
+// of the computers it touched. fn may run more than once, so it must set its
+// results afresh each time and make no secrets.
+func (s *Service) update(ctx context.Context, fn func(*txn) error) error {
+	now, version := s.now(), newID()
+	var t *txn
+	err := s.store.Update(ctx, func(tx kv.Tx) error {
+		t = &txn{Tx: tx, now: now, version: version, touched: map[string]bool{}}
+		return fn(t)
+	})
+	if err != nil {
+		return err
+	}
+	for id := range t.touched {
+		s.watchers.wake(id)
+	}
+	return nil
+}
+
+func put(tx kv.Tx, key string, value any, ttl time.Duration) error {
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encoding %T: %w", value, err)
+	}
+	return tx.Put(key, b, ttl)
+}
+
+// get reads the row at key; found is false when there is none.
+func get[T any](tx kv.Tx, key string) (value T, found bool, err error) {
+	b, err := tx.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return value, false, nil
+	}
+	if err != nil {
+		return value, false, err
+	}
+	if err := json.Unmarshal(b, &value); err != nil {
+		return value, false, fmt.Errorf("decoding %T: %w", value, err)
+	}
+	return value, true, nil
+}
+
+// each calls fn for the rows under prefix in key order, with what follows the
+// prefix. fn may change the store.
+func each(tx kv.Tx, prefix string, fn func(rest string, value []byte) error) error {
+	const batch = 256
+	after := ""
+	for {
+		items, err := tx.Scan(prefix, after, batch)
+		if err != nil {
+			return err
+		}
+		for _, it := range items {
+			if err := fn(it.Key[len(prefix):], it.Value); err != nil {
+				return err
+			}
+			after = it.Key
+		}
+		if len(items) < batch {
+			return nil
+		}
+	}
+}

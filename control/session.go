@@ -1,0 +1,166 @@
+package control
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// SessionLife is how long a session lasts after it was last used.
+const SessionLife = 30 * 24 * time.Hour
+
+// sessionSlide is how much of its life a session must have used up before using
+// it writes to the store again.
+const sessionSlide = 24 * time.Hour
+
+// session of a browser on the control plane, stored under the hash of its
+// token.
+type session struct {
+	ID         string    `json:"id"`
+	AccountID  string    `json:"accountId"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastUsedAt time.Time `json:"lastUsedAt"` // to within sessionSlide
+	Client     string    `json:"client"`     // address it was made from
+}
+
+// Session is a signed-in browser.
+type Session struct {
+	ID      string
+	Account Account
+	// CreatedAt is when the person proved who they are.
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+	Client     netip.Addr
+	// Renewed is set when using the session has lengthened its life, so that
+	// the cookie should be set again.
+	Renewed bool
+}
+
+func (s session) of(a Account) Session {
+	client, _ := netip.ParseAddr(s.Client) // the zero Addr where it is not known
+	return Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client}
+}
+
+func noSession() error {
+	return refuse(controlapi.CodeUnauthorized, "You are signed out. Sign in again.")
+}
+
+// Session returns the session of a token, or refuses with CodeUnauthorized.
+func (s *Service) Session(ctx context.Context, token string) (Session, error) {
+	if len(token) != 43 {
+		return Session{}, noSession()
+	}
+	hash, now := hashOf(purposeSession, token), s.now()
+	var row session
+	var account Account
+	read := func(tx kv.Tx) error {
+		var found bool
+		var err error
+		if row, found, err = get[session](tx, keySession(hash)); err != nil {
+			return err
+		}
+		if !found {
+			return noSession()
+		}
+		if account, found, err = get[Account](tx, keyAccount(row.AccountID)); err != nil {
+			return err
+		}
+		if !found {
+			return noSession()
+		}
+		return nil
+	}
+	if err := s.store.View(ctx, read); err != nil {
+		return Session{}, err
+	}
+	if now.Sub(row.LastUsedAt) < sessionSlide {
+		return row.of(account), nil
+	}
+	err := s.update(ctx, func(tx *txn) error {
+		if err := read(tx); err != nil { // it may have ended meanwhile
+			return err
+		}
+		row.LastUsedAt = now.UTC()
+		return tx.putSession(hash, row)
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	out := row.of(account)
+	out.Renewed = true
+	return out, nil
+}
+
+// openSession stores a session for the token with this hash.
+func (t *txn) openSession(id, hash, accountID string, client netip.Addr) error {
+	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC()}
+	if client.IsValid() {
+		row.Client = client.String()
+	}
+	return t.putSession(hash, row)
+}
+
+func (t *txn) putSession(hash string, row session) error {
+	if err := put(t, keySession(hash), row, SessionLife); err != nil {
+		return err
+	}
+	return put(t, keyAccountSession(row.AccountID, hash), struct{}{}, SessionLife)
+}
+
+// SignOut ends the session of a token; an unknown one is no error.
+func (s *Service) SignOut(ctx context.Context, token string) error {
+	return s.update(ctx, func(tx *txn) error { return tx.endSession(hashOf(purposeSession, token)) })
+}
+
+func (t *txn) endSession(hash string) error {
+	row, found, err := get[session](t, keySession(hash))
+	if err != nil || !found {
+		return err
+	}
+	if err := t.Delete(keyAccountSession(row.AccountID, hash)); err != nil {
+		return err
+	}
+	return t.Delete(keySession(hash))
+}
+
+// SignOutEverywhere ends every session of an account: those here, and those on
+// every computer it can reach, which hear of it by their epoch.
+func (s *Service) SignOutEverywhere(ctx context.Context, accountID string) error {
+	return s.update(ctx, func(tx *txn) error {
+		err := each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
+			return tx.endSession(hash)
+		})
+		if err != nil {
+			return err
+		}
+		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+			_, err := tx.changePerson(computerID, Account{ID: accountID}, personSignedOut, nil)
+			if IsRefusal(err, controlapi.CodeNotFound) {
+				return nil
+			}
+			return err
+		})
+	})
+}
+
+// Sessions lists an account's sessions, the one used last first.
+func (s *Service) Sessions(ctx context.Context, accountID string) ([]Session, error) {
+	var out []Session
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
+			row, found, err := get[session](tx, keySession(hash))
+			if err != nil || !found {
+				return err
+			}
+			out = append(out, row.of(Account{ID: accountID}))
+			return nil
+		})
+	})
+	slices.SortFunc(out, func(a, b Session) int { return b.LastUsedAt.Compare(a.LastUsedAt) })
+	return out, err
+}

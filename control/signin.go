@@ -1,0 +1,316 @@
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+// Signing in by mail. BeginSignIn answers the same for every address, before
+// anything is looked up or written; a worker of Run then writes the mail when
+// the address has an account. The mail carries a link, which signs in the
+// browser it is clicked in, and a code, which signs in the browser that began
+// and no other. Either ends both.
+
+const (
+	// SignInLife is how long a link and its code can be used.
+	SignInLife = 15 * time.Minute
+	// PathSignInLink is where the mailed link leads, under the auth URL, with
+	// the token as parameter "token".
+	PathSignInLink = "/signin/link"
+
+	codeTries     = 5
+	signInWorkers = 4
+	// finishIn is how long sign-ins already answered may take once Run is told
+	// to stop.
+	finishIn = 3 * time.Second
+)
+
+// attempt is a sign-in that was answered.
+type attempt struct {
+	email    string
+	client   string
+	returnTo string
+	link     string // token, in clear until it is in the mail
+	code     string
+	browser  string // hash of the browser's token
+	codeHash string
+}
+
+// subjects are the budgets a sign-in spends from.
+func (a attempt) subjects() []subject {
+	return []subject{budgetClient.of(a.client), budgetRecipient.of(a.email)}
+}
+
+// signIn is an attempt as stored, under the hash of its link.
+type signIn struct {
+	Email       string `json:"email"`
+	BrowserHash string `json:"browserHash"`
+	CodeHash    string `json:"codeHash"` // of browser token and code together
+	ReturnTo    string `json:"returnTo,omitempty"`
+}
+
+// SignedIn is a completed sign-in.
+type SignedIn struct {
+	Token    string // of the new session, in clear
+	Account  Account
+	ReturnTo string // where the browser was going, as given to BeginSignIn, or ""
+}
+
+// BeginSignIn answers a browser that wants to sign in with a canonical address.
+// The token returned belongs in a cookie of that browser: the mailed code works
+// only together with it. It refuses with CodeTooMany when a budget is spent and
+// with CodeUnavailable when mails cannot be written fast enough; neither
+// depends on whether the address has an account.
+func (s *Service) BeginSignIn(ctx context.Context, email string, client netip.Addr, returnTo string) (browserToken string, err error) {
+	browserToken = newToken()
+	a := attempt{
+		email: email, client: clientKey(client), returnTo: returnTo,
+		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
+	}
+	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
+	if err != nil {
+		return "", err
+	}
+	if err := s.pace.spend(s.now(), a.subjects()...); err != nil {
+		return "", err
+	}
+	// The code alone could be found from its hash by trying a million; with the
+	// browser's token in it, only that browser can.
+	a.codeHash = hashOf(purposeCode, browserToken, a.code)
+	select {
+	case s.attempts <- a:
+		return browserToken, nil
+	default:
+		return "", refuse(controlapi.CodeUnavailable, "Too many people are signing in right now. Try again in a minute.")
+	}
+}
+
+// runSignIns writes the mails of answered sign-ins until ctx is done, and then
+// those still waiting.
+func (s *Service) runSignIns(ctx context.Context) error {
+	for {
+		select {
+		case a := <-s.attempts:
+			s.writeSignIn(context.WithoutCancel(ctx), a) // it was answered, so it is written
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishIn)
+			defer cancel()
+			for {
+				select {
+				case a := <-s.attempts:
+					s.writeSignIn(last, a)
+				default:
+					return ctx.Err()
+				}
+			}
+		}
+	}
+}
+
+func (s *Service) writeSignIn(ctx context.Context, a attempt) {
+	message, err := mail.SignIn{
+		To:      a.email,
+		Link:    s.AuthURL() + PathSignInLink + "?" + url.Values{"token": {a.link}}.Encode(),
+		Code:    a.code[:3] + " " + a.code[3:],
+		Host:    s.AuthHost(),
+		Minutes: int(SignInLife / time.Minute),
+	}.Message()
+	if err != nil {
+		s.log.Error("composing a sign-in mail failed", "error", err)
+		return
+	}
+	mailID := newID()
+	err = s.update(ctx, func(tx *txn) error {
+		if err := tx.spend(a.subjects()...); err != nil {
+			return err
+		}
+		_, found, err := accountByEmail(tx, a.email)
+		if err != nil || !found && !s.cfg.OpenSignUp {
+			return err
+		}
+		hash := hashOf(purposeLink, a.link)
+		row := signIn{Email: a.email, BrowserHash: a.browser, CodeHash: a.codeHash, ReturnTo: a.returnTo}
+		if err := put(tx, keySignIn(hash), row, SignInLife); err != nil {
+			return err
+		}
+		if err := put(tx, keySignInBrowser(a.browser), hash, SignInLife); err != nil {
+			return err
+		}
+		return s.cfg.Mail.Put(tx, mailID, message)
+	})
+	switch {
+	case err == nil:
+	case IsRefusal(err, controlapi.CodeTooMany):
+		s.log.Info("a sign-in mail was not written: its budget is spent")
+	default:
+		s.log.Error("writing a sign-in mail failed", "error", err)
+	}
+}
+
+func linkOver() error {
+	return refuse(controlapi.CodeNotFound, "This link was used already, or its 15 minutes are over. Ask for a new one.")
+}
+
+// LookAtLink says whose a link is and where it leads, and consumes nothing:
+// mail scanners open links. It refuses with CodeNotFound.
+func (s *Service) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
+	if len(link) != 43 {
+		return "", "", linkOver()
+	}
+	err = s.store.View(ctx, func(tx kv.Tx) error {
+		row, found, err := get[signIn](tx, keySignIn(hashOf(purposeLink, link)))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return linkOver()
+		}
+		email, returnTo = row.Email, row.ReturnTo
+		return nil
+	})
+	return email, returnTo, err
+}
+
+// SignInWithLink uses a link up and opens a session for the browser that sent
+// it. It refuses with CodeNotFound.
+func (s *Service) SignInWithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
+	if len(link) != 43 {
+		return SignedIn{}, linkOver()
+	}
+	next := newEntry()
+	hash := hashOf(purposeLink, link)
+	var out SignedIn
+	err := s.update(ctx, func(tx *txn) error {
+		row, found, err := get[signIn](tx, keySignIn(hash))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return linkOver()
+		}
+		out, err = tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		return err
+	})
+	if err != nil {
+		return SignedIn{}, err
+	}
+	return out, nil
+}
+
+var errWrongCode = errors.New("wrong code")
+
+// SignInWithCode uses up the code of the mail that the browser with this token
+// asked for. Five wrong ones end it. A refusal (CodeForbidden) is the same for
+// a wrong code, one that is over, and an address that never got a mail.
+func (s *Service) SignInWithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
+	wrong := refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
+	code = digits(code)
+	next := newEntry()
+	browser := hashOf(purposeBrowser, browserToken)
+	given := hashOf(purposeCode, browserToken, code)
+
+	var out SignedIn
+	var outcome error
+	err := s.update(ctx, func(tx *txn) error {
+		out, outcome = SignedIn{}, errWrongCode
+		// Tries are counted whether there is a mail or not: the same is written
+		// for every address.
+		tries, _, err := get[int](tx, keySignInTries(browser))
+		if err != nil || tries >= codeTries {
+			return err
+		}
+		if err := put(tx, keySignInTries(browser), tries+1, SignInLife); err != nil {
+			return err
+		}
+		hash, found, err := get[string](tx, keySignInBrowser(browser))
+		if err != nil || !found {
+			return err
+		}
+		row, found, err := get[signIn](tx, keySignIn(hash))
+		if err != nil || !found {
+			return err
+		}
+		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
+			return nil
+		}
+		out, err = tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
+		outcome = nil
+		return err
+	})
+	switch {
+	case err != nil:
+		return SignedIn{}, err
+	case outcome != nil:
+		return SignedIn{}, wrong
+	}
+	return out, nil
+}
+
+// digits keeps the digits of what a person typed, at most seven of them: more
+// than a code has can only be wrong.
+func digits(typed string) string {
+	var b strings.Builder
+	for _, r := range typed {
+		if r >= '0' && r <= '9' && b.Len() < 7 {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// entry is what a session needs that must be made before the transaction.
+type entry struct{ token, hash, id, accountID string }
+
+func newEntry() entry {
+	token := newToken()
+	return entry{token: token, hash: hashOf(purposeSession, token), id: newID(), accountID: newID()}
+}
+
+// completeSignIn ends an attempt and opens the session it was for.
+func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.Addr, openSignUp bool) (SignedIn, error) {
+	for _, key := range []string{keySignIn(linkHash), keySignInBrowser(row.BrowserHash), keySignInTries(row.BrowserHash)} {
+		if err := t.Delete(key); err != nil {
+			return SignedIn{}, err
+		}
+	}
+	account, found, err := accountByEmail(t, row.Email)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if !found {
+		if !openSignUp {
+			return SignedIn{}, linkOver()
+		}
+		if account, err = t.ensureAccount(e.accountID, row.Email); err != nil {
+			return SignedIn{}, err
+		}
+	}
+	return SignedIn{Token: e.token, Account: account, ReturnTo: row.ReturnTo},
+		t.openSession(e.id, e.hash, account.ID, client)
+}
+
+// clientKey is what stands for a client address in budgets: an IPv4 address, or
+// the /64 an IPv6 client chooses its addresses from.
+func clientKey(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if !a.IsValid() {
+		return "unknown"
+	}
+	if a.Is6() {
+		p, err := a.Prefix(64)
+		if err != nil {
+			return "unknown"
+		}
+		return p.String()
+	}
+	return a.String()
+}

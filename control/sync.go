@@ -1,0 +1,192 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Agents hold a sync each. A change in this process wakes the syncs of the
+// computers it touched (Service.update); a change by another node on a shared
+// store is seen by reading the version keys of the computers held here.
+
+// readVersionsEvery is how late another node's change may be noticed.
+const readVersionsEvery = 500 * time.Millisecond
+
+// syncsPerComputer bounds the syncs held for one computer. An agent that lost
+// its connection leaves one behind until its hold ends, so more than one is
+// normal; beyond the bound the oldest gives way.
+const syncsPerComputer = 4
+
+// Snapshot is everything the agent of a computer needs to decide who may open
+// what. Its version is a hash of its content, so that whatever changes it, a
+// new relay address as well as a person, makes it another version.
+func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
+	out := controlapi.Snapshot{
+		RevokedGrants: []controlapi.RevokedGrant{},
+		PublicKeys:    s.PublicKeys(),
+		Billing:       controlapi.Billing{Plan: "self-hosted", Standing: "good"},
+		Relays:        s.cfg.Relays,
+	}
+	if out.Relays == nil {
+		out.Relays = []controlapi.Relay{}
+	}
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		c, found, err := get[computer](tx, keyComputer(computerID))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+		}
+		out.Computer, out.People = s.computer(c), []controlapi.Person{}
+		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
+			var p person
+			if err := json.Unmarshal(value, &p); err != nil {
+				return err
+			}
+			out.People = append(out.People, p.wire())
+			return nil
+		})
+	})
+	if err != nil {
+		return controlapi.Snapshot{}, err
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return controlapi.Snapshot{}, err
+	}
+	sum := sha256.Sum256(b)
+	out.Version = hex.EncodeToString(sum[:16])
+	return out, nil
+}
+
+// Watch tells of changes to one computer's snapshot. Stop must be called.
+type Watch struct {
+	// Changed receives after each change made since the watch began; several
+	// changes may be told of once.
+	Changed <-chan struct{}
+	// Replaced is closed when a newer watch took this one's place.
+	Replaced <-chan struct{}
+
+	computer string
+	changed  chan struct{}
+	replaced chan struct{}
+	owner    *watchers
+}
+
+// Watch begins to watch a computer. What was changed before it is not told of,
+// so read the snapshot afterwards.
+func (s *Service) Watch(computerID string) *Watch { return s.watchers.add(computerID) }
+
+// Stop ends the watch.
+func (w *Watch) Stop() { w.owner.remove(w) }
+
+// watchers are the watches of this process.
+type watchers struct {
+	mu         sync.Mutex
+	byComputer map[string][]*Watch // guarded by mu; oldest first
+}
+
+func (ws *watchers) add(computerID string) *Watch {
+	w := &Watch{computer: computerID, changed: make(chan struct{}, 1), replaced: make(chan struct{}), owner: ws}
+	w.Changed, w.Replaced = w.changed, w.replaced
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.byComputer == nil {
+		ws.byComputer = map[string][]*Watch{}
+	}
+	list := ws.byComputer[computerID]
+	if len(list) >= syncsPerComputer {
+		close(list[0].replaced)
+		list = slices.Delete(list, 0, 1)
+	}
+	ws.byComputer[computerID] = append(list, w)
+	return w
+}
+
+func (ws *watchers) remove(w *Watch) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	list := slices.DeleteFunc(ws.byComputer[w.computer], func(o *Watch) bool { return o == w })
+	if len(list) == 0 {
+		delete(ws.byComputer, w.computer)
+		return
+	}
+	ws.byComputer[w.computer] = list
+}
+
+func (ws *watchers) wake(computerID string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, w := range ws.byComputer[computerID] {
+		select {
+		case w.changed <- struct{}{}:
+		default: // it has one to read already
+		}
+	}
+}
+
+// watched are the computers somebody watches, in order.
+func (ws *watchers) watched() []string {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ids := make([]string, 0, len(ws.byComputer))
+	for id := range ws.byComputer {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// runVersionReader wakes the watches of computers whose version another node
+// raised. It reads the versions of all computers held here in one transaction.
+func (s *Service) runVersionReader(ctx context.Context) error {
+	tick := time.NewTicker(readVersionsEvery)
+	defer tick.Stop()
+	seen := map[string]string{}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		held := s.watchers.watched()
+		if len(held) == 0 {
+			clear(seen)
+			continue
+		}
+		now := make(map[string]string, len(held))
+		err := s.store.View(ctx, func(tx kv.Tx) error {
+			for _, id := range held {
+				v, _, err := get[string](tx, keyVersion(id))
+				if err != nil {
+					return err
+				}
+				now[id] = v
+			}
+			return nil
+		})
+		if err != nil {
+			if ctx.Err() == nil {
+				s.log.Warn("reading the versions of computers failed", "error", err)
+			}
+			continue
+		}
+		for id, v := range now {
+			// A computer not seen before may have changed between its sync's
+			// look and this one, so that sync looks once more.
+			if before, known := seen[id]; !known || before != v {
+				s.watchers.wake(id)
+			}
+		}
+		seen = now
+	}
+}

@@ -1,0 +1,210 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Visits. An agent sends a browser without a session here (RFC 6749 and RFC
+// 7636 in shape); this side says who is there, and whether they may, before any
+// code exists, so that the owner of the computer learns nothing of strangers.
+
+// VisitLife is how long a visitor's code can be redeemed.
+const VisitLife = 60 * time.Second
+
+// VisitRequest is a well-formed request for a visitor's code. Whether the
+// computer and the app exist is not known yet.
+type VisitRequest struct {
+	Computer    string // short name
+	App         string // app id, empty for the launcher
+	RedirectURI string
+	Host        string // of RedirectURI, with its port: what the visitor sees
+	State       string
+	Challenge   string // base64url of a SHA-256, 43 characters
+}
+
+// Origin of the app, as it stands in a Content-Security-Policy.
+func (v VisitRequest) Origin() string { return "https://" + v.Host }
+
+var (
+	statePattern = regexp.MustCompile(`^[\x21-\x7e]{1,512}$`)
+	s256Pattern  = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
+	// verifierPattern is that of RFC 7636, section 4.1.
+	verifierPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{43,128}$`)
+)
+
+// maxVisitQuery bounds the query of PathVisit, in bytes.
+const maxVisitQuery = 2048
+
+// ParseVisit reads the query of PathVisit. Every parameter must be there exactly
+// once and be well formed, and the redirect URI must be the callback of a host
+// of the computer named; anything else is refused with CodeInvalid. Nothing is
+// looked up, so that the answer tells nothing about what exists.
+func (s *Service) ParseVisit(rawQuery string) (VisitRequest, error) {
+	malformed := refuse(controlapi.CodeInvalid, "This address is not complete. Go back to the app and open it again.")
+	if len(rawQuery) > maxVisitQuery {
+		return VisitRequest{}, malformed
+	}
+	q, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return VisitRequest{}, malformed
+	}
+	for _, name := range []string{
+		controlapi.ParamComputer, controlapi.ParamApp, controlapi.ParamRedirectURI, controlapi.ParamState,
+		controlapi.ParamCodeChallenge, controlapi.ParamCodeChallengeMethod,
+	} {
+		// The launcher's app is empty, so its parameter may be left out.
+		if n := len(q[name]); n != 1 && !(n == 0 && name == controlapi.ParamApp) {
+			return VisitRequest{}, malformed
+		}
+	}
+	v := VisitRequest{
+		Computer:    q.Get(controlapi.ParamComputer),
+		App:         q.Get(controlapi.ParamApp),
+		RedirectURI: q.Get(controlapi.ParamRedirectURI),
+		State:       q.Get(controlapi.ParamState),
+		Challenge:   q.Get(controlapi.ParamCodeChallenge),
+	}
+	rest, ok1 := strings.CutPrefix(v.RedirectURI, "https://")
+	host, ok2 := strings.CutSuffix(rest, controlapi.CallbackPath)
+	v.Host = host
+	root := s.withPort(v.Computer + "." + s.cfg.Domain)
+	label, ok3 := strings.CutSuffix(host, "."+root)
+	atRoot := host == root
+	switch {
+	case !ok1 || !ok2 || s.ValidShortName(v.Computer) != nil,
+		!atRoot && (!ok3 || !labelPattern.MatchString(label)),
+		v.App != "" && !appIDPattern.MatchString(v.App),
+		!statePattern.MatchString(v.State),
+		!s256Pattern.MatchString(v.Challenge),
+		q.Get(controlapi.ParamCodeChallengeMethod) != "S256":
+		return VisitRequest{}, malformed
+	}
+	return v, nil
+}
+
+// visit is an issued code, stored under its hash.
+type visit struct {
+	ComputerID  string `json:"computerId"`
+	AccountID   string `json:"accountId"`
+	AppID       string `json:"appId"`
+	RedirectURI string `json:"redirectUri"`
+	Challenge   string `json:"challenge"`
+}
+
+// Visit answers a signed-in visitor with the address to send their browser to:
+// the redirect URI with code and state. Somebody who may not open the app, a
+// computer or app that does not exist, and a host that is not the app's are all
+// refused alike, with CodeForbidden.
+func (s *Service) Visit(ctx context.Context, v VisitRequest, account Account) (string, error) {
+	if err := s.pace.spend(s.now(), budgetVisits.of(account.ID)); err != nil {
+		return "", err
+	}
+	code := newToken()
+	err := s.update(ctx, func(tx *txn) error {
+		refused := refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
+		c, found, err := computerByName(tx, v.Computer)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refused
+		}
+		p, found, err := get[person](tx, keyPerson(c.ID, account.ID))
+		if err != nil {
+			return err
+		}
+		if !found || !p.mayOpen(v.App) {
+			return refused
+		}
+		if ok, err := s.hostIsApps(tx, c, v); err != nil {
+			return err
+		} else if !ok {
+			return refused
+		}
+		return put(tx, keyVisit(hashOf(purposeVisit, code)), visit{
+			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
+			RedirectURI: v.RedirectURI, Challenge: v.Challenge,
+		}, VisitLife)
+	})
+	if err != nil {
+		return "", err
+	}
+	return v.RedirectURI + "?" + url.Values{
+		controlapi.ParamCode:  {code},
+		controlapi.ParamState: {v.State},
+	}.Encode(), nil
+}
+
+// hostIsApps says whether the host of a visit is that of the app it names,
+// which must be live; the launcher is at the root host and at portal.
+func (s *Service) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error) {
+	root := s.computer(c).Host
+	if v.App == "" {
+		return v.Host == root || v.Host == "portal."+root, nil
+	}
+	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	if err != nil {
+		return false, err
+	}
+	for _, a := range apps {
+		if a.ID == v.App {
+			return a.Live && v.Host == a.Name+"."+root, nil
+		}
+	}
+	return false, nil
+}
+
+// Redeem exchanges a visitor's code for who they are. Only the computer the
+// code was issued for can use it, once, with the verifier of its challenge and
+// the same redirect URI; everything else is refused with CodeInvalidGrant, and
+// a code presented by its own computer is used up whatever else was wrong.
+func (s *Service) Redeem(ctx context.Context, computerID string, r controlapi.Redeem) (controlapi.Visitor, error) {
+	refused := refuse(controlapi.CodeInvalidGrant, "This sign-in was used already, or took too long. Open the app again.")
+	if len(r.Code) != 43 || !verifierPattern.MatchString(r.CodeVerifier) {
+		return controlapi.Visitor{}, refused
+	}
+	key := keyVisit(hashOf(purposeVisit, r.Code))
+	sum := sha256.Sum256([]byte(r.CodeVerifier))
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+
+	var out controlapi.Visitor
+	var ok bool
+	err := s.update(ctx, func(tx *txn) error {
+		ok = false
+		row, found, err := get[visit](tx, key)
+		if err != nil || !found || row.ComputerID != computerID {
+			return err
+		}
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+		// Their access may have ended since the code was issued.
+		p, found, err := get[person](tx, keyPerson(computerID, row.AccountID))
+		if err != nil {
+			return err
+		}
+		ok = found && p.mayOpen(row.AppID) && row.RedirectURI == r.RedirectURI &&
+			subtle.ConstantTimeCompare([]byte(row.Challenge), []byte(challenge)) == 1
+		out = controlapi.Visitor{
+			AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch,
+		}
+		return nil
+	})
+	if err != nil {
+		return controlapi.Visitor{}, err
+	}
+	if !ok {
+		return controlapi.Visitor{}, refused
+	}
+	return out, nil
+}
