@@ -1,0 +1,45 @@
+/* What the Apps view derives from a snapshot: pure functions, no state. */
+import { fold } from './labels';
+import type { Account, OwnerApp } from './types';
+
+export interface Shelves {
+  /** Requests, longest waiting first, so that a new one never moves another. */
+  waiting: OwnerApp[];
+  on: OwnerApp[];
+  off: OwnerApp[];
+}
+
+/** Sorts a snapshot's apps into the three sections, those matching query only. */
+export function shelve(apps: readonly OwnerApp[], account: Account, query = ''): Shelves {
+  const wanted = fold(query.trim());
+  const shelves: Shelves = { waiting: [], on: [], off: [] };
+  for (const app of apps) {
+    if (wanted && !fold(app.label).includes(wanted) && !fold(hostOf(app, account)).includes(wanted)) continue;
+    if (app.status === 'pending') shelves.waiting.push(app);
+    else if (app.status === 'live') shelves.on.push(app);
+    else shelves.off.push(app);
+  }
+  shelves.waiting.sort((a, b) => Date.parse(a.requestedAt) - Date.parse(b.requestedAt));
+  return shelves;
+}
+
+/** The app's host as its address will be, also while it has none yet. */
+export function hostOf(app: OwnerApp, account: Account): string {
+  return app.host || (account.host ? `${app.name}.${account.host}` : app.name);
+}
+
+export function urlOf(app: OwnerApp, account: Account): string {
+  return app.url || `https://${hostOf(app, account)}`;
+}
+
+/** A shell command that publishes an app named notes; api is host:port. */
+export function publishCommand(api: string): string {
+  return [
+    `curl http://${api}/publish \\`,
+    `  -H 'Content-Type: application/json' \\`,
+    `  -d '{"name":"notes","label":"Notes","localPort":3000}'`,
+  ].join('\n');
+}
+
+/** Where the loopback API listens unless told otherwise. */
+export const defaultAPI = '127.0.0.1:8765';

@@ -1,0 +1,14 @@
+/* Names as other programs give them: any script, any length, never trusted. */
+
+const letters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
+
+/** The first letter as a person would name it: combining marks and emoji whole. */
+export function initial(label: string): string {
+  const [first] = letters.segment(label.trim());
+  return first ? first.segment.toLocaleUpperCase() : '';
+}
+
+/** Text as search compares it: case, accents and width set aside. */
+export function fold(text: string): string {
+  return text.normalize('NFKD').replace(/\p{Mn}/gu, '').toLowerCase();
+}

@@ -1,0 +1,65 @@
+/*
+ * The window's one picture of the agent: a snapshot, replaced whole by each
+ * event. Nothing in the window changes an app by itself; it asks the bridge and
+ * waits for the next snapshot.
+ */
+import type { Bridge } from './bridge';
+import type { OwnerState } from './types';
+
+/** How the owner's address is doing, as the sidebar words it. */
+export type Standing = 'connected' | 'local' | 'starting' | 'reconnecting' | 'away';
+
+export class Owner {
+  /** The last snapshot, or undefined before the first. */
+  snapshot = $state.raw<OwnerState>();
+  /** Why no snapshot could be had, as a sentence; empty while all is well. */
+  problem = $state('');
+  /** True while a snapshot is asked for. */
+  asking = $state(false);
+
+  readonly apps = $derived(this.snapshot?.apps ?? []);
+  readonly account = $derived(this.snapshot?.account);
+  readonly waiting = $derived(this.apps.filter((app) => app.status === 'pending').length);
+  readonly standing = $derived.by((): Standing => {
+    if (this.problem) return 'away';
+    if (!this.snapshot) return 'starting';
+    if (this.snapshot.trouble) return 'reconnecting';
+    if (!this.snapshot.account.connected) return 'starting';
+    return this.snapshot.account.local ? 'local' : 'connected';
+  });
+  /** Something of the owner's can be opened right now. */
+  readonly lit = $derived(
+    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live'),
+  );
+
+  readonly #bridge: Pick<Bridge, 'state' | 'onState'>;
+
+  constructor(bridge: Pick<Bridge, 'state' | 'onState'>) {
+    this.#bridge = bridge;
+  }
+
+  /** Listens for snapshots and asks for the first; returns how to stop. */
+  start(): () => void {
+    const stop = this.#bridge.onState((state) => this.#take(state));
+    void this.refresh();
+    return stop;
+  }
+
+  /** Asks for a snapshot; an answer older than what an event brought is dropped. */
+  async refresh(): Promise<void> {
+    this.asking = true;
+    try {
+      const state = await this.#bridge.state();
+      if (!this.snapshot || this.problem || state.seq >= this.snapshot.seq) this.#take(state);
+    } catch (error) {
+      this.problem = (error as Error).message;
+    } finally {
+      this.asking = false;
+    }
+  }
+
+  #take(state: OwnerState) {
+    this.problem = '';
+    this.snapshot = { ...state, apps: state.apps ?? [], notices: state.notices ?? [] };
+  }
+}

@@ -1,0 +1,45 @@
+import type { Desk } from '../lib/desk';
+import type { OwnerApp } from '../lib/types';
+
+/** How long a request must have stood under the pointer before a press counts, in ms. */
+const settles = 400;
+
+/**
+ * Approving and denying one request. Requests come and go by themselves, so a
+ * press that was meant for what stood there a moment ago must not decide this
+ * one: presses of the mouse count only once the request has stood long enough
+ * to be read, and the second half of a double click never. The keyboard is
+ * exempt: its focus does not move to a request by itself.
+ */
+export class Deciding {
+  doing = $state<'approve' | 'deny'>();
+
+  readonly #desk: Desk;
+  #since = performance.now();
+
+  /** To be made while the request's component is set up. */
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  /** To be called when the request came to stand somewhere else. */
+  moved() {
+    this.#since = performance.now();
+  }
+
+  approve(app: OwnerApp, event: MouseEvent) {
+    return this.#decide('approve', event, () => this.#desk.approve(app));
+  }
+
+  deny(app: OwnerApp, event: MouseEvent) {
+    return this.#decide('deny', event, () => this.#desk.deny(app));
+  }
+
+  async #decide(what: 'approve' | 'deny', event: MouseEvent, call: () => Promise<boolean>) {
+    const pointed = event.detail > 0;
+    if (this.doing || event.detail > 1 || (pointed && event.timeStamp - this.#since < settles)) return;
+    this.doing = what;
+    await call();
+    this.doing = undefined;
+  }
+}
