@@ -169,6 +169,11 @@ type Error struct {
 	Message    string        `json:"message"` // for a person, shown unchanged
 	HTTPStatus int           `json:"-"`
 	RetryAfter time.Duration `json:"-"`
+
+	cause error // why there was no answer, for Unwrap
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns what kept a Client from getting an answer, or nil.
+func (e *Error) Unwrap() error { return e.cause }

@@ -1,0 +1,244 @@
+package controlapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxAnswer bounds what a Client reads of an answer, in bytes.
+const maxAnswer = 8 << 20
+
+// Client speaks to one control plane. Set the fields before its first use; its
+// methods are safe for concurrent use.
+//
+// Every error of a method is an *Error: a refusal as the control plane wrote
+// it, or CodeUnavailable where there was no answer to understand, which then
+// wraps what went wrong (context.Canceled, for one).
+type Client struct {
+	BaseURL    string // the auth URL, for example https://control.localhost:8443
+	Credential string // the device credential
+	// HTTP does the requests; nil means one with NewTransport(nil). It should
+	// have no Timeout, which would end held syncs.
+	HTTP *http.Client
+
+	// silence stands in for SyncSilence in tests.
+	silence time.Duration
+}
+
+// NewTransport makes a transport for a Client, its own so that its connections
+// are closed with it. It trusts roots, or those of the system when nil. HTTP/2
+// is off: a held sync is to have a connection of its own, whose failing is
+// noticed and concerns nothing else.
+func NewTransport(roots *x509.CertPool) *http.Transport {
+	return &http.Transport{
+		DialContext:           DialContext,
+		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSHandshakeTimeout:   10 * time.Second,
+		ResponseHeaderTimeout: 15 * time.Second,
+		IdleConnTimeout:       30 * time.Second,
+		MaxIdleConnsPerHost:   2,
+		TLSNextProto:          map[string]func(string, *tls.Conn) http.RoundTripper{},
+		Proxy:                 http.ProxyFromEnvironment,
+	}
+}
+
+// DialContext dials hosts under localhost on this computer, 127.0.0.1 first and
+// then ::1, because not every resolver knows those names (RFC 6761, section
+// 6.3, leaves it to them); others as usual.
+func DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	var d net.Dialer
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if name != "localhost" && !strings.HasSuffix(name, ".localhost") {
+		return d.DialContext(ctx, network, address)
+	}
+	conn, err := d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	if conn, err6 := d.DialContext(ctx, network, net.JoinHostPort("::1", port)); err6 == nil {
+		return conn, nil
+	}
+	return nil, err
+}
+
+// Sync waits until the computer's snapshot is another one than version, which
+// is Snapshot.Version of the last answer or empty, for at most SyncHold; then
+// the answer has Unchanged set. It fails when the control plane has been silent
+// for SyncSilence.
+func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
+	limit := c.silence
+	if limit == 0 {
+		limit = SyncSilence
+	}
+	silent := fmt.Errorf("nothing was heard for %v", limit)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(limit, func() { cancel(silent) })
+	defer timer.Stop()
+
+	req, err := c.request(ctx, http.MethodGet, PathSync, nil)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if version != "" {
+		req.Header.Set("If-None-Match", strconv.Quote(version))
+	}
+	var out Snapshot
+	err = c.do(req, &out, func() { timer.Reset(limit) })
+	return out, err
+}
+
+// PutApps reports the approved apps, all of them.
+func (c *Client) PutApps(ctx context.Context, apps []App) error {
+	if apps == nil {
+		apps = []App{}
+	}
+	req, err := c.request(ctx, http.MethodPut, PathApps, Apps{Apps: apps})
+	if err != nil {
+		return err
+	}
+	return c.do(req, nil, nil)
+}
+
+// RedeemVisit exchanges a visitor's code for who they are.
+func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
+	req, err := c.request(ctx, http.MethodPost, PathVisits, r)
+	if err != nil {
+		return Visitor{}, err
+	}
+	var out Visitor
+	err = c.do(req, &out, nil)
+	return out, err
+}
+
+// PublicKey fetches the key that verifies access tokens. It needs no
+// credential and sends none.
+func (c *Client) PublicKey(ctx context.Context) (PublicKey, error) {
+	req, err := c.request(ctx, http.MethodGet, PathPublicKey, nil)
+	if err != nil {
+		return PublicKey{}, err
+	}
+	req.Header.Del("Authorization")
+	var out PublicKey
+	err = c.do(req, &out, nil)
+	return out, err
+}
+
+func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, &Error{Code: CodeInvalid, Message: "The request cannot be written as JSON.", cause: err}
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.BaseURL, "/")+path, r)
+	if err != nil {
+		return nil, &Error{Code: CodeInvalid, Message: "The address of the control plane is not valid.", cause: err}
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Credential)
+	return req, nil
+}
+
+// do sends a request and decodes the answer into out unless that is nil. heard
+// is called whenever something of the answer arrives.
+func (c *Client) do(req *http.Request, out any, heard func()) error {
+	httpClient := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // the credential goes to BaseURL only
+	}}
+	if c.HTTP != nil {
+		httpClient.Transport, httpClient.Timeout = c.HTTP.Transport, c.HTTP.Timeout
+	} else {
+		transport := NewTransport(nil)
+		defer transport.CloseIdleConnections()
+		httpClient.Transport = transport
+	}
+	resp, err := httpClient.Do(req)
+	if err != nil {
+		return unavailable(req, err)
+	}
+	defer resp.Body.Close()
+	body := io.Reader(io.LimitReader(resp.Body, maxAnswer))
+	if heard != nil {
+		heard()
+		body = &listener{body, heard}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return refusal(resp, body)
+	}
+	if out == nil {
+		_, err = io.Copy(io.Discard, body)
+	} else {
+		err = json.NewDecoder(body).Decode(out) // skips the white space of the beat
+	}
+	if err != nil {
+		return unavailable(req, err)
+	}
+	return nil
+}
+
+// listener tells of every byte that arrives.
+type listener struct {
+	io.Reader
+	heard func()
+}
+
+func (l *listener) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if n > 0 {
+		l.heard()
+	}
+	return n, err
+}
+
+// refusal reads the error of an answer; a foreign one, as a proxy in between
+// would write, is described by its status.
+func refusal(resp *http.Response, body io.Reader) error {
+	e := &Error{}
+	err := json.NewDecoder(io.LimitReader(body, 64<<10)).Decode(e)
+	if err != nil || e.Code == "" || e.Message == "" {
+		e = &Error{
+			Code:    CodeUnavailable,
+			Message: fmt.Sprintf("%s gave an answer that is not a control plane's (status %d).", resp.Request.URL.Host, resp.StatusCode),
+		}
+	}
+	e.HTTPStatus = resp.StatusCode
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = min(time.Duration(seconds)*time.Second, 24*time.Hour)
+	}
+	return e
+}
+
+// unavailable describes a request that got no answer to understand.
+func unavailable(req *http.Request, err error) error {
+	// The cancellation's cause says more than "context canceled"; the URL that
+	// url.Error adds is in the message already.
+	if cause := context.Cause(req.Context()); cause != nil {
+		err = cause
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return &Error{Code: CodeUnavailable, Message: req.URL.Host + " does not answer.", cause: err}
+}
