@@ -20,14 +20,19 @@ type limit struct {
 type budgetKind struct {
 	name   string
 	limits []limit
+	spent  string // what a person reads when it is
 }
 
 var (
-	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}}}
-	budgetOwner     = budgetKind{"owner", []limit{{50, 24 * time.Hour}}}
-	budgetClient    = budgetKind{"client", []limit{{30, time.Hour}}}
+	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}},
+		"Several mails went to that address already. The links in them still work; another mail can be sent later."}
+	budgetOwner = budgetKind{"owner", []limit{{50, 24 * time.Hour}},
+		"You invited many people today. The invitations already sent still work; more can be sent tomorrow."}
+	budgetClient = budgetKind{"client", []limit{{30, time.Hour}},
+		"Many mails were asked for from your network. Those already sent still work; another can be sent later."}
 	// budgetVisits bounds the codes a signed-in browser can have written.
-	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}}}
+	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
+		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
 )
 
 // subject is one budget: of one address, owner or client.
@@ -64,12 +69,8 @@ func (w window) spend(now time.Time, limits []limit) (after window, wait time.Du
 	return append(after, now.UnixMilli()), 0
 }
 
-func spent(wait time.Duration) error {
-	return &controlapi.Error{
-		Code:       controlapi.CodeTooMany,
-		Message:    "Too many mails were asked for. Those already sent still work; more can be sent later.",
-		RetryAfter: wait,
-	}
+func (k budgetKind) refusal(wait time.Duration) error {
+	return &controlapi.Error{Code: controlapi.CodeTooMany, Message: k.spent, RetryAfter: wait}
 }
 
 // spend takes one from each budget, or refuses with CodeTooMany and
@@ -82,7 +83,7 @@ func (t *txn) spend(subjects ...subject) error {
 		}
 		w, wait := w.spend(t.now, s.kind.limits)
 		if wait > 0 {
-			return spent(wait)
+			return s.kind.refusal(wait)
 		}
 		if err := put(t, s.key, w, s.kind.lifetime()); err != nil {
 			return err
@@ -108,7 +109,7 @@ func affords(tx kv.Tx, now time.Time, subjects ...subject) error {
 			return err
 		}
 		if _, wait := w.spend(now, s.kind.limits); wait > 0 {
-			return spent(wait)
+			return s.kind.refusal(wait)
 		}
 	}
 	return nil
@@ -134,7 +135,7 @@ func (p *pace) spend(now time.Time, subjects ...subject) error {
 	defer p.mu.Unlock()
 	for _, s := range subjects {
 		if _, wait := p.windows[s.key].spend(now, s.kind.limits); wait > 0 {
-			return spent(wait)
+			return s.kind.refusal(wait)
 		}
 	}
 	if len(p.windows)+len(subjects) > paceSize {

@@ -105,11 +105,8 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 }
 
 // PutApps reports the approved apps, all of them.
-func (c *Client) PutApps(ctx context.Context, apps []App) error {
-	if apps == nil {
-		apps = []App{}
-	}
-	req, err := c.request(ctx, http.MethodPut, PathApps, Apps{Apps: apps})
+func (c *Client) PutApps(ctx context.Context, apps Apps) error {
+	req, err := c.request(ctx, http.MethodPut, PathApps, apps)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,131 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"porchlight/control/controlapi"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// pages by the name of their template. Each has its own set, so that each can
+// define "main".
+var pages = parsePages("signin", "check", "link", "no-access", "account", "about", "error")
+
+func parsePages(names ...string) map[string]*template.Template {
+	out := map[string]*template.Template{}
+	for _, name := range names {
+		out[name] = template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+	}
+	return out
+}
+
+// page is what the templates show. Fields a page has no use for stay empty.
+type page struct {
+	Title    string
+	Wide     bool
+	Style    string // paths of the assets
+	Icon     string
+	AuthHost string
+	Local    bool
+
+	Email   string
+	Host    string // what the visitor wants to open; never an app's label
+	Return  string // where they go once signed in
+	Problem string // a sentence
+	Token   string // of a sign-in link
+	Again   string // where to sign in
+
+	Status int // of an error page
+	Wait   string
+
+	Own      []controlapi.Computer
+	Shared   []controlapi.Computer
+	Sessions []sessionRow
+
+	// formTarget is the origin that a form of this page leads to in the end.
+	// Browsers apply form-action to the redirects after a POST, too.
+	formTarget string
+}
+
+type sessionRow struct {
+	This   bool
+	Client string
+	Since  string
+}
+
+// show writes a page. The policy allows nothing but our style sheet and icon.
+func (h *handler) show(w http.ResponseWriter, status int, name string, p page) error {
+	p.Style, p.Icon = stylePath, iconPath
+	p.AuthHost, p.Local = h.svc.AuthHost(), h.svc.Local()
+	var b bytes.Buffer
+	if err := pages[name].ExecuteTemplate(&b, "layout", p); err != nil {
+		return err
+	}
+	target := ""
+	if p.formTarget != "" {
+		target = " " + p.formTarget
+	}
+	head := w.Header()
+	head.Set("Content-Type", "text/html; charset=utf-8")
+	head.Set("Cache-Control", "no-store")
+	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; "+
+		"form-action 'self'"+target+"; frame-ancestors 'none'; base-uri 'none'")
+	w.WriteHeader(status)
+	w.Write(b.Bytes()) // an error means that nobody reads it any more
+	return nil
+}
+
+// The assets are named by their content, so that browsers may keep them.
+var (
+	styleSheet = asset("assets/tokens.css", "assets/pages.css")
+	iconImage  = asset("assets/icon.svg")
+	stylePath  = "/assets/style-" + digest(styleSheet) + ".css"
+	iconPath   = "/assets/icon-" + digest(iconImage) + ".svg"
+)
+
+func asset(files ...string) []byte {
+	var b bytes.Buffer
+	for _, f := range files {
+		data, err := assetFiles.ReadFile(f)
+		if err != nil {
+			panic(err) // embedded, so it is there or the program is not built
+		}
+		b.Write(data)
+	}
+	return b.Bytes()
+}
+
+func digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:6])
+}
+
+func (h *handler) asset(w http.ResponseWriter, r *http.Request) error {
+	var data []byte
+	switch r.URL.Path {
+	case stylePath:
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		data = styleSheet
+	case iconPath:
+		w.Header().Set("Content-Type", "image/svg+xml")
+		data = iconImage
+	default:
+		return notFound()
+	}
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	if !strings.EqualFold(r.Method, http.MethodHead) {
+		w.Write(data)
+	}
+	return nil
+}

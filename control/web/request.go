@@ -1,0 +1,143 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// Bounds of what is read, in bytes.
+const (
+	maxForm   = 16 << 10
+	maxJSON   = 512 << 10 // the apps of a computer, with long labels
+	maxReturn = 4 << 10
+)
+
+// form reads a posted form whose fields come once each.
+func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+		return nil, invalid("This form was not sent by its page. Open the page again.")
+	}
+	if err := r.ParseForm(); err != nil {
+		return nil, invalid("This form could not be read. Open the page again.")
+	}
+	for _, values := range r.PostForm {
+		if len(values) > 1 {
+			return nil, invalid("This form has a field twice. Open the page again.")
+		}
+	}
+	return r.PostForm, nil
+}
+
+// readJSON reads a body of one JSON value into v.
+func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body must be application/json.", HTTPStatus: http.StatusUnsupportedMediaType}
+	}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	err := d.Decode(v)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body is too large.", HTTPStatus: http.StatusRequestEntityTooLarge}
+	case err != nil, d.More():
+		return invalid("The body is not the JSON expected here.")
+	}
+	return nil
+}
+
+// clientAddr is the visitor's address, or the zero one.
+func clientAddr(r *http.Request) netip.Addr {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a.Addr().Unmap()
+}
+
+// destination is where a browser goes once it is signed in: a page of ours,
+// never another site's.
+type destination struct {
+	path  string // with query, "" for none
+	host  string // what the visitor will open there, "" for none
+	leads string // origin of that host
+}
+
+// parseReturn accepts the few pages signing in leads back to; anything else is
+// no destination. A visit must be well formed, which keeps its host within the
+// domain of this control plane.
+func (h *handler) parseReturn(raw string) destination {
+	if raw == "/account" {
+		return destination{path: raw}
+	}
+	query, ok := strings.CutPrefix(raw, controlapi.PathVisit+"?")
+	if !ok || len(raw) > maxReturn {
+		return destination{}
+	}
+	v, err := h.svc.ParseVisit(query)
+	if err != nil {
+		return destination{}
+	}
+	return destination{path: raw, host: v.Host, leads: v.Origin()}
+}
+
+// signInPath is the sign-in page that leads to d.
+func signInPath(page string, d destination) string {
+	if d.path == "" {
+		return page
+	}
+	return page + "?" + url.Values{"return": {d.path}}.Encode()
+}
+
+func seeOther(w http.ResponseWriter, r *http.Request, to string) error {
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+// setCookie writes one of our cookies; they reach this host only, and no
+// script.
+func setCookie(w http.ResponseWriter, name, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(life / time.Second),
+		Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+func dropCookie(w http.ResponseWriter, name string) { setCookie(w, name, "", -time.Second) }
+
+func cookie(r *http.Request, name string) string {
+	c, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// current is the session of the browser; ok is false when it is signed out.
+func (h *handler) current(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error) {
+	token := cookie(r, h.session)
+	if token == "" {
+		return control.Session{}, false, nil
+	}
+	session, err = h.svc.Session(r.Context(), token)
+	if control.IsRefusal(err, controlapi.CodeUnauthorized) {
+		return control.Session{}, false, nil
+	}
+	if err != nil {
+		return control.Session{}, false, err
+	}
+	if session.Renewed {
+		setCookie(w, h.session, token, control.SessionLife)
+	}
+	return session, true, nil
+}

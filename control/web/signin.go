@@ -1,0 +1,172 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// sealSignIn is what the cookie of a browser that began to sign in is sealed
+// for: only browsers that asked for a mail can try codes.
+const sealSignIn = "sign-in cookie"
+
+func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
+	to := h.parseReturn(r.URL.Query().Get("return"))
+	_, ok, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return h.onward(w, r, to.path)
+	}
+	return h.showSignIn(w, http.StatusOK, to, page{})
+}
+
+func (h *handler) showSignIn(w http.ResponseWriter, status int, to destination, p page) error {
+	p.Title, p.Host, p.Return = "Sign in", to.host, to.path
+	return h.show(w, status, "signin", p)
+}
+
+// signInBegin answers every address alike.
+func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	to := h.parseReturn(f.Get("return"))
+	email, err := control.ParseEmail(f.Get("email"))
+	if err != nil {
+		return h.showSignIn(w, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
+	}
+	token, err := h.svc.BeginSignIn(r.Context(), email, clientAddr(r), to.path)
+	if err != nil {
+		return err
+	}
+	setCookie(w, h.signIn, h.svc.Seal(sealSignIn, token+" "+email), control.SignInLife)
+	return seeOther(w, r, signInPath("/signin/check", to))
+}
+
+// began is what the browser's cookie says of the sign-in it began.
+func (h *handler) began(r *http.Request) (token, email string, ok bool) {
+	text, ok := h.svc.Unseal(sealSignIn, cookie(r, h.signIn))
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(text, " ")
+}
+
+func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
+	to := h.parseReturn(r.URL.Query().Get("return"))
+	_, email, ok := h.began(r)
+	if !ok {
+		return seeOther(w, r, signInPath("/signin", to))
+	}
+	return h.showCheckMail(w, http.StatusOK, to, page{Email: email})
+}
+
+func (h *handler) showCheckMail(w http.ResponseWriter, status int, to destination, p page) error {
+	p.Title, p.Return, p.Again, p.formTarget = "Check your mail", to.path, signInPath("/signin", to), to.leads
+	return h.show(w, status, "check", p)
+}
+
+func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	to := h.parseReturn(f.Get("return"))
+	token, email, ok := h.began(r)
+	if !ok {
+		return seeOther(w, r, signInPath("/signin", to))
+	}
+	in, err := h.svc.SignInWithCode(r.Context(), token, f.Get("code"), clientAddr(r))
+	if control.IsRefusal(err, controlapi.CodeForbidden) {
+		return h.showCheckMail(w, http.StatusForbidden, to, page{Email: email, Problem: err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	return h.signedIn(w, r, in)
+}
+
+// linkForm looks at a mailed link and consumes nothing: mail scanners come
+// here, too.
+func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
+	token := r.URL.Query().Get("token")
+	email, returnTo, err := h.svc.LookAtLink(r.Context(), token)
+	if err != nil {
+		return h.linkError(w, err)
+	}
+	to := h.parseReturn(returnTo)
+	return h.show(w, http.StatusOK, "link", page{
+		Title: "Sign in", Email: email, Host: to.host, Token: token, formTarget: to.leads,
+	})
+}
+
+func (h *handler) signInLink(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	in, err := h.svc.SignInWithLink(r.Context(), f.Get("token"), clientAddr(r))
+	if err != nil {
+		return h.linkError(w, err)
+	}
+	return h.signedIn(w, r, in)
+}
+
+func (h *handler) linkError(w http.ResponseWriter, err error) error {
+	if !control.IsRefusal(err, controlapi.CodeNotFound) {
+		return err
+	}
+	return h.show(w, http.StatusNotFound, "error", page{
+		Title: "This link is over", Problem: err.Error(), Status: http.StatusNotFound, Again: "/signin",
+	})
+}
+
+// signedIn gives the browser its session, ending the one it had, and sends it
+// where it was going.
+func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.SignedIn) error {
+	if old := cookie(r, h.session); old != "" {
+		if err := h.svc.SignOut(r.Context(), old); err != nil {
+			return err
+		}
+	}
+	setCookie(w, h.session, in.Token, control.SessionLife)
+	dropCookie(w, h.signIn)
+	return h.onward(w, r, h.parseReturn(in.ReturnTo).path)
+}
+
+func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) error {
+	if path == "" {
+		path = "/account"
+	}
+	return seeOther(w, r, path)
+}
+
+// signOut ends this browser's session, or with everywhere set all of the
+// account's, and leads back to the sign-in page.
+func (h *handler) signOut(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	to := h.parseReturn(f.Get("return"))
+	session, ok, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	if ok && f.Get("everywhere") != "" {
+		err = h.svc.SignOutEverywhere(r.Context(), session.Account.ID)
+	} else if ok {
+		err = h.svc.SignOut(r.Context(), cookie(r, h.session))
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Del("Set-Cookie") // a session renewed on the way in is over
+	dropCookie(w, h.session)
+	return seeOther(w, r, signInPath("/signin", to))
+}

@@ -1,0 +1,149 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// bearer returns the credential of a request, or "".
+func bearer(r *http.Request) string {
+	scheme, credential, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return credential
+}
+
+// device lets in whoever has the credential of a computer.
+func (h *handler) device(serve func(http.ResponseWriter, *http.Request, controlapi.Computer) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		computer, err := h.svc.Authenticate(r.Context(), bearer(r))
+		if err != nil {
+			return err
+		}
+		return serve(w, r, computer)
+	}
+}
+
+// writeWithin is how long an agent may take to accept one beat, so that a dead
+// connection does not hold its goroutine.
+const writeWithin = 10 * time.Second
+
+// sync holds the answer until the computer's snapshot is another one than the
+// agent has, as controlapi.Snapshot describes. Status and headers go out at
+// once, so what fails later can only break the connection.
+func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
+	watch := h.svc.Watch(c.ID) // before the snapshot is read, so that nothing falls between
+	defer watch.Stop()
+	snapshot, err := h.svc.Snapshot(r.Context(), c.ID)
+	if err != nil {
+		return err
+	}
+	if snapshot.Version != has {
+		w.Header().Set("ETag", strconv.Quote(snapshot.Version))
+		writeJSON(w, http.StatusOK, snapshot)
+		return nil
+	}
+
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	hold := time.NewTimer(controlapi.SyncHold)
+	defer hold.Stop()
+	beat := time.NewTicker(controlapi.SyncBeat)
+	defer beat.Stop()
+	for {
+		// Not every writer has deadlines or needs flushing; one that is gone
+		// shows when the context ends.
+		out.SetWriteDeadline(time.Now().Add(writeWithin))
+		if _, err := w.Write([]byte(" ")); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		out.Flush()
+		select {
+		case <-beat.C:
+			continue
+		case <-r.Context().Done():
+			return nil
+		case <-watch.Changed:
+			// The credential may be what changed.
+			if _, err := h.svc.Authenticate(r.Context(), bearer(r)); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			snapshot, err := h.svc.Snapshot(r.Context(), c.ID)
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			if snapshot.Version == has {
+				continue
+			}
+			json.NewEncoder(w).Encode(snapshot)
+			return nil
+		case <-hold.C:
+		case <-watch.Replaced:
+		case <-h.svc.Closing():
+		}
+		json.NewEncoder(w).Encode(controlapi.Snapshot{Version: has, Unchanged: true})
+		return nil
+	}
+}
+
+func (h *handler) putApps(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.Apps
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if err := h.svc.PutApps(r.Context(), c.ID, body.Apps); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (h *handler) redeem(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.Redeem
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	visitor, err := h.svc.Redeem(r.Context(), c.ID, body)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, visitor)
+	return nil
+}
+
+// publicKey may be read by any site's script: it is public.
+func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
+	allowAnyOrigin(w)
+	w.Header().Set("Cache-Control", "public, max-age=60")
+	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.PublicKeys()[0]})
+	return nil
+}
+
+func (h *handler) preflight(w http.ResponseWriter, _ *http.Request) error {
+	allowAnyOrigin(w)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func allowAnyOrigin(w http.ResponseWriter) {
+	head := w.Header()
+	head.Set("Access-Control-Allow-Origin", "*")
+	head.Set("Access-Control-Allow-Methods", "GET, OPTIONS")
+	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+	head.Set("Access-Control-Max-Age", "3600")
+}
+
+func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Write([]byte("ok\n"))
+	return nil
+}

@@ -1,0 +1,270 @@
+// Package web is what the control plane shows the world: the pages people sign
+// in with, the interface agents speak (/v1/), and the public key.
+//
+// Every request comes through New's handler: headers that hold for every
+// answer, then one route table, whose tiers say who may call and how a refusal
+// looks. The pages need no script and carry none. Decisions are those of
+// package control; this package turns requests into its calls.
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// Config of the handler; the zero value is fine.
+type Config struct {
+	Now func() time.Time
+	Log *slog.Logger
+}
+
+type handler struct {
+	svc     *control.Service
+	now     func() time.Time
+	log     *slog.Logger
+	session string // cookie names
+	signIn  string
+	routes  []route
+}
+
+// tier says who may call a route, and how its refusals are written.
+type tier int
+
+const (
+	tierPage   tier = iota // people: pages, on our own host, no foreign forms
+	tierPublic             // anybody, other sites' scripts included: JSON
+	tierDevice             // agents: JSON, device credential
+)
+
+type route struct {
+	method string
+	path   string
+	tier   tier
+	serve  func(http.ResponseWriter, *http.Request) error
+}
+
+// New makes the handler. Requests reach it with the visitor's own address as
+// RemoteAddr.
+func New(svc *control.Service, cfg Config) http.Handler {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &handler{
+		svc: svc, now: cfg.Now, log: cfg.Log,
+		session: "__Host-porchlight-" + svc.Instance(),
+		signIn:  "__Host-porchlight-signin-" + svc.Instance(),
+	}
+	h.routes = []route{
+		{"GET", "/{$}", tierPage, h.home},
+		{"GET", "/signin", tierPage, h.signInForm},
+		{"POST", "/signin", tierPage, h.signInBegin},
+		{"GET", "/signin/check", tierPage, h.checkMail},
+		{"POST", "/signin/code", tierPage, h.signInCode},
+		{"GET", control.PathSignInLink, tierPage, h.linkForm},
+		{"POST", control.PathSignInLink, tierPage, h.signInLink},
+		{"POST", "/signout", tierPage, h.signOut},
+		{"GET", "/account", tierPage, h.account},
+		{"GET", "/about", tierPage, h.about},
+		{"GET", controlapi.PathVisit, tierPage, h.visit},
+		{"GET", "/assets/{file}", tierPage, h.asset},
+
+		{"GET", controlapi.PathPublicKey, tierPublic, h.publicKey},
+		{"OPTIONS", controlapi.PathPublicKey, tierPublic, h.preflight},
+		{"GET", "/healthz", tierPublic, h.health},
+
+		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
+		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
+		{"POST", controlapi.PathVisits, tierDevice, h.device(h.redeem)},
+	}
+	mux := http.NewServeMux()
+	for _, rt := range h.routes {
+		mux.Handle(rt.method+" "+rt.path, h.dispatch(rt))
+	}
+	mux.Handle("/v1/", h.dispatch(route{"", "/v1/", tierPublic, h.noRoute}))
+	mux.Handle("/", h.dispatch(route{"", "/", tierPage, h.noRoute}))
+	return h.always(mux)
+}
+
+// always sets the headers that hold for every answer.
+func (h *handler) always(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		head := w.Header()
+		head.Set("X-Content-Type-Options", "nosniff")
+		// no-referrer would make browsers send "Origin: null" with our forms.
+		head.Set("Referrer-Policy", "same-origin")
+		head.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
+		if !h.svc.Local() {
+			// Under localhost it would outlive this program and bind others.
+			head.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// dispatch is the one way into a route: the checks of its tier, its handler,
+// and its errors. The log names the route and never the address, whose query
+// may hold a link or a code.
+func (h *handler) dispatch(rt route) http.Handler {
+	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := rt.serve(w, r)
+		if err == nil {
+			return
+		}
+		var refusal *controlapi.Error
+		if !errors.As(err, &refusal) {
+			if r.Context().Err() != nil {
+				return // nobody waits for the answer
+			}
+			h.log.Error("a request failed", "method", r.Method, "route", rt.path, "error", err)
+			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
+		}
+		if rt.tier == tierPage {
+			h.showError(w, refusal)
+		} else {
+			writeError(w, refusal)
+		}
+	})
+	if rt.tier != tierPage {
+		return next
+	}
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h.showError(w, &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This form was sent from another site. Go back and open the page here."})
+	}))
+	next = guard.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHost() {
+			h.showError(w, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// noRoute answers what no row of the table does: 405 where another method would
+// be right, else 404.
+func (h *handler) noRoute(w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, rt := range h.routes {
+		if rt.path == r.URL.Path {
+			allowed = append(allowed, rt.method)
+		}
+	}
+	if len(allowed) == 0 {
+		return notFound()
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return &controlapi.Error{
+		Code: controlapi.CodeInvalid, Message: "This address does not take " + r.Method + ".",
+		HTTPStatus: http.StatusMethodNotAllowed,
+	}
+}
+
+func notFound() error {
+	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address."}
+}
+
+func invalid(sentence string) error {
+	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: sentence}
+}
+
+// statusOf is the HTTP status of each code, unless the error names its own.
+func statusOf(e *controlapi.Error) int {
+	if e.HTTPStatus != 0 {
+		return e.HTTPStatus
+	}
+	switch e.Code {
+	case controlapi.CodeInvalid, controlapi.CodeInvalidGrant:
+		return http.StatusBadRequest
+	case controlapi.CodeUnauthorized:
+		return http.StatusUnauthorized
+	case controlapi.CodeForbidden:
+		return http.StatusForbidden
+	case controlapi.CodeNotFound:
+		return http.StatusNotFound
+	case controlapi.CodeTooMany:
+		return http.StatusTooManyRequests
+	case controlapi.CodeUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// retryAfter sets the header where there is something to wait for, in whole
+// seconds, never too few.
+func retryAfter(w http.ResponseWriter, e *controlapi.Error) {
+	if e.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+}
+
+func writeError(w http.ResponseWriter, e *controlapi.Error) {
+	retryAfter(w, e)
+	if e.Code == controlapi.CodeUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="porchlight"`)
+	}
+	writeJSON(w, statusOf(e), e)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if w.Header().Get("Cache-Control") == "" {
+		w.Header().Set("Cache-Control", "no-store")
+	}
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+}
+
+func (h *handler) showError(w http.ResponseWriter, e *controlapi.Error) {
+	status := statusOf(e)
+	p := page{Problem: e.Message, Status: status}
+	switch status {
+	case http.StatusNotFound, http.StatusMisdirectedRequest, http.StatusMethodNotAllowed:
+		p.Title = "Nothing here"
+	case http.StatusTooManyRequests:
+		p.Title, p.Wait = "Not so fast", waitInWords(e.RetryAfter)
+	case http.StatusServiceUnavailable, http.StatusInternalServerError:
+		p.Title = "That did not work"
+	default:
+		p.Title = "That can’t be opened"
+	}
+	retryAfter(w, e)
+	if err := h.show(w, status, "error", p); err != nil {
+		h.log.Error("an error page could not be written", "error", err)
+	}
+}
+
+// waitInWords rounds up: "45 seconds", "3 minutes", "2 hours".
+func waitInWords(d time.Duration) string {
+	count := func(unit time.Duration, name string) string {
+		n := int(math.Ceil(float64(d) / float64(unit)))
+		if n == 1 {
+			return "1 " + name
+		}
+		return fmt.Sprintf("%d %ss", n, name)
+	}
+	switch {
+	case d <= 0:
+		return ""
+	case d <= time.Minute:
+		return count(time.Second, "second")
+	case d <= time.Hour:
+		return count(time.Minute, "minute")
+	default:
+		return count(time.Hour, "hour")
+	}
+}
