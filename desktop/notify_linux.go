@@ -1,0 +1,203 @@
+package desktop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"image"
+	"image/draw"
+	"image/png"
+	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"porchlight/assets"
+)
+
+const (
+	notifyName = "org.freedesktop.Notifications"
+	notifyPath = dbus.ObjectPath("/org/freedesktop/Notifications")
+
+	// notifyPatience bounds one call to the notification service.
+	notifyPatience = 2 * time.Second
+)
+
+// notifications speaks the Desktop Notifications protocol itself: buttons, and
+// what is clicked, go through no library. It has a bus connection of its own,
+// because systray closes the shared one.
+type notifications struct {
+	log  *slog.Logger
+	do   func(action)
+	icon dbus.Variant
+
+	mu    sync.Mutex // protects what follows
+	conn  *dbus.Conn
+	shown map[string]*shownNote // by key
+}
+
+type shownNote struct {
+	id     uint32
+	sender string // unique name of the service that showed it
+	note   note
+}
+
+func newNotifications(log *slog.Logger, do func(action)) *notifications {
+	return &notifications{log: log, do: do, icon: imageData(assets.AppIconSmall), shown: map[string]*shownNote{}}
+}
+
+// show shows a note, in place of an earlier one with the same key.
+func (n *notifications) show(ctx context.Context, what note) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.connect(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
+	defer cancel()
+	service := n.conn.Object(notifyName, notifyPath)
+	var can []string
+	if err := service.CallWithContext(ctx, notifyName+".GetCapabilities", 0).Store(&can); err != nil {
+		return fmt.Errorf("nobody shows notifications: %w", err)
+	}
+	body := what.body
+	if slices.Contains(can, "body-markup") {
+		body = html.EscapeString(body)
+	}
+	actions := []string{}
+	if slices.Contains(can, "actions") {
+		actions = append(actions, "default", "Open Porchlight")
+		for i, b := range what.buttons {
+			actions = append(actions, strconv.Itoa(i), b.text)
+		}
+	}
+	urgency := byte(1)
+	if what.urgent {
+		urgency = 2
+	}
+	hints := map[string]dbus.Variant{
+		"urgency":       dbus.MakeVariant(urgency),
+		"desktop-entry": dbus.MakeVariant("porchlight"),
+		"image-data":    n.icon,
+	}
+	var replaces uint32
+	if was := n.shown[what.key]; was != nil {
+		replaces = was.id
+	}
+	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.title, body, actions, hints, int32(-1))
+	var id uint32
+	if err := call.Store(&id); err != nil {
+		return fmt.Errorf("the notification was not shown: %w", err)
+	}
+	var owner string
+	if err := n.conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, notifyName).Store(&owner); err != nil {
+		return fmt.Errorf("the notification service went away: %w", err)
+	}
+	n.shown[what.key] = &shownNote{id: id, sender: owner, note: what}
+	return nil
+}
+
+// drop takes a note away that is out of date.
+func (n *notifications) drop(ctx context.Context, key string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := n.shown[key]
+	if was == nil || n.conn == nil {
+		return
+	}
+	delete(n.shown, key)
+	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
+	defer cancel()
+	// It may have been closed by the owner a moment ago.
+	_ = n.conn.Object(notifyName, notifyPath).CallWithContext(ctx, notifyName+".CloseNotification", 0, was.id).Err
+}
+
+// close ends the connection. Notes on the screen stay until they time out.
+func (n *notifications) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn != nil {
+		_ = n.conn.Close()
+		n.conn = nil
+	}
+}
+
+// connect is called with mu held.
+func (n *notifications) connect() error {
+	if n.conn != nil && n.conn.Connected() {
+		return nil
+	}
+	if !hasSessionBus() {
+		return errors.New("there is no session bus")
+	}
+	conn, err := dbus.ConnectSessionBus()
+	if err != nil {
+		return fmt.Errorf("the session bus cannot be reached: %w", err)
+	}
+	if err := conn.AddMatchSignal(dbus.WithMatchObjectPath(notifyPath), dbus.WithMatchInterface(notifyName)); err != nil {
+		_ = conn.Close()
+		return fmt.Errorf("the session bus does not deliver signals: %w", err)
+	}
+	signals := make(chan *dbus.Signal, 16)
+	conn.Signal(signals)
+	go func() { // ends when the connection closes the channel
+		for s := range signals {
+			n.heard(s)
+		}
+	}()
+	n.conn = conn
+	clear(n.shown)
+	return nil
+}
+
+// heard acts on a click, once for each note.
+func (n *notifications) heard(s *dbus.Signal) {
+	if len(s.Body) < 2 {
+		return
+	}
+	id, ok := s.Body[0].(uint32)
+	if !ok {
+		return
+	}
+	n.mu.Lock()
+	var found *shownNote
+	for key, note := range n.shown {
+		// A signal of that shape can be sent by anybody on the bus.
+		if note.id == id && note.sender == s.Sender {
+			found = note
+			delete(n.shown, key)
+		}
+	}
+	n.mu.Unlock()
+	if found == nil || s.Name != notifyName+".ActionInvoked" {
+		return
+	}
+	name, _ := s.Body[1].(string)
+	if name == "default" {
+		n.do(found.note.click)
+	} else if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(found.note.buttons) {
+		n.do(found.note.buttons[i].do)
+	}
+}
+
+// imageData is a picture as the image-data hint has it.
+func imageData(raw []byte) dbus.Variant {
+	img, err := png.Decode(bytes.NewReader(raw))
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	b := img.Bounds()
+	px := image.NewNRGBA(b)
+	draw.Draw(px, b, img, b.Min, draw.Src)
+	return dbus.MakeVariant(struct {
+		Width, Height, Stride int32
+		Alpha                 bool
+		Bits, Channels        int32
+		Data                  []byte
+	}{int32(b.Dx()), int32(b.Dy()), int32(px.Stride), true, 8, 4, px.Pix})
+}
