@@ -36,6 +36,7 @@ const (
 	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
 	ReasonGrant       Reason = "grant"        // the OAuth grant was revoked
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
+	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
 	ReasonNotGranted  Reason = "not-granted"  // a person of this computer, but not for this app
 )
 
@@ -76,8 +77,10 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		if st.grants[id.GrantID] {
 			return Decision{Reason: ReasonGrant}
 		}
-	} else if p.Epoch != id.Epoch {
+	} else if id.Epoch < p.Epoch {
 		return Decision{Reason: ReasonSessionOver}
+	} else if id.Epoch > p.Epoch {
+		return Decision{Reason: ReasonBehind}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner && !p.opens[appID] {
 		return Decision{Reason: ReasonNotGranted}

@@ -1,0 +1,250 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/access"
+)
+
+const copyBuffer = 32 << 10 // bytes moved at a time, each way
+
+// newTransport makes the connections to apps: loopback only, no proxy of the
+// environment, nothing decoded on the way.
+func newTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:                  nil,
+		DialContext:            dialer.DialContext,
+		DisableCompression:     true,
+		MaxIdleConns:           1024,
+		MaxIdleConnsPerHost:    256,
+		IdleConnTimeout:        4 * time.Second, // less than the 5 s of common servers, whose closing would race with a POST
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		ReadBufferSize:         16 << 10,
+		WriteBufferSize:        16 << 10,
+	}
+}
+
+func (p *Proxy) newEngine() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        p.rewrite,
+		Transport:      p.apps,
+		FlushInterval:  -1,
+		BufferPool:     buffers,
+		ModifyResponse: p.modifyResponse,
+		ErrorHandler:   p.forwardFailed,
+		ErrorLog:       slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// visit is one request on its way to an app, and its context: the engine's
+// callbacks find it there.
+type visit struct {
+	context.Context
+	at       place
+	id       access.Identity
+	decision access.Decision
+	renew    string // session cookie to set again
+	tries    string // our cookie of that name, which the app's request lacks
+
+	cancel   context.CancelFunc
+	shut     atomic.Bool // access ended
+	bodyDied atomic.Bool // the visitor's body could not be read
+
+	mu   sync.Mutex // keeps end away from w once the handler is done
+	w    http.ResponseWriter
+	over bool
+}
+
+type visitKey struct{}
+
+func (v *visit) Value(key any) any {
+	if key == (visitKey{}) {
+		return v
+	}
+	return v.Context.Value(key)
+}
+
+func newVisit(w http.ResponseWriter, r *http.Request) (v *visit, end func()) {
+	ctx, cancel := context.WithCancel(r.Context())
+	v = &visit{Context: ctx, cancel: cancel, w: w}
+	return v, v.end
+}
+
+// end cuts the visit off: the app's side by the context, and the visitor's by a
+// deadline that has passed, because a write to a visitor who does not read
+// waits for nothing else.
+func (v *visit) end() {
+	v.shut.Store(true)
+	v.cancel()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.over {
+		past := time.Unix(1, 0)
+		rc := http.NewResponseController(v.w)
+		// A writer that knows no deadlines still loses the app's side.
+		_ = rc.SetReadDeadline(past)
+		_ = rc.SetWriteDeadline(past)
+	}
+}
+
+func (v *visit) finish() {
+	v.cancel()
+	v.mu.Lock()
+	v.over = true
+	v.mu.Unlock()
+}
+
+// forward hands the request to the app and its answer back. All that follows
+// happens with access granted and the visit registered.
+func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
+	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
+	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, host: v.at.host}, r.WithContext(v))
+	if v.shut.Load() {
+		// Nothing more may pass on this connection or stream, not even an end
+		// that makes half an answer look whole.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// rewrite makes the app's request of the visitor's. Hop-by-hop headers are gone
+// already, so nothing named in Connection can take ours away.
+func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
+	v := pr.Out.Context().Value(visitKey{}).(*visit)
+	out := pr.Out
+	out.URL.Scheme = "http"
+	out.URL.Host = "127.0.0.1:" + strconv.Itoa(v.at.app.Port)
+	out.URL.User = nil
+	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
+	out.Host = pr.In.Host
+	strip(out.Header)
+	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
+	out.Trailer = cleanTrailer(pr.In.Trailer)
+	if out.Trailer != nil {
+		out.ContentLength = -1 // trailers need chunks
+	}
+	if out.Body != nil && out.Body != http.NoBody {
+		out.Body = &requestBody{ReadCloser: out.Body, visit: v, in: pr.In, trailer: out.Trailer}
+	}
+}
+
+// requestBody passes a visitor's body on. At its end it fills in the trailers
+// that were declared and are clean; any other, named late, goes no further, as
+// it would not over HTTP/2 either.
+type requestBody struct {
+	io.ReadCloser
+	visit   *visit
+	in      *http.Request
+	trailer http.Header
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		for name := range b.trailer {
+			b.trailer[name] = b.in.Trailer[name]
+		}
+	default:
+		b.visit.bodyDied.Store(true)
+	}
+	return n, err
+}
+
+func (p *Proxy) modifyResponse(res *http.Response) error {
+	v := res.Request.Context().Value(visitKey{}).(*visit)
+	p.appUp(v.at.app.ID)
+	p.cleanResponse(res.Header, v.at.host)
+	if v.renew != "" {
+		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
+	}
+	return nil
+}
+
+// forwardFailed answers when the app did not.
+func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error) {
+	v := r.Context().Value(visitKey{}).(*visit)
+	op, network := errors.AsType[*net.OpError](err)
+	switch {
+	case v.shut.Load(), v.Err() != nil:
+		panic(http.ErrAbortHandler) // nobody is left to answer
+	case v.bodyDied.Load():
+		w.Header().Set("Connection", "close")
+		p.refuse(w, r, http.StatusBadRequest, "The request's body could not be read.")
+	case network && op.Op == "dial":
+		p.appDown(v.at.app.ID)
+		p.notAnswering(w, r, v.at, v.tries)
+	default:
+		p.log.Debug("an app broke off", "app", v.at.app.Name, "err", err)
+		p.notAnswering(w, r, v.at, v.tries)
+	}
+}
+
+// appDown and appUp tell of changes only.
+func (p *Proxy) appDown(id string) {
+	if _, was := p.down.LoadOrStore(id, struct{}{}); was {
+		return
+	}
+	p.downCount.Add(1)
+	if p.OnAppDown != nil {
+		p.OnAppDown(id)
+	}
+}
+
+func (p *Proxy) appUp(id string) {
+	if p.downCount.Load() == 0 {
+		return
+	}
+	if _, was := p.down.LoadAndDelete(id); !was {
+		return
+	}
+	p.downCount.Add(-1)
+	if p.OnAppUp != nil {
+		p.OnAppUp(id)
+	}
+}
+
+// interim cleans the headers of 1xx answers, which the engine passes on by
+// itself as they come.
+type interim struct {
+	http.ResponseWriter
+	p    *Proxy
+	host string
+}
+
+func (w *interim) WriteHeader(status int) {
+	if status < 200 {
+		w.p.cleanResponse(w.Header(), w.host)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (w *interim) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// buffers is the engine's pool. It holds pointers to arrays, which go in and
+// out of an interface without an allocation.
+var buffers = &bufferPool{}
+
+type bufferPool struct{ pool sync.Pool }
+
+func (b *bufferPool) Get() []byte {
+	if buf, ok := b.pool.Get().(*[copyBuffer]byte); ok {
+		return buf[:]
+	}
+	return make([]byte, copyBuffer)
+}
+
+func (b *bufferPool) Put(buf []byte) { b.pool.Put((*[copyBuffer]byte)(buf)) }

@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/access"
+)
+
+// The five headers an app learns its visitor from: the interface, Identity
+// headers on proxied requests. Values are raw UTF-8 without control bytes, and
+// not the encoding of RFC 8187, because that is what apps read without help.
+const (
+	headerUser  = "X-Service-User"
+	headerEmail = "X-Service-Email"
+	headerName  = "X-Service-Name"
+	headerApp   = "X-Service-App"
+	headerRole  = "X-Service-Role"
+)
+
+// Names no visitor may send to an app, folded: see reservedName. Each list is
+// looked through only for names with that first letter.
+var (
+	reservedX = []string{"x-service-*", "x-forwarded-*", "x-webauth-*", "x-real-ip", "x-remote-user"}
+	reservedF = []string{"forwarded"}
+	reservedR = []string{"remote-user"}
+	reservedP = []string{"proxy"} // CGI turns it into HTTP_PROXY
+)
+
+// reservedName says whether a header or trailer field belongs to us. Case is
+// folded, and every byte that is neither letter nor digit reads as "-", because
+// CGI, WSGI and their kin make one variable of X-Service-User, x_service_user
+// and x.service.user.
+func reservedName(name string) bool {
+	if name == "" {
+		return false
+	}
+	var list []string
+	switch name[0] | 0x20 {
+	case 'x':
+		list = reservedX
+	case 'f':
+		list = reservedF
+	case 'r':
+		list = reservedR
+	case 'p':
+		list = reservedP
+	default:
+		return false
+	}
+	for _, pattern := range list {
+		if matches(name, pattern) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches compares a folded name with a pattern that may end in "*".
+func matches(name, pattern string) bool {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	if len(name) < len(prefix) || !open && len(name) != len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if fold(name[i]) != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func fold(b byte) byte {
+	switch {
+	case 'a' <= b && b <= 'z', '0' <= b && b <= '9':
+		return b
+	case 'A' <= b && b <= 'Z':
+		return b | 0x20
+	default:
+		return '-'
+	}
+}
+
+// strip removes from an outgoing request whatever a visitor could pass off as
+// ours, and our own secrets, which are none of the app's business.
+func strip(h http.Header) {
+	for name := range h {
+		if reservedName(name) {
+			delete(h, name)
+		}
+	}
+	if values, ok := h["Cookie"]; ok {
+		if values = stripCookies(values); len(values) == 0 {
+			delete(h, "Cookie")
+		} else {
+			h["Cookie"] = values
+		}
+	}
+	if values, ok := h["Authorization"]; ok {
+		kept := values[:0]
+		for _, v := range values {
+			if !ourBearer(v) {
+				kept = append(kept, v)
+			}
+		}
+		if len(kept) == 0 {
+			delete(h, "Authorization")
+		} else {
+			h["Authorization"] = kept
+		}
+	}
+}
+
+// inject sets the five headers. It comes after hop-by-hop removal, so that no
+// Connection header can name them away, and after strip.
+func inject(h http.Header, root Root, app App, id access.Identity, d access.Decision) {
+	values := [5]string{
+		clean(id.AccountID), clean(d.Email), clean(root.Name), clean(app.Label), clean(string(d.Role)),
+	}
+	h[headerUser] = values[0:1:1]
+	h[headerEmail] = values[1:2:2]
+	h[headerName] = values[2:3:3]
+	h[headerApp] = values[3:4:4]
+	h[headerRole] = values[4:5:5]
+}
+
+// clean drops control bytes, CR and LF among them. Nothing that reaches it
+// should hold any; a header is no place to rely on that.
+func clean(s string) string {
+	if strings.IndexFunc(s, control) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// cleanTrailer is a declared trailer set without reserved names and without
+// those that have no place after a body (framing, routing, credentials).
+func cleanTrailer(declared http.Header) http.Header {
+	var out http.Header
+	for name := range declared {
+		if reservedName(name) || !httpguts.ValidTrailerHeader(name) || name == "Cookie" {
+			continue
+		}
+		if out == nil {
+			out = make(http.Header, len(declared))
+		}
+		out[name] = nil
+	}
+	return out
+}
+
+// keepUpgrade drops an Upgrade that is not to a WebSocket and says whether one
+// is left. Any other protocol would hand the app's connection to the visitor:
+// h2c, for one, carries requests that nothing here has looked at.
+func keepUpgrade(h http.Header) bool {
+	values, ok := h["Upgrade"]
+	if !ok {
+		return false
+	}
+	if len(values) == 1 && strings.EqualFold(strings.TrimSpace(values[0]), "websocket") &&
+		httpguts.HeaderValuesContainsToken(h["Connection"], "Upgrade") {
+		return true
+	}
+	delete(h, "Upgrade")
+	return false
+}
+
+// cleanResponse takes from an app's answer what would reach past its own host.
+func (p *Proxy) cleanResponse(h http.Header, host string) {
+	if values, ok := h["Set-Cookie"]; ok {
+		if values = keepSetCookies(values, host); len(values) == 0 {
+			delete(h, "Set-Cookie")
+		} else {
+			h["Set-Cookie"] = values
+		}
+	}
+	if p.local {
+		// The local certificate authority may be taken out again; a browser
+		// that remembers HSTS would then refuse the address for a year.
+		delete(h, "Strict-Transport-Security")
+	}
+}

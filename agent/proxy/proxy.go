@@ -1,0 +1,204 @@
+// Package proxy carries visitors' requests to published apps.
+//
+// In comes a raw connection from the tunnel; TLS ends here. A request goes one
+// way: host → app → our own paths → who is it (cookie or token) → may they
+// (access) → headers stripped, five set → 127.0.0.1:port. Out comes the app's
+// answer, streamed, or a page of ours that says in a sentence what is wrong.
+//
+// Nothing is ever proxied without an identity, no path is exempt, the target is
+// always a port of 127.0.0.1, and no request waits for the control plane: it is
+// asked once, when a visitor comes back from signing in.
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/control/controlapi"
+)
+
+// App is a published app as far as a visitor's request needs to know it.
+type App struct {
+	ID    string // random, what grants belong to; never empty when Live
+	Name  string // sub-address
+	Label string // shown name
+	Port  int    // on 127.0.0.1
+	Live  bool
+}
+
+// Apps finds published apps. Lookup is called several times a request, from
+// any goroutine.
+type Apps interface {
+	Lookup(name string) (App, bool)
+}
+
+// Root is the address everything is published under.
+type Root struct {
+	Name string // the customer's short name
+	Host string // root host, with the port unless it is 443
+}
+
+// Authenticator is tried before the session cookie. present is false when the
+// request carries nothing of its kind; with present true and an error the
+// request is refused without a look at cookies.
+type Authenticator interface {
+	Authenticate(r *http.Request, appID string) (id access.Identity, present bool, err error)
+}
+
+// Config of New. Fields without a remark are required.
+type Config struct {
+	Apps   Apps
+	Access *access.Access
+	Root   func() Root
+	// AuthURL of the control plane, https://host[:port] without a path; empty
+	// while this computer is not connected.
+	AuthURL func() string
+	// Redeem exchanges a visitor's code at the control plane.
+	Redeem func(context.Context, controlapi.Redeem) (controlapi.Visitor, error)
+	// Certificates returns the certificate of one host name.
+	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	Instance     string // 8 hexadecimal digits, part of cookie names
+	Key          []byte // 32 random bytes, from which PKCE verifiers are made
+	// Local is true under the local certificate authority.
+	Local bool
+	// List returns all live apps, for the launcher; nil: the launcher lists none.
+	List func() []App
+	// Bearer authenticates by access token; nil: only cookies do.
+	Bearer Authenticator
+	// OnAppDown and OnAppUp are called when an app stops and starts answering,
+	// once for each change; nil for not.
+	OnAppDown, OnAppUp func(appID string)
+	Now                func() time.Time // time.Now when nil
+	Log                *slog.Logger     // discarded when nil
+}
+
+// Limits of a visitor's request; bodies have none.
+const (
+	maxHeader     = 64 << 10 // bytes; more is 431
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	shutdownGrace = 2 * time.Second
+)
+
+// Proxy serves visitors; see Serve.
+type Proxy struct {
+	Config
+	local   bool
+	cookies cookieNames
+	now     func() time.Time
+	log     *slog.Logger
+	engine  *httputil.ReverseProxy
+	apps    *http.Transport // connections to apps
+
+	down      sync.Map     // app id → struct{}: not answering
+	downCount atomic.Int64 // entries of down
+}
+
+// New checks the configuration and starts nothing.
+func New(c Config) (*Proxy, error) {
+	if c.Apps == nil || c.Access == nil || c.Root == nil || c.AuthURL == nil || c.Redeem == nil || c.Certificates == nil {
+		return nil, errors.New("proxy: Apps, Access, Root, AuthURL, Redeem and Certificates are required")
+	}
+	if len(c.Instance) != 8 || len(c.Key) < 32 {
+		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
+	}
+	p := &Proxy{Config: c, local: c.Local, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
+	if p.now == nil {
+		p.now = time.Now
+	}
+	if p.log == nil {
+		p.log = slog.New(slog.DiscardHandler)
+	}
+	p.apps = newTransport()
+	p.engine = p.newEngine()
+	return p, nil
+}
+
+// Serve takes raw visitor connections from ln, whose RemoteAddr is the
+// visitor's, until ctx ends; then it lets requests finish for two seconds,
+// closes the rest and returns nil once every handler has returned. It returns
+// early only when ln fails.
+func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
+	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer cutOff()
+	var handlers sync.WaitGroup
+	srv := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handlers.Add(1)
+			defer handlers.Done()
+			p.ServeHTTP(w, r)
+		}),
+		TLSConfig: &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: p.Certificates,
+			// Full records from the first byte on: a page of ours or an app's
+			// comes in one system call instead of twelve.
+			DynamicRecordSizingDisabled: true,
+		},
+		ReadHeaderTimeout:            headerTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxHeaderBytes:               maxHeader,
+		DisableGeneralOptionsHandler: true,
+		BaseContext:                  func(net.Listener) context.Context { return base },
+		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		HTTP2: &http.HTTP2Config{
+			// A visitor who vanished without a word must not hold streams open.
+			SendPingTimeout:  30 * time.Second,
+			PingTimeout:      15 * time.Second,
+			WriteByteTimeout: time.Minute,
+		},
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.ServeTLS(ln, "", "") }()
+	var err error
+	select {
+	case err = <-failed:
+		err = fmt.Errorf("take visitors: %w", err)
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	defer cancel()
+	if err != nil || srv.Shutdown(grace) != nil {
+		srv.Close()
+	}
+	cutOff() // WebSockets, which the server no longer knows
+	handlers.Wait()
+	p.apps.CloseIdleConnections()
+	if err == nil {
+		<-failed
+	}
+	return err
+}
+
+// OpenLink makes a link that signs the owner in at one app, once, within a
+// minute. The caller has checked that it is the owner who asks.
+func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
+	app, ok := p.Apps.Lookup(name)
+	if !ok || !app.Live {
+		return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
+	}
+	token, expires, err := p.Access.MintLink(app.ID)
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return originOf(app.Name, p.Root()) + pathOpen + "?" + url.Values{"token": {token}}.Encode(), expires, nil
+}
+
+// originOf an app's host; of the root host for an empty name.
+func originOf(name string, root Root) string {
+	if name == "" {
+		return "https://" + root.Host
+	}
+	return "https://" + name + "." + root.Host
+}

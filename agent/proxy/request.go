@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// maxReturn is the longest path and query a visitor is brought back to, in
+// bytes. Together with the nonce it stays within a 2 KiB cookie.
+const maxReturn = 1400
+
+// tokenIssuer is the iss claim of the control plane's access tokens.
+const tokenIssuer = "service-control"
+
+// ourPath begins the paths of every host that are ours and not the app's.
+const ourPath = "/.porchlight/"
+
+// hostname returns the request's host without a port. ok is false unless the
+// TLS handshake was for that very name: certificates are for one name each, so
+// a browser that mixes hosts on one connection is told to open another (421).
+func hostname(r *http.Request) (host string, ok bool) {
+	if r.TLS == nil {
+		return "", false
+	}
+	host = r.Host
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && digits(host[i+1:]) {
+		host = host[:i]
+	}
+	host = strings.ToLower(host)
+	return host, host != "" && host == strings.ToLower(r.TLS.ServerName)
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return len(s) <= 5
+}
+
+// withoutPort cuts a port off a root host.
+func withoutPort(host string) string {
+	name, _, _ := strings.Cut(host, ":")
+	return strings.ToLower(name)
+}
+
+// navigation says whether a browser is loading a page, so that an answer may be
+// a redirect to another site. Anything else (fetch, a form of the app's script,
+// curl, an app) wants a status it can tell from success.
+func navigation(r *http.Request) bool {
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		return mode == "navigate"
+	}
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsPage(r)
+}
+
+// wantsPage says whether an answer of ours should be a page rather than JSON.
+func wantsPage(r *http.Request) bool { return navigation(r) || acceptsPage(r) }
+
+func acceptsPage(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// foreignOrigin says whether a request that carries a session cookie may have
+// been made by another site, sibling apps of the same computer included: those
+// are same-site, so SameSite cookies do not keep them apart.
+//
+// Reading is no danger without CORS, so only unsafe methods and WebSockets are
+// looked at. A browser names the origin on all of those; a request that names
+// neither Origin nor Sec-Fetch-Site is no browser's, and no page can make a
+// browser leave both out. "null" is what a page with Referrer-Policy:
+// no-referrer sends even to itself; Sec-Fetch-Site then tells the two apart.
+func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		if !webSocket {
+			return false
+		}
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	switch values := r.Header["Origin"]; {
+	case len(values) == 0:
+		return site != "" && site != "same-origin" && site != "none"
+	case len(values) == 1 && values[0] == origin:
+		return false
+	case len(values) == 1 && values[0] == "null":
+		return site != "same-origin"
+	default:
+		return true
+	}
+}
+
+// safeReturn is the path and query on this host a visitor may be sent back to
+// after signing in, or "/" for whatever a browser could read as another host,
+// for our own paths, and for what is too long.
+func safeReturn(target string) string {
+	if len(target) > maxReturn || !strings.HasPrefix(target, "/") {
+		return "/"
+	}
+	for i := range len(target) {
+		if c := target[i]; c <= 0x20 || c >= 0x7f || c == '\\' || c == '#' {
+			return "/"
+		}
+	}
+	u, err := url.ParseRequestURI(target)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil {
+		return "/"
+	}
+	if strings.HasPrefix(u.Path, "//") || strings.ContainsAny(u.Path, "\\\r\n\t\x00") || isOurs(u.Path) {
+		return "/"
+	}
+	return target
+}
+
+// isOurs says whether a decoded path is ours on every host.
+func isOurs(path string) bool {
+	return strings.HasPrefix(path, ourPath) || path == strings.TrimSuffix(ourPath, "/")
+}
+
+// ourBearer says whether an Authorization value is an access token of the
+// control plane, by its issuer and without verifying it: such a token is a
+// secret between visitor and agent even when it is worth nothing any more. An
+// app's own bearer tokens pass.
+func ourBearer(value string) bool {
+	scheme, token, ok := strings.Cut(strings.TrimLeft(value, " \t"), " ")
+	if !ok || !strings.EqualFold(scheme, "bearer") {
+		return false
+	}
+	parts := strings.Split(trim(token), ".")
+	if len(parts) != 3 {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return false
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	return json.Unmarshal(payload, &claims) == nil && claims.Issuer == tokenIssuer
+}
+
+// asksUpgrade says whether a request asks for another protocol.
+func asksUpgrade(r *http.Request) bool {
+	return httpguts.HeaderValuesContainsToken(r.Header["Connection"], "Upgrade") && r.Header.Get("Upgrade") != ""
+}

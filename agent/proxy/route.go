@@ -1,0 +1,166 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"porchlight/agent/access"
+	"porchlight/agent/store"
+)
+
+// Paths of ours on every app's host.
+const (
+	pathOpen    = ourPath + "open"
+	pathMe      = ourPath + "me"
+	pathSignOut = ourPath + "sign-out"
+	pathStyle   = ourPath + "style.css"
+	pathIcon    = ourPath + "icon.svg"
+)
+
+// place is what a host name stands for: an app, or the launcher (App is zero).
+type place struct {
+	app    App
+	root   Root
+	host   string // without port
+	origin string // https://host[:port]
+}
+
+// ServeHTTP is the way of a request, from its host to the app.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host, ok := hostname(r)
+	if !ok {
+		p.misdirected(w, r)
+		return
+	}
+	if r.Method == http.MethodConnect {
+		p.refuse(w, r, http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
+		return
+	}
+	if p.serveAsset(w, r) {
+		return
+	}
+	root := p.Root()
+	name, ok := labelOf(host, root)
+	switch {
+	case ok && name == "":
+		p.serveLauncher(w, r, place{root: root, host: host, origin: originOf("", root)})
+		return
+	case ok && name == "portal":
+		http.Redirect(w, r, originOf("", root)+"/", http.StatusPermanentRedirect)
+		return
+	}
+	app, live := p.lookup(name)
+	if !ok || !live {
+		p.unpublished(w, r, host)
+		return
+	}
+	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
+	if isOurs(r.URL.Path) {
+		p.serveOurs(w, r, at)
+		return
+	}
+	id, cookie, ok := p.identify(w, r, at)
+	if ok {
+		p.admit(w, r, at, id, cookie)
+	}
+}
+
+// labelOf cuts the root host off a host name: "" is the root host itself. ok is
+// false for names that are not directly under it.
+func labelOf(host string, root Root) (name string, ok bool) {
+	rootHost := withoutPort(root.Host)
+	if rootHost == "" {
+		return "", false
+	}
+	if host == rootHost {
+		return "", true
+	}
+	name, ok = strings.CutSuffix(host, rootHost)
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, ".")
+	return name, ok && name != "" && !strings.Contains(name, ".")
+}
+
+// lookup finds a live app.
+func (p *Proxy) lookup(name string) (App, bool) {
+	app, ok := p.Apps.Lookup(name)
+	return app, ok && app.Live && app.ID != ""
+}
+
+// identify finds out who asks. Without an answer the visitor has been sent to
+// sign in, or told to, and ok is false. renew is a session cookie's value that
+// is to be set again.
+func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id access.Identity, renew string, ok bool) {
+	if p.Bearer != nil {
+		id, present, err := p.Bearer.Authenticate(r, at.app.ID)
+		if err != nil {
+			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
+			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+			p.refuse(w, r, http.StatusUnauthorized, "This access token is not valid here.")
+			return access.Identity{}, "", false
+		}
+		if present {
+			return id, "", true
+		}
+	}
+	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
+		if id, renewed, ok := p.Access.Session(cookie, at.app.ID); ok {
+			if !renewed {
+				cookie = ""
+			}
+			return id, cookie, true
+		}
+	}
+	p.signIn(w, r, at)
+	return access.Identity{}, "", false
+}
+
+// signIn sends a browser that loads a page to sign in and tells anything else.
+func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
+	if navigation(r) {
+		p.bounce(w, r, at, safeReturn(r.URL.RequestURI()), 0)
+		return
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	writeJSON(w, http.StatusUnauthorized, sentence{"Sign in first: open " + at.origin + "/ in a browser."})
+}
+
+// admit registers the request, decides, and forwards. The order matters: what
+// changes after the decision finds the request registered and closes it.
+func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) {
+	v, end := newVisit(w, r)
+	d, leave := p.Access.Enter(id, at.app.ID, end)
+	defer leave()
+	defer v.finish()
+	app, live := p.lookup(at.app.Name)
+	if !live || app.ID != at.app.ID {
+		p.unpublished(w, r, at.host)
+		return
+	}
+	at.app = app
+	if !d.Allowed {
+		p.denied(w, r, at, id, d)
+		return
+	}
+	webSocket := keepUpgrade(r.Header)
+	if id.SessionKey != (store.SessionKey{}) && foreignOrigin(r, at.origin, webSocket) {
+		p.foreign(w, r)
+		return
+	}
+	v.at, v.id, v.decision, v.renew = at, id, d, renew
+	p.forward(w, r, v)
+}
+
+// denied answers a visitor who is known but may not.
+func (p *Proxy) denied(w http.ResponseWriter, r *http.Request, at place, id access.Identity, d access.Decision) {
+	switch d.Reason {
+	case access.ReasonSessionOver:
+		p.signIn(w, r, at)
+	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
+		p.stale(w, r, at)
+	default:
+		p.noAccess(w, r, at, id.Email)
+	}
+}

@@ -1,0 +1,233 @@
+package proxy
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/control/controlapi"
+)
+
+const (
+	nonceLife     = 10 * time.Minute
+	maxNonces     = 4 // sign-ins under way in one browser on one host
+	maxRestarts   = 2 // of a sign-in whose nonce the browser did not bring back
+	redeemTimeout = 15 * time.Second
+	// awaitSnapshot is how long a visitor who has just signed in waits for the
+	// snapshot that knows them: one poll cycle and a little.
+	awaitSnapshot = 5 * time.Second
+)
+
+// The sign-in keeps nothing here. A random nonce stays in the browser; the
+// state is its digest, so that only the browser that began can finish; the PKCE
+// verifier is made from it with our key, so that the browser cannot redeem the
+// code by itself.
+
+// nonceState is the state parameter: the digest of the nonce, and how often
+// this sign-in was begun again. The number is nobody's secret: who changes it
+// only spoils their own sign-in.
+func nonceState(nonce []byte, restarts int) string {
+	digest := sha256.Sum256(nonce)
+	return hex.EncodeToString(digest[:]) + string(rune('0'+restarts))
+}
+
+// parseState returns the digest's hexadecimal form and the restarts.
+func parseState(state string) (digest string, restarts int, ok bool) {
+	const n = 2 * sha256.Size
+	if len(state) != n+1 || state[n] < '0' || state[n] > '0'+maxRestarts {
+		return "", 0, false
+	}
+	for i := range n {
+		if c := state[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return "", 0, false
+		}
+	}
+	return state[:n], int(state[n] - '0'), true
+}
+
+// verifier is the PKCE code verifier (RFC 7636) that belongs to a nonce.
+func (p *Proxy) verifier(nonce []byte) string {
+	mac := hmac.New(sha256.New, p.Key)
+	mac.Write([]byte("visit\x00"))
+	mac.Write(nonce)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// nonceCookie and parseNonce are the two ways of a nonce cookie's value: the
+// nonce and where to return to.
+func nonceCookie(nonce []byte, back string) string {
+	return base64.RawURLEncoding.EncodeToString(nonce) + "." + base64.RawURLEncoding.EncodeToString([]byte(back))
+}
+
+func parseNonce(value string) (nonce []byte, back string, ok bool) {
+	first, second, found := strings.Cut(value, ".")
+	nonce, err := base64.RawURLEncoding.DecodeString(first)
+	if !found || err != nil || len(nonce) != 32 {
+		return nil, "", false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(second)
+	if err != nil {
+		return nil, "", false
+	}
+	return nonce, safeReturn(string(raw)), true
+}
+
+// bounce sends a browser to the control plane to sign in and come back.
+func (p *Proxy) bounce(w http.ResponseWriter, r *http.Request, at place, back string, restarts int) {
+	auth := strings.TrimRight(p.AuthURL(), "/")
+	if auth == "" {
+		p.notConnected(w, r, at)
+		return
+	}
+	nonce := make([]byte, 32)
+	rand.Read(nonce)
+	state := nonceState(nonce, restarts)
+	p.dropNonces(w, r)
+	setCookie(w.Header(), p.cookies.nonce+state[:8], nonceCookie(nonce, back), nonceLife)
+	challenge := sha256.Sum256([]byte(p.verifier(nonce)))
+	query := url.Values{
+		controlapi.ParamComputer:            {at.root.Name},
+		controlapi.ParamApp:                 {at.app.ID},
+		controlapi.ParamRedirectURI:         {at.origin + controlapi.CallbackPath},
+		controlapi.ParamState:               {state},
+		controlapi.ParamCodeChallenge:       {base64.RawURLEncoding.EncodeToString(challenge[:])},
+		controlapi.ParamCodeChallengeMethod: {"S256"},
+	}
+	redirect(w, auth+controlapi.PathVisit+"?"+query.Encode())
+}
+
+// dropNonces takes the oldest nonce cookies away when the browser holds many.
+// Browsers send cookies of one path oldest first (RFC 6265, 5.4).
+func (p *Proxy) dropNonces(w http.ResponseWriter, r *http.Request) {
+	var held []string
+	eachCookie(r.Header["Cookie"], func(name, _ string) bool {
+		if suffix, ok := strings.CutPrefix(name, p.cookies.nonce); ok && len(suffix) == 8 && isHex(suffix) {
+			held = append(held, name)
+		}
+		return len(held) < 64
+	})
+	for i := 0; i <= len(held)-maxNonces; i++ {
+		setCookie(w.Header(), held[i], "", 0)
+	}
+}
+
+// callback takes a browser back from the control plane.
+func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
+	if r.Method != http.MethodGet {
+		p.wrongMethod(w, r, http.MethodGet)
+		return
+	}
+	query := r.URL.Query()
+	digest, restarts, ok := parseState(query.Get(controlapi.ParamState))
+	if !ok {
+		p.signInFailed(w, r, at, "This page is only a step of signing in.")
+		return
+	}
+	name := p.cookies.nonce + digest[:8]
+	value, _ := cookieValue(r.Header, name)
+	nonce, back, ok := parseNonce(value)
+	if ok {
+		have := sha256.Sum256(nonce)
+		ok = hmac.Equal([]byte(hex.EncodeToString(have[:])), []byte(digest))
+	}
+	if !ok {
+		p.restart(w, r, at, "/", restarts, "The browser did not keep the cookie that signing in needs. Allow cookies for this address.")
+		return
+	}
+	setCookie(w.Header(), name, "", 0)
+	if query.Get("error") != "" || query.Get(controlapi.ParamCode) == "" {
+		p.signInFailed(w, r, at, "Signing in was not finished.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), redeemTimeout)
+	defer cancel()
+	visitor, err := p.Redeem(ctx, controlapi.Redeem{
+		Code:         query.Get(controlapi.ParamCode),
+		CodeVerifier: p.verifier(nonce),
+		RedirectURI:  at.origin + controlapi.CallbackPath,
+	})
+	if err != nil {
+		p.redeemFailed(w, r, at, back, restarts, err)
+		return
+	}
+	if visitor.AppID != at.app.ID || visitor.AccountID == "" {
+		p.log.Warn("a sign-in for another app was brought here", "app", at.app.Name)
+		p.signInFailed(w, r, at, "That sign-in was for another address.")
+		return
+	}
+	p.welcome(w, r, at, visitor.AccountID, visitor.Epoch, back)
+}
+
+// restart begins a sign-in again, but not for ever.
+func (p *Proxy) restart(w http.ResponseWriter, r *http.Request, at place, back string, restarts int, trouble string) {
+	if restarts >= maxRestarts {
+		p.signInFailed(w, r, at, trouble)
+		return
+	}
+	p.bounce(w, r, at, back, restarts+1)
+}
+
+func (p *Proxy) redeemFailed(w http.ResponseWriter, r *http.Request, at place, back string, restarts int, err error) {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	switch {
+	case ok && refusal.Code == controlapi.CodeInvalidGrant:
+		p.restart(w, r, at, back, restarts, "The sign-in was too old or had been used already.")
+	case ok && refusal.Code == controlapi.CodeForbidden:
+		p.noAccess(w, r, at, "")
+	default:
+		p.log.Warn("a visitor's sign-in could not be checked", "app", at.app.Name, "err", err)
+		p.unreachable(w, r, at)
+	}
+}
+
+// welcome gives a browser a session and brings it to where it wanted to go. A
+// session it has already is kept when it is the same person's, so that two tabs
+// that sign in at once do not end each other's.
+func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accountID string, epoch int64, back string) {
+	if old, has := cookieValue(r.Header, p.cookies.session); has {
+		if id, _, ok := p.Access.Session(old, at.app.ID); ok {
+			if id.AccountID == accountID && id.Epoch == epoch {
+				setCookie(w.Header(), p.cookies.session, old, access.SessionLife)
+				redirect(w, at.origin+back)
+				return
+			}
+			if _, err := p.Access.SignOut(id.SessionKey); err != nil {
+				p.log.Error("the session before this one could not be ended", "err", err)
+			}
+		}
+	}
+	cookie, err := p.Access.NewSession(at.app.ID, accountID, epoch)
+	if err != nil {
+		p.log.Error("a session could not be made", "app", at.app.Name, "err", err)
+		p.refuse(w, r, http.StatusInternalServerError, "This computer cannot keep a sign-in right now. Its disk may be full.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
+	defer cancel()
+	p.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
+	setCookie(w.Header(), p.cookies.session, cookie, access.SessionLife)
+	redirect(w, at.origin+back)
+}
+
+// redirect sends a browser on by GET, to an address that was checked.
+func redirect(w http.ResponseWriter, to string) {
+	h := w.Header()
+	h.Set("Location", to)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func isHex(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil
+}
