@@ -1,0 +1,79 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const handshakeWait = 10 * time.Second
+
+// terminate decrypts a connection to the auth host and hands it to whom its ALPN
+// names.
+func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
+	agent := p.hello.offers(controlapi.TunnelALPN)
+	if agent && (r.draining.Load() || !r.ramp.take()) {
+		// Told apart before the handshake, which is what a storm of agents costs.
+		r.counters.deferredCount.Add(1)
+		refuse(conn, alertRecord(alertInternalError))
+		return
+	}
+	if r.authConns.Add(1) > int64(r.cfg.Limits.AuthConnections) {
+		r.authConns.Add(-1)
+		r.counters.limited.Add(1)
+		_ = conn.Close()
+		return
+	}
+	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.authConns.Add(-1) }}
+	p.release()
+	secure := tls.Server(prefixed, r.tls)
+	ctx, cancel := context.WithTimeout(life, handshakeWait)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = prefixed.Close()
+		return
+	}
+	switch secure.ConnectionState().NegotiatedProtocol {
+	case controlapi.TunnelALPN:
+		decided()
+		prefixed.uncount() // tunnels have a limit of their own
+		r.control(life, secure)
+	case tunnelwire.DataALPN:
+		prefixed.uncount() // bounded by the tickets
+		r.parkSecure(secure, decided)
+	default:
+		decided()
+		if !r.toHTTP.give(secure) {
+			_ = secure.Close()
+		}
+	}
+}
+
+// parkSecure reads the preamble of a data connection inside TLS.
+func (r *Relay) parkSecure(conn *tls.Conn, decided func()) {
+	var b [tunnelwire.PreambleSize]byte
+	err := conn.SetDeadline(time.Now().Add(r.cfg.FirstBytes))
+	if err == nil {
+		_, err = io.ReadFull(conn, b[:])
+	}
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return
+	}
+	ticket, _, err := tunnelwire.ParsePreamble(b[:])
+	if err != nil {
+		r.counters.malformed.Add(1)
+		_ = conn.Close()
+		return
+	}
+	decided()
+	r.park(conn, ticket, true)
+}

@@ -1,0 +1,218 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	copyBuffer = 32 << 10 // bytes
+	// bulkReads full buffers in a row make a flow a bulk flow.
+	bulkReads = 8
+	// spliceWindow bounds how long a bulk flow that fell silent keeps its pipe.
+	spliceWindow = 2 * time.Second
+	// halfClosedIdle bounds how long a flow lives that one side has ended and
+	// on which the other says nothing more.
+	halfClosedIdle = 2 * time.Minute
+)
+
+var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
+
+// stream is one end of a flow.
+type stream interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// flow is a visitor joined to a data connection. Each direction runs in a
+// goroutine of its own; the end of one direction is passed on as a half-close,
+// an error of either ends both at once.
+type flow struct {
+	visitor, agent stream
+	// ended is called once, after both directions have ended, with the bytes
+	// each has carried.
+	ended func(toAgent, toVisitor int64)
+
+	halfClosed atomic.Bool // one direction has ended in order
+
+	mu        sync.Mutex // protects what follows
+	over      int        // directions that have ended, in whichever way
+	whole     [2]bool    // ended in order, by toAgent and toVisitor
+	delivered [2]int64   // bytes
+}
+
+const (
+	toAgent = iota
+	toVisitor
+)
+
+// start begins both directions and returns.
+func (f *flow) start() {
+	go f.run(toAgent, f.agent, f.visitor)
+	go f.run(toVisitor, f.visitor, f.agent)
+}
+
+func (f *flow) run(way int, dst, src stream) {
+	d := direction{dst: dst, src: src, flow: f}
+	err := d.copy()
+	if err == nil {
+		err = dst.CloseWrite()
+	}
+	f.mu.Lock()
+	f.delivered[way] += d.bytes
+	f.whole[way] = err == nil
+	f.over++
+	last := f.over == 2
+	f.mu.Unlock()
+	switch {
+	case err != nil:
+		f.abort()
+	case !last:
+		// The other direction may go on for as long as it says something.
+		f.halfClosed.Store(true)
+		_ = dst.SetReadDeadline(time.Now().Add(halfClosedIdle))
+	}
+	if last {
+		_ = f.visitor.Close()
+		_ = f.agent.Close()
+		f.ended(f.delivered[toAgent], f.delivered[toVisitor])
+	}
+}
+
+// abort ends both directions. A side that has not been sent everything gets a
+// reset, so that it does not take what it has for the whole; a side that has may
+// still be reading it, which a reset would cut short.
+func (f *flow) abort() {
+	f.mu.Lock()
+	whole := f.whole
+	f.mu.Unlock()
+	for way, s := range [2]stream{toAgent: f.agent, toVisitor: f.visitor} {
+		if tcp, ok := s.(*net.TCPConn); ok && !whole[way] {
+			_ = tcp.SetLinger(0)
+		}
+		_ = s.Close()
+	}
+}
+
+// direction copies one way.
+type direction struct {
+	dst, src stream
+	flow     *flow
+	bytes    int64
+	rested   int64 // bytes when the last silence began
+}
+
+// copy returns nil at the end of src's stream.
+func (d *direction) copy() error {
+	dst, ok1 := d.dst.(*net.TCPConn)
+	src, ok2 := d.src.(*net.TCPConn)
+	if !ok1 || !ok2 {
+		return d.copyBuffered()
+	}
+	r, err := newPatientReader(src)
+	if err != nil {
+		return err
+	}
+	full := 0
+	for {
+		buf, n, err := r.read()
+		if n > 0 {
+			d.bytes += int64(n)
+			_, werr := dst.Write(buf[:n])
+			copyBuffers.Put(buf)
+			if werr != nil {
+				return werr
+			}
+			if full++; n < copyBuffer {
+				full = 0
+			}
+			if full == bulkReads && canSplice {
+				full = 0
+				if done, err := d.splice(dst, src); done {
+					return err
+				}
+			}
+		}
+		if done, err := d.settle(err); done {
+			return err
+		}
+	}
+}
+
+// splice lets the kernel move the bytes while they are many, and returns with
+// done false once they are few: a pipe is held meanwhile, which a silent flow
+// must not keep. A deadline that strikes loses nothing, as it is only looked at
+// while the pipe is empty.
+func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
+	for {
+		if err := src.SetReadDeadline(time.Now().Add(spliceWindow)); err != nil {
+			return true, err
+		}
+		n, err := io.CopyN(dst, src, math.MaxInt64)
+		d.bytes += n
+		switch {
+		case err == io.EOF:
+			return true, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return true, err
+		case n < bulkReads*copyBuffer:
+			err := d.rest()
+			return err != nil, err
+		}
+	}
+}
+
+// copyBuffered serves directions where one end runs inside TLS.
+func (d *direction) copyBuffered() error {
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buf)
+	for {
+		n, err := d.src.Read(buf[:])
+		if n > 0 {
+			d.bytes += int64(n)
+			if _, err := d.dst.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if done, err := d.settle(err); done {
+			return err
+		}
+	}
+}
+
+// settle decides what an error of reading means: nothing while the flow goes
+// on, the end of the stream, or a failure.
+func (d *direction) settle(err error) (done bool, _ error) {
+	switch {
+	case err == nil:
+		return false, nil
+	case err == io.EOF:
+		return true, nil
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return true, err
+	case d.flow.halfClosed.Load() && d.bytes == d.rested:
+		return true, err
+	}
+	d.rested = d.bytes
+	err = d.rest()
+	return err != nil, err
+}
+
+// rest sets the deadline of a direction at rest: none, or that of a flow which
+// the other side has ended. The order matters: whoever ends the other direction
+// first says so and then sets the deadline.
+func (d *direction) rest() error {
+	if err := d.src.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	if d.flow.halfClosed.Load() {
+		return d.src.SetReadDeadline(time.Now().Add(halfClosedIdle))
+	}
+	return nil
+}

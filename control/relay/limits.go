@@ -1,0 +1,159 @@
+package relay
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Limits bound what strangers can make the relay hold. Zero fields take the
+// defaults of New.
+type Limits struct {
+	// Visitors served or waiting at a time, of all computers; each takes two
+	// file descriptors. Default 16,384, or less where the process may not open
+	// that many files.
+	Visitors int
+	// VisitorsPerComputer of them. Default a quarter of Visitors.
+	VisitorsPerComputer int
+	// WaitingPerComputer is how many visitors may wait for a data connection at
+	// a time. Default 1,024.
+	WaitingPerComputer int
+	// Handshakes is how many connections may be in their first bytes or their
+	// TLS handshake at a time. Default 4,096.
+	Handshakes int
+	// HandshakesPerSource of them, by IPv4 address or IPv6 /64. Default 1,024.
+	HandshakesPerSource int
+	// Tunnels is how many control connections may be open. Default 16,384.
+	Tunnels int
+	// AuthConnections is how many HTTP connections to the auth host may be open.
+	// Default 4,096.
+	AuthConnections int
+	// PoolMin and PoolMax bound the idle data connections asked of one agent.
+	// Defaults 4 and 256.
+	PoolMin, PoolMax int
+	// AdmitPerSecond is the rate of control connections once RampUp has passed
+	// since the start; it begins at a tenth of it, so that after a restart the
+	// agents do not all come at once. Defaults 500 per second and 30 s.
+	AdmitPerSecond int
+	RampUp         time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(field *int, value int) {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	set(&l.Visitors, max(64, min(16<<10, (fileLimit()-1024)/2)))
+	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
+	set(&l.WaitingPerComputer, 1024)
+	set(&l.Handshakes, 4096)
+	set(&l.HandshakesPerSource, 1024)
+	set(&l.Tunnels, 16<<10)
+	set(&l.AuthConnections, 4096)
+	set(&l.PoolMin, 4)
+	set(&l.PoolMax, 256)
+	l.PoolMax = max(l.PoolMax, l.PoolMin)
+	set(&l.AdmitPerSecond, 500)
+	if l.RampUp <= 0 {
+		l.RampUp = 30 * time.Second
+	}
+	return l
+}
+
+// halfOpen counts connections that have not yet said what they want, in all and
+// by source.
+type halfOpen struct {
+	total, perSource int
+
+	mu      sync.Mutex // protects count and sources
+	count   int
+	sources map[netip.Prefix]int
+}
+
+func newHalfOpen(total, perSource int) *halfOpen {
+	return &halfOpen{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
+}
+
+// enter reports whether one more connection from source is within bounds; if
+// so, leave must be called once.
+func (h *halfOpen) enter(source netip.Prefix) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.count >= h.total || h.sources[source] >= h.perSource {
+		return false
+	}
+	h.count++
+	h.sources[source]++
+	return true
+}
+
+func (h *halfOpen) leave(source netip.Prefix) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count--
+	if h.sources[source]--; h.sources[source] == 0 {
+		delete(h.sources, source)
+	}
+}
+
+// sourceOf is what a connection is counted under: its IPv4 address, or the /64
+// of its IPv6 address, which is what one customer of a network gets.
+func sourceOf(addr net.Addr) netip.Prefix {
+	ip := addrPort(addr).Addr()
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	prefix, _ := ip.Prefix(bits) // the zero prefix for an address that is none
+	return prefix
+}
+
+// addrPort is addr with IPv4 in its short form; the zero value if it is no TCP address.
+func addrPort(addr net.Addr) netip.AddrPort {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		ap := tcp.AddrPort()
+		return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
+	}
+	return netip.AddrPort{}
+}
+
+// ramp is a token bucket whose rate grows from a tenth of full to full while the
+// first rampUp passes.
+type ramp struct {
+	full   float64 // tokens per second
+	rampUp time.Duration
+	now    func() time.Time
+
+	mu      sync.Mutex // protects what follows
+	started time.Time
+	last    time.Time
+	tokens  float64
+}
+
+func newRamp(perSecond int, rampUp time.Duration, now func() time.Time) *ramp {
+	return &ramp{full: float64(perSecond), rampUp: rampUp, now: now}
+}
+
+// take reports whether one more may come in now.
+func (r *ramp) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if r.started.IsZero() {
+		r.started, r.last = now, now
+		r.tokens = r.full / 10
+	}
+	share := min(1, 0.1+0.9*float64(now.Sub(r.started))/float64(r.rampUp))
+	rate := r.full * share
+	if elapsed := now.Sub(r.last); elapsed > 0 {
+		r.tokens = min(max(rate, 1), r.tokens+rate*elapsed.Seconds())
+		r.last = now
+	}
+	if r.tokens < 1 {
+		return false
+	}
+	r.tokens--
+	return true
+}

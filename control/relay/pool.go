@@ -1,0 +1,263 @@
+package relay
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+var (
+	errNoConnection = errors.New("relay: no data connection came in time")
+	errSessionOver  = errors.New("relay: the tunnel has ended")
+	errTicket       = errors.New("relay: the ticket is not valid")
+)
+
+const (
+	// missingAfter is how long a ticket may be out before the agent is told that
+	// nothing came of it and another one takes its place.
+	missingAfter = 3 * time.Second
+	// adaptEvery is how many ticks the pool's depth is watched before it shrinks.
+	adaptEvery = 10
+	tick       = time.Second
+)
+
+// dataConn is a parked data connection.
+type dataConn struct {
+	stream
+	ticket tunnelwire.Ticket
+}
+
+// alive reports whether the agent's end still stands. A parked connection has no
+// goroutine of its own; this is looked up when it is taken.
+func (c *dataConn) alive() bool {
+	switch conn := c.stream.(type) {
+	case *net.TCPConn:
+		return quiet(conn)
+	case *tls.Conn:
+		if prefixed, ok := conn.NetConn().(*prefixedConn); ok {
+			if tcp, ok := prefixed.Conn.(*net.TCPConn); ok {
+				return quiet(tcp)
+			}
+		}
+	}
+	return true
+}
+
+// waiter is a visitor for whom no data connection was idle.
+type waiter chan *dataConn
+
+// pool is the data connections of one kind of one session. Its depth follows
+// demand: it grows by one with each visitor that finds it empty or takes its
+// last, and shrinks slowly by what has stayed idle throughout a while.
+type pool struct {
+	secure  bool // inside TLS, for visitors who must not be seen on the way
+	least   int  // depth it never goes below
+	most    int
+	target  int
+	idle    []*dataConn // longest parked first
+	waiting []waiter    // first come first
+	out     int         // tickets given out that may still come to something soon
+	low     int         // fewest idle since the last adaptation
+	paused  bool        // the agent could not connect: wait for the next tick
+}
+
+// demand is how many tickets to give out now. eager asks for every one missing;
+// otherwise they gather until it is worth a frame.
+func (p *pool) demand(eager bool) int {
+	if p.paused {
+		return 0
+	}
+	n := p.target + len(p.waiting) - len(p.idle) - p.out
+	if !eager && len(p.waiting) <= p.out && n < max(1, p.target/4) {
+		return 0
+	}
+	return max(0, min(n, tunnelwire.MaxTickets))
+}
+
+func (p *pool) grow() { p.target = min(p.target+1, p.most) }
+
+// adapt shrinks a pool that has not needed its depth and returns what is too many.
+func (p *pool) adapt() (surplus []*dataConn) {
+	if p.low > p.target/4 {
+		p.target = max(p.least, p.target-max(1, p.low/4))
+	}
+	if n := len(p.idle) - p.target; n > 0 {
+		surplus = slices.Clone(p.idle[:n])
+		p.idle = slices.Delete(p.idle, 0, n)
+	}
+	p.low = len(p.idle)
+	return surplus
+}
+
+// issued is a ticket given out.
+type issued struct {
+	ticket   tunnelwire.Ticket
+	pool     *pool
+	at       time.Time
+	reported bool // as missing; it is still good, but no longer counted on
+}
+
+type ticketID = [16]byte
+
+// ticketBook finds the session a ticket was given out by. Tickets of other nodes
+// and of sessions that have ended are in nobody's book.
+type ticketBook struct {
+	mu sync.Mutex
+	by map[ticketID]*session
+}
+
+func (b *ticketBook) enter(s *session, tickets []tunnelwire.Ticket) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.by == nil {
+		b.by = make(map[ticketID]*session)
+	}
+	for _, t := range tickets {
+		b.by[t.ID()] = s
+	}
+}
+
+func (b *ticketBook) strike(ids ...ticketID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		delete(b.by, id)
+	}
+}
+
+// use strikes the ticket, whether it turns out to be valid or not, and returns
+// the session it names.
+func (b *ticketBook) use(t tunnelwire.Ticket) *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.by[t.ID()]
+	delete(b.by, t.ID())
+	return s
+}
+
+// park puts a data connection with a valid ticket into its session's pool, or
+// gives it to the visitor who waits for it, and closes any other.
+func (r *Relay) park(conn stream, ticket tunnelwire.Ticket, secure bool) {
+	s := r.tickets.use(ticket)
+	if s == nil || s.park(conn, ticket, secure) != nil {
+		r.counters.badTickets.Add(1)
+		r.log.Info("data connection refused: its ticket is not valid", "from", conn.RemoteAddr().String())
+		_ = conn.Close()
+	}
+}
+
+func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry, ok := s.pending[ticket.ID()]
+	if !ok || s.over {
+		return errTicket
+	}
+	s.forgetTicket(ticket.ID(), entry)
+	if !entry.ticket.Equal(ticket) || s.relay.now().Sub(entry.at) > tunnelwire.TicketLife || entry.pool.secure && !secure {
+		return errTicket
+	}
+	data := &dataConn{stream: conn, ticket: ticket}
+	p := entry.pool
+	if len(p.waiting) > 0 {
+		p.waiting[0] <- data // has room for one
+		p.waiting = slices.Delete(p.waiting, 0, 1)
+		return nil
+	}
+	p.idle = append(p.idle, data)
+	return nil
+}
+
+// forgetTicket takes a ticket out of the session's account. The caller holds mu.
+func (s *session) forgetTicket(id ticketID, entry issued) {
+	delete(s.pending, id)
+	if !entry.reported {
+		entry.pool.out--
+	}
+}
+
+// take returns a data connection, idle or as soon as one comes, at most until
+// the deadline. Those whose agent has gone meanwhile are passed over.
+func (s *session) take(secure bool, deadline time.Time) (*dataConn, error) {
+	p := &s.pools[plainPool]
+	if secure {
+		p = &s.pools[securePool]
+	}
+	for {
+		data, w, err := s.takeOrWait(p)
+		if err != nil {
+			return nil, err
+		}
+		if data == nil {
+			return s.await(p, w, deadline)
+		}
+		if data.alive() {
+			return data, nil
+		}
+		s.relay.counters.retried.Add(1)
+		_ = data.Close()
+	}
+}
+
+// takeOrWait returns an idle connection, the one parked last, or a place in the line.
+func (s *session) takeOrWait(p *pool) (*dataConn, waiter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil, nil, errSessionOver
+	}
+	n := len(p.idle)
+	if n <= 1 {
+		p.grow()
+	}
+	if n > 0 {
+		data := p.idle[n-1]
+		p.idle[n-1] = nil
+		p.idle = p.idle[:n-1]
+		p.low = min(p.low, n-1)
+		if p.demand(false) > 0 {
+			s.nudge()
+		}
+		return data, nil, nil
+	}
+	p.low = 0
+	if len(s.pools[plainPool].waiting)+len(s.pools[securePool].waiting) >= s.relay.cfg.Limits.WaitingPerComputer {
+		return nil, nil, errBusy
+	}
+	w := make(waiter, 1)
+	p.waiting = append(p.waiting, w)
+	s.nudge()
+	return nil, w, nil
+}
+
+// await waits in line.
+func (s *session) await(p *pool, w waiter, deadline time.Time) (*dataConn, error) {
+	timer := time.NewTimer(time.Until(deadline))
+	defer timer.Stop()
+	err := errNoConnection
+	select {
+	case data := <-w:
+		return data, nil
+	case <-s.done:
+		err = errSessionOver
+	case <-timer.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(p.waiting, w); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		return nil, err
+	}
+	return <-w, nil // it was given at the same moment
+}
+
+func (s *session) parked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pools[plainPool].idle) + len(s.pools[securePool].idle)
+}

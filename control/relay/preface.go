@@ -1,0 +1,162 @@
+package relay
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const (
+	// maxPreface bounds what is read of a connection before it is known whose it
+	// is, in bytes.
+	maxPreface = 16 << 10
+	// headroom is kept free in front of a preface, so that the PROXY header and
+	// the peeked bytes leave in one write.
+	headroom = 128
+)
+
+var (
+	errTooLong = errors.New("relay: ClientHello longer than 16 KiB")
+	errPreface = errors.New("relay: neither TLS nor a data connection")
+)
+
+// preface is the head of a connection: what was read to find out whose it is.
+// Its buffer is pooled; release gives it back.
+type preface struct {
+	buf   *[headroom + maxPreface]byte
+	n     int // bytes read, behind the headroom
+	kind  prefaceKind
+	hello clientHello
+	// ticket of a data connection.
+	ticket tunnelwire.Ticket
+}
+
+type prefaceKind int
+
+const (
+	prefaceTLS prefaceKind = iota
+	prefaceData
+	prefacePlainHTTP
+)
+
+var prefaceBuffers = sync.Pool{New: func() any { return new([headroom + maxPreface]byte) }}
+
+// bytes is what was read.
+func (p *preface) bytes() []byte { return p.buf[headroom : headroom+p.n] }
+
+func (p *preface) release() {
+	if p.buf != nil {
+		prefaceBuffers.Put(p.buf)
+		p.buf = nil
+	}
+}
+
+// readPreface reads until it is clear what the connection is. The deadline is
+// taken off again when it returns without an error. The caller releases the
+// preface in every case.
+func readPreface(conn net.Conn, wait time.Duration) (*preface, error) {
+	p := &preface{buf: prefaceBuffers.Get().(*[headroom + maxPreface]byte)}
+	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return p, err
+	}
+	var tls helloReader
+	for {
+		if p.n == maxPreface {
+			return p, errTooLong
+		}
+		n, err := conn.Read(p.buf[headroom+p.n:])
+		p.n += n
+		if n > 0 {
+			done, err := p.parse(&tls)
+			if err != nil {
+				return p, err
+			}
+			if done {
+				return p, conn.SetReadDeadline(time.Time{})
+			}
+		}
+		if err != nil {
+			if err == io.EOF && p.n > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return p, err
+		}
+	}
+}
+
+// parse says whether the bytes so far decide.
+func (p *preface) parse(tls *helloReader) (done bool, err error) {
+	b := p.bytes()
+	switch {
+	case b[0] == recordHandshake:
+		p.kind = prefaceTLS
+		p.hello, done, err = tls.read(b)
+		return done, err
+	case b[0] == tunnelwire.Magic[0]:
+		p.kind = prefaceData
+		var more int
+		p.ticket, more, err = tunnelwire.ParsePreamble(b)
+		return err == nil && more == 0, err
+	case 'A' <= b[0] && b[0] <= 'Z':
+		p.kind = prefacePlainHTTP
+		return looksLikeHTTP(b)
+	}
+	return false, errPreface
+}
+
+// looksLikeHTTP says whether b begins with a method of capital letters and a
+// space, as far as there is one to see.
+func looksLikeHTTP(b []byte) (bool, error) {
+	for i, c := range b {
+		if c == ' ' && i >= 3 {
+			return true, nil
+		}
+		if c < 'A' || c > 'Z' || i >= 16 {
+			return false, errPreface
+		}
+	}
+	return false, nil
+}
+
+// prefixedConn is a connection whose first bytes have been read already.
+type prefixedConn struct {
+	net.Conn
+	rest    []byte
+	onClose func() // may be nil
+	once    sync.Once
+}
+
+func (c *prefixedConn) Read(b []byte) (int, error) {
+	if len(c.rest) > 0 {
+		n := copy(b, c.rest)
+		if c.rest = c.rest[n:]; len(c.rest) == 0 {
+			c.rest = nil
+		}
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *prefixedConn) Close() error {
+	c.uncount()
+	return c.Conn.Close()
+}
+
+// uncount calls onClose now, once.
+func (c *prefixedConn) uncount() {
+	if c.onClose != nil {
+		c.once.Do(c.onClose)
+	}
+}
+
+// CloseWrite passes a half-close on; the TLS above uses it.
+func (c *prefixedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

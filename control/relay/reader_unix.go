@@ -1,0 +1,71 @@
+//go:build unix
+
+package relay
+
+import (
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// canSplice says whether the kernel can move bytes between two TCP connections.
+const canSplice = runtime.GOOS == "linux"
+
+// patientReader reads from a connection and holds no buffer while it waits: one
+// is taken from the pool only for the system call, and goes back when there was
+// nothing to read.
+type patientReader struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // attempt, bound once so that reading allocates nothing
+
+	buf *[copyBuffer]byte
+	n   int
+	err error
+}
+
+func newPatientReader(conn *net.TCPConn) (*patientReader, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	r := &patientReader{raw: raw}
+	r.try = r.attempt
+	return r, nil
+}
+
+// read waits for bytes. With n above zero the buffer is the caller's, to be put
+// back into copyBuffers.
+func (r *patientReader) read() (buf *[copyBuffer]byte, n int, err error) {
+	r.buf, r.n, r.err = nil, 0, nil
+	if err := r.raw.Read(r.try); err != nil {
+		return nil, 0, err
+	}
+	return r.buf, r.n, r.err
+}
+
+// attempt returns false to be called again when the connection is readable.
+func (r *patientReader) attempt(fd uintptr) bool {
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	for {
+		n, err := syscall.Read(int(fd), buf[:])
+		switch {
+		case err == syscall.EINTR:
+			continue
+		case n > 0:
+			r.buf, r.n = buf, n
+			return true
+		}
+		copyBuffers.Put(buf)
+		switch {
+		case err == syscall.EAGAIN:
+			return false
+		case err == nil:
+			r.err = io.EOF
+		default:
+			r.err = os.NewSyscallError("read", err)
+		}
+		return true
+	}
+}

@@ -1,0 +1,280 @@
+// Package relay is the public door: it listens on one address, finds out from
+// the first bytes of each connection whose it is, and joins visitors to the
+// computers they name.
+//
+// A TLS ClientHello is read for its server name. The auth host's connections are
+// decrypted here and go to the control plane's handler, or, by their ALPN, become
+// an agent's control connection or a data connection inside TLS. A name of a
+// computer goes to that computer's tunnel, undecrypted: the visitor is given one
+// of the data connections its agent has parked here, behind a PROXY header, and
+// from then on bytes are copied both ways by the kernel where it can. Everything
+// else gets a TLS alert, or a sentence when it was plain HTTP, and is closed.
+//
+//	accept.go   connections to the first decision, limits
+//	preface.go  the first bytes, hello.go the ClientHello in them
+//	auth.go     what is decrypted here
+//	session.go  one control connection, pool.go its data connections
+//	route.go    which computers are here
+//	visit.go    a visitor's way, copy.go its bytes
+//
+// The relay holds no key of a computer and never sees what a visit carries:
+// addresses, host names and numbers of bytes are all it knows.
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+// Config of a Relay. AuthHost, TLS, Handler and Authenticate are required.
+type Config struct {
+	// AuthHost is the host name, without a port, whose TLS ends here.
+	AuthHost string
+	// TLS holds the auth host's certificate. Its NextProtos are replaced.
+	TLS *tls.Config
+	// Handler answers HTTP on the auth host: the control plane.
+	Handler http.Handler
+	// Authenticate says whose a device credential is. An error with a
+	// *controlapi.Error of code CodeUnauthorized in it is told the agent as a
+	// refusal of the credential, any other as trouble that passes.
+	Authenticate func(ctx context.Context, credential string) (controlapi.Computer, error)
+	// Node is this relay's name, told to agents for their logs.
+	Node string
+	// Limits; zero fields take defaults.
+	Limits Limits
+	// Grace is how long visits may go on after Serve is told to end. Default 10 s.
+	Grace time.Duration
+	// VisitorWait is how long a visitor waits for a data connection. Default 10 s.
+	VisitorWait time.Duration
+	// FirstBytes is how long a connection may take to say what it wants. Default 3 s.
+	FirstBytes time.Duration
+	Log        *slog.Logger
+	Now        func() time.Time
+}
+
+// Relay is made by New and works while Serve runs. Its methods are safe for
+// concurrent use.
+type Relay struct {
+	cfg      Config
+	tls      *tls.Config
+	log      *slog.Logger
+	now      func() time.Time
+	half     *halfOpen
+	ramp     *ramp
+	tickets  ticketBook
+	routes   routes
+	counters counters
+	http     *http.Server
+	toHTTP   *handover
+
+	authConns atomic.Int64
+	serving   atomic.Bool
+	draining  atomic.Bool
+	wg        sync.WaitGroup // goroutines of connections
+
+	mu      sync.Mutex // protects what follows
+	opening map[net.Conn]struct{}
+	closed  bool // no further opening connection is taken
+}
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*Relay, error) {
+	switch {
+	case normalName(cfg.AuthHost) == "":
+		return nil, errors.New("relay: the auth host is not a host name")
+	case cfg.TLS == nil || cfg.Handler == nil || cfg.Authenticate == nil:
+		return nil, errors.New("relay: TLS, Handler and Authenticate are required")
+	}
+	cfg.AuthHost = normalName(cfg.AuthHost)
+	cfg.Limits = cfg.Limits.withDefaults()
+	for field, value := range map[*time.Duration]time.Duration{
+		&cfg.Grace: 10 * time.Second, &cfg.VisitorWait: 10 * time.Second, &cfg.FirstBytes: 3 * time.Second,
+	} {
+		if *field <= 0 {
+			*field = value
+		}
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	r := &Relay{
+		cfg:     cfg,
+		tls:     cfg.TLS.Clone(),
+		log:     cfg.Log,
+		now:     cfg.Now,
+		half:    newHalfOpen(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
+		ramp:    newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.RampUp, cfg.Now),
+		routes:  newRoutes(cfg.Limits),
+		toHTTP:  newHandover(),
+		opening: make(map[net.Conn]struct{}),
+	}
+	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
+	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
+	r.http = &http.Server{
+		Handler:           cfg.Handler,
+		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // connections arrive decrypted; this turns HTTP/2 on
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return r, nil
+}
+
+// Serve accepts on listeners, which it closes, until ctx ends or one of them
+// fails for good. Then it drains: agents are told to go elsewhere, requests to the
+// auth host and visits may finish within the grace, and everything is closed. It
+// returns nil after ctx has ended, and can be called once.
+func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
+	if len(listeners) == 0 {
+		return errors.New("relay: no listener")
+	}
+	if !r.serving.CompareAndSwap(false, true) {
+		return errors.New("relay: Serve was called before")
+	}
+	// life ends when nothing may go on any longer.
+	life, kill := context.WithCancel(context.WithoutCancel(ctx))
+	defer kill()
+
+	failed := make(chan error, len(listeners)+1)
+	var accepting sync.WaitGroup
+	for _, l := range listeners {
+		tuneListener(l)
+		accepting.Go(func() { failed <- r.accept(life, l) })
+	}
+	var httpDone sync.WaitGroup
+	httpDone.Go(func() { _ = r.http.Serve(r.toHTTP) })
+
+	var result error
+	select {
+	case <-ctx.Done():
+	case result = <-failed:
+		result = fmt.Errorf("relay: accept connections: %w", result)
+	}
+	r.draining.Store(true)
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+	accepting.Wait()
+	r.drain()
+	kill()
+	r.wg.Wait()
+	_ = r.toHTTP.Close()
+	httpDone.Wait()
+	return result
+}
+
+// drain lets what is under way finish within the grace and then closes it.
+func (r *Relay) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Grace)
+	defer cancel()
+	for _, s := range r.routes.sessions() {
+		s.drain()
+	}
+	r.closeOpening()
+	if err := r.http.Shutdown(ctx); err != nil {
+		_ = r.http.Close()
+	}
+	select {
+	case <-r.routes.quietened():
+	case <-ctx.Done():
+	}
+	for _, s := range r.routes.sessions() {
+		s.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnavailable, Message: "The relay is going away."})
+	}
+	r.routes.abortAll()
+}
+
+// Kick ends the tunnels of a computer and every visit through them: its
+// credential was replaced or it was removed. An agent that authenticates at the
+// same moment is asked again.
+func (r *Relay) Kick(computerID string) {
+	sessions := r.routes.kick(computerID)
+	for _, s := range sessions {
+		s.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."})
+	}
+	r.routes.abort(computerID)
+}
+
+// Connected reports whether a tunnel of the computer is here.
+func (r *Relay) Connected(computerID string) bool { return r.routes.connected(computerID) }
+
+// open notes a connection that has not been decided on yet, so that draining can
+// close it. It reports false when the relay is closing.
+func (r *Relay) open(conn net.Conn) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.opening[conn] = struct{}{}
+	return true
+}
+
+func (r *Relay) decided(conn net.Conn) {
+	r.mu.Lock()
+	delete(r.opening, conn)
+	r.mu.Unlock()
+}
+
+func (r *Relay) closeOpening() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for conn := range r.opening {
+		_ = conn.Close()
+	}
+}
+
+// handover is the listener through which the HTTP server gets connections that
+// have been decrypted.
+type handover struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandover() *handover {
+	return &handover{conns: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// give passes conn on and reports whether somebody took it.
+func (h *handover) give(conn net.Conn) bool {
+	select {
+	case h.conns <- conn:
+		return true
+	case <-h.done:
+		return false
+	}
+}
+
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.done:
+		return nil, io.EOF
+	}
+}
+
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+func (h *handover) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,0 +1,283 @@
+package relay
+
+import (
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"porchlight/control/controlapi"
+)
+
+var (
+	errUnknownHost = errors.New("relay: no tunnel for this name")
+	errBusy        = errors.New("relay: too many visitors")
+	errKicked      = errors.New("relay: a computer was kicked meanwhile")
+	errFull        = errors.New("relay: too many tunnels")
+)
+
+// sessionsPerComputer bounds the control connections of one computer here: an
+// agent keeps one, two for a moment while it redials.
+const sessionsPerComputer = 4
+
+// routes knows which computers are here and who is visiting them.
+type routes struct {
+	limits Limits
+
+	mu       sync.Mutex // protects what follows, and the fields of every computer
+	byHost   map[string]*computer
+	byID     map[string]*computer
+	visitors int
+	tunnels  int           // sessions in all
+	kicks    uint64        // raised by every kick
+	quiet    chan struct{} // closed when the last visitor leaves, if somebody waits
+}
+
+// computer is known while it has a session or a visitor.
+type computer struct {
+	id       string
+	host     string     // root host without a port
+	sessions []*session // newest first
+	visitors int
+	flows    map[*flow]struct{}
+}
+
+func newRoutes(limits Limits) routes {
+	return routes{limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer)}
+}
+
+// kickCount is to be read before a credential is looked up, and given to add.
+func (t *routes) kickCount() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kicks
+}
+
+// add makes s the session visitors are given first and returns those s takes the
+// place of, for the caller to end. errKicked says that there was a kick since
+// kickCount returned kicks: the credential must be looked up again.
+func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kicks != t.kicks {
+		return nil, errKicked
+	}
+	if t.tunnels >= t.limits.Tunnels {
+		return nil, errFull
+	}
+	c := t.byID[s.computer.ID]
+	if c == nil {
+		c = &computer{id: s.computer.ID, flows: make(map[*flow]struct{})}
+		t.byID[c.id] = c
+	}
+	if c.host != s.host {
+		t.unhost(c)
+		c.host = s.host
+	}
+	t.byHost[c.host] = c
+	for i, old := range c.sessions {
+		if old.instance == s.instance || i == sessionsPerComputer-1 {
+			replaced = append(replaced, old)
+		}
+	}
+	c.sessions = slices.DeleteFunc(c.sessions, func(old *session) bool { return slices.Contains(replaced, old) })
+	c.sessions = slices.Insert(c.sessions, 0, s)
+	t.tunnels += 1 - len(replaced)
+	return replaced, nil
+}
+
+// remove forgets a session that has ended.
+func (t *routes) remove(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.byID[s.computer.ID]; c != nil {
+		if i := slices.Index(c.sessions, s); i >= 0 {
+			c.sessions = slices.Delete(c.sessions, i, i+1)
+			t.tunnels--
+		}
+		t.forget(c)
+	}
+}
+
+// forget drops a computer nobody needs any more. The caller holds mu.
+func (t *routes) forget(c *computer) {
+	if len(c.sessions) == 0 {
+		t.unhost(c)
+		if c.visitors == 0 && t.byID[c.id] == c {
+			delete(t.byID, c.id)
+		}
+	}
+}
+
+func (t *routes) unhost(c *computer) {
+	if t.byHost[c.host] == c {
+		delete(t.byHost, c.host)
+	}
+}
+
+// enter finds the computer a server name belongs to, its root host or one label
+// under it, and counts a visitor; leave must be called once after it.
+func (t *routes) enter(serverName string) (*computer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byHost[serverName]
+	if c == nil {
+		_, parent, _ := strings.Cut(serverName, ".")
+		c = t.byHost[parent]
+	}
+	switch {
+	case serverName == "" || c == nil:
+		return nil, errUnknownHost
+	case t.visitors >= t.limits.Visitors || c.visitors >= t.limits.VisitorsPerComputer:
+		return nil, errBusy
+	}
+	t.visitors++
+	c.visitors++
+	return c, nil
+}
+
+func (t *routes) leave(c *computer) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.left(c)
+}
+
+// left counts a visitor out. The caller holds mu.
+func (t *routes) left(c *computer) {
+	t.visitors--
+	c.visitors--
+	t.forget(c)
+	if t.visitors == 0 && t.quiet != nil {
+		close(t.quiet)
+		t.quiet = nil
+	}
+}
+
+// session is the newest of the computer's, nil when its tunnel is away.
+func (t *routes) session(c *computer) *session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(c.sessions) == 0 {
+		return nil
+	}
+	return c.sessions[0]
+}
+
+// join notes that f runs on behalf of c's visitor, given a data connection of s.
+// It reports false if s was ended by a kick meanwhile.
+func (t *routes) join(c *computer, s *session, f *flow) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.kicked {
+		return false
+	}
+	c.flows[f] = struct{}{}
+	return true
+}
+
+// unjoin ends what join began; the visitor stays.
+func (t *routes) unjoin(c *computer, f *flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(c.flows, f)
+}
+
+// part ends what join began, and the visitor's stay.
+func (t *routes) part(c *computer, f *flow) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(c.flows, f)
+	t.left(c)
+}
+
+// kick takes a computer's sessions out of the routes and returns them.
+func (t *routes) kick(id string) []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kicks++
+	c := t.byID[id]
+	if c == nil {
+		return nil
+	}
+	sessions := c.sessions
+	c.sessions = nil
+	t.tunnels -= len(sessions)
+	for _, s := range sessions {
+		s.kicked = true
+	}
+	t.forget(c)
+	return sessions
+}
+
+// abort ends the visits of a computer.
+func (t *routes) abort(id string) {
+	t.mu.Lock()
+	var flows []*flow
+	if c := t.byID[id]; c != nil {
+		for f := range c.flows {
+			flows = append(flows, f)
+		}
+	}
+	t.mu.Unlock()
+	for _, f := range flows {
+		f.abort()
+	}
+}
+
+func (t *routes) abortAll() {
+	t.mu.Lock()
+	ids := make([]string, 0, len(t.byID))
+	for id := range t.byID {
+		ids = append(ids, id)
+	}
+	t.mu.Unlock()
+	for _, id := range ids {
+		t.abort(id)
+	}
+}
+
+func (t *routes) sessions() []*session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var all []*session
+	for _, c := range t.byID {
+		all = append(all, c.sessions...)
+	}
+	return all
+}
+
+func (t *routes) connected(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byID[id]
+	return c != nil && len(c.sessions) > 0
+}
+
+func (t *routes) visiting() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visitors
+}
+
+// quietened is closed once no visitor is left.
+func (t *routes) quietened() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	done := make(chan struct{})
+	if t.visitors == 0 {
+		close(done)
+		return done
+	}
+	t.quiet = done
+	return done
+}
+
+// hostOf is a computer's root host without the port.
+func hostOf(c controlapi.Computer) string {
+	host := c.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return normalName(host)
+}

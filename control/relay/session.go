@@ -1,0 +1,345 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const (
+	plainPool = iota
+	securePool
+)
+
+// writeWait bounds the writing of one frame.
+const writeWait = 10 * time.Second
+
+// session is one control connection of an agent that has authenticated. Three
+// goroutines know it: the reader of its frames, the writer, which alone writes,
+// and any visitor taking a data connection.
+type session struct {
+	relay    *Relay
+	computer controlapi.Computer
+	host     string // root host without a port
+	instance string
+	conn     *tls.Conn
+	key      []byte // authenticates PROXY headers
+	log      *slog.Logger
+
+	wake chan struct{} // has room for one: there is something to write
+	done chan struct{} // closed by end
+
+	kicked bool // protected by routes.mu
+
+	mu       sync.Mutex // protects what follows
+	pools    [2]pool
+	pending  map[ticketID]issued
+	pongs    int                // to be answered
+	draining bool               // Drain is to be written
+	over     bool               // end was called
+	farewell []tunnelwire.Frame // written last
+	ticks    int
+}
+
+// control serves a control connection until it ends.
+func (r *Relay) control(life context.Context, conn *tls.Conn) {
+	defer conn.Close()
+	s, err := r.admit(life, conn)
+	if err != nil {
+		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", err)
+		return
+	}
+	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
+	var writer sync.WaitGroup
+	writer.Go(s.write)
+	err = s.read()
+	s.end()
+	writer.Wait()
+	s.log.Info("tunnel ended", "err", err)
+}
+
+// admit authenticates the agent and adds its session to the routes.
+func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
+	refuse := func(code, message string, retryAfter int, err error) (*session, error) {
+		_ = tunnelwire.WriteFrame(conn, tunnelwire.Frame{
+			Type: tunnelwire.Refused, Code: code, Message: message, RetryAfter: retryAfter,
+		})
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
+		return nil, err
+	}
+	state := conn.ConnectionState()
+	if state.Version < tls.VersionTLS13 {
+		return refuse(tunnelwire.CodeProtocol, "The tunnel needs TLS 1.3.", 0, errors.New("TLS older than 1.3"))
+	}
+	key, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	if err != nil {
+		return nil, err
+	}
+	hello, err := tunnelwire.ReadFrame(conn)
+	if err != nil {
+		return nil, err
+	}
+	if hello.Type != tunnelwire.Hello || hello.Credential == "" || hello.Instance == "" || len(hello.Instance) > 64 {
+		return refuse(tunnelwire.CodeProtocol, "The first frame is not a hello.", 0, errors.New("no hello"))
+	}
+	ctx, cancel := context.WithTimeout(life, tunnelwire.HelloWait)
+	defer cancel()
+	for {
+		kicks := r.routes.kickCount()
+		computer, err := r.cfg.Authenticate(ctx, hello.Credential)
+		if refusal := (*controlapi.Error)(nil); errors.As(err, &refusal) && refusal.Code == controlapi.CodeUnauthorized {
+			r.counters.unauthentic.Add(1)
+			return refuse(tunnelwire.CodeUnauthorized, "This computer's credential is not valid.", 0, err)
+		}
+		if err != nil {
+			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", 5, err)
+		}
+		host := hostOf(computer)
+		if host == "" || host == r.cfg.AuthHost {
+			return refuse(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
+		}
+		s := r.newSession(conn, computer, host, hello.Instance, key)
+		replaced, err := r.routes.add(s, kicks)
+		if errors.Is(err, errKicked) {
+			continue // somebody was kicked while this credential was looked up
+		}
+		if err != nil {
+			return refuse(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
+		}
+		for _, old := range replaced {
+			old.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."})
+		}
+		if r.draining.Load() {
+			s.drain()
+		}
+		welcome := tunnelwire.Frame{Type: tunnelwire.Welcome, Node: r.cfg.Node, Host: computer.Host}
+		if err := errors.Join(tunnelwire.WriteFrame(conn, welcome), conn.SetDeadline(time.Time{})); err != nil {
+			s.end()
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, instance string, key []byte) *session {
+	s := &session{
+		relay: r, computer: computer, host: host, instance: instance, conn: conn, key: key,
+		log:     r.log.With("computer", computer.ID, "host", host),
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		pending: make(map[ticketID]issued),
+	}
+	s.pools[plainPool] = pool{least: r.cfg.Limits.PoolMin, target: r.cfg.Limits.PoolMin, most: r.cfg.Limits.PoolMax}
+	// Connections inside TLS are opened for a visitor who needs one, not ahead.
+	s.pools[securePool] = pool{secure: true}
+	return s
+}
+
+// read handles the agent's frames until the connection fails or falls silent.
+func (s *session) read() error {
+	for {
+		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.Silence)); err != nil {
+			return err
+		}
+		f, err := tunnelwire.ReadFrame(s.conn)
+		if err != nil {
+			return err
+		}
+		switch f.Type {
+		case tunnelwire.Ping:
+			s.mu.Lock()
+			// A second ping before the first was answered needs no second pong.
+			s.pongs = 1
+			s.mu.Unlock()
+			s.nudge()
+		case tunnelwire.Failed:
+			s.failed(f.Tickets)
+		}
+	}
+}
+
+// failed takes back tickets the agent could not use. New ones wait for the next
+// tick, so that an agent whose network is down is not asked in a tight loop.
+func (s *session) failed(tickets []tunnelwire.Ticket) {
+	var ids []ticketID
+	s.mu.Lock()
+	for _, t := range tickets {
+		if entry, ok := s.pending[t.ID()]; ok && entry.ticket.Equal(t) {
+			s.forgetTicket(t.ID(), entry)
+			entry.pool.paused = true
+			ids = append(ids, t.ID())
+		}
+	}
+	s.mu.Unlock()
+	s.relay.tickets.strike(ids...)
+}
+
+// write writes everything the session has to say, until it ends.
+func (s *session) write() {
+	defer s.conn.Close() // ends read
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	eager := true
+	for {
+		for _, f := range s.compose(eager) {
+			if s.send(f) != nil {
+				s.end()
+				return
+			}
+		}
+		eager = false
+		select {
+		case <-s.wake:
+		case <-ticker.C:
+			s.tick()
+			eager = true
+		case <-s.done:
+			s.mu.Lock()
+			farewell := s.farewell
+			s.mu.Unlock()
+			for _, f := range farewell {
+				_ = s.send(f)
+			}
+			return
+		}
+	}
+}
+
+func (s *session) send(f tunnelwire.Frame) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+		return err
+	}
+	return tunnelwire.WriteFrame(s.conn, f)
+}
+
+// compose collects the frames that are due, tickets among them.
+func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil
+	}
+	if s.draining {
+		s.draining = false
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Drain})
+	}
+	if s.pongs > 0 {
+		s.pongs = 0
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Pong})
+	}
+	now := s.relay.now()
+	var missing []tunnelwire.Ticket
+	if eager {
+		for id, entry := range s.pending {
+			if !entry.reported && now.Sub(entry.at) > missingAfter && len(missing) < tunnelwire.MaxTickets {
+				entry.reported = true
+				entry.pool.out--
+				s.pending[id] = entry
+				missing = append(missing, entry.ticket)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Missing, Tickets: missing})
+	}
+	limits := s.relay.cfg.Limits
+	for i := range s.pools {
+		p := &s.pools[i]
+		n := min(p.demand(eager), 2*limits.PoolMax+limits.WaitingPerComputer-len(s.pending))
+		if n <= 0 {
+			continue
+		}
+		tickets := make([]tunnelwire.Ticket, n)
+		for i := range tickets {
+			tickets[i] = tunnelwire.NewTicket()
+			s.pending[tickets[i].ID()] = issued{ticket: tickets[i], pool: p, at: now}
+		}
+		p.out += n
+		s.relay.tickets.enter(s, tickets)
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Open, Tickets: tickets, TLS: p.secure})
+		if p.demand(eager) > 0 {
+			s.nudge() // more than one frame holds
+		}
+	}
+	return frames
+}
+
+// tick expires tickets and adapts the pools.
+func (s *session) tick() {
+	var expired []ticketID
+	var surplus []*dataConn
+	s.mu.Lock()
+	now := s.relay.now()
+	for id, entry := range s.pending {
+		if now.Sub(entry.at) > tunnelwire.TicketLife {
+			s.forgetTicket(id, entry)
+			expired = append(expired, id)
+		}
+	}
+	s.ticks++
+	for i := range s.pools {
+		s.pools[i].paused = false
+		if s.ticks%adaptEvery == 0 {
+			surplus = append(surplus, s.pools[i].adapt()...)
+		}
+	}
+	s.mu.Unlock()
+	s.relay.tickets.strike(expired...)
+	for _, data := range surplus {
+		_ = data.Close()
+	}
+}
+
+// nudge wakes the writer. It never blocks.
+func (s *session) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drain tells the agent to connect elsewhere; what is parked here still serves.
+func (s *session) drain() {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	s.nudge()
+}
+
+// end closes the session with what it parks, and lets farewell be written.
+// Visits under way are not touched. It may be called often; the first counts.
+func (s *session) end(farewell ...tunnelwire.Frame) {
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return
+	}
+	s.over = true
+	s.farewell = farewell
+	var idle []*dataConn
+	for i := range s.pools {
+		idle = append(idle, s.pools[i].idle...)
+		s.pools[i].idle = nil
+	}
+	ids := make([]ticketID, 0, len(s.pending))
+	for id := range s.pending {
+		ids = append(ids, id)
+	}
+	clear(s.pending)
+	s.mu.Unlock()
+	close(s.done)
+	s.relay.routes.remove(s)
+	s.relay.tickets.strike(ids...)
+	for _, data := range slices.Backward(idle) {
+		_ = data.Close()
+	}
+}

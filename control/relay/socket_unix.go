@@ -1,0 +1,48 @@
+//go:build unix
+
+package relay
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// fileLimit is how many files the process may have open; Go has raised it to the
+// hard limit when the process started.
+func fileLimit() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 1024
+	}
+	return int(min(uint64(limit.Cur), 1<<20))
+}
+
+// outOfFiles reports whether accepting failed for want of file descriptors or
+// memory, which passes.
+func outOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
+		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// quiet reports whether conn is open with nothing to be read: what a parked
+// data connection must be. It does not block and takes no bytes.
+func quiet(conn *net.TCPConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var buf [1]byte
+	var open bool
+	err = raw.Control(func(fd uintptr) {
+		for {
+			_, _, err := syscall.Recvfrom(int(fd), buf[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			if err == syscall.EINTR {
+				continue
+			}
+			open = err == syscall.EAGAIN
+			return
+		}
+	})
+	return err == nil && open
+}

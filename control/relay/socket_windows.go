@@ -1,0 +1,29 @@
+package relay
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+// fileLimit is no limit: Windows counts handles by memory.
+func fileLimit() int { return 1 << 20 }
+
+func outOfFiles(err error) bool {
+	return errors.Is(err, windows.WSAEMFILE) || errors.Is(err, windows.WSAENOBUFS) || errors.Is(err, syscall.WSAECONNRESET)
+}
+
+// quiet reports whether conn is open with nothing to be read: what a parked
+// data connection must be.
+func quiet(conn *net.TCPConn) bool {
+	if conn.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
+		return false
+	}
+	var buf [1]byte
+	_, err := conn.Read(buf[:])
+	return errors.Is(err, os.ErrDeadlineExceeded) && conn.SetReadDeadline(time.Time{}) == nil
+}

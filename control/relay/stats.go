@@ -1,0 +1,44 @@
+package relay
+
+import "sync/atomic"
+
+// Stats is what the relay has counted since it was made, and Sessions, Parked
+// and Visitors of this moment.
+type Stats struct {
+	Sessions int // control connections
+	Parked   int // idle data connections
+	Visitors int // visits waiting or under way
+
+	Visits      uint64 // joined to a data connection
+	BytesUp     uint64 // of finished visits, visitor to agent
+	BytesDown   uint64 // of finished visits, agent to visitor
+	Retried     uint64 // visits whose first data connection had died
+	Unknown     uint64 // visitors for a name that is not here
+	TimedOut    uint64 // visitors no data connection came for
+	Malformed   uint64 // first bytes that were not understood
+	Limited     uint64 // connections closed for a limit
+	BadTickets  uint64 // data connections refused
+	Unauthentic uint64 // control connections refused for their credential
+	Deferred    uint64 // control connections put off by the admission ramp
+}
+
+type counters struct {
+	visits, bytesUp, bytesDown, retried, unknown, timedOut     atomic.Uint64
+	malformed, limited, badTickets, unauthentic, deferredCount atomic.Uint64
+}
+
+// Stats returns the current numbers.
+func (r *Relay) Stats() Stats {
+	s := Stats{
+		Visits: r.counters.visits.Load(), BytesUp: r.counters.bytesUp.Load(), BytesDown: r.counters.bytesDown.Load(),
+		Retried: r.counters.retried.Load(), Unknown: r.counters.unknown.Load(), TimedOut: r.counters.timedOut.Load(),
+		Malformed: r.counters.malformed.Load(), Limited: r.counters.limited.Load(), BadTickets: r.counters.badTickets.Load(),
+		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
+		Visitors: r.routes.visiting(),
+	}
+	for _, session := range r.routes.sessions() {
+		s.Sessions++
+		s.Parked += session.parked()
+	}
+	return s
+}

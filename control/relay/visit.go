@@ -1,0 +1,131 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const (
+	// visitTries is how many data connections may turn out dead for one visitor.
+	visitTries = 4
+	// firstAnswer is how long the visitor's first bytes are kept for another
+	// data connection. An agent answers a ClientHello much sooner; one that takes
+	// longer has at least not gone.
+	firstAnswer = time.Second
+)
+
+// errDied says that a data connection ended before the agent said anything.
+var errDied = errors.New("relay: the data connection had died")
+
+// visit joins a visitor to a data connection of the computer it names. One who
+// names none that is here stays counted among the undecided until turned away.
+func (r *Relay) visit(life context.Context, conn stream, p *preface, decided func()) {
+	c, err := r.routes.enter(p.hello.serverName)
+	if err != nil {
+		r.turnAway(conn, p, err)
+		return
+	}
+	decided()
+	deadline := time.Now().Add(r.cfg.VisitorWait)
+	// Whoever could answer a certificate authority's challenge would get a
+	// certificate: it must not be seen between here and the agent.
+	secure := p.hello.offers(acmeALPN)
+	for range visitTries {
+		s := r.routes.session(c)
+		if s == nil {
+			err = errUnknownHost
+			break
+		}
+		var data *dataConn
+		if data, err = s.take(secure, deadline); err != nil {
+			if errors.Is(err, errSessionOver) && life.Err() == nil {
+				continue // the agent may have come back on another
+			}
+			break
+		}
+		if err = r.present(conn, p, c, s, data); err == nil {
+			return // the flow has taken over
+		}
+		_ = data.Close()
+		if !errors.Is(err, errDied) {
+			break
+		}
+		r.counters.retried.Add(1)
+	}
+	r.routes.leave(c)
+	r.turnAway(conn, p, err)
+}
+
+// present writes the header and the visitor's first bytes, passes the first
+// answer on and starts the flow, which then owns both connections. With errDied
+// nothing has reached the visitor and another data connection may be tried.
+func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *dataConn) error {
+	f := &flow{visitor: conn, agent: data.stream}
+	// From here on a kick finds the flow and ends it.
+	if !r.routes.join(c, s, f) {
+		return errSessionOver
+	}
+	fail := func(err error) error {
+		r.routes.unjoin(c, f)
+		return err
+	}
+	var head [tunnelwire.MaxHeader]byte
+	header := tunnelwire.AppendHeader(head[:0], s.key, data.ticket, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()))
+	first := p.buf[headroom-len(header) : headroom+p.n]
+	copy(first, header)
+	if err := data.SetDeadline(time.Now().Add(firstAnswer)); err != nil {
+		return fail(errDied)
+	}
+	if _, err := data.Write(first); err != nil {
+		return fail(errDied)
+	}
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	defer copyBuffers.Put(buf)
+	n, err := data.Read(buf[:])
+	if n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return fail(errDied)
+	}
+	p.release()
+	if err := data.SetDeadline(time.Time{}); err != nil {
+		return fail(err)
+	}
+	if n > 0 {
+		if _, err := conn.Write(buf[:n]); err != nil {
+			return fail(err)
+		}
+	}
+	r.counters.visits.Add(1)
+	f.delivered = [2]int64{toAgent: int64(len(first) - len(header)), toVisitor: int64(n)}
+	r.wg.Add(1)
+	f.ended = func(up, down int64) {
+		r.counters.bytesUp.Add(uint64(up))
+		r.counters.bytesDown.Add(uint64(down))
+		r.routes.part(c, f)
+		r.wg.Done()
+	}
+	f.start()
+	return nil
+}
+
+// turnAway closes a visitor with the alert that fits.
+func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
+	p.release()
+	switch {
+	case errors.Is(err, errUnknownHost), errors.Is(err, errSessionOver):
+		r.counters.unknown.Add(1)
+		refuse(conn, alertRecord(alertUnrecognizedName))
+	case errors.Is(err, errNoConnection):
+		r.counters.timedOut.Add(1)
+		refuse(conn, alertRecord(alertInternalError))
+	case errors.Is(err, errBusy):
+		r.counters.limited.Add(1)
+		refuse(conn, alertRecord(alertInternalError))
+	default:
+		_ = conn.Close()
+	}
+}
