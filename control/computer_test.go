@@ -1,0 +1,221 @@
+package control
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"net/mail"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+func TestEnsureComputerAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	first := b.owner()
+	want := controlapi.Computer{ID: first.Computer.ID, Name: "maya", Host: "maya.localhost:8443", URL: "https://maya.localhost:8443"}
+	if first.Computer != want {
+		t.Errorf("the computer is %+v", first.Computer)
+	}
+	second := b.owner()
+	if second.Computer != first.Computer || second.AccountID != first.AccountID || second.Credential == first.Credential {
+		t.Errorf("the second enrolment is %+v after %+v", second, first)
+	}
+	_, err := b.Authenticate(t.Context(), first.Credential)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	if got := ok[controlapi.Computer](t)(b.Authenticate(t.Context(), second.Credential)); got != want {
+		t.Errorf("authenticated as %+v", got)
+	}
+	for _, credential := range []string{"", "x", second.Credential + "x", strings.Repeat("A", 43)} {
+		_, err := b.Authenticate(t.Context(), credential)
+		wantRefusal(t, err, controlapi.CodeUnauthorized)
+	}
+	if n := b.rows("credential/"); n != 1 {
+		t.Errorf("%d credentials are stored", n)
+	}
+}
+
+func TestShortNames(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	for _, name := range []string{"", "www", "portal", "control", "Maya", "a.b", "ä", strings.Repeat("a", 64), "a b", "a\n"} {
+		_, err := b.EnsureComputer(t.Context(), "maya@example.com", name)
+		if !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	_, err := b.EnsureComputer(t.Context(), "bob@example.com", "maya")
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	if _, err := b.AccountByEmail(t.Context(), "bob@example.com"); !IsRefusal(err, controlapi.CodeNotFound) {
+		t.Errorf("a refused enrolment left an account: %v", err)
+	}
+}
+
+func TestHostsAt443CarryNoPort(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Config) { c.Domain, c.AuthHost, c.PublicPort = "porch.example", "control.example.net", 443 })
+	e := b.owner()
+	if e.Computer.URL != "https://maya.porch.example" || b.AuthURL() != "https://control.example.net" || b.Local() {
+		t.Errorf("got %+v at %s", e.Computer, b.AuthURL())
+	}
+}
+
+func TestPutAppsRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	good := controlapi.App{ID: "a", Name: "a", Label: "A"}
+	many := slices.Repeat([]controlapi.App{good}, MaxApps+1)
+	for name, apps := range map[string][]controlapi.App{
+		"bad id":        {{ID: "a/b", Name: "a", Label: "A"}},
+		"bad name":      {{ID: "a", Name: "A", Label: "A"}},
+		"reserved name": {{ID: "a", Name: "www", Label: "A"}},
+		"no label":      {{ID: "a", Name: "a"}},
+		"control label": {{ID: "a", Name: "a", Label: "A\r\nB"}},
+		"id twice":      {good, {ID: "a", Name: "b", Label: "B"}},
+		"name twice":    {good, {ID: "b", Name: "a", Label: "B"}},
+		"too many":      many,
+	} {
+		if err := b.PutApps(t.Context(), e.Computer.ID, apps); !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestSessionSlides(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.run()
+	_, link, _ := b.begin("maya@example.com", 1)
+	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	for day := range 90 {
+		b.clock.Add(24 * time.Hour)
+		if s := ok[Session](t)(b.Session(t.Context(), in.Token)); !s.Renewed {
+			t.Fatalf("day %d: not renewed", day)
+		}
+		if s := ok[Session](t)(b.Session(t.Context(), in.Token)); s.Renewed {
+			t.Fatalf("day %d: renewed twice", day)
+		}
+	}
+	b.clock.Add(SessionLife)
+	_, err := b.Session(t.Context(), in.Token)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+}
+
+func TestSignOut(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.run()
+	var tokens []string
+	for n := range 3 {
+		_, link, _ := b.begin("maya@example.com", n+1)
+		tokens = append(tokens, ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home)).Token)
+	}
+	if list := ok[[]Session](t)(b.Sessions(t.Context(), e.AccountID)); len(list) != 3 {
+		t.Errorf("the sessions are %+v", list)
+	}
+	if err := b.SignOut(t.Context(), tokens[0]); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Session(t.Context(), tokens[0])
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	ok[Session](t)(b.Session(t.Context(), tokens[1]))
+
+	watch := b.Watch(e.Computer.ID)
+	defer watch.Stop()
+	if err := b.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range tokens {
+		_, err := b.Session(t.Context(), token)
+		wantRefusal(t, err, controlapi.CodeUnauthorized)
+	}
+	select {
+	case <-watch.Changed:
+	default:
+		t.Error("the computer was not told")
+	}
+	if n := b.rows("session/") + b.rows("account-session/"); n != 0 {
+		t.Errorf("%d rows of sessions are left", n)
+	}
+}
+
+func TestKeysAreKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	again := ok[*Service](t)(New(b.cfg))
+	if !slices.Equal(again.PublicKeys(), b.PublicKeys()) || again.Instance() != b.Instance() {
+		t.Error("another start made other keys")
+	}
+	text, found := again.Unseal("a", b.Seal("a", "text"))
+	if !found || text != "text" {
+		t.Errorf("unsealed %q, %t", text, found)
+	}
+	for _, forged := range []string{"", ".", "x.y", b.Seal("b", "text"), newBench(t).Seal("a", "text"), b.Seal("a", "text") + "A"} {
+		if _, found := b.Unseal("a", forged); found {
+			t.Errorf("unsealed %q", forged)
+		}
+	}
+	block, _ := pem.Decode([]byte(b.PublicKeys()[0]))
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if _, isEd := key.(ed25519.PublicKey); err != nil || !isEd {
+		t.Errorf("the public key is %T, %v", key, err)
+	}
+}
+
+func TestParseEmail(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"bob@example.com":          "bob@example.com",
+		" Bob.X+tag@Example.COM\n": "bob.x+tag@example.com",
+		"bob@bücher.example":       "bob@xn--bcher-kva.example",
+		"owner@maya.localhost":     "owner@maya.localhost",
+	} {
+		if got, err := ParseEmail(in); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{
+		"", "bob", "bob@", "@example.com", "bob@example", "Bob <bob@example.com>", "<bob@example.com>",
+		"bob@example.com, eve@example.com", "bob@exam\r\nple.com", "bob\r\nBcc: eve@x.com@example.com",
+		`"bob x"@example.com`, "bob@[127.0.0.1]", "bøb@example.com", "bob@example.com.", "bob(hi)@example.com",
+		strings.Repeat("a", 65) + "@example.com", "a@" + strings.Repeat("b.", 130) + "com", "bob@exa_mple.com", "bob@ex ample.com",
+	} {
+		if got, err := ParseEmail(in); !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}
+
+func FuzzParseEmail(f *testing.F) {
+	for _, s := range []string{"bob@example.com", "Bob+x@bücher.example", `"a b"@x.yz`, "a@b\r\n.cd", "<a@b.cd>", "a@xn--bcher-kva.example"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		got, err := ParseEmail(in)
+		if err != nil {
+			return
+		}
+		if again, err := ParseEmail(got); err != nil || again != got {
+			t.Fatalf("%q became %q, which became %q, %v", in, got, again, err)
+		}
+		if strings.ContainsAny(got, "\r\n <>\"(),;:") || len(got) > 254 || got != strings.ToLower(got) {
+			t.Fatalf("%q became %q", in, got)
+		}
+		for i := range len(got) {
+			if got[i] >= 0x80 {
+				t.Fatalf("%q became %q", in, got)
+			}
+		}
+		if a, err := mail.ParseAddress(got); err != nil || a.Address != got {
+			t.Fatalf("%q became %q, which is %v, %v", in, got, a, err)
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package control
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a time that moves when a test says so.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// tellingStore says when an Update has returned, so that tests wait for what
+// the workers write instead of sleeping.
+type tellingStore struct {
+	kv.Store
+	done chan struct{}
+}
+
+func (s *tellingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	err := s.Store.Update(ctx, fn)
+	select {
+	case s.done <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// bench is a control plane on a real store.
+type bench struct {
+	*Service
+	t      testing.TB
+	clock  *clock
+	store  *tellingStore
+	outbox *mail.Outbox
+}
+
+func newBench(t testing.TB, change ...func(*Config)) *bench {
+	t.Helper()
+	b := &bench{t: t, clock: newClock()}
+	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{Now: b.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bolt.Close() })
+	b.store = &tellingStore{Store: bolt, done: make(chan struct{}, 1)}
+	b.outbox = mail.NewOutbox(b.store, b.clock.Now)
+	cfg := Config{
+		Store: b.store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443,
+		Mail: b.outbox, Now: b.clock.Now,
+		Relays: []controlapi.Relay{{Address: "127.0.0.1:8443", ServerName: "control.localhost"}},
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if b.Service, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// run runs the service until the test ends.
+func (b *bench) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			b.t.Errorf("Run returned %v", err)
+		}
+	})
+}
+
+// until waits for a condition on the store, looking after each Update.
+func (b *bench) until(what string, is func() bool) {
+	b.t.Helper()
+	late := time.After(30 * time.Second)
+	for !is() {
+		select {
+		case <-b.store.done:
+		case <-late:
+			b.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// rows counts the keys under a prefix.
+func (b *bench) rows(prefix string) int {
+	b.t.Helper()
+	n := 0
+	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
+		return each(tx, prefix, func(string, []byte) error { n++; return nil })
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return n
+}
+
+func (b *bench) mails() []mail.Entry {
+	b.t.Helper()
+	list, err := b.outbox.List(b.t.Context(), mail.OutboxSize)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return list
+}
+
+func (b *bench) owner() Enrolment {
+	b.t.Helper()
+	e, err := b.EnsureComputer(b.t.Context(), "maya@example.com", "maya")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return e
+}
+
+var (
+	home     = netip.MustParseAddr("192.0.2.7")
+	codeLine = regexp.MustCompile(`Your code: (\d{3} \d{3})`)
+)
+
+// mailed is what the newest mail to an address says.
+func (b *bench) mailed(email string, nth int) (link, code string) {
+	b.t.Helper()
+	var found mail.Entry
+	b.until("mail to "+email, func() bool {
+		n := 0
+		for _, m := range b.mails() {
+			if m.To == email {
+				if n++; n == 1 {
+					found = m
+				}
+			}
+		}
+		return n >= nth
+	})
+	u, err := url.Parse(found.Links[0])
+	if err != nil || !strings.HasPrefix(found.Links[0], b.AuthURL()+PathSignInLink+"?") {
+		b.t.Fatalf("the link is %q", found.Links[0])
+	}
+	m := codeLine.FindStringSubmatch(found.Text)
+	if m == nil {
+		b.t.Fatalf("no code in %q", found.Text)
+	}
+	return u.Query().Get("token"), m[1]
+}
+
+// begin starts a sign-in and returns all three secrets of it.
+func (b *bench) begin(email string, nth int) (browser, link, code string) {
+	b.t.Helper()
+	b.clock.Add(time.Millisecond) // so that mails have an order
+	browser, err := b.BeginSignIn(b.t.Context(), email, home, "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	link, code = b.mailed(email, nth)
+	return browser, link, code
+}
+
+func wantRefusal(t testing.TB, err error, code string) {
+	t.Helper()
+	if !IsRefusal(err, code) {
+		t.Fatalf("got %v, want a refusal %q", err, code)
+	}
+}
+
+func ok[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

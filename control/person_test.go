@@ -1,0 +1,285 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"porchlight/control/controlapi"
+)
+
+// modelPerson is the table of the interface (States: Person status), told as
+// simply as it can be.
+type modelPerson struct {
+	exists bool
+	status controlapi.PersonStatus
+	apps   map[string]bool
+}
+
+// Any sequence of events leaves the rows the simple model says, through the
+// real store, and tells every change to the agent.
+func TestPersonModel(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	run := 0
+	rapid.Check(t, func(t *rapid.T) {
+		run++
+		e, err := b.EnsureComputer(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, ctx := e.Computer.ID, b.t.Context()
+		live := []string{"a", "b", "c"}
+		report := func() {
+			apps := []controlapi.App{}
+			for _, a := range live {
+				apps = append(apps, controlapi.App{ID: a, Name: a, Label: a, Live: true})
+			}
+			if err := b.PutApps(ctx, id, apps); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report()
+		emails := []string{fmt.Sprintf("p%d@example.com", run), fmt.Sprintf("q%d@example.com", run)}
+		model := map[string]*modelPerson{}
+		accounts := map[string]string{}
+		for _, email := range emails {
+			a, err := b.EnsureAccount(ctx, email)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accounts[email], model[email] = a.ID, &modelPerson{apps: map[string]bool{}}
+		}
+		version := func() string {
+			s, err := b.Snapshot(ctx, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s.Version
+		}
+		anApp := rapid.SampledFrom([]string{"a", "b", "c"})
+		anEmail := rapid.SampledFrom(emails)
+		expect := func(what string, err error, allowed bool) {
+			if (err == nil) != allowed {
+				t.Fatalf("%s: %v, allowed by the model: %t", what, err, allowed)
+			}
+		}
+
+		t.Repeat(map[string]func(*rapid.T){
+			"invite": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				apps := rapid.SliceOfN(anApp, 1, 3).Draw(t, "apps")
+				p := model[email]
+				allowed := !slices.ContainsFunc(apps, func(a string) bool { return !slices.Contains(live, a) })
+				_, err := b.Invite(ctx, id, email, apps)
+				expect("invite", err, allowed)
+				if !allowed {
+					return
+				}
+				if !p.exists || p.status == controlapi.PersonRevoked {
+					p.exists, p.status, p.apps = true, controlapi.PersonPending, map[string]bool{}
+				}
+				for _, a := range apps {
+					p.apps[a] = true
+				}
+			},
+			"accept": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				p := model[email]
+				_, err := b.Accept(ctx, id, accounts[email])
+				expect("accept", err, p.exists && p.status != controlapi.PersonRevoked)
+				if err == nil {
+					p.status = controlapi.PersonActive
+				}
+			},
+			"grant": func(t *rapid.T) {
+				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
+				p := model[email]
+				_, err := b.Grant(ctx, id, accounts[email], app)
+				expect("grant", err, p.exists && slices.Contains(live, app))
+				if err == nil {
+					p.apps[app] = true
+				}
+			},
+			"withdraw": func(t *rapid.T) {
+				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
+				p := model[email]
+				_, err := b.Withdraw(ctx, id, accounts[email], app)
+				expect("withdraw", err, p.exists)
+				delete(p.apps, app)
+			},
+			"revoke": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				p := model[email]
+				_, err := b.Revoke(ctx, id, accounts[email])
+				expect("revoke", err, p.exists)
+				if p.exists && p.status != controlapi.PersonRevoked {
+					p.status = controlapi.PersonRevoked
+				}
+			},
+			"delete": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				p := model[email]
+				expect("delete", b.DeletePerson(ctx, id, accounts[email]), p.exists)
+				*p = modelPerson{apps: map[string]bool{}}
+			},
+			"sign out everywhere": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				expect("sign out", b.SignOutEverywhere(ctx, accounts[email]), true)
+			},
+			"the owner revokes or approves an app": func(t *rapid.T) {
+				app := anApp.Draw(t, "app")
+				if i := slices.Index(live, app); i >= 0 {
+					live = slices.Delete(live, i, i+1)
+					for _, p := range model {
+						delete(p.apps, app)
+					}
+				} else {
+					live = append(live, app)
+				}
+				report()
+			},
+			"": func(t *rapid.T) {
+				b.clock.Add(2 * time.Hour) // keeps the mail budgets out of the way
+				before := version()
+				s, err := b.Snapshot(ctx, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.Version != before {
+					t.Fatalf("the version changed by itself")
+				}
+				seen := map[string]controlapi.Person{}
+				for _, p := range s.People {
+					seen[p.Email] = p
+				}
+				if o := seen[e.Email]; o.Role != controlapi.RoleOwner || o.Status != controlapi.PersonActive || len(o.Apps) != 0 {
+					t.Fatalf("the owner is %+v", o)
+				}
+				for email, p := range model {
+					got, found := seen[email]
+					if found != p.exists {
+						t.Fatalf("%s: there %t, in the model %t", email, found, p.exists)
+					}
+					if !found {
+						continue
+					}
+					want := slices.Sorted(maps.Keys(p.apps))
+					if got.Status != p.status || !slices.Equal(got.Apps, want) || got.Role != controlapi.RoleMember {
+						t.Fatalf("%s is %+v, in the model %+v", email, got, p)
+					}
+				}
+			},
+		})
+	})
+}
+
+// Every session of before must be over: the epoch rises with whatever ends
+// sessions, a row that was deleted and made again included, and with nothing
+// else.
+func TestEpochRisesWhenSessionsEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1", "app2")
+	id := e.Computer.ID
+	var last int64
+	var account string
+	look := func(what string, rises bool) {
+		t.Helper()
+		s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+		i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.Email == "bob@example.com" })
+		if i < 0 {
+			t.Fatalf("%s: bob has no row", what)
+		}
+		p := s.People[i]
+		if rises != (p.Epoch > last) || p.Epoch < last {
+			t.Errorf("%s: epoch %d after %d", what, p.Epoch, last)
+		}
+		last, account = p.Epoch, p.AccountID
+	}
+	invite := func() {
+		t.Helper()
+		b.clock.Add(time.Hour)
+		ok[controlapi.Person](t)(b.Invite(t.Context(), id, "bob@example.com", []string{"app1"}))
+	}
+	invite()
+	look("invited", true)
+	ok[controlapi.Person](t)(b.Accept(t.Context(), id, account))
+	look("accepted", false)
+	ok[controlapi.Person](t)(b.Grant(t.Context(), id, account, "app2"))
+	ok[controlapi.Person](t)(b.Withdraw(t.Context(), id, account, "app1"))
+	look("granted and withdrawn", false)
+	invite()
+	look("invited while active", false)
+	if err := b.SignOutEverywhere(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	look("signed out everywhere", true)
+	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))
+	look("revoked", true)
+	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))
+	look("revoked again", false)
+	invite()
+	look("invited again", true)
+	if err := b.DeletePerson(t.Context(), id, account); err != nil {
+		t.Fatal(err)
+	}
+	invite()
+	look("deleted and invited again", true)
+}
+
+func TestOwnerCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	id, me := e.Computer.ID, e.AccountID
+	tries := map[string]func() error{
+		"invite": func() error {
+			_, err := b.Invite(t.Context(), id, e.Email, []string{"app1"})
+			return err
+		},
+		"grant":    func() error { _, err := b.Grant(t.Context(), id, me, "app1"); return err },
+		"withdraw": func() error { _, err := b.Withdraw(t.Context(), id, me, "app1"); return err },
+		"revoke":   func() error { _, err := b.Revoke(t.Context(), id, me); return err },
+		"delete":   func() error { return b.DeletePerson(t.Context(), id, me) },
+	}
+	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+	for name, try := range tries {
+		if err := try(); !IsRefusal(err, controlapi.CodeForbidden) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	after := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+	if before.Version != after.Version {
+		t.Error("the snapshot changed")
+	}
+}
+
+func TestInviteRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	for name, tt := range map[string]struct {
+		email string
+		apps  []string
+	}{
+		"not an address": {"bob", []string{"app1"}},
+		"no app":         {"bob@example.com", nil},
+		"unknown app":    {"bob@example.com", []string{"app1", "app9"}},
+	} {
+		_, err := b.Invite(t.Context(), e.Computer.ID, tt.email, tt.apps)
+		if !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := b.rows("account/") + b.rows("budget/"); n != 1 {
+		t.Errorf("refused invitations left %d rows", n-1)
+	}
+}

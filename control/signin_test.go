@@ -1,0 +1,360 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+func TestLinkSignsInOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	owner := b.owner()
+	b.run()
+	_, link, _ := b.begin("maya@example.com", 1)
+
+	for range 3 { // scanners look, and look again
+		email, _, err := b.LookAtLink(t.Context(), link)
+		if err != nil || email != "maya@example.com" {
+			t.Fatalf("LookAtLink: %q, %v", email, err)
+		}
+	}
+	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	if in.Account.ID != owner.AccountID {
+		t.Errorf("signed in as %+v", in.Account)
+	}
+	s := ok[Session](t)(b.Session(t.Context(), in.Token))
+	if s.Account != in.Account || s.Client != home {
+		t.Errorf("the session is %+v", s)
+	}
+	_, err := b.SignInWithLink(t.Context(), link, home)
+	wantRefusal(t, err, controlapi.CodeNotFound)
+	_, _, err = b.LookAtLink(t.Context(), link)
+	wantRefusal(t, err, controlapi.CodeNotFound)
+}
+
+func TestCodeNeedsItsBrowser(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.run()
+	browser, link, code := b.begin("maya@example.com", 1)
+	other, _, _ := b.begin("maya@example.com", 2)
+
+	_, err := b.SignInWithCode(t.Context(), other, code, home)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	in := ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, " "+code+" ", home))
+	if in.Account.Email != "maya@example.com" {
+		t.Errorf("signed in as %+v", in.Account)
+	}
+	_, err = b.SignInWithLink(t.Context(), link, home) // one of the two ends both
+	wantRefusal(t, err, controlapi.CodeNotFound)
+}
+
+func TestFiveTriesForACode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.run()
+	browser, link, code := b.begin("maya@example.com", 1)
+	wrong := "000000"
+	if digits(code) == wrong {
+		wrong = "000001"
+	}
+	for range 5 {
+		_, err := b.SignInWithCode(t.Context(), browser, wrong, home)
+		wantRefusal(t, err, controlapi.CodeForbidden)
+	}
+	_, err := b.SignInWithCode(t.Context(), browser, code, home)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	// A stranger who guesses does not take the link from its owner.
+	ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+}
+
+func TestFifthTryMayBeRight(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.run()
+	browser, _, code := b.begin("maya@example.com", 1)
+	for range 4 {
+		_, err := b.SignInWithCode(t.Context(), browser, "", home)
+		wantRefusal(t, err, controlapi.CodeForbidden)
+	}
+	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+}
+
+func TestLinkAndCodeEndAfterFifteenMinutes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	b.run()
+	browser, link, code := b.begin("maya@example.com", 1)
+	b.clock.Add(SignInLife)
+	_, err := b.SignInWithCode(t.Context(), browser, code, home)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	_, err = b.SignInWithLink(t.Context(), link, home)
+	wantRefusal(t, err, controlapi.CodeNotFound)
+}
+
+// A stranger must not learn who has an account: the answer is given before
+// anything is looked up, and what is written before it is nothing.
+func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	before := b.rows("")
+	for _, email := range []string{"maya@example.com", "nobody@example.com"} {
+		if token, err := b.BeginSignIn(t.Context(), email, home, ""); err != nil || len(token) != 43 {
+			t.Fatalf("%s: %q, %v", email, token, err)
+		}
+	}
+	if n := b.rows(""); n != before {
+		t.Errorf("%d rows were written before the answer", n-before)
+	}
+	b.run()
+	b.until("both to be worked on", func() bool { return b.rows("budget/recipient/") == 2 })
+	if m := b.mails(); len(m) != 1 || m[0].To != "maya@example.com" {
+		t.Errorf("the mails are %+v", m)
+	}
+	if n := b.rows("account/"); n != 1 {
+		t.Errorf("there are %d accounts", n)
+	}
+
+	// Typing codes is answered and counted alike, too.
+	token := ok[string](t)(b.BeginSignIn(t.Context(), "nobody@example.com", home, ""))
+	_, err := b.SignInWithCode(t.Context(), token, "123456", home)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	if n := b.rows("signin-tries/"); n != 1 {
+		t.Errorf("%d tries were counted", n)
+	}
+}
+
+func TestOpenSignUpMakesTheAccountWhenTheLinkIsUsed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(c *Config) { c.OpenSignUp = true })
+	b.run()
+	_, link, _ := b.begin("new@example.com", 1)
+	if n := b.rows("account/"); n != 0 {
+		t.Errorf("%d accounts before the link was used", n)
+	}
+	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	found := ok[Account](t)(b.AccountByEmail(t.Context(), "new@example.com"))
+	if found.ID != in.Account.ID {
+		t.Errorf("signed in as %+v, stored is %+v", in.Account, found)
+	}
+}
+
+func TestOneOfManyWins(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	owner := b.owner()
+	b.run()
+	_, link, _ := b.begin("maya@example.com", 1)
+	browser, _, code := b.begin("maya@example.com", 2)
+	v, verifier := b.visitFor(owner, "app1")
+	uses := map[string]func() error{
+		"link": func() error { _, err := b.SignInWithLink(t.Context(), link, home); return err },
+		"code": func() error { _, err := b.SignInWithCode(t.Context(), browser, code, home); return err },
+		"visit": func() error {
+			_, err := b.Redeem(t.Context(), owner.Computer.ID, controlapi.Redeem{Code: v, CodeVerifier: verifier, RedirectURI: callback})
+			return err
+		},
+	}
+	for name, use := range uses {
+		var won, refused atomic.Int32
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				err := use()
+				var e *controlapi.Error
+				switch {
+				case err == nil:
+					won.Add(1)
+				case errors.As(err, &e):
+					refused.Add(1)
+				default:
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 || refused.Load() != 63 {
+			t.Errorf("%s: %d won and %d were refused", name, won.Load(), refused.Load())
+		}
+	}
+	if n := b.rows("session/"); n != 2 {
+		t.Errorf("there are %d sessions", n)
+	}
+}
+
+func TestMailBudgets(t *testing.T) {
+	t.Parallel()
+	spend := func(b *bench, email string, client netip.Addr) error {
+		_, err := b.BeginSignIn(t.Context(), email, client, "")
+		return err
+	}
+	addr := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, byte(n >> 8), byte(n)}) }
+	wantWait := func(t *testing.T, err error, wait time.Duration) {
+		t.Helper()
+		var e *controlapi.Error
+		if !errors.As(err, &e) || e.Code != controlapi.CodeTooMany || e.RetryAfter != wait {
+			t.Fatalf("got %v (%+v), want a wait of %v", err, e, wait)
+		}
+	}
+	t.Run("five to a recipient in 15 minutes, known or not", func(t *testing.T) {
+		t.Parallel()
+		for _, email := range []string{"maya@example.com", "nobody@example.com"} {
+			b := newBench(t)
+			b.owner()
+			for n := range 5 {
+				if err := spend(b, email, addr(n)); err != nil {
+					t.Fatal(err)
+				}
+				b.clock.Add(time.Minute)
+			}
+			wantWait(t, spend(b, email, addr(9)), 10*time.Minute)
+			b.clock.Add(10 * time.Minute)
+			if err := spend(b, email, addr(9)); err != nil {
+				t.Errorf("after the wait: %v", err)
+			}
+		}
+	})
+	t.Run("twenty a day", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		for n := range 20 {
+			if err := spend(b, "maya@example.com", addr(n)); err != nil {
+				t.Fatal(err)
+			}
+			b.clock.Add(time.Hour)
+		}
+		wantWait(t, spend(b, "maya@example.com", addr(99)), 4*time.Hour)
+	})
+	t.Run("thirty from a client in an hour, an IPv6 client being its /64", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		v6 := netip.MustParsePrefix("2001:db8:1:2::/64").Addr()
+		for n := range 30 {
+			v6 = v6.Next()
+			if err := spend(b, string(rune('a'+n%26))+strings.Repeat("x", n)+"@example.com", v6); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantWait(t, spend(b, "other@example.com", v6.Next()), time.Hour)
+		if err := spend(b, "other@example.com", netip.MustParseAddr("2001:db8:1:3::1")); err != nil {
+			t.Errorf("the neighbouring network: %v", err)
+		}
+	})
+	t.Run("a restart forgets nothing that was written", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		b.run()
+		for range 5 {
+			if err := spend(b, "maya@example.com", home); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
+		again := ok[*Service](t)(New(b.cfg))
+		_, err := again.BeginSignIn(t.Context(), "maya@example.com", netip.MustParseAddr("203.0.113.9"), "")
+		wantWait(t, err, 15*time.Minute)
+	})
+	t.Run("invitations spend from the same", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		e := b.owner()
+		b.apps(e, "app1")
+		for range 5 {
+			ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+		}
+		_, err := b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"})
+		wantWait(t, err, 15*time.Minute)
+		wantWait(t, spend(b, "bob@example.com", home), 15*time.Minute)
+	})
+}
+
+func (b *bench) spentOn(email string) int {
+	b.t.Helper()
+	var w window
+	err := b.store.View(b.t.Context(), func(tx kv.Tx) error {
+		var err error
+		w, _, err = get[window](tx, budgetRecipient.of(email).key)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return len(w)
+}
+
+func TestPaceStaysBounded(t *testing.T) {
+	t.Parallel()
+	p, now := newPace(), time.Now()
+	for n := range paceSize + 1000 {
+		if err := p.spend(now, budgetClient.of(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}).String())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(p.windows); n > paceSize {
+		t.Errorf("%d subjects are remembered", n)
+	}
+}
+
+func TestSignInsAnsweredAreWrittenBeforeRunReturns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	for range 3 {
+		ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", home, ""))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(b.mails()); n != 3 {
+		t.Errorf("%d mails were written", n)
+	}
+}
+
+// A stolen store must not hold a link, a code that could be tried out, a
+// session or a device credential. The outbox, which is there to be read, does.
+func TestStoreHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.run()
+	browser, link, code := b.begin("maya@example.com", 1)
+	_, link2, _ := b.begin("maya@example.com", 2)
+	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link2, home))
+	visitCode, _ := b.visitFor(e, "app1")
+	err := b.store.View(t.Context(), func(tx kv.Tx) error {
+		return each(tx, "", func(key string, value []byte) error {
+			if strings.HasPrefix(key, "outbox/") {
+				return nil
+			}
+			for what, secret := range map[string]string{
+				"browser token": browser, "link": link, "code": code, "bare code": digits(code),
+				"session": in.Token, "credential": e.Credential, "visitor code": visitCode,
+			} {
+				if strings.Contains(key, secret) || bytes.Contains(value, []byte(`"`+secret+`"`)) {
+					t.Errorf("%s holds the %s", key, what)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
