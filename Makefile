@@ -31,7 +31,7 @@ run: setup-cli cli
 endif
 
 demo: setup-cli cli ## publish a sample app, approve it, sign in, and show the headers it receives
-	@bin/porchlight demo
+	@go run ./test/demo bin/porchlight
 
 build: setup-desktop desktop cli ## build the three programs into bin/
 

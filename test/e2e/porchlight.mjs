@@ -1,0 +1,164 @@
+// The program under test and what surrounds it: an agent in local mode on free
+// ports and a data directory of its own, and a browser that trusts its
+// certificates the way a person's browser does, through its NSS store.
+import { execFile, spawn } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { once } from 'node:events'
+import http from 'node:http'
+import os from 'node:os'
+import path from 'node:path'
+import readline from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { chromium } from 'playwright-core'
+
+const run = promisify(execFile)
+const program = fileURLToPath(new URL('../../bin/porchlight', import.meta.url))
+
+// startPorchlight resolves once the agent serves. t is the test's context; all
+// of it ends with the test.
+export async function startPorchlight(t) {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
+  const data = path.join(dir, 'data')
+  const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
+  const agent = spawn(program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(agent, 'exit')
+  t.after(async () => {
+    agent.kill('SIGTERM')
+    await ended
+    await rm(dir, { recursive: true, force: true, maxRetries: 5 })
+  })
+  const [first] = await Promise.race([
+    once(readline.createInterface({ input: agent.stdout }), 'line'),
+    ended.then(([code]) => Promise.reject(new Error(`the agent ended with ${code}`))),
+  ])
+  if (!first.includes('Porchlight is on')) throw new Error('the agent said: ' + first)
+
+  const porchlight = {
+    dir,
+    data,
+    agent,
+    // cli runs a command and returns what it prints.
+    async cli(...args) {
+      return (await run(program, args, { env })).stdout.trim()
+    },
+    async json(...args) {
+      return JSON.parse(await porchlight.cli(...args, '--json'))
+    },
+    // post and get speak to the loopback API as an app does.
+    async post(pathname, body) {
+      return answer(
+        await fetch(`http://${porchlight.api}${pathname}`, {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json' },
+          body: JSON.stringify(body),
+        }),
+      )
+    },
+    async get(pathname) {
+      return answer(await fetch(`http://${porchlight.api}${pathname}`))
+    },
+    // publish asks for an address and has the owner approve it.
+    async publish(name, label, localPort) {
+      const asked = await porchlight.post('/publish', { name, label, localPort })
+      if (asked.status !== 202) throw new Error(`publish answered ${asked.status}`)
+      await porchlight.cli('approve', name)
+      return (await porchlight.get('/publish/' + name)).body.url
+    },
+    // mailedLink waits for the newest mail to the address.
+    async mailedLink(email) {
+      const deadline = Date.now() + 20_000
+      while (Date.now() < deadline) {
+        const mail = (await porchlight.json('outbox')).find((m) => m.to === email)
+        if (mail?.links.length) return mail
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+      throw new Error('no mail came to ' + email)
+    },
+  }
+  porchlight.api = JSON.parse(await readFile(path.join(data, 'agent.json'), 'utf8')).api
+  return porchlight
+}
+
+async function answer(response) {
+  return { status: response.status, body: await response.json() }
+}
+
+// startBrowser opens Chromium with a fresh profile that trusts porchlight's root
+// certificate.
+export async function startBrowser(t, porchlight) {
+  const home = path.join(porchlight.dir, 'home-' + Math.random().toString(16).slice(2))
+  const nss = path.join(home, '.pki', 'nssdb')
+  await mkdir(nss, { recursive: true })
+  await run('certutil', ['-N', '--empty-password', '-d', 'sql:' + nss])
+  await run('certutil', ['-A', '-d', 'sql:' + nss, '-n', 'porchlight', '-t', 'C,,', '-i', path.join(porchlight.data, 'ca', 'root.pem')])
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    env: { ...process.env, HOME: home, XDG_CONFIG_HOME: path.join(home, '.config') },
+    args: [
+      ...(process.getuid() === 0 ? ['--no-sandbox'] : []),
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
+  })
+  t.after(() => browser.close())
+  return browser
+}
+
+// startServer runs a node:http handler on a free port of 127.0.0.1.
+export async function startServer(t, handler) {
+  const server = http.createServer(handler)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return server.address().port
+}
+
+// startProcess runs a program until the test ends and resolves once ready
+// (a function) says so.
+export async function startProcess(t, command, args, options, ready) {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options })
+  let output = ''
+  child.stdout.on('data', (chunk) => (output += chunk))
+  child.stderr.on('data', (chunk) => (output += chunk))
+  const ended = once(child, 'exit')
+  t.after(async () => {
+    child.kill('SIGTERM')
+    await ended
+  })
+  const deadline = Date.now() + 60_000
+  while (!(await ready())) {
+    if (child.exitCode !== null || Date.now() > deadline) throw new Error(`${command} did not come up:\n${output}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return child
+}
+
+// freePort asks the system for one; the caller binds it at once.
+export async function freePort() {
+  const server = http.createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+// answers says whether something speaks HTTP on a local port.
+export async function answers(port) {
+  try {
+    await fetch(`http://127.0.0.1:${port}/`, { redirect: 'manual' })
+    return true
+  } catch {
+    return false
+  }
+}
