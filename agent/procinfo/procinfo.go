@@ -1,0 +1,18 @@
+// Package procinfo tells which process listens on a TCP port of 127.0.0.1, so
+// that the owner approves a program and not only a number, and so that a busy
+// port can be explained. It reads what the operating system shows to the
+// current user and never guesses: what is not told stays empty. The answer is
+// for people to read; nothing is permitted because of it.
+package procinfo
+
+import "porchlight/agent/agentapi"
+
+// Listener returns who accepts connections to 127.0.0.1:port. PID is 0 when
+// nobody was found, or when the system hides the processes of other users;
+// User is a login name, or the numeric id of a user without one.
+func Listener(port int) agentapi.Listener {
+	if port < 1 || port > 65535 {
+		return agentapi.Listener{}
+	}
+	return listening(port)
+}
