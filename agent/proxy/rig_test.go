@@ -1,0 +1,470 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/access"
+	"porchlight/agent/proxy"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	rootHost = "maya.porch.test"
+	authURL  = "https://control.porch.test"
+	instance = "0a1b2c3d"
+	cookie   = "__Host-porchlight-" + instance
+	ownerID  = "acc-owner"
+	bobID    = "acc-bob"
+)
+
+// rig is a proxy on a real TLS listener, with a real store behind it and a
+// control plane that signs in whoever is asked for.
+type rig struct {
+	t      testing.TB
+	access *access.Access
+	proxy  *proxy.Proxy
+	addr   string
+	roots  *x509.CertPool
+	key    *ecdsa.PrivateKey
+	ca     *x509.Certificate
+
+	redeems atomic.Int64 // calls to the control plane
+	stop    func()
+
+	mu        sync.Mutex
+	clock     time.Duration // ahead of the real clock
+	apps      map[string]proxy.App
+	codes     map[string]visit // issued and not redeemed
+	redeemErr error
+	down, up  []string
+	people    []controlapi.Person
+}
+
+type visit struct {
+	visitor              controlapi.Visitor
+	challenge, returnURI string
+}
+
+func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, apps: map[string]proxy.App{}, codes: map[string]visit{}}
+	r.makeCA()
+	db, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.access, err = access.New(access.Config{Store: db, Now: r.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.setPeople(
+		controlapi.Person{AccountID: ownerID, Email: "maya@example.com", Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1},
+		controlapi.Person{AccountID: bobID, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1},
+	)
+	c := proxy.Config{
+		Apps: r, Access: r.access, Now: r.now,
+		Root:         func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
+		AuthURL:      func() string { return authURL },
+		Redeem:       r.redeem,
+		Certificates: r.certificate,
+		Instance:     instance,
+		Key:          bytes.Repeat([]byte{7}, 32),
+		OnAppDown:    func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
+		OnAppUp:      func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.up = append(r.up, id) },
+	}
+	for _, o := range options {
+		o(&c)
+	}
+	if r.proxy, err = proxy.New(c); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.addr = ln.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	served, ran := make(chan error, 1), make(chan error, 1)
+	go func() { served <- r.proxy.Serve(ctx, ln) }()
+	go func() { ran <- r.access.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := errors.Join(<-served, <-ran, db.Close()); err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+	})
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *rig) now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Add(r.clock)
+}
+
+func (r *rig) advance(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clock += d
+}
+
+func (r *rig) Lookup(name string) (proxy.App, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	app, ok := r.apps[name]
+	return app, ok
+}
+
+// publish makes an app live at a port; the name becomes "id-name" and the label
+// its title.
+func (r *rig) publish(name string, port int) proxy.App {
+	app := proxy.App{ID: "id-" + name, Name: name, Label: strings.ToUpper(name[:1]) + name[1:], Port: port, Live: true}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.apps[name] = app
+	return app
+}
+
+func (r *rig) change(name string, fn func(*proxy.App)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	app := r.apps[name]
+	fn(&app)
+	r.apps[name] = app
+}
+
+// app starts a real backend and publishes it.
+func (r *rig) app(name string, h http.HandlerFunc) *httptest.Server {
+	srv := httptest.NewServer(h)
+	r.t.Cleanup(srv.Close)
+	r.publish(name, srv.Listener.Addr().(*net.TCPAddr).Port)
+	return srv
+}
+
+func (r *rig) setPeople(people ...controlapi.Person) (closed int) {
+	r.mu.Lock()
+	r.people = people
+	r.mu.Unlock()
+	return r.access.SetSnapshot(controlapi.Snapshot{
+		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost}, People: people,
+	})
+}
+
+// person returns the people with one of them changed; for nil, removed.
+func (r *rig) person(id string, fn func(*controlapi.Person)) []controlapi.Person {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []controlapi.Person
+	for _, p := range r.people {
+		if p.AccountID != id {
+			out = append(out, p)
+		} else if fn != nil {
+			fn(&p)
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// redeem is the control plane's side of POST /v1/visits.
+func (r *rig) redeem(_ context.Context, in controlapi.Redeem) (controlapi.Visitor, error) {
+	r.redeems.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.redeemErr != nil {
+		return controlapi.Visitor{}, r.redeemErr
+	}
+	v, ok := r.codes[in.Code]
+	delete(r.codes, in.Code)
+	sum := sha256.Sum256([]byte(in.CodeVerifier))
+	if !ok || base64.RawURLEncoding.EncodeToString(sum[:]) != v.challenge || in.RedirectURI != v.returnURI {
+		return controlapi.Visitor{}, &controlapi.Error{Code: controlapi.CodeInvalidGrant, Message: "This code is not valid."}
+	}
+	return v.visitor, nil
+}
+
+// issue is the control plane's side of GET /visit: it signs the account in and
+// returns where the browser is sent back to.
+func (r *rig) issue(location, accountID string) string {
+	r.t.Helper()
+	u, err := url.Parse(location)
+	if err != nil || !strings.HasPrefix(location, authURL+controlapi.PathVisit+"?") {
+		r.t.Fatalf("not a way to sign in: %q (%v)", location, err)
+	}
+	q := u.Query()
+	if q.Get(controlapi.ParamCodeChallengeMethod) != "S256" || q.Get(controlapi.ParamComputer) != "maya" {
+		r.t.Fatalf("visit without method or computer: %q", location)
+	}
+	code := rand.Text()
+	epoch := int64(1)
+	r.mu.Lock()
+	for _, p := range r.people {
+		if p.AccountID == accountID {
+			epoch = p.Epoch
+		}
+	}
+	r.codes[code] = visit{
+		visitor:   controlapi.Visitor{AccountID: accountID, AppID: q.Get(controlapi.ParamApp), Epoch: epoch},
+		challenge: q.Get(controlapi.ParamCodeChallenge), returnURI: q.Get(controlapi.ParamRedirectURI),
+	}
+	r.mu.Unlock()
+	back := url.Values{controlapi.ParamCode: {code}, controlapi.ParamState: {q.Get(controlapi.ParamState)}}
+	return q.Get(controlapi.ParamRedirectURI) + "?" + back.Encode()
+}
+
+// browser holds cookies the way a browser does for one host.
+type browser struct {
+	r       *rig
+	cookies map[string]string
+	client  *http.Client
+}
+
+func (r *rig) browser(http2 bool) *browser {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!http2)
+	protocols.SetHTTP2(http2)
+	tr := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, r.addr)
+		},
+		TLSClientConfig:       &tls.Config{RootCAs: r.roots},
+		Protocols:             protocols,
+		DisableCompression:    true,
+		ExpectContinueTimeout: 5 * time.Second,
+	}
+	r.t.Cleanup(tr.CloseIdleConnections)
+	return &browser{r: r, cookies: map[string]string{}, client: &http.Client{
+		Transport:     tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// do sends a request with the browser's cookies and takes those of the answer.
+func (b *browser) do(req *http.Request) *http.Response {
+	b.r.t.Helper()
+	for name, value := range b.cookies {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	res, err := b.client.Do(req)
+	if err != nil {
+		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	for _, c := range res.Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		} else {
+			b.cookies[c.Name] = c.Value
+		}
+	}
+	return res
+}
+
+func (b *browser) request(method, target string, body io.Reader, header ...string) *http.Request {
+	b.r.t.Helper()
+	req, err := http.NewRequestWithContext(b.r.t.Context(), method, target, body)
+	if err != nil {
+		b.r.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header[header[i]] = append(req.Header[header[i]], header[i+1])
+	}
+	return req
+}
+
+// get loads a page as a browser does and returns status, header and body.
+func (b *browser) get(target string, header ...string) (*http.Response, string) {
+	b.r.t.Helper()
+	return b.read(b.request("GET", target, nil, append([]string{"Sec-Fetch-Mode", "navigate", "Accept", "text/html"}, header...)...))
+}
+
+// fetch asks as a script or a program does.
+func (b *browser) fetch(method, target string, header ...string) (*http.Response, string) {
+	b.r.t.Helper()
+	return b.read(b.request(method, target, nil, header...))
+}
+
+func (b *browser) read(req *http.Request) (*http.Response, string) {
+	b.r.t.Helper()
+	res := b.do(req)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	return res, string(body)
+}
+
+// signIn goes through the whole bounce and returns where it ended.
+func (b *browser) signIn(target, accountID string) string {
+	b.r.t.Helper()
+	res, _ := b.get(target)
+	if res.StatusCode != http.StatusSeeOther {
+		b.r.t.Fatalf("GET %s: %s, want a bounce", target, res.Status)
+	}
+	res, body := b.get(b.r.issue(res.Header.Get("Location"), accountID))
+	if res.StatusCode != http.StatusSeeOther {
+		b.r.t.Fatalf("callback: %s\n%s", res.Status, body)
+	}
+	return res.Header.Get("Location")
+}
+
+// signedIn is a browser with a session of one person at one app.
+func (r *rig) signedIn(name, accountID string, http2 bool) *browser {
+	r.t.Helper()
+	b := r.browser(http2)
+	b.signIn("https://"+name+"."+rootHost+"/", accountID)
+	return b
+}
+
+// raw opens a TLS connection for a host and sends bytes as they are.
+func (r *rig) raw(sni, bytes string) net.Conn {
+	r.t.Helper()
+	c, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, bytes); err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// recorder is an app that keeps the exact bytes of every connection and answers
+// each request head with an empty 200.
+type recorder struct {
+	mu   sync.Mutex
+	got  []*bytes.Buffer
+	port int
+}
+
+func newRecorder(t testing.TB) *recorder {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &recorder{port: ln.Addr().(*net.TCPAddr).Port}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { rec.serve(c) })
+		}
+	})
+	return rec
+}
+
+// serve answers one request and closes, so that each connection is one request.
+func (rec *recorder) serve(c net.Conn) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	buf := new(bytes.Buffer)
+	rec.mu.Lock()
+	rec.got = append(rec.got, buf)
+	rec.mu.Unlock()
+	tee := io.TeeReader(c, writerFunc(func(p []byte) (int, error) {
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		return buf.Write(p)
+	}))
+	req, err := http.ReadRequest(bufio.NewReader(tee))
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, req.Body)
+	io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// requests returns what each connection carried.
+func (rec *recorder) requests() []string {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	var out []string
+	for _, b := range rec.got {
+		out = append(out, b.String())
+	}
+	return out
+}
+
+func (r *rig) makeCA() {
+	var err error
+	if r.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		r.t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &r.key.PublicKey, r.key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.ca, _ = x509.ParseCertificate(der)
+	r.roots = x509.NewCertPool()
+	r.roots.AddCert(r.ca)
+}
+
+// certificate makes one for exactly the name that is asked for.
+func (r *rig) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if hello.ServerName == "" {
+		return nil, errors.New("no name")
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{hello.ServerName},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, r.ca, &r.key.PublicKey, r.key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: r.key}, nil
+}
+
+// within waits for something to become true, looking often; it fails after ten
+// seconds.
+func within(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within ten seconds: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
