@@ -1,0 +1,215 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const (
+	// dialsAtOnce bounds the data connections being opened.
+	dialsAtOnce = 64
+	// headerWait is how long the rest of a header may take after its first byte.
+	headerWait = 5 * time.Second
+	// firstRead holds the header and, mostly, all of the ClientHello behind it.
+	firstRead = 2 << 10
+	// A plain data connection that ends within quickEnd without having served
+	// anybody is a sign that the network does not let it through; so many signs
+	// with no visitor between them make it TLS for secureTime.
+	quickEnd    = 2 * time.Second
+	rawTries    = 3
+	secureTime  = 15 * time.Minute
+	settleAfter = 500 * time.Millisecond
+)
+
+var errEnded = errors.New("the data connection ended before a visitor came")
+
+// data opens a data connection for ticket, waits for its visitor and passes the
+// visitor up.
+func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
+	select {
+	case s.dials <- struct{}{}:
+	case <-s.ctx.Done():
+		return
+	}
+	raw := !secure && !s.failures.secure(s.tunnel.now())
+	opened := time.Now()
+	conn, err := s.open(ticket, !raw)
+	<-s.dials
+	if err != nil {
+		s.failed(ticket, raw, err)
+		return
+	}
+	source, destination, rest, err := s.waitForVisitor(conn, ticket)
+	if err != nil {
+		_ = conn.Close()
+		switch {
+		case errors.Is(err, tunnelwire.ErrForged), errors.Is(err, tunnelwire.ErrHeader):
+			s.tunnel.counters.unauthentic.Add(1)
+			s.log.Warn("a data connection did not come from our relay and was closed", "err", err)
+		case time.Since(opened) < quickEnd:
+			s.failed(ticket, raw, err)
+		}
+		return
+	}
+	if raw {
+		s.failures.reset()
+	}
+	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination)}
+	if !s.tunnel.listener.offer(s.ctx, visitor) {
+		s.tunnel.counters.dropped.Add(1)
+		_ = conn.Close()
+		return
+	}
+	s.tunnel.counters.visitors.Add(1)
+}
+
+// open dials and sends the preamble.
+func (s *session) open(ticket tunnelwire.Ticket, secure bool) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(s.ctx, dialWait)
+	defer cancel()
+	var conn net.Conn
+	var err error
+	if secure {
+		conn, err = s.tunnel.connect(ctx, s.relay, tunnelwire.DataALPN)
+	} else {
+		conn, err = s.tunnel.dial(ctx, s.relay)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = conn.SetWriteDeadline(time.Now().Add(writeWait))
+	if err == nil {
+		_, err = conn.Write(tunnelwire.AppendPreamble(make([]byte, 0, tunnelwire.PreambleSize), ticket))
+	}
+	if err == nil {
+		err = conn.SetWriteDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// waitForVisitor reads and verifies the header. rest is what came behind it.
+func (s *session) waitForVisitor(conn net.Conn, ticket tunnelwire.Ticket) (source, destination netip.AddrPort, rest []byte, err error) {
+	// The end of the session ends the waiting, but not a visitor's stay.
+	stop := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
+	defer stop()
+	buf := make([]byte, firstRead)
+	n, size := 0, 0
+	for {
+		got, err := conn.Read(buf[n:])
+		if got == 0 && err != nil {
+			if err == io.EOF {
+				err = errEnded
+			}
+			return source, destination, nil, err
+		}
+		if n == 0 {
+			if err := conn.SetReadDeadline(time.Now().Add(headerWait)); err != nil {
+				return source, destination, nil, err
+			}
+		}
+		n += got
+		source, destination, size, err = tunnelwire.ParseHeader(buf[:n], s.key, ticket)
+		if err != nil {
+			return source, destination, nil, err
+		}
+		if size > 0 {
+			break
+		}
+	}
+	if !stop() {
+		return source, destination, nil, errEnded
+	}
+	return source, destination, buf[size:n], conn.SetReadDeadline(time.Time{})
+}
+
+// failed tells the relay that nothing comes of ticket, unless the session itself
+// is ending, which closes data connections too.
+func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
+	timer := time.NewTimer(settleAfter)
+	defer timer.Stop()
+	select {
+	case <-s.ctx.Done():
+		return
+	case <-timer.C:
+	}
+	s.log.Debug("a data connection could not be opened", "err", err, "tls", !raw)
+	if raw {
+		s.suspect(1)
+	}
+	_ = s.send(tunnelwire.Frame{Type: tunnelwire.Failed, Tickets: []tunnelwire.Ticket{ticket}})
+}
+
+// missing counts plain data connections that never reached the relay.
+func (s *session) missing(n int) {
+	if !s.failures.secure(s.tunnel.now()) {
+		s.suspect(n)
+	}
+}
+
+// suspect counts n signs that plain data connections do not get through, and
+// goes over to TLS when there are enough.
+func (s *session) suspect(n int) {
+	if until, now := s.failures.add(n, s.tunnel.now()); now {
+		s.tunnel.setSecure(s.relay, until)
+		s.log.Warn("this network lets only TLS through to the relay: visits run inside TLS, which is slower", "for", secureTime)
+	}
+}
+
+// rawFailures counts signs that the network does not pass plain data connections.
+type rawFailures struct {
+	mu          sync.Mutex // protects what follows
+	signs       int
+	secureUntil time.Time
+}
+
+// secure reports whether data connections are to run inside TLS.
+func (f *rawFailures) secure(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return now.Before(f.secureUntil)
+}
+
+func (f *rawFailures) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.signs = 0
+}
+
+// add reports whether these signs are the ones that decide.
+func (f *rawFailures) add(n int, now time.Time) (until time.Time, decided bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Before(f.secureUntil) {
+		return f.secureUntil, false
+	}
+	if f.signs += n; f.signs < rawTries {
+		return f.secureUntil, false
+	}
+	f.signs, f.secureUntil = 0, now.Add(secureTime)
+	return f.secureUntil, true
+}
+
+// setSecure remembers for later sessions with relay what the network lets through.
+func (t *Tunnel) setSecure(relay controlapi.Relay, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.secureFor[relay.Address] = until
+}
+
+func (t *Tunnel) secureUntil(relay controlapi.Relay) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.secureFor[relay.Address]
+}

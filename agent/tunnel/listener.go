@@ -1,0 +1,101 @@
+package tunnel
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// acceptWait is how long a visitor waits for somebody to accept it.
+const acceptWait = 10 * time.Second
+
+// listener gives visitors to whoever accepts.
+type listener struct {
+	visitors chan net.Conn
+	done     chan struct{}
+	once     sync.Once
+}
+
+func newListener() *listener {
+	return &listener{visitors: make(chan net.Conn), done: make(chan struct{})}
+}
+
+// offer waits for conn to be accepted and reports whether it was.
+func (l *listener) offer(ctx context.Context, conn net.Conn) bool {
+	select {
+	case l.visitors <- conn:
+		return true
+	default:
+	}
+	timer := time.NewTimer(acceptWait)
+	defer timer.Stop()
+	select {
+	case l.visitors <- conn:
+		return true
+	case <-timer.C:
+	case <-l.done:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Accept returns the next visitor, or net.ErrClosed after Close or the end of Run.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.done:
+		return nil, &net.OpError{Op: "accept", Net: "tunnel", Err: net.ErrClosed}
+	default:
+	}
+	select {
+	case conn := <-l.visitors:
+		return conn, nil
+	case <-l.done:
+		return nil, &net.OpError{Op: "accept", Net: "tunnel", Err: net.ErrClosed}
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.done) })
+	return nil
+}
+
+// Addr is no address one could dial.
+func (l *listener) Addr() net.Addr { return tunnelAddr{} }
+
+type tunnelAddr struct{}
+
+func (tunnelAddr) Network() string { return "tunnel" }
+func (tunnelAddr) String() string  { return "tunnel" }
+
+// visitorConn is a data connection seen as the connection its visitor opened.
+type visitorConn struct {
+	net.Conn
+	rest                []byte // read with the header, not yet given on
+	source, destination *net.TCPAddr
+}
+
+func (c *visitorConn) Read(b []byte) (int, error) {
+	if len(c.rest) > 0 {
+		n := copy(b, c.rest)
+		if c.rest = c.rest[n:]; len(c.rest) == 0 {
+			c.rest = nil
+		}
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// CloseWrite ends our side of the stream; the visitor's may go on.
+func (c *visitorConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Conn.Close()
+}
+
+// RemoteAddr is the visitor's address, as the relay vouches for it.
+func (c *visitorConn) RemoteAddr() net.Addr { return c.source }
+
+// LocalAddr is the address the visitor connected to, the relay's.
+func (c *visitorConn) LocalAddr() net.Addr { return c.destination }

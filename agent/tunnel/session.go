@@ -1,0 +1,226 @@
+package tunnel
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+const (
+	dialWait  = 10 * time.Second
+	writeWait = 10 * time.Second
+	// probeWait is how long a relay has to answer after Wake.
+	probeWait = 3 * time.Second
+)
+
+var (
+	errDraining = errors.New("the relay is going away")
+	errUnlisted = errors.New("the relay is not to be used any more")
+)
+
+// refusal is a relay's Refused frame.
+type refusal struct{ tunnelwire.Frame }
+
+func (r *refusal) Error() string { return "the relay refused: " + r.Message }
+
+// patient reports whether trying again soon would be of no use.
+func (r *refusal) patient() bool {
+	return r.Code == tunnelwire.CodeUnauthorized || r.Code == tunnelwire.CodeReplaced || r.Code == tunnelwire.CodeProtocol
+}
+
+// after is the wait the relay asked for, bounded.
+func (r *refusal) after() time.Duration {
+	return min(max(0, time.Duration(r.RetryAfter)*time.Second), refusedBackoff)
+}
+
+// session is one control connection after Welcome.
+type session struct {
+	tunnel *Tunnel
+	relay  controlapi.Relay
+	conn   *tls.Conn
+	key    []byte // authenticates PROXY headers
+	log    *slog.Logger
+	ctx    context.Context // ends with the control connection
+	wg     sync.WaitGroup  // data connections until they are handed up
+	dials  chan struct{}   // holds one for each dial under way
+	probes chan struct{}   // has room for one: make sure the relay is there
+
+	writing sync.Mutex // held while a frame is written
+
+	failures rawFailures
+}
+
+// session connects to relay and serves it until the connection ends; the error
+// says why.
+func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) error {
+	conn, err := t.connect(ctx, relay, controlapi.TunnelALPN)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// Only a deadline or a close ends a read.
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+
+	key, host, err := t.greet(conn, slot)
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(ctx)
+	s := &session{
+		tunnel: t, relay: relay, conn: conn, key: key, ctx: life,
+		log:    t.log.With("relay", relay.Address),
+		dials:  make(chan struct{}, dialsAtOnce),
+		probes: make(chan struct{}, 1),
+	}
+	s.failures.secureUntil = t.secureUntil(relay)
+	s.log.Info("connected to the relay", "host", host)
+	t.setSession(slot, s)
+	s.wg.Go(s.pulse)
+	err = s.read()
+	t.setSession(slot, nil)
+	end()
+	_ = conn.Close()
+	s.wg.Wait()
+	return err
+}
+
+// connect opens a TLS connection to relay for one protocol.
+func (t *Tunnel) connect(ctx context.Context, relay controlapi.Relay, protocol string) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWait)
+	defer cancel()
+	conn, err := t.dial(ctx, relay)
+	if err != nil {
+		return nil, err
+	}
+	secure := tls.Client(conn, &tls.Config{
+		ServerName: relay.ServerName,
+		RootCAs:    t.cfg.RootCAs,
+		NextProtos: []string{protocol},
+		MinVersion: tls.VersionTLS13, // its exporter is bound to the whole handshake
+	})
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("agree on TLS with the relay: %w", err)
+	}
+	if got := secure.ConnectionState().NegotiatedProtocol; got != protocol {
+		_ = secure.Close()
+		return nil, fmt.Errorf("what answers at the relay's address does not speak %s", protocol)
+	}
+	return secure, nil
+}
+
+func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, error) {
+	conn, err := t.cfg.Dial(ctx, "tcp", relay.Address)
+	if err != nil {
+		return nil, fmt.Errorf("reach the relay: %w", err)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tune(tcp)
+	}
+	return conn, nil
+}
+
+// greet authenticates on a fresh control connection. host is the name the relay
+// routes here.
+func (t *Tunnel) greet(conn *tls.Conn, slot int) (key []byte, host string, err error) {
+	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
+		return nil, "", err
+	}
+	state := conn.ConnectionState()
+	key, err = state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	if err != nil {
+		return nil, "", fmt.Errorf("derive the tunnel's key: %w", err)
+	}
+	err = tunnelwire.WriteFrame(conn, tunnelwire.Frame{
+		Type:       tunnelwire.Hello,
+		Credential: t.cfg.Credential(),
+		Instance:   t.instance + "/" + strconv.Itoa(slot),
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("say hello to the relay: %w", err)
+	}
+	f, err := tunnelwire.ReadFrame(conn)
+	switch {
+	case err != nil:
+		return nil, "", fmt.Errorf("wait for the relay's welcome: %w", err)
+	case f.Type == tunnelwire.Refused:
+		return nil, "", &refusal{f}
+	case f.Type != tunnelwire.Welcome:
+		return nil, "", fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
+	}
+	return key, f.Host, conn.SetDeadline(time.Time{})
+}
+
+// read handles the relay's frames until the connection ends.
+func (s *session) read() error {
+	for {
+		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.Silence)); err != nil {
+			return err
+		}
+		f, err := tunnelwire.ReadFrame(s.conn)
+		if err != nil {
+			return fmt.Errorf("the connection to the relay ended: %w", err)
+		}
+		switch f.Type {
+		case tunnelwire.Open:
+			for _, ticket := range f.Tickets {
+				s.wg.Go(func() { s.data(ticket, f.TLS) })
+			}
+		case tunnelwire.Missing:
+			s.missing(len(f.Tickets))
+		case tunnelwire.Drain:
+			return errDraining
+		case tunnelwire.Refused:
+			return &refusal{f}
+		}
+		if !s.tunnel.listed(s.relay) {
+			return errUnlisted
+		}
+	}
+}
+
+// pulse pings until the session ends.
+func (s *session) pulse() {
+	ticker := time.NewTicker(tunnelwire.PingEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-ticker.C:
+		case <-s.probes:
+			// Any frame read afterwards moves the deadline on again.
+			_ = s.conn.SetReadDeadline(time.Now().Add(probeWait))
+		}
+		if s.send(tunnelwire.Frame{Type: tunnelwire.Ping}) != nil {
+			_ = s.conn.Close() // ends read
+			return
+		}
+	}
+}
+
+// probe makes sure soon that the relay still answers.
+func (s *session) probe() {
+	select {
+	case s.probes <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) send(f tunnelwire.Frame) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
+		return err
+	}
+	return tunnelwire.WriteFrame(s.conn, f)
+}

@@ -1,0 +1,297 @@
+// Package tunnel keeps this computer reachable: it dials relays, keeps a control
+// connection to up to two of them, opens the data connections they ask for, and
+// gives the visitors who come through them to whoever accepts from its Listener.
+//
+// A data connection waits in silence until the relay sends a PROXY header with a
+// visitor's address. The header must carry a code made with the keying material
+// of that relay's control connection over the very ticket the data connection was
+// opened with; until it has been verified nothing is passed up. Behind it are the
+// visitor's own bytes, TLS which ends in the agent: a relay sees only who connects
+// to which name.
+//
+//	tunnel.go   New, Run, the two slots that dial
+//	session.go  one control connection
+//	data.go     data connections, verification
+//	listener.go what visitors come out of
+package tunnel
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	mrand "math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+const (
+	// slots is how many relays a computer is connected to at a time.
+	slots = 2
+	// Waiting between attempts is anything up to a bound, which doubles from
+	// firstBackoff to lastBackoff; a credential that was refused is tried again
+	// after anything up to refusedBackoff.
+	firstBackoff   = 250 * time.Millisecond
+	lastBackoff    = 30 * time.Second
+	refusedBackoff = 2 * time.Minute
+	// steadyAfter is how long a connection must last for the next to be dialled
+	// as the first was.
+	steadyAfter = 10 * time.Second
+	// lookEvery is how often the list of relays is looked at without a Wake.
+	lookEvery = 5 * time.Second
+)
+
+// Config of a Tunnel. Relays and Credential are required.
+type Config struct {
+	// Relays lists the relays in order of preference; two are used. It is asked
+	// again whenever one is to be dialled, so it may change; Wake makes a
+	// change count at once.
+	Relays func() []controlapi.Relay
+	// Credential is the device credential; empty means that there is none yet.
+	Credential func() string
+	// RootCAs that a relay's certificate must lead to; nil means the system's.
+	RootCAs *x509.CertPool
+	// Dial opens TCP connections; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Log  *slog.Logger
+	Now  func() time.Time
+}
+
+// Tunnel is made by New and works while Run runs. Its methods are safe for
+// concurrent use.
+type Tunnel struct {
+	cfg      Config
+	log      *slog.Logger
+	now      func() time.Time
+	listener *listener
+	running  atomic.Bool
+	counters counters
+	instance string // random, of this run of the program
+
+	mu        sync.Mutex // protects what follows
+	inUse     [slots]*controlapi.Relay
+	sessions  [slots]*session // connected ones
+	changed   chan struct{}   // closed and replaced at each change
+	woken     chan struct{}   // closed and replaced by Wake
+	secureFor map[string]time.Time
+}
+
+// Stats is what the tunnel has counted since it was made.
+type Stats struct {
+	Visitors    uint64 // verified and passed up
+	Unauthentic uint64 // data connections whose header was not the relay's
+	Dropped     uint64 // visitors nobody accepted in time
+}
+
+type counters struct{ visitors, unauthentic, dropped atomic.Uint64 }
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*Tunnel, error) {
+	if cfg.Relays == nil || cfg.Credential == nil {
+		return nil, errors.New("tunnel: Relays and Credential are required")
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Tunnel{
+		cfg:       cfg,
+		log:       cfg.Log,
+		now:       cfg.Now,
+		listener:  newListener(),
+		instance:  rand.Text(),
+		changed:   make(chan struct{}),
+		woken:     make(chan struct{}),
+		secureFor: make(map[string]time.Time),
+	}, nil
+}
+
+// Run keeps the connections until ctx ends and then closes them, data
+// connections that wait for a visitor and the Listener included; visitors that
+// were accepted are left to whoever accepted them. It returns nil and can be
+// called once.
+func (t *Tunnel) Run(ctx context.Context) error {
+	if !t.running.CompareAndSwap(false, true) {
+		return errors.New("tunnel: Run was called before")
+	}
+	defer t.listener.Close()
+	var wg sync.WaitGroup
+	for slot := range slots {
+		wg.Go(func() { t.keep(ctx, slot) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// Listener is where visitors arrive: connections as the visitor opened them,
+// with the visitor's address as RemoteAddr and the address it connected to as
+// LocalAddr, and a CloseWrite method. It is one and the same at every call;
+// closing it turns visitors away.
+func (t *Tunnel) Listener() net.Listener { return t.listener }
+
+// Connected reports whether visitors can come in: at least one relay has welcomed us.
+func (t *Tunnel) Connected() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, s := range t.sessions {
+		if s != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Changes returns a channel that is closed at the next change of Connected or of
+// the relays connected. Call it before reading Connected, and again after each
+// change.
+func (t *Tunnel) Changes() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// Stats returns the current numbers.
+func (t *Tunnel) Stats() Stats {
+	return Stats{
+		Visitors:    t.counters.visitors.Load(),
+		Unauthentic: t.counters.unauthentic.Load(),
+		Dropped:     t.counters.dropped.Load(),
+	}
+}
+
+// Wake says that something has changed: the network, the credential, the list of
+// relays, or the computer woke up. Relays are dialled at once, and connections
+// that stand are made sure of.
+func (t *Tunnel) Wake() {
+	t.mu.Lock()
+	close(t.woken)
+	t.woken = make(chan struct{})
+	clear(t.secureFor) // another network may pass what the last one did not
+	sessions := t.sessions
+	t.mu.Unlock()
+	for _, s := range sessions {
+		if s != nil {
+			s.probe()
+		}
+	}
+}
+
+func (t *Tunnel) wakeups() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.woken
+}
+
+// keep keeps one slot connected, to a relay the other slot is not using.
+func (t *Tunnel) keep(ctx context.Context, slot int) {
+	backoff, attempt := firstBackoff, 0
+	for ctx.Err() == nil {
+		woken := t.wakeups()
+		relay, ok := t.pick(slot, attempt)
+		if !ok {
+			sleep(ctx, woken, lookEvery)
+			continue
+		}
+		started := time.Now()
+		err := t.session(ctx, slot, relay)
+		t.release(slot)
+		if ctx.Err() != nil {
+			return
+		}
+		attempt++
+		if time.Since(started) >= steadyAfter {
+			backoff, attempt = firstBackoff, 0
+		}
+		wait := jitter(backoff)
+		var refused *refusal
+		switch {
+		case errors.Is(err, errDraining):
+			wait = jitter(firstBackoff)
+		case errors.As(err, &refused) && refused.patient():
+			wait = refused.after() + jitter(refusedBackoff)
+		case errors.As(err, &refused):
+			wait += refused.after()
+		}
+		t.log.Warn("not connected to the relay", "relay", relay.Address, "err", err, "again", wait.Round(time.Millisecond))
+		backoff = min(2*backoff, lastBackoff)
+		if sleep(ctx, woken, wait) {
+			backoff, attempt = firstBackoff, 0
+		}
+	}
+}
+
+// pick chooses a relay for slot and notes it. Each attempt that failed moves on
+// in the list.
+func (t *Tunnel) pick(slot, attempt int) (controlapi.Relay, bool) {
+	if t.cfg.Credential() == "" {
+		return controlapi.Relay{}, false
+	}
+	var free []controlapi.Relay
+	list := t.cfg.Relays()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range list {
+		taken := slices.ContainsFunc(t.inUse[:], func(u *controlapi.Relay) bool { return u != nil && *u == r })
+		if !taken && !slices.Contains(free, r) {
+			free = append(free, r)
+		}
+	}
+	if len(free) == 0 {
+		return controlapi.Relay{}, false
+	}
+	chosen := free[attempt%len(free)]
+	t.inUse[slot] = &chosen
+	return chosen, true
+}
+
+func (t *Tunnel) release(slot int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inUse[slot] = nil
+}
+
+// listed reports whether relay is still to be used.
+func (t *Tunnel) listed(relay controlapi.Relay) bool {
+	return slices.Contains(t.cfg.Relays(), relay)
+}
+
+// setSession notes that slot is connected (or not, with nil) and tells of it.
+func (t *Tunnel) setSession(slot int, s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sessions[slot] = s
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// jitter is anything up to bound, so that agents which lost a relay together do
+// not come back together.
+func jitter(bound time.Duration) time.Duration { return mrand.N(bound) }
+
+// sleep waits and reports whether it was woken.
+func sleep(ctx context.Context, woken <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-woken:
+		return true
+	}
+	return false
+}
+
+// keepAlive notices a peer that went away without a word within 45 s, and keeps
+// parked connections known to the routers in between.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 3}
