@@ -1,0 +1,552 @@
+package tunnel_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+)
+
+func TestVisit(t *testing.T) {
+	t.Parallel()
+	addresses := make(chan [2]string, 1)
+	w := start(t, options{raw: func(conn net.Conn) {
+		addresses <- [2]string{conn.RemoteAddr().String(), conn.LocalAddr().String()}
+		secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{testAuthority().issue("notes.maya.localhost")}})
+		_, _ = io.Copy(secure, secure)
+	}})
+	w.connected(true)
+	conn := w.mustVisit("notes.maya.localhost")
+	if err := echo(conn, []byte("good evening")); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-addresses; got[0] != conn.LocalAddr().String() || got[1] != w.addr {
+		t.Errorf("the visitor's addresses came through as %v, not %v → %v", got, conn.LocalAddr(), w.addr)
+	}
+	w.stopRelay()
+	if _, err := w.visit("notes.maya.localhost"); err == nil {
+		t.Error("a visit came through with the relay's listener closed")
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	for _, name := range []string{"maya.localhost", "notes.maya.localhost"} {
+		if err := echo(w.mustVisit(name), []byte(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, name := range []string{"other.localhost", "a.notes.maya.localhost", "xmaya.localhost", "localhost", ""} {
+		config := visitorConfig(name)
+		config.InsecureSkipVerify = true
+		conn, err := tls.Dial("tcp", w.addr, config)
+		if err == nil {
+			_ = conn.Close()
+			t.Errorf("%q was let in", name)
+		} else if !strings.Contains(err.Error(), "unrecognized name") {
+			t.Errorf("%q: %v, want the alert unrecognized_name", name, err)
+		}
+	}
+	w.stopTunnel()
+	until(t, "the tunnel is gone", func() bool { return !w.relay.Connected("computer-1") })
+	if _, err := w.visit("maya.localhost"); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
+		t.Errorf("with the tunnel away: %v", err)
+	}
+}
+
+func TestAuthHost(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	for _, h2 := range []bool{false, true} {
+		transport := &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: testAuthority().pool},
+			ForceAttemptHTTP2: h2,
+			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, network, w.addr)
+			},
+		}
+		answer, err := (&http.Client{Transport: transport}).Get("https://" + authHost + ":8443/path")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		want := "HTTP/1.1 control.localhost:8443/path"
+		if h2 {
+			want = strings.Replace(want, "1.1", "2.0", 1)
+		}
+		if string(body) != want {
+			t.Errorf("got %q, want %q", body, want)
+		}
+		transport.CloseIdleConnections()
+	}
+	answer, err := http.Get("http://" + w.addr + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	if answer.StatusCode != 400 || !strings.Contains(string(body), "https://") {
+		t.Errorf("plain HTTP: %d %q", answer.StatusCode, body)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestThousandVisits(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	var wg sync.WaitGroup
+	var bad atomic.Int32
+	held := make(chan struct{})
+	var ready sync.WaitGroup
+	const visits = 1000
+	ready.Add(visits)
+	for i := range visits {
+		wg.Go(func() {
+			conn, err := w.visit("notes.maya.localhost")
+			ready.Done()
+			if err == nil {
+				defer conn.Close()
+				<-held // all of them are open at the same time
+				err = echo(conn, bytes.Repeat(fmt.Appendf(nil, "visit %d;", i), 1000))
+			}
+			if err != nil && bad.Add(1) == 1 {
+				t.Errorf("visit %d: %v", i, err)
+			}
+		})
+	}
+	ready.Wait()
+	close(held)
+	wg.Wait()
+	if n := bad.Load(); n > 0 {
+		t.Errorf("%d of %d visits failed; %+v", n, visits, w.relay.Stats())
+	}
+}
+
+func TestHalfClose(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"plain", "tls"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options{app: func(conn *tls.Conn) {
+				// Nothing is answered before the visitor has ended its side.
+				body, err := io.ReadAll(conn)
+				if err == nil {
+					_, _ = fmt.Fprintf(conn, "%x", sha256.Sum256(body))
+				}
+				_ = conn.CloseWrite()
+				_ = conn.NetConn().(interface{ CloseWrite() error }).CloseWrite()
+			}}
+			if name == "tls" {
+				o.via = func(to string) string { _, addr := startMiddlebox(t, to, "tls only"); return addr }
+			}
+			w := start(t, o)
+			w.connected(true)
+			conn := w.mustVisit("notes.maya.localhost")
+			body := make([]byte, 3<<20)
+			_, _ = rand.Read(body)
+			if _, err := conn.Write(body); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.NetConn().(*net.TCPConn).CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(conn)
+			if err != nil || string(got) != fmt.Sprintf("%x", sha256.Sum256(body)) {
+				t.Fatalf("%q, %v", got, err)
+			}
+			until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+		})
+	}
+}
+
+func TestBulkBothWays(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	const size = 96 << 20
+	conn := w.mustVisit("notes.maya.localhost")
+	sent, got := sha256.New(), sha256.New()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		random := mrand.NewChaCha8([32]byte{1})
+		if _, err := io.CopyN(io.MultiWriter(conn, sent), random, size); err != nil {
+			t.Error(err)
+		}
+		_ = conn.CloseWrite()
+	})
+	n, err := io.Copy(got, conn)
+	wg.Wait()
+	if err != nil || n != size || !bytes.Equal(sent.Sum(nil), got.Sum(nil)) {
+		t.Fatalf("%d of %d bytes came back, same: %v, %v", n, size, bytes.Equal(sent.Sum(nil), got.Sum(nil)), err)
+	}
+}
+
+// A flow that was a bulk flow, rests and goes on loses nothing.
+func TestBulkThenRestThenBulk(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	conn := w.mustVisit("notes.maya.localhost")
+	bulk := make([]byte, 8<<20)
+	_, _ = rand.Read(bulk)
+	for round := range 3 {
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = conn.Write(bulk) })
+		back := make([]byte, len(bulk))
+		if _, err := io.ReadFull(conn, back); err != nil || !bytes.Equal(back, bulk) {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		wg.Wait()
+		if round == 0 {
+			time.Sleep(2500 * time.Millisecond) // longer than a silent flow keeps its pipe: what is tested here
+		}
+		if err := echo(conn, []byte("small")); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+}
+
+func TestVisitorAborts(t *testing.T) {
+	t.Parallel()
+	ended := make(chan error, 1)
+	w := start(t, options{app: func(conn *tls.Conn) {
+		_, err := io.Copy(conn, endless{}) // a big download
+		ended <- err
+	}})
+	w.connected(true)
+	conn := w.mustVisit("notes.maya.localhost")
+	if _, err := io.CopyN(io.Discard, conn, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.NetConn().(*net.TCPConn).SetLinger(0)
+	_ = conn.NetConn().Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the app was told a clean end")
+		}
+	case <-time.After(wait):
+		t.Fatal("the app was not told that its visitor has gone")
+	}
+	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+}
+
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// A visitor that does not read holds up neither others nor much memory.
+func TestSlowVisitor(t *testing.T) {
+	t.Parallel()
+	var written atomic.Int64
+	w := start(t, options{app: func(conn *tls.Conn) {
+		var first [1]byte
+		if _, err := io.ReadFull(conn, first[:]); err != nil {
+			return
+		}
+		if first[0] == 'e' {
+			_, _ = io.Copy(conn, conn)
+			return
+		}
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := conn.Write(buf)
+			written.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}})
+	w.connected(true)
+	slow := w.mustVisit("notes.maya.localhost")
+	if _, err := slow.Write([]byte("s")); err != nil {
+		t.Fatal(err)
+	}
+	var last int64 = -1
+	until(t, "backpressure stops the app", func() bool {
+		before := last
+		last = written.Load()
+		if last != before {
+			time.Sleep(200 * time.Millisecond)
+		}
+		return last == before && last > 0
+	})
+	quick := w.mustVisit("notes.maya.localhost")
+	_, _ = quick.Write([]byte("e"))
+	if err := echo(quick, []byte("not held up")); err != nil {
+		t.Fatal(err)
+	}
+	if last > 64<<20 {
+		t.Errorf("%d bytes were taken for a visitor that reads none", last)
+	}
+}
+
+func TestAgentDiesMidFlow(t *testing.T) {
+	t.Parallel()
+	var box *middlebox
+	w := start(t, options{
+		app: func(conn *tls.Conn) { _, _ = io.Copy(conn, endless{}) },
+		via: func(to string) string { var addr string; box, addr = startMiddlebox(t, to, ""); return addr },
+	})
+	w.connected(true)
+	conn := w.mustVisit("notes.maya.localhost")
+	if _, err := io.CopyN(io.Discard, conn, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	box.cutAll()
+	if _, err := io.Copy(io.Discard, conn); err == nil {
+		t.Error("the visitor was told a clean end of a download that was cut")
+	}
+	w.connected(false)
+	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+}
+
+func TestRelayRestart(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	w.stopRelay()
+	w.connected(false)
+	r, _, _ := startRelay(t, w.addr, nil, nil)
+	w.tunnel.Wake()
+	w.connected(true)
+	if err := echo(w.mustVisit("maya.localhost"), []byte("back again")); err != nil {
+		t.Fatal(err)
+	}
+	if r.Stats().Visits != 1 {
+		t.Errorf("%+v", r.Stats())
+	}
+}
+
+func TestDrainLetsVisitsFinish(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{relay: func(c *relay.Config) { c.Grace = wait }})
+	w.connected(true)
+	conn := w.mustVisit("maya.localhost")
+	if err := echo(conn, []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan struct{})
+	go func() { w.stopRelay(); close(stopped) }()
+	w.connected(false) // the agent was told to go elsewhere
+	if err := echo(conn, []byte("while draining")); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	select {
+	case <-stopped:
+	case <-time.After(wait / 2):
+		t.Fatal("the relay waits although nobody is left")
+	}
+}
+
+func TestWrongCredential(t *testing.T) {
+	t.Parallel()
+	var current atomic.Value
+	current.Store("not-the-credential-of-maya")
+	w := start(t, options{tunnel: func(c *tunnel.Config) { c.Credential = func() string { return current.Load().(string) } }})
+	until(t, "the credential is refused", func() bool { return w.relay.Stats().Unauthentic > 0 })
+	if w.tunnel.Connected() {
+		t.Fatal("connected with a wrong credential")
+	}
+	until(t, "the owner can read why", func() bool { return strings.Contains(w.log.String(), "credential is not valid") })
+	current.Store(credential)
+	w.tunnel.Wake()
+	w.connected(true)
+	if strings.Contains(w.log.String(), "credential-of-maya") {
+		t.Error("a credential is in the log")
+	}
+}
+
+func TestKick(t *testing.T) {
+	t.Parallel()
+	var valid atomic.Bool
+	valid.Store(true)
+	w := start(t, options{relay: func(c *relay.Config) {
+		c.Authenticate = func(ctx context.Context, cred string) (controlapi.Computer, error) {
+			if !valid.Load() {
+				cred = ""
+			}
+			return authenticate(ctx, cred)
+		}
+	}})
+	w.connected(true)
+	conn := w.mustVisit("maya.localhost")
+	valid.Store(false)
+	w.relay.Kick("computer-1")
+	if err := echo(conn, []byte("still there?")); err == nil {
+		t.Error("a visit outlived the kick")
+	}
+	w.connected(false)
+	if _, err := w.visit("maya.localhost"); err == nil {
+		t.Error("a visit came in after the kick")
+	}
+}
+
+func TestSecondConnectionTakesOver(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	log := w.log
+	other := &world{t: t, relay: w.relay, addr: w.addr, log: log}
+	other.tunnel, _ = tunnel.New(tunnel.Config{
+		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: w.addr, ServerName: authHost}} },
+		Credential: func() string { return credential }, RootCAs: testAuthority().pool,
+	})
+	other.run(options{app: func(conn *tls.Conn) { _, _ = io.WriteString(conn, "the newer"); _ = conn.CloseWrite() }})
+	other.connected(true)
+	until(t, "both are there", func() bool { return w.relay.Stats().Sessions == 2 })
+	if got, err := io.ReadAll(w.mustVisit("maya.localhost")); string(got) != "the newer" {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+func TestTwoRelays(t *testing.T) {
+	t.Parallel()
+	second, secondAddr, stopSecond := startRelay(t, "127.0.0.1:0", nil, nil)
+	first, firstAddr, _ := startRelay(t, "127.0.0.1:0", nil, nil)
+	dead, _ := net.Listen("tcp", "127.0.0.1:0")
+	deadAddr := dead.Addr().String()
+	_ = dead.Close()
+	w := start(t, options{tunnel: func(c *tunnel.Config) {
+		c.Relays = func() []controlapi.Relay {
+			return []controlapi.Relay{{Address: deadAddr, ServerName: authHost}, {Address: firstAddr, ServerName: authHost}, {Address: secondAddr, ServerName: authHost}}
+		}
+	}})
+	until(t, "both living relays are connected", func() bool { return first.Connected("computer-1") && second.Connected("computer-1") })
+	stopSecond()
+	w.addr = firstAddr
+	if err := echo(w.mustVisit("maya.localhost"), []byte("by the other one")); err != nil {
+		t.Fatal(err)
+	}
+	if !w.tunnel.Connected() {
+		t.Error("not connected with one relay left")
+	}
+}
+
+func TestNothingReadableOnTheWay(t *testing.T) {
+	t.Parallel()
+	var box *middlebox
+	w := start(t, options{via: func(to string) string { var addr string; box, addr = startMiddlebox(t, to, ""); return addr }})
+	w.connected(true)
+	const secret = "the-content-of-the-visit"
+	if err := echo(w.mustVisit("notes.maya.localhost"), []byte(secret)); err != nil {
+		t.Fatal(err)
+	}
+	if raw, _ := box.counts(); raw == 0 || !box.saw("notes.maya.localhost") {
+		t.Fatal("the recorder did not see the data connections: it proves nothing")
+	}
+	for _, s := range []string{secret, credential} {
+		if box.saw(s) {
+			t.Errorf("%q passed in clear between agent and relay", s)
+		}
+	}
+	// A challenge's hello must not even be seen.
+	conn := w.mustVisit("maya.localhost", "acme-tls/1")
+	if err := echo(conn, []byte("challenge")); err != nil {
+		t.Fatal(err)
+	}
+	if conn.ConnectionState().NegotiatedProtocol != "acme-tls/1" || box.saw("acme-tls/1") {
+		t.Error("a hello for acme-tls/1 passed in clear between agent and relay")
+	}
+}
+
+func TestOnlyTLSPasses(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"tls only", "swallow"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, options{via: func(to string) string { _, addr := startMiddlebox(t, to, mode); return addr }})
+			w.connected(true)
+			conn := w.mustVisit("notes.maya.localhost")
+			if err := echo(conn, bytes.Repeat([]byte("slower "), 100_000)); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(w.log.String(), "lets only TLS through") {
+				t.Error("the log does not say so")
+			}
+		})
+	}
+}
+
+func TestCloseListenerTurnsAway(t *testing.T) {
+	t.Parallel()
+	w := start(t, options{})
+	w.connected(true)
+	_ = w.tunnel.Listener().Close()
+	if _, err := w.tunnel.Listener().Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept after Close: %v", err)
+	}
+	if _, err := w.visit("maya.localhost"); err == nil {
+		t.Error("a visit came through")
+	}
+}
+
+// Not parallel: it counts the process's goroutines and files.
+func TestNothingIsLeftBehind(t *testing.T) {
+	w := start(t, options{})
+	w.connected(true)
+	rounds := func(n int) {
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				for range n / 20 {
+					conn, err := w.visit("notes.maya.localhost")
+					if err == nil {
+						err = echo(conn, []byte("x"))
+						_ = conn.Close()
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		until(t, "all visits are over", func() bool { return w.relay.Stats().Visitors == 0 })
+	}
+	files := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("open files are counted by way of /proc/self/fd")
+		}
+		return len(entries)
+	}
+	rounds(200) // the pool takes its depth
+	// What may stay: parked connections, each two files and one goroutine.
+	const slack = 40
+	spare := func() int { return w.relay.Stats().Parked }
+	goroutines, open := runtime.NumGoroutine()-spare(), files()-2*spare()
+	rounds(2000)
+	until(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine()-spare() <= goroutines+slack })
+	until(t, "no file is left over", func() bool { return files()-2*spare() <= open+slack })
+	if got := w.relay.Stats().Visits; got != 2200 {
+		t.Errorf("%d visits were counted", got)
+	}
+}

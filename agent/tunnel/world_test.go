@@ -1,0 +1,440 @@
+package tunnel_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	authHost   = "control.localhost"
+	credential = "credential-of-maya"
+	wait       = 20 * time.Second // for anything that must happen
+)
+
+// authority signs the certificates of one test.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	pool *x509.CertPool
+}
+
+var testAuthority = sync.OnceValue(func() *authority {
+	a := &authority{pool: x509.NewCertPool()}
+	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test CA"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	if err != nil {
+		panic(err)
+	}
+	a.cert, _ = x509.ParseCertificate(der)
+	a.pool.AddCert(a.cert)
+	return a
+})
+
+func (a *authority) issue(names ...string) tls.Certificate {
+	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: names,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// world is a relay, an agent's tunnel to it and an app behind it.
+type world struct {
+	t      *testing.T
+	relay  *relay.Relay
+	addr   string // where visitors go
+	tunnel *tunnel.Tunnel
+	log    *syncBuffer
+
+	stopRelay  func()
+	stopTunnel func()
+}
+
+type options struct {
+	relay  func(*relay.Config)
+	tunnel func(*tunnel.Config)
+	// via is the address agents dial instead of the relay's, given that.
+	via func(relayAddr string) string
+	// app serves one decrypted visit; nil echoes.
+	app func(*tls.Conn)
+	// raw takes the visitors undecrypted instead.
+	raw func(net.Conn)
+}
+
+func authenticate(_ context.Context, c string) (controlapi.Computer, error) {
+	if c != credential {
+		return controlapi.Computer{}, &controlapi.Error{Code: controlapi.CodeUnauthorized, Message: "unknown"}
+	}
+	return controlapi.Computer{ID: "computer-1", Name: "maya", Host: "maya.localhost:8443"}, nil
+}
+
+func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.Config)) (r *relay.Relay, at string, stop func()) {
+	t.Helper()
+	cfg := relay.Config{
+		AuthHost: authHost, TLS: &tls.Config{Certificates: []tls.Certificate{testAuthority().issue(authHost)}},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.Proto+" "+r.Host+r.URL.Path)
+		}),
+		Authenticate: authenticate, Node: "node-1", Grace: time.Second, Log: log,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r, err := relay.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := relay.Listen(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Serve(ctx, l) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("relay: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return r, l.Addr().String(), stop
+}
+
+func start(t *testing.T, o options) *world {
+	t.Helper()
+	w := &world{t: t, log: &syncBuffer{}}
+	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.relay, w.addr, w.stopRelay = startRelay(t, "127.0.0.1:0", log, o.relay)
+	to := w.addr
+	if o.via != nil {
+		to = o.via(w.addr)
+	}
+	cfg := tunnel.Config{
+		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: to, ServerName: authHost}} },
+		Credential: func() string { return credential },
+		RootCAs:    testAuthority().pool,
+		Log:        log,
+	}
+	if o.tunnel != nil {
+		o.tunnel(&cfg)
+	}
+	var err error
+	if w.tunnel, err = tunnel.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.stopTunnel = w.run(o)
+	return w
+}
+
+// run runs the tunnel and the app behind it.
+func (w *world) run(o options) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	open := make(map[net.Conn]bool)
+	wg.Go(func() {
+		if err := w.tunnel.Run(ctx); err != nil {
+			w.t.Errorf("tunnel: %v", err)
+		}
+	})
+	wg.Go(func() {
+		config := &tls.Config{
+			Certificates: []tls.Certificate{testAuthority().issue("maya.localhost", "notes.maya.localhost")},
+			NextProtos:   []string{"acme-tls/1", "echo"},
+		}
+		for {
+			conn, err := w.tunnel.Listener().Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open[conn] = true
+			mu.Unlock()
+			wg.Go(func() {
+				defer func() {
+					_ = conn.Close()
+					mu.Lock()
+					delete(open, conn)
+					mu.Unlock()
+				}()
+				if o.raw != nil {
+					o.raw(conn)
+					return
+				}
+				secure := tls.Server(conn, config)
+				if secure.Handshake() != nil {
+					return
+				}
+				if o.app != nil {
+					o.app(secure)
+					return
+				}
+				_, _ = io.Copy(secure, secure)
+				_ = secure.CloseWrite()
+			})
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		cancel()
+		mu.Lock()
+		for conn := range open {
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// connected waits until the tunnel's Connected is want.
+func (w *world) connected(want bool) {
+	w.t.Helper()
+	timeout := time.After(wait)
+	for {
+		changes := w.tunnel.Changes()
+		if w.tunnel.Connected() == want {
+			return
+		}
+		select {
+		case <-changes:
+		case <-timeout:
+			w.t.Fatalf("Connected stayed %v; log:\n%s", !want, w.log)
+		}
+	}
+}
+
+// until polls a number that has no event.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(wait); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func visitorConfig(name string, protocols ...string) *tls.Config {
+	return &tls.Config{ServerName: name, RootCAs: testAuthority().pool, NextProtos: protocols}
+}
+
+// visit connects as a browser does.
+func (w *world) visit(name string, protocols ...string) (*tls.Conn, error) {
+	conn, err := net.DialTimeout("tcp", w.addr, wait)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(3 * wait))
+	secure := tls.Client(conn, visitorConfig(name, protocols...))
+	if err := secure.Handshake(); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+func (w *world) mustVisit(name string, protocols ...string) *tls.Conn {
+	w.t.Helper()
+	conn, err := w.visit(name, protocols...)
+	if err != nil {
+		w.t.Fatalf("visit %s: %v; log:\n%s", name, err, w.log)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// echo sends b and wants it back.
+func echo(conn net.Conn, b []byte) error {
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	back := make([]byte, len(b))
+	if _, err := io.ReadFull(conn, back); err != nil {
+		return err
+	}
+	if !bytes.Equal(b, back) {
+		return io.ErrNoProgress
+	}
+	return nil
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// middlebox stands between agent and relay, records what passes and can refuse
+// what does not begin like TLS, or swallow it.
+type middlebox struct {
+	to string
+
+	mu       sync.Mutex
+	mode     string // "", "tls only", "swallow"
+	recorded [][]byte
+	raw, tls int
+	conns    []net.Conn
+	cut      bool
+}
+
+func startMiddlebox(t *testing.T, to, mode string) (*middlebox, string) {
+	t.Helper()
+	m := &middlebox{to: to, mode: mode}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { m.pass(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		m.cutAll()
+		wg.Wait()
+	})
+	return m, l.Addr().String()
+}
+
+func (m *middlebox) track(conn net.Conn) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cut {
+		_ = conn.Close()
+		return false
+	}
+	m.conns = append(m.conns, conn)
+	return true
+}
+
+func (m *middlebox) cutAll() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = true
+	for _, c := range m.conns {
+		_ = c.Close()
+	}
+}
+
+func (m *middlebox) pass(conn net.Conn) {
+	defer conn.Close()
+	if !m.track(conn) {
+		return
+	}
+	first := make([]byte, 64<<10)
+	n, err := conn.Read(first)
+	if err != nil {
+		return
+	}
+	m.mu.Lock()
+	mode := m.mode
+	if first[0] == 0x16 {
+		m.tls++
+	} else {
+		m.raw++
+	}
+	m.mu.Unlock()
+	if first[0] != 0x16 && mode != "" {
+		if mode == "swallow" {
+			_, _ = io.Copy(io.Discard, conn)
+		}
+		return
+	}
+	out, err := net.Dial("tcp", m.to)
+	if err != nil {
+		return
+	}
+	defer out.Close()
+	if !m.track(out) {
+		return
+	}
+	record := func(b []byte) {
+		m.mu.Lock()
+		m.recorded = append(m.recorded, bytes.Clone(b))
+		m.mu.Unlock()
+	}
+	record(first[:n])
+	_, _ = out.Write(first[:n])
+	var wg sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{conn, out}, {out, conn}} {
+		wg.Go(func() {
+			_, _ = io.Copy(pair[1], io.TeeReader(pair[0], writerFunc(record)))
+			_ = pair[1].(*net.TCPConn).CloseWrite()
+		})
+	}
+	wg.Wait()
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) { f(b); return len(b), nil }
+
+// saw reports whether what passed on any connection contains b.
+func (m *middlebox) saw(b string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.recorded {
+		if bytes.Contains(r, []byte(b)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *middlebox) counts() (raw, tls int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.raw, m.tls
+}
