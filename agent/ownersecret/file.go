@@ -1,0 +1,183 @@
+package ownersecret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// maxFile bounds what is read of the secret's file, in bytes.
+const maxFile = 1 << 10
+
+// FileStore keeps the secret in a file of its own (0600, in a directory 0700)
+// under the person's configuration directory, never inside the data directory.
+type FileStore struct{ dataDir string }
+
+var _ Store = FileStore{}
+
+// File is the store for dataDir where there is no keychain, or the owner chose
+// to do without.
+func File(dataDir string) FileStore { return FileStore{dataDir} }
+
+// Kind implements Store.
+func (FileStore) Kind() string { return "file" }
+
+// Path is where the secret is kept.
+func (s FileStore) Path() (string, error) {
+	name, data, err := entry(s.dataDir)
+	if err != nil {
+		return "", fmt.Errorf("cannot tell where the owner secret is kept: %w", err)
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("cannot tell where the owner secret is kept: %w", err)
+	}
+	path := filepath.Join(config, "porchlight", "owner", name+".secret")
+	if rel, err := filepath.Rel(data, path); err == nil && filepath.IsLocal(rel) {
+		return "", fmt.Errorf("the owner secret would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
+	}
+	return path, nil
+}
+
+// Get implements Store. A file that others may read is refused with ErrExposed.
+func (s FileStore) Get(ctx context.Context) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	path, err := s.Path()
+	if err != nil {
+		return "", err
+	}
+	secret, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNotFound
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot read the owner secret: %w", err)
+	}
+	return secret, nil
+}
+
+func read(path string) (string, error) {
+	if err := private(filepath.Dir(path), fs.ModeDir); err != nil {
+		return "", err
+	}
+	if err := private(path, 0); err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile))
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimSpace(string(b))
+	if err := check(secret); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return secret, nil
+}
+
+// private wants path to be of the given type, not a link to one, and closed to
+// everybody else. Windows keeps no such bits; there the profile's own
+// permissions do that.
+func private(path string, kind fs.FileMode) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != kind {
+		return fmt.Errorf("%s is not what Porchlight put there", path)
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%w: %s has mode %04o (chmod go= %[2]s, or remove it and start again)", ErrExposed, path, info.Mode().Perm())
+	}
+	return nil
+}
+
+// Set implements Store; after a crash the old secret is there or the new one.
+func (s FileStore) Set(ctx context.Context, secret string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := check(secret); err != nil {
+		return err
+	}
+	path, err := s.Path()
+	if err != nil {
+		return err
+	}
+	if err := write(path, secret); err != nil {
+		return fmt.Errorf("cannot keep the owner secret: %w", err)
+	}
+	return nil
+}
+
+func write(path, secret string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := private(dir, fs.ModeDir); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".new-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is there any more after the rename
+	_, err = f.WriteString(secret + "\n")
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// Delete implements Store.
+func (s FileStore) Delete(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	path, err := s.Path()
+	if err != nil {
+		return err
+	}
+	err = os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotFound
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot remove the owner secret: %w", err)
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory durable. Windows cannot, and needs not.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
