@@ -1,0 +1,422 @@
+// Package engine keeps the apps that local programs publish: who asked, what the
+// owner decided, what is live.
+//
+// An event (a program's request, an owner's decision) comes in; Next says what
+// follows; the outcome is stored durably, then the snapshot that the proxy reads
+// is swapped, then the connections of an app that is gone are closed, then the
+// caller is answered. The package knows nothing of HTTP, and it decides which
+// apps there are, never who may open them.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/broadcast"
+	"porchlight/agent/store"
+)
+
+// Limits of what programs on this computer can have stored.
+const (
+	maxPending  = 300
+	maxApproved = 500 // the control plane takes no longer list
+)
+
+// Root is the address everything is published under; both are empty while this
+// computer has none.
+type Root struct {
+	Name string // the customer's short name
+	Host string // root host, with the port unless it is 443
+}
+
+// AppsConfig of NewApps. Fields without a remark are required.
+type AppsConfig struct {
+	Store *store.Store
+	Root  func() Root
+	// OwnPorts are ports of Porchlight itself.
+	OwnPorts func() []int
+	// Listener says who listens on a local port.
+	Listener func(port int) agentapi.Listener
+	// OnGone closes what is open to an app, after its route is gone.
+	OnGone func(appID string) agentapi.Closed
+	Now    func() time.Time // time.Now when nil
+	Log    *slog.Logger     // discarded when nil
+}
+
+// App is a published app or a request for one.
+type App struct {
+	ID         string // random, from the first approval on
+	Name       string
+	Label      string
+	Port       int
+	Status     agentapi.Status
+	ApprovedAt *time.Time
+}
+
+// Apps is safe for concurrent use.
+type Apps struct {
+	cfg AppsConfig
+	// byName is what Lookup reads; replaced, never changed.
+	byName atomic.Pointer[map[string]App]
+
+	mu      sync.Mutex
+	rows    map[string]Row      // guarded by mu
+	notices []agentapi.Notice   // guarded by mu, oldest first
+	silent  map[string]struct{} // guarded by mu: ids of apps that do not answer
+
+	changes broadcast.Signal
+}
+
+// NewApps reads the stored apps. It starts nothing.
+func NewApps(cfg AppsConfig) (*Apps, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	kept, err := cfg.Store.Apps()
+	if err != nil {
+		return nil, err
+	}
+	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}}
+	for name, app := range kept.Apps {
+		a.rows[name] = Row{App: &app}
+	}
+	for name, denial := range kept.Denials {
+		a.rows[name] = Row{App: a.rows[name].App, Denial: &denial}
+	}
+	a.swap()
+	return a, nil
+}
+
+// Publish carries out POST /publish: pending the first time, live at once for a
+// name that was approved before.
+func (a *Apps) Publish(ctx context.Context, req agentapi.PublishRequest) (agentapi.Publication, error) {
+	if err := checkName(req.Name, a.cfg.Root()); err != nil {
+		return agentapi.Publication{}, err
+	}
+	label, err := cleanLabel(req.Label)
+	if err != nil {
+		return agentapi.Publication{}, err
+	}
+	if err := checkPort(req.LocalPort, a.cfg.OwnPorts()); err != nil {
+		return agentapi.Publication{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return agentapi.Publication{}, err
+	}
+	out, err := a.apply(req.Name, Event{
+		Kind:     Publish,
+		Label:    label,
+		Port:     req.LocalPort,
+		Listener: a.cfg.Listener(req.LocalPort),
+	})
+	if err != nil {
+		return agentapi.Publication{}, err
+	}
+	return a.publication(out.App), nil
+}
+
+// Get carries out GET /publish/:name.
+func (a *Apps) Get(name string) (agentapi.Publication, error) {
+	a.mu.Lock()
+	app := a.rows[name].App
+	a.mu.Unlock()
+	if app == nil {
+		return agentapi.Publication{}, agentapi.Errorf(agentapi.CodeNotFound, "Nothing is published under this name.")
+	}
+	return a.publication(app), nil
+}
+
+// Withdraw carries out DELETE /publish/:name: the route goes, an approval stays.
+func (a *Apps) Withdraw(_ context.Context, name string) (agentapi.Publication, error) {
+	if _, err := a.apply(name, Event{Kind: Withdraw}); err != nil {
+		return agentapi.Publication{}, err
+	}
+	return agentapi.Publication{Status: agentapi.StatusRevoked}, nil
+}
+
+// Approve gives an app that asked its address.
+func (a *Apps) Approve(_ context.Context, name string) (agentapi.Publication, error) {
+	if err := checkName(name, a.cfg.Root()); err != nil {
+		// The short name can have become the name of a request made before.
+		return agentapi.Publication{}, err
+	}
+	out, err := a.apply(name, Event{Kind: Approve, NewID: newID()})
+	if err != nil {
+		return agentapi.Publication{}, err
+	}
+	return a.publication(out.App), nil
+}
+
+// Deny refuses an app that asked; see Event for what it may do next.
+func (a *Apps) Deny(_ context.Context, name string) error {
+	_, err := a.apply(name, Event{Kind: Deny})
+	return err
+}
+
+// Stop is the owner's way to do what the app's own DELETE does.
+func (a *Apps) Stop(_ context.Context, name string) (agentapi.Closed, error) {
+	return a.end(name, Stop)
+}
+
+// Revoke forgets the approval.
+func (a *Apps) Revoke(_ context.Context, name string) (agentapi.Closed, error) {
+	return a.end(name, Revoke)
+}
+
+// Unmute has the owner hear of the name again.
+func (a *Apps) Unmute(_ context.Context, name string) error {
+	_, err := a.apply(name, Event{Kind: Unmute})
+	return err
+}
+
+func (a *Apps) end(name string, kind Kind) (agentapi.Closed, error) {
+	out, err := a.apply(name, Event{Kind: kind})
+	if err != nil {
+		return agentapi.Closed{}, err
+	}
+	return out.closed, nil
+}
+
+// outcome of apply.
+type outcome struct {
+	Outcome
+	closed agentapi.Closed
+}
+
+// apply is the one way a row changes: decide, store, swap, close, tell.
+func (a *Apps) apply(name string, e Event) (outcome, error) {
+	e.At = a.cfg.Now()
+	out, changed, err := a.decide(name, e)
+	if err != nil {
+		return outcome{}, err
+	}
+	done := outcome{Outcome: out, closed: agentapi.Closed{OK: true}}
+	if out.Gone != "" {
+		done.closed = a.cfg.OnGone(out.Gone)
+	}
+	if changed {
+		a.cfg.Log.Info("published app", "name", name, "event", string(e.Kind), "connections_closed", done.closed.Closed)
+		a.changes.Raise()
+	}
+	return done, nil
+}
+
+func (a *Apps) decide(name string, e Event) (out Outcome, changed bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.rows[name]
+	e.LabelTaken = a.labelTaken(name, now, e)
+	if out, err = Next(now, e); err != nil {
+		return out, false, err
+	}
+	if out.App != nil {
+		out.App.Name = name
+	}
+	if err := a.checkRoom(now, out); err != nil {
+		return Outcome{Row: now}, false, err
+	}
+	if reflect.DeepEqual(out.Row, now) && len(out.Notices) == 0 {
+		return out, false, nil
+	}
+	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices})
+	if err != nil {
+		a.cfg.Log.Error("cannot store a published app", "name", name, "err", err)
+		return out, false, agentapi.Errorf(agentapi.CodeInternal,
+			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
+	}
+	a.notices = notices
+	if out.App == nil && out.Denial == nil {
+		delete(a.rows, name)
+	} else {
+		a.rows[name] = out.Row
+	}
+	if out.Gone != "" {
+		delete(a.silent, out.Gone)
+	}
+	a.swap()
+	return out, true, nil
+}
+
+// labelTaken says whether another approved app has the label the event needs.
+// Requests do not hold their labels: a program could otherwise block any name
+// just by asking.
+func (a *Apps) labelTaken(name string, now Row, e Event) bool {
+	label := e.Label
+	switch {
+	case e.Kind == Approve && now.App != nil:
+		label = now.App.Label
+	case e.Kind != Publish:
+		return false
+	}
+	for other, row := range a.rows {
+		if other != name && approved(row.App) && sameLabel(row.App.Label, label) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRoom bounds how many rows there are.
+func (a *Apps) checkRoom(now Row, out Outcome) error {
+	var pending, total int
+	for _, row := range a.rows {
+		switch {
+		case approved(row.App):
+			total++
+		case row.App != nil:
+			pending++
+		}
+	}
+	switch {
+	case now.App == nil && out.App != nil && pending >= maxPending:
+		return agentapi.Errorf(agentapi.CodeTooMany,
+			"%d apps are waiting for the owner's decision; no more can ask until some are decided.", maxPending)
+	case !approved(now.App) && approved(out.App) && total >= maxApproved:
+		return agentapi.Errorf(agentapi.CodeConflict, "%d apps are approved, which is the most. Revoke one first.", maxApproved)
+	}
+	return nil
+}
+
+// swap makes the rows what Lookup sees. mu is held, or nobody else knows a yet.
+func (a *Apps) swap() {
+	byName := make(map[string]App, len(a.rows))
+	for name, row := range a.rows {
+		if row.App != nil {
+			byName[name] = appOf(row.App)
+		}
+	}
+	a.byName.Store(&byName)
+}
+
+// Lookup finds an app or a request by name. It takes no lock.
+func (a *Apps) Lookup(name string) (App, bool) {
+	app, ok := (*a.byName.Load())[name]
+	return app, ok
+}
+
+// List returns all apps and requests, by label.
+func (a *Apps) List() []App {
+	return slices.SortedFunc(maps.Values(*a.byName.Load()), byLabel)
+}
+
+// Approved returns the apps that have an approval, live or stopped, by label.
+func (a *Apps) Approved() []App {
+	return slices.DeleteFunc(a.List(), func(app App) bool { return app.Status == agentapi.StatusPending })
+}
+
+// Subscribe returns a channel that is readable after anything changed, until
+// cancel is called. Several changes may be one.
+func (a *Apps) Subscribe() (changed <-chan struct{}, cancel func()) { return a.changes.Subscribe() }
+
+// SetAnswering notes whether an app accepted the last connection.
+func (a *Apps) SetAnswering(appID string, answering bool) {
+	a.mu.Lock()
+	_, silent := a.silent[appID]
+	if answering {
+		delete(a.silent, appID)
+	} else if a.hasID(appID) {
+		a.silent[appID] = struct{}{}
+	}
+	changed := silent == answering
+	a.mu.Unlock()
+	if changed {
+		a.changes.Raise()
+	}
+}
+
+func (a *Apps) hasID(id string) bool {
+	for _, row := range a.rows {
+		if row.App != nil && row.App.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// OwnerApps returns all apps and requests as the owner sees them, by label.
+// connections counts what is open, by app id.
+func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	apps := make([]agentapi.OwnerApp, 0, len(a.rows))
+	for _, row := range a.rows {
+		if row.App == nil {
+			continue
+		}
+		_, silent := a.silent[row.App.ID]
+		app := agentapi.OwnerApp{
+			AppSummary:  a.summary(row.App),
+			Listener:    row.App.Listener,
+			Answering:   !silent,
+			Quiet:       row.App.Quiet,
+			RequestedAt: row.App.RequestedAt,
+			ApprovedAt:  row.App.ApprovedAt,
+			Connections: connections[row.App.ID],
+		}
+		if row.Denial != nil {
+			app.Denials = row.Denial.Count
+		}
+		apps = append(apps, app)
+	}
+	slices.SortFunc(apps, func(x, y agentapi.OwnerApp) int { return compareLabels(x.Label, y.Label, x.Name, y.Name) })
+	return apps
+}
+
+// Notices returns what the owner should be told, oldest first.
+func (a *Apps) Notices() []agentapi.Notice {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.notices)
+}
+
+// publication is the wire form of an app's state.
+func (a *Apps) publication(app *store.App) agentapi.Publication {
+	s := a.summary(app)
+	return agentapi.Publication{Status: s.Status, Host: s.Host, URL: s.URL}
+}
+
+func (a *Apps) summary(app *store.App) agentapi.AppSummary {
+	s := agentapi.AppSummary{Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Status: app.Status}
+	if root := a.cfg.Root(); root.Host != "" && app.Status == agentapi.StatusLive {
+		s.Host = app.Name + "." + root.Host
+		s.URL = "https://" + s.Host
+	}
+	return s
+}
+
+func appOf(app *store.App) App {
+	return App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status, ApprovedAt: app.ApprovedAt}
+}
+
+func approved(app *store.App) bool {
+	return app != nil && app.Status != agentapi.StatusPending
+}
+
+func byLabel(x, y App) int { return compareLabels(x.Label, y.Label, x.Name, y.Name) }
+
+func compareLabels(x, y, xName, yName string) int {
+	if c := strings.Compare(foldLabel(x), foldLabel(y)); c != 0 {
+		return c
+	}
+	return strings.Compare(xName, yName)
+}
+
+// newID is 128 random bits, URL-safe.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}

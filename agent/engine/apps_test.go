@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+func tempDir(t interface {
+	fataler
+	Cleanup(func())
+}) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "engine-")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestPublishRefusals(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	if _, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "photos", Label: "Photos", LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.apps.Approve(t.Context(), "photos"); err != nil {
+		t.Fatal(err)
+	}
+	good := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	for what, tt := range map[string]struct {
+		change func(*agentapi.PublishRequest)
+		code   agentapi.Code
+	}{
+		"empty name":        {func(r *agentapi.PublishRequest) { r.Name = "" }, agentapi.CodeInvalid},
+		"capital":           {func(r *agentapi.PublishRequest) { r.Name = "Notes" }, agentapi.CodeInvalid},
+		"dot":               {func(r *agentapi.PublishRequest) { r.Name = "a.b" }, agentapi.CodeInvalid},
+		"line end":          {func(r *agentapi.PublishRequest) { r.Name = "notes\n" }, agentapi.CodeInvalid},
+		"64 characters":     {func(r *agentapi.PublishRequest) { r.Name = strings.Repeat("a", 64) }, agentapi.CodeInvalid},
+		"www":               {func(r *agentapi.PublishRequest) { r.Name = "www" }, agentapi.CodeInvalid},
+		"portal":            {func(r *agentapi.PublishRequest) { r.Name = "portal" }, agentapi.CodeInvalid},
+		"own short name":    {func(r *agentapi.PublishRequest) { r.Name = "maya" }, agentapi.CodeInvalid},
+		"empty label":       {func(r *agentapi.PublishRequest) { r.Label = " \t " }, agentapi.CodeInvalid},
+		"invisible label":   {func(r *agentapi.PublishRequest) { r.Label = "\u200b\u200d" }, agentapi.CodeInvalid},
+		"101 characters":    {func(r *agentapi.PublishRequest) { r.Label = strings.Repeat("é", 101) }, agentapi.CodeInvalid},
+		"control character": {func(r *agentapi.PublishRequest) { r.Label = "a\x00b" }, agentapi.CodeInvalid},
+		"bidi override":     {func(r *agentapi.PublishRequest) { r.Label = "a\u202eb" }, agentapi.CodeInvalid},
+		"not UTF-8":         {func(r *agentapi.PublishRequest) { r.Label = "a\xff" }, agentapi.CodeInvalid},
+		"port 0":            {func(r *agentapi.PublishRequest) { r.LocalPort = 0 }, agentapi.CodeInvalid},
+		"port 65536":        {func(r *agentapi.PublishRequest) { r.LocalPort = 65536 }, agentapi.CodeInvalid},
+		"own port":          {func(r *agentapi.PublishRequest) { r.LocalPort = 8765 }, agentapi.CodeInvalid},
+		"label of another":  {func(r *agentapi.PublishRequest) { r.Label = "  pHOTOs " }, agentapi.CodeConflict},
+	} {
+		req := good
+		tt.change(&req)
+		_, err := h.apps.Publish(t.Context(), req)
+		if agentapi.CodeOf(err) != tt.code {
+			t.Errorf("%s: %v, want code %q", what, err, tt.code)
+		}
+		if _, ok := h.apps.Lookup(req.Name); ok {
+			t.Errorf("%s was stored", what)
+		}
+	}
+}
+
+func TestLimitsOfLengthAreTaken(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	for _, req := range []agentapi.PublishRequest{
+		{Name: "a", Label: "x", LocalPort: 1},
+		{Name: strings.Repeat("z", 63), Label: strings.Repeat("é", 100), LocalPort: 65535},
+	} {
+		if _, err := h.apps.Publish(t.Context(), req); err != nil {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+}
+
+func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	must(t, second(h.apps.Publish(ctx, req)), second(h.apps.Approve(ctx, "notes")))
+	app, _ := h.apps.Lookup("notes")
+	h.apps.cfg.OnGone = func(id string) agentapi.Closed {
+		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive {
+			t.Error("connections were closed while the route was still there")
+		}
+		if id != app.ID {
+			t.Errorf("closed %s, want %s", id, app.ID)
+		}
+		return agentapi.Closed{OK: true, Closed: 3}
+	}
+	for _, end := range []func() (agentapi.Closed, error){
+		func() (agentapi.Closed, error) { return h.apps.Stop(ctx, "notes") },
+		func() (agentapi.Closed, error) {
+			must(t, second(h.apps.Publish(ctx, req)))
+			return h.apps.Revoke(ctx, "notes")
+		},
+	} {
+		if closed, err := end(); err != nil || closed.Closed != 3 {
+			t.Fatalf("%+v, %v", closed, err)
+		}
+	}
+	must(t, second(h.apps.Publish(ctx, req)), second(h.apps.Approve(ctx, "notes")))
+	if again, _ := h.apps.Lookup("notes"); again.ID == app.ID {
+		t.Error("a revoked app came back with its old id, and so with its old grants")
+	}
+}
+
+func TestPendingRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	for i := range maxPending {
+		must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
+	}
+	_, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})
+	if agentapi.CodeOf(err) != agentapi.CodeTooMany {
+		t.Fatalf("%v", err)
+	}
+	must(t, h.apps.Deny(t.Context(), "n7"))
+	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
+}
+
+func TestEveryChangeIsTold(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	changed, cancel := h.apps.Subscribe()
+	defer cancel()
+	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	<-changed
+	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	select {
+	case <-changed:
+		t.Error("told of a request that changed nothing")
+	default:
+	}
+	must(t, second(h.apps.Approve(t.Context(), "notes")))
+	<-changed
+	app, _ := h.apps.Lookup("notes")
+	h.apps.SetAnswering(app.ID, false)
+	<-changed
+	if apps := h.apps.OwnerApps(map[string]int{app.ID: 2}); apps[0].Answering || apps[0].Connections != 2 {
+		t.Errorf("%+v", apps[0])
+	}
+}
+
+func FuzzCleanLabel(f *testing.F) {
+	f.Add("Notes")
+	f.Add(" \u202eevil\u202c ")
+	f.Add("e\u0301")
+	f.Fuzz(func(t *testing.T, label string) {
+		clean, err := cleanLabel(label)
+		if err != nil {
+			return
+		}
+		again, err := cleanLabel(clean)
+		if err != nil || again != clean {
+			t.Errorf("%q cleaned to %q, and that to %q, %v", label, clean, again, err)
+		}
+		if strings.ContainsAny(clean, "\r\n\x00\u202e\u2066") || clean == "" {
+			t.Errorf("%q passed as %q", label, clean)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// Kind of an Event.
+type Kind string
+
+const (
+	Publish  Kind = "publish"  // an app asks: POST /publish
+	Withdraw Kind = "withdraw" // an app leaves: DELETE /publish/:name
+	Approve  Kind = "approve"  // the owner says yes
+	Deny     Kind = "deny"     // the owner says no
+	Stop     Kind = "stop"     // the owner takes the app off its address
+	Revoke   Kind = "revoke"   // the owner takes the approval back
+	Unmute   Kind = "unmute"   // the owner wants to hear of the name again
+)
+
+// Event is what happens to one name, with everything that decides its outcome.
+type Event struct {
+	Kind Kind
+	At   time.Time
+
+	// Of Publish.
+	Label    string // clean
+	Port     int
+	Listener agentapi.Listener
+
+	// NewID is the random app id an approval gives.
+	NewID string
+	// LabelTaken is true when another approved app has this name's label, or
+	// the label it asks for.
+	LabelTaken bool
+}
+
+// Row is all that is stored about one name; a nil App is the state "none".
+type Row struct {
+	App    *store.App
+	Denial *store.Denial
+}
+
+// Outcome of an event: the row afterwards, and what has to be told.
+type Outcome struct {
+	Row
+	Notices []agentapi.Notice
+	// Gone is the app id whose connections have to be closed, or empty.
+	Gone string
+}
+
+// quietFor is how long a denied name asks without being heard.
+const quietFor = 10 * time.Minute
+
+// mutedAfter denials a name is not heard until the owner unmutes it.
+const mutedAfter = 2
+
+// Next is the state machine of a published app: the interface's table (States:
+// Published app) with the rows the design adds. It is pure; whatever changes an
+// app's state asks it. A refusal is an *agentapi.Error and changes nothing.
+func Next(now Row, e Event) (Outcome, error) {
+	same := Outcome{Row: now}
+	state := agentapi.Status("")
+	if now.App != nil {
+		state = now.App.Status
+	}
+	switch e.Kind {
+	case Publish:
+		return publish(now, e)
+
+	case Withdraw:
+		switch state {
+		case agentapi.StatusPending:
+			return Outcome{Row: Row{Denial: now.Denial}}, nil
+		case agentapi.StatusLive:
+			return stopped(now), nil
+		case agentapi.StatusRevoked:
+			return same, nil
+		}
+
+	case Approve:
+		switch state {
+		case agentapi.StatusPending:
+			if e.LabelTaken {
+				return same, labelTaken(now.App.Label)
+			}
+			app := *now.App
+			app.ID, app.Status, app.Quiet, app.ApprovedAt = e.NewID, agentapi.StatusLive, false, &e.At
+			return Outcome{Row: Row{App: &app}}, nil
+		case agentapi.StatusLive:
+			return same, nil
+		case agentapi.StatusRevoked:
+			return same, agentapi.Errorf(agentapi.CodeConflict,
+				"%q is approved already. It is stopped, and comes back when the app publishes itself again.", now.App.Label)
+		}
+
+	case Deny:
+		switch state {
+		case agentapi.StatusPending:
+			return Outcome{Row: Row{Denial: denied(now.Denial, e.At)}}, nil
+		case agentapi.StatusLive, agentapi.StatusRevoked:
+			return same, agentapi.Errorf(agentapi.CodeConflict,
+				"%q is approved already. Revoke it to take its address away.", now.App.Label)
+		}
+
+	case Stop:
+		switch state {
+		case agentapi.StatusLive:
+			return stopped(now), nil
+		case agentapi.StatusRevoked:
+			return same, nil
+		case agentapi.StatusPending:
+			return same, notApproved(now.App.Label)
+		}
+
+	case Revoke:
+		switch state {
+		case agentapi.StatusLive, agentapi.StatusRevoked:
+			return Outcome{Gone: now.App.ID}, nil
+		case agentapi.StatusPending:
+			return same, notApproved(now.App.Label)
+		}
+
+	case Unmute:
+		if now.Denial == nil && now.App == nil {
+			break
+		}
+		next := Row{App: now.App}
+		if state == agentapi.StatusPending && now.App.Quiet {
+			app := *now.App
+			app.Quiet = false
+			next.App = &app
+		}
+		return Outcome{Row: next}, nil
+	}
+	return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+}
+
+// publish is the app's own step: a request where there is no approval, and live
+// at once where there is one.
+func publish(now Row, e Event) (Outcome, error) {
+	if e.LabelTaken {
+		return Outcome{Row: now}, labelTaken(e.Label)
+	}
+	if now.App == nil || now.App.Status == agentapi.StatusPending {
+		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At}
+		if now.App != nil {
+			app = *now.App
+		}
+		app.Label, app.LocalPort, app.Listener = e.Label, e.Port, e.Listener
+		app.Quiet = quiet(now.Denial, e.At)
+		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
+	}
+	app := *now.App
+	app.Status, app.Label, app.LocalPort, app.Listener = agentapi.StatusLive, e.Label, e.Port, e.Listener
+	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: changes(*now.App, app, e.At)}, nil
+}
+
+// changes tells the owner what an approved app altered about itself without
+// asking. An app that was stopped counts too: whoever takes its name over would
+// stop it first.
+func changes(before, after store.App, at time.Time) []agentapi.Notice {
+	var notices []agentapi.Notice
+	add := func(kind, text string) {
+		notices = append(notices, agentapi.Notice{At: at, Kind: kind, App: after.Name, Text: text})
+	}
+	if before.Label != after.Label {
+		add("renamed", fmt.Sprintf("%s is now called %s.", before.Label, after.Label))
+	}
+	switch was, is := before.Listener.Program, after.Listener.Program; {
+	case was != "" && is != "" && was != is:
+		add("program-changed", fmt.Sprintf("%s is now answered by %s on port %d. Before, it was %s on port %d.",
+			after.Label, is, after.LocalPort, was, before.LocalPort))
+	case before.LocalPort != after.LocalPort:
+		add("port-changed", fmt.Sprintf("%s now answers on port %d. Before, it was port %d.", after.Label, after.LocalPort, before.LocalPort))
+	}
+	return notices
+}
+
+func stopped(now Row) Outcome {
+	app := *now.App
+	app.Status = agentapi.StatusRevoked
+	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Gone: app.ID}
+}
+
+func denied(before *store.Denial, at time.Time) *store.Denial {
+	d := store.Denial{At: at, Count: 1}
+	if before != nil {
+		d.Count, d.Muted = before.Count+1, before.Muted
+	}
+	d.Muted = d.Muted || d.Count >= mutedAfter
+	return &d
+}
+
+func quiet(d *store.Denial, at time.Time) bool {
+	return d != nil && (d.Muted || at.Before(d.At.Add(quietFor)))
+}
+
+func labelTaken(label string) error {
+	return agentapi.Errorf(agentapi.CodeConflict,
+		"Another app is called %q already. Choose another label, so that people can tell them apart.", label)
+}
+
+func notApproved(label string) error {
+	return agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it or deny it.", label)
+}

@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// TestNextTable is the design's table, row by row.
+func TestNextTable(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	row := func(status agentapi.Status) Row {
+		app := &store.App{Name: "notes", Label: "Notes", LocalPort: 8000, Status: status, RequestedAt: at.Add(-time.Hour)}
+		if status != agentapi.StatusPending {
+			app.ID, app.ApprovedAt = "id-1", &at
+		}
+		return Row{App: app}
+	}
+	none, pending, live, revoked := Row{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusRevoked)
+	ask := Event{Kind: Publish, At: at, Label: "Notes", Port: 8000}
+	askOther := Event{Kind: Publish, At: at, Label: "Diary", Port: 8001}
+	for _, tt := range []struct {
+		name    string
+		now     Row
+		event   Event
+		want    agentapi.Status // "" is none
+		code    agentapi.Code   // of the refusal
+		gone    string
+		notices []string // kinds
+	}{
+		{name: "none, publish", now: none, event: ask, want: "pending"},
+		{name: "none, withdraw", now: none, event: Event{Kind: Withdraw}, code: agentapi.CodeNotFound},
+		{name: "none, approve", now: none, event: Event{Kind: Approve}, code: agentapi.CodeNotFound},
+		{name: "none, deny", now: none, event: Event{Kind: Deny}, code: agentapi.CodeNotFound},
+		{name: "none, stop", now: none, event: Event{Kind: Stop}, code: agentapi.CodeNotFound},
+		{name: "none, revoke", now: none, event: Event{Kind: Revoke}, code: agentapi.CodeNotFound},
+		{name: "none, unmute", now: none, event: Event{Kind: Unmute}, code: agentapi.CodeNotFound},
+		{name: "pending, publish again", now: pending, event: askOther, want: "pending"},
+		{name: "pending, approve", now: pending, event: Event{Kind: Approve, At: at, NewID: "id-1"}, want: "live"},
+		{name: "pending, approve with a label taken meanwhile", now: pending, event: Event{Kind: Approve, At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, deny", now: pending, event: Event{Kind: Deny, At: at}, want: ""},
+		{name: "pending, withdraw", now: pending, event: Event{Kind: Withdraw}, want: ""},
+		{name: "pending, stop", now: pending, event: Event{Kind: Stop}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, revoke", now: pending, event: Event{Kind: Revoke}, want: "pending", code: agentapi.CodeConflict},
+		{name: "live, publish, same label", now: live, event: ask, want: "live"},
+		{name: "live, publish, other label and port", now: live, event: askOther, want: "live", notices: []string{"renamed", "port-changed"}},
+		{name: "live, publish, label of another", now: live, event: Event{Kind: Publish, At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
+		{name: "live, withdraw", now: live, event: Event{Kind: Withdraw}, want: "revoked", gone: "id-1"},
+		{name: "live, approve", now: live, event: Event{Kind: Approve, NewID: "id-2"}, want: "live"},
+		{name: "live, deny", now: live, event: Event{Kind: Deny}, want: "live", code: agentapi.CodeConflict},
+		{name: "live, stop", now: live, event: Event{Kind: Stop}, want: "revoked", gone: "id-1"},
+		{name: "live, revoke", now: live, event: Event{Kind: Revoke}, want: "", gone: "id-1"},
+		{name: "revoked, publish", now: revoked, event: ask, want: "live"},
+		{name: "revoked, publish, other port", now: revoked, event: Event{Kind: Publish, At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
+		{name: "revoked, withdraw", now: revoked, event: Event{Kind: Withdraw}, want: "revoked"},
+		{name: "revoked, approve", now: revoked, event: Event{Kind: Approve}, want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, deny", now: revoked, event: Event{Kind: Deny}, want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, stop", now: revoked, event: Event{Kind: Stop}, want: "revoked"},
+		{name: "revoked, revoke", now: revoked, event: Event{Kind: Revoke}, want: "", gone: "id-1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := Next(tt.now, tt.event)
+			if agentapi.CodeOf(err) != tt.code {
+				t.Fatalf("error %v, want code %q", err, tt.code)
+			}
+			if got := statusOf(out.Row); got != tt.want {
+				t.Errorf("state %q, want %q", got, tt.want)
+			}
+			if out.Gone != tt.gone {
+				t.Errorf("gone %q, want %q", out.Gone, tt.gone)
+			}
+			if len(out.Notices) != len(tt.notices) {
+				t.Fatalf("notices %+v, want %v", out.Notices, tt.notices)
+			}
+			for i, kind := range tt.notices {
+				if out.Notices[i].Kind != kind || out.Notices[i].App != "notes" {
+					t.Errorf("notice %+v, want %s", out.Notices[i], kind)
+				}
+			}
+			if out.App != nil && approved(out.App) && out.App.ID != "id-1" {
+				t.Errorf("app id %q", out.App.ID)
+			}
+		})
+	}
+}
+
+func TestAnotherProgramIsTold(t *testing.T) {
+	t.Parallel()
+	now := Row{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusRevoked, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
+	out, err := Next(now, Event{Kind: Publish, Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
+	if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
+		t.Fatalf("%+v, %v", out.Notices, err)
+	}
+	want := "Notes is now answered by nc on port 9000. Before, it was python3 on port 8000."
+	if out.Notices[0].Text != want {
+		t.Errorf("%q, want %q", out.Notices[0].Text, want)
+	}
+}
+
+func TestDenialsKeepQuiet(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	step := func(now Row, e Event) Row {
+		t.Helper()
+		out, err := Next(now, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.App != nil {
+			out.App.Name = "notes"
+		}
+		return out.Row
+	}
+	ask := func(at time.Time) Event { return Event{Kind: Publish, At: at, Label: "Notes", Port: 8000} }
+	row := step(Row{}, ask(at))
+	if row.App.Quiet {
+		t.Fatal("the first request is quiet")
+	}
+	row = step(step(row, Event{Kind: Deny, At: at}), ask(at.Add(9*time.Minute)))
+	if !row.App.Quiet {
+		t.Fatal("heard nine minutes after a denial")
+	}
+	if row = step(row, ask(at.Add(10*time.Minute))); row.App.Quiet {
+		t.Fatal("not heard ten minutes after a denial")
+	}
+	row = step(step(row, Event{Kind: Deny, At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
+	if !row.App.Quiet {
+		t.Fatal("heard a day after the second denial")
+	}
+	if row = step(row, Event{Kind: Unmute}); row.App.Quiet || row.Denial != nil {
+		t.Fatalf("unmuting left %+v", row)
+	}
+}
+
+func statusOf(r Row) agentapi.Status {
+	if r.App == nil {
+		return ""
+	}
+	return r.App.Status
+}

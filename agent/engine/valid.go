@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"porchlight/agent/agentapi"
+)
+
+// maxLabel is the longest label, in characters.
+const maxLabel = 100
+
+var namePattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
+
+// ValidName says whether name has the form of a sub-address (the interface,
+// Published app). Whether it is reserved is another question.
+func ValidName(name string) bool { return namePattern.MatchString(name) }
+
+// checkName refuses names that can never be an app's.
+func checkName(name string, root Root) error {
+	if !ValidName(name) {
+		return agentapi.Errorf(agentapi.CodeInvalid,
+			"An app's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. It becomes the first part of its address.")
+	}
+	if name == "www" || name == "portal" || name == root.Name {
+		return agentapi.Errorf(agentapi.CodeInvalid, "The name %q is reserved. Choose another one.", name)
+	}
+	return nil
+}
+
+// cleanLabel returns the label as it is kept: composed, without white space
+// around it. It refuses what could not be shown to the owner as it is.
+func cleanLabel(label string) (string, error) {
+	if !utf8.ValidString(label) {
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label is not valid UTF-8 text.")
+	}
+	label = strings.TrimSpace(norm.NFC.String(label))
+	switch n := utf8.RuneCountInString(label); {
+	case n == 0:
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label is empty. It is the name people see, for example \"Notes\".")
+	case n > maxLabel:
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label has %d characters; %d is the most.", n, maxLabel)
+	}
+	seen := false
+	for _, r := range label {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
+			return "", agentapi.Errorf(agentapi.CodeInvalid, "The label contains characters that control how text is shown. Leave them out.")
+		}
+		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r)
+	}
+	if !seen {
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label has nothing that can be seen.")
+	}
+	return label, nil
+}
+
+// steersText is true for characters that change the direction of the text
+// around them, with which a label could pass for another.
+func steersText(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
+}
+
+// sameLabel compares labels as people do, without case.
+func sameLabel(a, b string) bool { return foldLabel(a) == foldLabel(b) }
+
+func foldLabel(label string) string {
+	return cases.Fold().String(norm.NFKC.String(label))
+}
+
+func checkPort(port int, own []int) error {
+	if port < 1 || port > 65535 {
+		return agentapi.Errorf(agentapi.CodeInvalid, "The local port must be a whole number from 1 to 65535.")
+	}
+	if slices.Contains(own, port) {
+		return agentapi.Errorf(agentapi.CodeInvalid, "Port %d is Porchlight's own and cannot be published.", port)
+	}
+	return nil
+}
