@@ -74,7 +74,9 @@ func Equal(hash []byte, secret string) bool {
 
 // check refuses what New did not make, before it is kept and after it is read.
 func check(secret string) error {
-	if b, err := base64.RawURLEncoding.Strict().DecodeString(secret); err != nil || len(b) != size {
+	b, err := base64.RawURLEncoding.Strict().DecodeString(secret)
+	// The decoder skips line breaks, so the length counts as well.
+	if err != nil || len(b) != size || len(secret) != base64.RawURLEncoding.EncodedLen(size) {
 		return errMalformed
 	}
 	return nil

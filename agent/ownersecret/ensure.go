@@ -1,0 +1,23 @@
+package ownersecret
+
+import (
+	"context"
+	"errors"
+)
+
+// Ensure returns the secret s keeps, and makes one at the first start. It makes
+// one only on ErrNotFound: any other failure may hide a secret that is there,
+// and replacing that would lock out whoever holds it.
+func Ensure(ctx context.Context, s Store) (string, error) {
+	secret, err := s.Get(ctx)
+	if !errors.Is(err, ErrNotFound) {
+		return secret, err
+	}
+	if secret, err = New(); err != nil {
+		return "", err
+	}
+	if err := s.Set(ctx, secret); err != nil {
+		return "", err
+	}
+	return secret, nil
+}
