@@ -323,6 +323,7 @@ func TestAgentDiesMidFlow(t *testing.T) {
 		t.Error("the visitor was told a clean end of a download that was cut")
 	}
 	w.connected(false)
+	_ = conn.Close()
 	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
 }
 
