@@ -1,0 +1,91 @@
+package agentapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+)
+
+// Publish asks for an address (POST /publish). A Publication that is pending
+// waits for the owner; ask with Publication until it is live.
+func (c *Client) Publish(ctx context.Context, req PublishRequest) (Publication, error) {
+	return call[Publication](ctx, c, http.MethodPost, "/publish", req)
+}
+
+// Publication looks at one app (GET /publish/{name}).
+func (c *Client) Publication(ctx context.Context, name string) (Publication, error) {
+	return call[Publication](ctx, c, http.MethodGet, "/publish/"+url.PathEscape(name), nil)
+}
+
+// Unpublish takes an app off its address and keeps its approval
+// (DELETE /publish/{name}).
+func (c *Client) Unpublish(ctx context.Context, name string) (Publication, error) {
+	return call[Publication](ctx, c, http.MethodDelete, "/publish/"+url.PathEscape(name), nil)
+}
+
+// Status is GET /status.
+func (c *Client) Status(ctx context.Context) (StatusSummary, error) {
+	return call[StatusSummary](ctx, c, http.MethodGet, "/status", nil)
+}
+
+// EngineInfo is GET /engine/info.
+func (c *Client) EngineInfo(ctx context.Context) (EngineInfo, error) {
+	return call[EngineInfo](ctx, c, http.MethodGet, "/engine/info", nil)
+}
+
+// State is GET /owner/state. This and everything below is the owner tier's.
+func (c *Client) State(ctx context.Context) (OwnerState, error) {
+	return call[OwnerState](ctx, c, http.MethodGet, "/owner/state", nil)
+}
+
+// Account is GET /owner/account.
+func (c *Client) Account(ctx context.Context) (Account, error) {
+	return call[Account](ctx, c, http.MethodGet, "/owner/account", nil)
+}
+
+// Outbox lists the mails kept on this computer, newest first.
+func (c *Client) Outbox(ctx context.Context) ([]Mail, error) {
+	return call[[]Mail](ctx, c, http.MethodGet, "/owner/outbox", nil)
+}
+
+// Approve gives an app that asked its address.
+func (c *Client) Approve(ctx context.Context, name string) (Publication, error) {
+	return onApp[Publication](ctx, c, name, "approve")
+}
+
+// Deny refuses an app that asked.
+func (c *Client) Deny(ctx context.Context, name string) error {
+	_, err := onApp[Done](ctx, c, name, "deny")
+	return err
+}
+
+// Stop takes an app off its address and keeps its approval.
+func (c *Client) Stop(ctx context.Context, name string) (Closed, error) {
+	return onApp[Closed](ctx, c, name, "stop")
+}
+
+// Revoke takes an app off its address and forgets its approval and who may
+// open it.
+func (c *Client) Revoke(ctx context.Context, name string) (Closed, error) {
+	return onApp[Closed](ctx, c, name, "revoke")
+}
+
+// Open makes a link that opens an app once, signed in as the owner.
+func (c *Client) Open(ctx context.Context, name string) (OpenLink, error) {
+	return onApp[OpenLink](ctx, c, name, "open")
+}
+
+// Unmute has requests for a name that was denied twice notify again.
+func (c *Client) Unmute(ctx context.Context, name string) error {
+	_, err := onApp[Done](ctx, c, name, "unmute")
+	return err
+}
+
+// Done answers what has nothing else to say.
+type Done struct {
+	OK bool `json:"ok"`
+}
+
+func onApp[Answer any](ctx context.Context, c *Client, name, verb string) (Answer, error) {
+	return call[Answer](ctx, c, http.MethodPost, "/owner/apps/"+url.PathEscape(name)+"/"+verb, nil)
+}
