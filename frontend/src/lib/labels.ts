@@ -2,9 +2,9 @@
 
 const letters = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
-/** The first letter as a person would name it: combining marks and emoji whole. */
+/** The first letter as a person would name it: combining marks and emoji whole, what cannot be seen skipped. */
 export function initial(label: string): string {
-  const [first] = letters.segment(label.trim());
+  const [first] = letters.segment(label.replace(/^[\s\p{Cc}\p{Cf}]+/u, ''));
   return first ? first.segment.toLocaleUpperCase() : '';
 }
 

@@ -7,7 +7,7 @@ import type { Bridge } from './bridge';
 import type { OwnerState } from './types';
 
 /** How the owner's address is doing, as the sidebar words it. */
-export type Standing = 'connected' | 'local' | 'starting' | 'reconnecting' | 'away';
+export type Standing = 'connected' | 'local' | 'starting' | 'reconnecting' | 'unreachable' | 'away';
 
 export class Owner {
   /** The last snapshot, or undefined before the first. */
@@ -23,7 +23,7 @@ export class Owner {
   readonly standing = $derived.by((): Standing => {
     if (this.problem) return 'away';
     if (!this.snapshot) return 'starting';
-    if (this.snapshot.trouble) return 'reconnecting';
+    if (this.snapshot.trouble) return this.snapshot.account.local ? 'unreachable' : 'reconnecting';
     if (!this.snapshot.account.connected) return 'starting';
     return this.snapshot.account.local ? 'local' : 'connected';
   });

@@ -49,6 +49,7 @@ export const strings = {
     local: 'This computer only',
     starting: 'Starting…',
     reconnecting: 'Reconnecting…',
+    unreachable: 'Not reachable',
     away: 'Not answering',
     copyRoot: 'Copy this computer’s address',
   },
@@ -60,9 +61,7 @@ export const strings = {
     trying: 'Trying…',
   },
 
-  loading: 'Looking for your apps…',
-
-  find: { label: 'Search apps', placeholder: 'Search', none: (query: string): Sentence => ['Nothing matches “', { name: query }, '”.'] },
+  find: { label: 'Search apps', placeholder: 'Search', clear: 'Clear search', none: (query: string): Sentence => ['Nothing matches “', { name: query }, '”.'] },
 
   sections: { waiting: 'Waiting for you', on: 'On', off: 'Off' },
 
@@ -80,7 +79,7 @@ export const strings = {
     details: 'Details',
     hideDetails: 'Hide details',
     unmute: 'Unmute',
-    muted: 'Denied before, so it asks without a sound.',
+    muted: 'You denied it twice, so it asks without a notification.',
     address: 'Address',
     comesFrom: 'Comes from',
     comesFromPort: (port: number) => `Port ${port} on this computer`,
@@ -111,7 +110,8 @@ export const strings = {
     notAnsweringWhy: (port: number) => `Nothing accepted a connection on port ${port} the last time someone tried.`,
     stopped: 'Stopped',
     stoppedWhy: 'It is on again as soon as the app asks; you approved it before.',
-    now: (n: number) => `now: ${count(n, 'connection', 'connections')}`,
+    now: (n: number) => `now: ${number.format(n)}`,
+    nowOf: (n: number) => (n === 1 ? 'connection' : 'connections'),
   },
 
   copied: 'Copied',
@@ -162,20 +162,16 @@ export const strings = {
   },
 
   outbox: {
-    lead: 'Nobody but this computer can be reached yet, so no mail is sent. What would have been sent is kept here: open a link, or type its code, to sign in as that person in a browser on this computer.',
+    lead: 'Nobody else can reach this computer yet, so no mail is sent. What would have been sent is kept here: open a link, or type its code, to sign in as that person in a browser on this computer.',
     emptyTitle: 'No mail yet',
     emptyText: 'When someone signs in to one of your apps, the mail with their link is kept here instead of being sent.',
-    to: 'To',
     code: 'Code',
-    codeOf: (address: string) => `Code for ${address}`,
     copyCode: (address: string) => `Copy the code for ${address}`,
     openLink: 'Open link',
-    openLinkOf: (address: string) => `Open the link for ${address}`,
-    linkOf: (address: string) => `Link for ${address}`,
+    openLinkOf: (address: string) => `Open link for ${address}`,
     copyLink: (address: string) => `Copy the link for ${address}`,
     showMail: 'Show mail',
     hideMail: 'Hide mail',
-    loading: 'Looking for mail…',
   },
 
   bridge: {

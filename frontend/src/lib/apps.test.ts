@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { hostOf, publishCommand, shelve, urlOf } from './apps';
+import { account, app } from './samples';
+
+const names = (apps: readonly { name: string }[]) => apps.map(({ name }) => name);
+
+test('each app stands on its shelf, labels in the order given', () => {
+  const shelves = shelve([app('a'), app('b', { status: 'revoked' }), app('c'), app('d', { status: 'pending' })], account);
+  expect([names(shelves.waiting), names(shelves.on), names(shelves.off)]).toEqual([['d'], ['a', 'c'], ['b']]);
+});
+
+test('the longest waiting request is first, whatever its label', () => {
+  const at = (minute: number) => ({ status: 'pending' as const, requestedAt: `2026-11-21T10:${minute}:00Z` });
+  expect(names(shelve([app('a', at(30)), app('b', at(10)), app('c', at(20))], account).waiting)).toEqual(['b', 'c', 'a']);
+});
+
+test.each([
+  ['cafe', ['cafe']], // accents aside
+  ['CAFÉ', ['cafe']],
+  [' notes ', ['notes']],
+  ['maya.localhost', ['cafe', 'notes', 'arab']], // by address
+  ['يومية', ['arab']],
+  ['ＮＯＴＥＳ', ['notes']], // full-width letters
+  ['nothing', []],
+  ['', ['cafe', 'notes', 'arab']],
+])('search for "%s"', (query, found) => {
+  const apps = [app('cafe', { label: 'Café' }), app('notes', { label: 'Notes' }), app('arab', { label: 'مذكراتي اليومية' })];
+  expect(names(shelve(apps, account, query).on)).toEqual(found);
+});
+
+test('an app without an address yet shows the one it would get', () => {
+  const waiting = app('notes', { status: 'pending' });
+  expect(hostOf(waiting, account)).toBe('notes.maya.localhost:8443');
+  expect(urlOf(waiting, account)).toBe('https://notes.maya.localhost:8443');
+  expect(hostOf(waiting, { ...account, host: '' })).toBe('notes');
+  expect(hostOf(app('notes', { host: 'other.example' }), account)).toBe('other.example');
+});
+
+test('the command shown publishes when a shell runs it', async () => {
+  const taken = new Promise<{ method: string | undefined; url: string | undefined; type: string | undefined; body: unknown }>((resolve) => {
+    server.on('request', async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += chunk;
+      response.writeHead(202).end('{}');
+      resolve({ method: request.method, url: request.url, type: request.headers['content-type'], body: JSON.parse(body) });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    await promisify(execFile)('sh', ['-c', publishCommand(`127.0.0.1:${(server.address() as AddressInfo).port}`)]);
+    expect(await taken).toEqual({ method: 'POST', url: '/publish', type: 'application/json', body: { name: 'notes', label: 'Notes', localPort: 3000 } });
+  } finally {
+    server.close();
+  }
+});
+const server = createServer();

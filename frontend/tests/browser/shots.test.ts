@@ -1,0 +1,119 @@
+// Every state of the window, at the three widths and in both themes: nothing
+// overflows, axe finds nothing, and a picture is written for people to look at
+// (to SHOTS, where it is set).
+import axe from 'axe-core';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { Window, type Look } from './page';
+
+const window_ = new Window();
+beforeAll(() => window_.start());
+afterAll(() => window_.stop());
+afterEach(() => window_.closePages());
+
+const shots = process.env.SHOTS;
+if (shots) mkdirSync(shots, { recursive: true });
+
+interface Scene extends Look {
+  name: string;
+  act?: (page: Page) => Promise<unknown>;
+}
+
+const scenes: Scene[] = [
+  { name: 'apps' },
+  { name: 'connected', scene: 'connected' },
+  { name: 'details', act: (page) => page.getByRole('button', { name: 'Details' }).click() },
+  { name: 'menu', act: (page) => page.getByRole('button', { name: /^More for .Notes/ }).click() },
+  {
+    name: 'revoke',
+    act: async (page) => {
+      await page.getByRole('button', { name: /^More for .Notes/ }).click();
+      await page.getByRole('menuitem', { name: 'Revoke…' }).click();
+    },
+  },
+  {
+    name: 'approved',
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Approve' }).press('Enter');
+      await page.getByText('is on, at').waitFor();
+    },
+  },
+  { name: 'empty', scene: 'empty' },
+  { name: 'muted', scene: 'muted', act: (page) => page.getByRole('button', { name: 'Details' }).click() },
+  { name: 'requests', scene: 'requests' },
+  { name: 'stress', scene: 'stress' },
+  { name: 'stress-tall', scene: 'stress', height: 1300 },
+  {
+    name: 'stress-all',
+    scene: 'stress',
+    act: async (page) => {
+      await page.getByRole('button', { name: 'Show all' }).click();
+      await page.locator('main').evaluate((main) => main.scrollTo(0, 6000));
+    },
+  },
+  { name: 'stress-search', scene: 'stress', act: (page) => page.getByRole('searchbox').fill('ledger') },
+  { name: 'search-none', scene: 'stress', act: (page) => page.getByRole('searchbox').fill('<i>مرحبا') },
+  { name: 'starting', scene: 'starting' },
+  { name: 'away', scene: 'away', act: (page) => page.getByRole('button', { name: 'Try again' }).waitFor() },
+  {
+    name: 'outbox',
+    act: async (page) => {
+      await page.getByRole('button', { name: /^Outbox/ }).click();
+      await page.getByRole('button', { name: 'Show mail' }).first().click();
+    },
+  },
+  { name: 'outbox-empty', scene: 'empty', act: (page) => page.getByRole('button', { name: /^Outbox/ }).click() },
+  {
+    name: 'trouble',
+    act: (page) => page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx). Visitors cannot reach your apps until it is free."})'),
+  },
+];
+
+async function audit(page: Page) {
+  await page.evaluate(axe.source);
+  return page.evaluate(async () => {
+    const results = await (globalThis as unknown as { axe: typeof import('axe-core') }).axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+    });
+    return results.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
+  });
+}
+
+/** Elements that reach beyond the window's edge, or boxes that scroll sideways. */
+function overflowing(page: Page) {
+  return page.evaluate(() =>
+    [...document.querySelectorAll<HTMLElement>('body *')]
+      .filter((element) => {
+        const style = getComputedStyle(element);
+        if (element.closest('.sr') || element.closest('svg') || style.visibility === 'hidden') return false;
+        const box = element.getBoundingClientRect();
+        if (box.width === 0 || box.height === 0) return false;
+        const cut = element.closest('.cut, code, h1');
+        if (!cut && box.right > innerWidth + 0.5) return true;
+        return !cut && element.scrollWidth > element.clientWidth + 1 && style.overflowX !== 'visible' && style.display !== 'inline';
+      })
+      .map((element) => `${element.tagName}.${element.className} ${element.textContent?.slice(0, 40)}`),
+  );
+}
+
+describe.each(['light', 'dark'] as const)('%s', (theme) => {
+  describe.each([720, 960, 1100])('%i px', (width) => {
+    test.each(scenes)('$name', async ({ name, act, ...look }) => {
+      const { page, wrongs } = await window_.open({ ...look, width, theme });
+      await act?.(page);
+      if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });
+      expect(await overflowing(page)).toEqual([]);
+      expect(await audit(page)).toEqual([]);
+      expect(wrongs).toEqual([]);
+    });
+  });
+});
+
+test('forced colours keep edges', async () => {
+  const { page } = await window_.open({ forcedColors: true });
+  if (shots) await page.screenshot({ path: join(shots, 'forced-colors.png') });
+  expect(await page.locator('.btn.primary').evaluate((button) => getComputedStyle(button).borderTopWidth)).toBe('1px');
+  expect(await page.locator('.tile').first().evaluate((tile) => getComputedStyle(tile).borderTopWidth)).toBe('1px');
+});
