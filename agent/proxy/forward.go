@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -64,10 +65,22 @@ type visit struct {
 
 	mu   sync.Mutex // keeps end away from w once the handler is done
 	w    http.ResponseWriter
+	raw  net.Conn // the visitor's, below TLS; nil over HTTP/2, which shares it
 	over bool
 }
 
-type visitKey struct{}
+type (
+	visitKey struct{} // *visit
+	rawKey   struct{} // net.Conn of the visitor, below TLS
+)
+
+// withRaw keeps a connection where newVisit finds it.
+func withRaw(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		return context.WithValue(ctx, rawKey{}, t.NetConn())
+	}
+	return ctx
+}
 
 func (v *visit) Value(key any) any {
 	if key == (visitKey{}) {
@@ -79,24 +92,33 @@ func (v *visit) Value(key any) any {
 func newVisit(w http.ResponseWriter, r *http.Request) (v *visit, end func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	v = &visit{Context: ctx, cancel: cancel, w: w}
+	if r.ProtoMajor == 1 {
+		v.raw, _ = ctx.Value(rawKey{}).(net.Conn)
+	}
 	return v, v.end
 }
 
-// end cuts the visit off: the app's side by the context, and the visitor's by a
-// deadline that has passed, because a write to a visitor who does not read
-// waits for nothing else.
+// end cuts the visit off: the app's side by the context, and the visitor's by
+// closing the connection (HTTP/1.1) or resetting the stream. A write to a
+// visitor who does not read waits for nothing else, and a polite end of TLS
+// would wait with it.
 func (v *visit) end() {
 	v.shut.Store(true)
 	v.cancel()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.over {
-		past := time.Unix(1, 0)
-		rc := http.NewResponseController(v.w)
-		// A writer that knows no deadlines still loses the app's side.
-		_ = rc.SetReadDeadline(past)
-		_ = rc.SetWriteDeadline(past)
+	if v.over {
+		return
 	}
+	if v.raw != nil {
+		v.raw.Close()
+		return
+	}
+	past := time.Unix(1, 0)
+	rc := http.NewResponseController(v.w)
+	// A writer that knows no deadlines still loses the app's side.
+	_ = rc.SetReadDeadline(past)
+	_ = rc.SetWriteDeadline(past)
 }
 
 func (v *visit) finish() {

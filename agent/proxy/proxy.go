@@ -151,6 +151,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		MaxHeaderBytes:               maxHeader,
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
+		ConnContext:                  withRaw,
 		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			// A visitor who vanished without a word must not hold streams open.
@@ -170,9 +171,10 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	if err != nil || srv.Shutdown(grace) != nil {
+		p.Access.CloseAll()
 		srv.Close()
 	}
-	cutOff() // WebSockets, which the server no longer knows
+	cutOff() // WebSockets too, which the server no longer knows
 	handlers.Wait()
 	p.apps.CloseIdleConnections()
 	if err == nil {

@@ -1,0 +1,166 @@
+package proxy_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/proxy"
+)
+
+// freePort is a port nothing listens on.
+func freePort(t *testing.T) int {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+var refresh = regexp.MustCompile(`http-equiv="refresh" content="(\d+)"`)
+
+// An app that does not listen gives a page that tries again, slower each time;
+// the owner's state learns of it once, and again when the app is back.
+func TestAppNotAnswering(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	port := freePort(t)
+	r.publish("notes", port)
+	b := r.signedIn("notes", bobID, true)
+	const notes = "https://notes." + rootHost + "/page?x=1"
+	last := 0
+	for i := range 8 {
+		res, body := b.get(notes)
+		m := refresh.FindStringSubmatch(body)
+		if res.StatusCode != 502 || m == nil || !strings.Contains(body, "Notes isn’t answering") || !strings.Contains(body, `href="/page?x=1"`) {
+			t.Fatalf("%s %s", res.Status, body)
+		}
+		seconds := 0
+		fmt.Sscan(m[1], &seconds)
+		if seconds < last || i > 0 && i < 6 && seconds <= last {
+			t.Errorf("try %d after %d s, the one before after %d s", i, seconds, last)
+		}
+		last = seconds
+	}
+	if last != 30 {
+		t.Errorf("the last waits %d s", last)
+	}
+	res, body := b.read(b.request("POST", notes, nil, "Sec-Fetch-Mode", "navigate", "Accept", "text/html"))
+	if res.StatusCode != 502 || refresh.MatchString(body) {
+		t.Errorf("a POST repeats itself: %s %s", res.Status, body)
+	}
+	res, body = b.fetch("GET", notes)
+	var e struct{ Error string }
+	if res.StatusCode != 502 || json.Unmarshal([]byte(body), &e) != nil || e.Error == "" || res.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%s %q", res.Status, body)
+	}
+	res, body = b.read(b.request("HEAD", notes, nil, "Accept", "text/html"))
+	if res.StatusCode != 502 || body != "" || res.ContentLength < 100 {
+		t.Errorf("HEAD: %s %q %d", res.Status, body, res.ContentLength)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(hello))
+	defer srv.Close()
+	r.change("notes", func(a *proxy.App) { a.Port = srv.Listener.Addr().(*net.TCPAddr).Port })
+	for range 2 {
+		if res, _ := b.get(notes); res.StatusCode != 200 {
+			t.Errorf("the app is back: %s", res.Status)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !slices.Equal(r.down, []string{"id-notes"}) || !slices.Equal(r.up, []string{"id-notes"}) {
+		t.Errorf("down %v, up %v", r.down, r.up)
+	}
+}
+
+// An app that breaks off before it answers is a page; in the middle of an
+// answer, a broken connection, so that half a file does not pass for one.
+func TestAppBreaksOff(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/half" {
+			w.Header().Set("Content-Length", "100")
+			io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+		}
+		panic(http.ErrAbortHandler)
+	})
+	for _, http2 := range []bool{false, true} {
+		b := r.signedIn("notes", bobID, http2)
+		if res, body := b.get("https://notes." + rootHost + "/"); res.StatusCode != 502 || !strings.Contains(body, "isn’t answering") {
+			t.Errorf("%s %s", res.Status, body)
+		}
+		res := b.do(b.request("GET", "https://notes."+rootHost+"/half", nil))
+		if body, err := io.ReadAll(res.Body); err == nil {
+			t.Errorf("half an answer passed for a whole: %q", body)
+		}
+		res.Body.Close()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.down) != 0 {
+		t.Errorf("a listening app counts as down: %v", r.down)
+	}
+}
+
+// Weakness seen elsewhere (zrok CVE-2026-40302): names chosen by others run as
+// script on our pages.
+// Checked: every page is without script, forbids it, and shows names as text.
+func TestPagesRunNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.publish("notes", freePort(t))
+	r.publish("diary", freePort(t))
+	r.change("notes", func(a *proxy.App) { a.Label = `<script>alert(1)</script>"'&` })
+	anybody := r.browser(true)
+	bob := r.signedIn("notes", bobID, true)
+	diary := r.signedIn("diary", bobID, true)
+	for what, c := range map[string]struct {
+		b      *browser
+		target string
+		status int
+	}{
+		"not published": {anybody, "https://nothing." + rootHost + "/<script>", 404},
+		"step":          {anybody, "https://notes." + rootHost + "/.porchlight/callback?state=<script>", 400},
+		"link":          {anybody, "https://notes." + rootHost + "/.porchlight/open?token=<script>", 403},
+		"sign out":      {bob, "https://notes." + rootHost + "/.porchlight/sign-out", 200},
+		"down":          {bob, "https://notes." + rootHost + "/?<script>\"", 502},
+		"no access":     {diary, "https://diary." + rootHost + "/", 403},
+	} {
+		res, body := c.b.get(c.target)
+		if res.StatusCode != c.status {
+			t.Errorf("%s: %s", what, res.Status)
+		}
+		csp := res.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; style-src 'self'") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") ||
+			!strings.Contains(csp, "form-action 'self' "+authURL+";") {
+			t.Errorf("%s: %q", what, csp)
+		}
+		if strings.Contains(body, "<script") || strings.Contains(body, "style=") || strings.Contains(body, "<no value>") || strings.Contains(body, "ZgotmplZ") {
+			t.Errorf("%s:\n%s", what, body)
+		}
+		for _, want := range []string{`<main class="sheet"`, "<h1>", `<html lang="en">`, "/.porchlight/style.css?v="} {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s lacks %q", what, want)
+			}
+		}
+		if h := res.Header; h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" {
+			t.Errorf("%s: %v", what, h)
+		}
+	}
+	for path, kind := range map[string]string{"/.porchlight/style.css": "text/css; charset=utf-8", "/.porchlight/icon.svg": "image/svg+xml"} {
+		res, body := anybody.get("https://notes." + rootHost + path)
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || len(body) < 500 {
+			t.Errorf("%s: %s %v", path, res.Status, res.Header)
+		}
+	}
+}
