@@ -21,18 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 )
-
-func TestMain(m *testing.M) {
-	if role := os.Getenv(benchRole); role != "" {
-		os.Exit(runBenchRole(role))
-	}
-	goleak.VerifyTestMain(m)
-}
 
 const (
 	testAuthHost = "control.localhost"
