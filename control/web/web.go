@@ -119,7 +119,9 @@ func (h *handler) always(next http.Handler) http.Handler {
 // may hold a link or a code.
 func (h *handler) dispatch(rt route) http.Handler {
 	var next http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := h.now()
 		err := rt.serve(w, r)
+		h.log.Debug("request", "method", r.Method, "route", rt.path, "took", h.now().Sub(began), "ok", err == nil)
 		if err == nil {
 			return
 		}

@@ -1,0 +1,350 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"flag"
+	"html"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	authURL  = "https://control.localhost:8443"
+	callback = "https://notes.maya.localhost:8443/.porchlight/callback"
+	verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+)
+
+// tellingStore says when an Update has returned, so that tests wait for mails
+// instead of sleeping.
+type tellingStore struct {
+	kv.Store
+	done chan struct{}
+}
+
+func (s *tellingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	err := s.Store.Update(ctx, fn)
+	select {
+	case s.done <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// rig is a control plane behind a real TLS listener.
+type rig struct {
+	t      testing.TB
+	svc    *control.Service
+	outbox *mail.Outbox
+	store  *tellingStore
+	server *httptest.Server
+	logs   *lockedBuffer
+	owner  control.Enrolment
+	stop   func() // ends Run and waits for it
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func newRig(t testing.TB, change ...func(*control.Config)) *rig {
+	t.Helper()
+	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bolt.Close() })
+	r := &rig{t: t, store: &tellingStore{bolt, make(chan struct{}, 1)}, logs: &lockedBuffer{}}
+	r.outbox = mail.NewOutbox(r.store, nil)
+	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg := control.Config{
+		Store: r.store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443,
+		Mail: r.outbox, Log: log,
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if r.svc, err = control.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if r.owner, err = r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya"); err != nil {
+		t.Fatal(err)
+	}
+	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
+
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := r.svc.Run(ctx); err != nil {
+			t.Errorf("Run returned %v", err)
+		}
+	}()
+	r.stop = sync.OnceFunc(func() { cancel(); <-ended })
+	r.server = httptest.NewUnstartedServer(New(r.svc, Config{Log: log}))
+	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
+	r.server.StartTLS()
+	t.Cleanup(func() {
+		r.stop() // answers held syncs, for which Close would wait
+		r.server.Close()
+	})
+	return r
+}
+
+func (r *rig) putApps(apps ...controlapi.App) {
+	r.t.Helper()
+	if err := r.svc.PutApps(r.t.Context(), r.owner.Computer.ID, apps); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// member makes an active member who may open the apps.
+func (r *rig) member(email string, apps ...string) controlapi.Person {
+	r.t.Helper()
+	p, err := r.svc.Invite(r.t.Context(), r.owner.Computer.ID, email, apps)
+	if err == nil {
+		p, err = r.svc.Accept(r.t.Context(), r.owner.Computer.ID, p.AccountID)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return p
+}
+
+// transport reaches the rig's listener whatever the host.
+func (r *rig) transport() *http.Transport {
+	tr := controlapi.NewTransport(nil)
+	tr.Proxy = nil
+	tr.TLSClientConfig.RootCAs = r.server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	tr.TLSClientConfig.ServerName = "example.com" // what httptest's certificate is for
+	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, r.server.Listener.Addr().String())
+	}
+	r.t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
+func (r *rig) client() *controlapi.Client {
+	return &controlapi.Client{BaseURL: authURL, Credential: r.owner.Credential, HTTP: &http.Client{Transport: r.transport()}}
+}
+
+// browser keeps cookies, follows nothing by itself, and sends what browsers
+// send with forms.
+type browser struct {
+	*rig
+	http *http.Client
+}
+
+func (r *rig) browser() *browser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return &browser{r, &http.Client{
+		Transport: r.transport(), Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// answer is a response with its body read.
+type answer struct {
+	*http.Response
+	body string
+}
+
+func (b *browser) do(req *http.Request) answer {
+	b.t.Helper()
+	resp, err := b.http.Do(req)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer{resp, string(body)}
+}
+
+func (b *browser) get(path string) answer {
+	b.t.Helper()
+	return b.do(b.request(http.MethodGet, path, nil))
+}
+
+func (b *browser) post(path string, fields ...string) answer {
+	b.t.Helper()
+	f := url.Values{}
+	for i := 0; i < len(fields); i += 2 {
+		f.Set(fields[i], fields[i+1])
+	}
+	req := b.request(http.MethodPost, path, strings.NewReader(f.Encode()))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	req.Header.Set("Origin", authURL)
+	return b.do(req)
+}
+
+func (b *browser) request(method, path string, body io.Reader) *http.Request {
+	b.t.Helper()
+	if !strings.HasPrefix(path, "https://") {
+		path = authURL + path
+	}
+	req, err := http.NewRequestWithContext(b.t.Context(), method, path, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return req
+}
+
+func (a answer) want(t testing.TB, status int) answer {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Fatalf("%s %s: status %d, want %d: %s", a.Request.Method, a.Request.URL.Path, a.StatusCode, status, a.body)
+	}
+	return a
+}
+
+// to is where a redirect leads.
+func (a answer) to(t testing.TB) string {
+	t.Helper()
+	a.want(t, http.StatusSeeOther)
+	return a.Header.Get("Location")
+}
+
+// mails waits for the nth mail to an address and returns the newest.
+func (r *rig) mails(email string, nth int) mail.Entry {
+	r.t.Helper()
+	late := time.After(30 * time.Second)
+	for {
+		list, err := r.outbox.List(r.t.Context(), mail.OutboxSize)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var to []mail.Entry
+		for _, m := range list {
+			if m.To == email {
+				to = append(to, m)
+			}
+		}
+		if len(to) >= nth {
+			return to[0]
+		}
+		select {
+		case <-r.store.done:
+		case <-late:
+			r.t.Fatalf("waited in vain for mail %d to %s", nth, email)
+		}
+	}
+}
+
+var codeLine = regexp.MustCompile(`Your code: (\d{3} \d{3})`)
+
+func tokenOf(t testing.TB, m mail.Entry) string {
+	t.Helper()
+	u, err := url.Parse(m.Links[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Query().Get("token")
+}
+
+// signIn signs the browser in by link and returns where it is led.
+func (b *browser) signIn(email, returnTo string) string {
+	b.t.Helper()
+	b.post("/signin", "email", email, "return", returnTo).want(b.t, http.StatusSeeOther)
+	link := b.mails(email, 1).Links[0]
+	b.get(link).want(b.t, http.StatusOK)
+	return b.post("/signin/link", "token", tokenOf(b.t, b.mails(email, 1))).to(b.t)
+}
+
+func challenge() string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+func visitPath(change ...string) string {
+	q := url.Values{
+		"computer": {"maya"}, "app": {"app1"}, "redirect_uri": {callback}, "state": {"the-state"},
+		"code_challenge": {challenge()}, "code_challenge_method": {"S256"},
+	}
+	for i := 0; i < len(change); i += 2 {
+		q.Set(change[i], change[i+1])
+	}
+	return "/visit?" + q.Encode()
+}
+
+// golden compares a page with testdata, its asset digests, times and tokens
+// taken out.
+func golden(t *testing.T, name, body string) {
+	t.Helper()
+	for pattern, with := range map[string]string{
+		`(/assets/[a-z]+)-[0-9a-f]{12}`:              "$1-DIGEST",
+		`since \d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC`: "since TIME",
+		`name="token" value="[^"]{43}"`:              `name="token" value="TOKEN"`,
+	} {
+		body = regexp.MustCompile(pattern).ReplaceAllString(body, with)
+	}
+	path := filepath.Join("testdata", name+".golden.html")
+	if *update {
+		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != string(want) {
+		t.Errorf("%s differs; got\n%s", path, body)
+	}
+}
+
+func unescaped(s string) string { return html.UnescapeString(s) }
+
+// farRig is a control plane away from localhost.
+func farRig(t testing.TB) *rig {
+	return newRig(t, func(c *control.Config) {
+		c.Domain, c.AuthHost, c.PublicPort = "porch.example", "control.example.net", 443
+	})
+}

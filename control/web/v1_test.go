@@ -1,0 +1,315 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+func TestSyncWakesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.client()
+	first, err := c.Sync(t.Context(), "")
+	if err != nil || first.Computer != r.owner.Computer || len(first.People) != 1 {
+		t.Fatalf("the first snapshot is %+v, %v", first, err)
+	}
+	type result struct {
+		s   controlapi.Snapshot
+		err error
+	}
+	held := make(chan result, 1)
+	go func() {
+		s, err := c.Sync(t.Context(), first.Version)
+		held <- result{s, err}
+	}()
+	r.member("bob@example.com", "app1")
+	got := <-held
+	if got.err != nil || got.s.Unchanged || got.s.Version == first.Version || len(got.s.People) != 2 {
+		t.Errorf("the held sync brought %+v, %v", got.s, got.err)
+	}
+}
+
+func TestHeldSyncEndsWithTheService(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.client()
+	first, err := c.Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stop()
+	again, err := c.Sync(t.Context(), first.Version)
+	if err != nil || !again.Unchanged || again.Version != first.Version {
+		t.Errorf("got %+v, %v", again, err)
+	}
+}
+
+// Once a computer has a new credential, whoever holds a sync with the old one
+// hears nothing more.
+func TestHeldSyncEndsWithTheCredential(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.client()
+	first, err := c.Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(chan error, 1)
+	go func() {
+		_, err := c.Sync(t.Context(), first.Version)
+		held <- err
+	}()
+	if _, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya"); err != nil {
+		t.Fatal(err)
+	}
+	r.member("bob@example.com", "app1")
+	if err := <-held; err == nil {
+		t.Error("the old credential was answered")
+	}
+	_, err = c.Sync(t.Context(), first.Version)
+	var e *controlapi.Error
+	if !errors.As(err, &e) || e.Code != controlapi.CodeUnauthorized || e.HTTPStatus != http.StatusUnauthorized {
+		t.Errorf("got %v (%+v)", err, e)
+	}
+}
+
+// timedWriter notes when each piece of an answer was written.
+type timedWriter struct {
+	head   http.Header
+	status int
+	start  time.Time
+	at     []time.Duration
+	body   strings.Builder
+}
+
+func (w *timedWriter) Header() http.Header { return w.head }
+func (w *timedWriter) WriteHeader(status int) {
+	if w.status != 0 {
+		panic("the header was written twice")
+	}
+	w.status = status
+}
+func (w *timedWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	w.at = append(w.at, time.Since(w.start))
+	return w.body.Write(p)
+}
+
+// The answer is held for 25 s with a byte every 2 s, the first one at once.
+func TestSyncBeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		svc, err := control.New(control.Config{
+			Store: store, Domain: "localhost", AuthHost: "control.localhost", Mail: mail.NewOutbox(store, nil),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner, err := svc.EnsureComputer(t.Context(), "maya@example.com", "maya")
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := svc.Snapshot(t.Context(), owner.Computer.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &timedWriter{head: http.Header{}, start: time.Now()}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, controlapi.PathSync, nil)
+		req.Header.Set("Authorization", "Bearer "+owner.Credential)
+		req.Header.Set("If-None-Match", `W/"`+first.Version+`"`)
+		New(svc, Config{}).ServeHTTP(w, req)
+		if len(w.at) != 14 { // 0, 2, … 24 and the answer at 25
+			t.Fatalf("written at %v", w.at)
+		}
+		for i, at := range w.at[:13] {
+			if at != time.Duration(i)*controlapi.SyncBeat {
+				t.Errorf("beat %d came after %v", i, at)
+			}
+		}
+		if w.at[13] != controlapi.SyncHold {
+			t.Errorf("the answer came after %v", w.at[13])
+		}
+		var got controlapi.Snapshot
+		if err := json.Unmarshal([]byte(w.body.String()), &got); err != nil || !got.Unchanged || got.Version != first.Version {
+			t.Errorf("the answer is %q, %v", w.body.String(), err)
+		}
+	})
+}
+
+func TestPutApps(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.client()
+	want := []controlapi.App{{ID: "x1", Name: "photos", Label: "Photos", Live: true}}
+	if err := c.PutApps(t.Context(), controlapi.Apps{Apps: want}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.svc.Apps(t.Context(), r.owner.Computer.ID)
+	if err != nil || len(got) != 1 || got[0] != want[0] {
+		t.Errorf("stored is %+v, %v", got, err)
+	}
+	err = c.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "x", Name: "www", Label: "x"}}})
+	var e *controlapi.Error
+	if !errors.As(err, &e) || e.Code != controlapi.CodeInvalid || e.Message == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPublicKey(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key, err := r.client().PublicKey(t.Context())
+	if err != nil || key.PublicKey != r.svc.PublicKeys()[0] {
+		t.Errorf("got %+v, %v", key, err)
+	}
+	b := r.browser()
+	for _, method := range []string{http.MethodGet, http.MethodOptions} {
+		req := b.request(method, controlapi.PathPublicKey, nil)
+		req.Header.Set("Origin", "https://client.example")
+		req.Header.Set("Access-Control-Request-Method", "GET")
+		req.Header.Set("Access-Control-Request-Headers", "authorization")
+		a := b.do(req)
+		if a.StatusCode > 204 || a.Header.Get("Access-Control-Allow-Origin") != "*" ||
+			a.Header.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type" ||
+			a.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: %s %v", method, a.Status, a.Header)
+		}
+	}
+}
+
+// Every row of the device tier refuses everybody without a credential, in JSON.
+func TestDeviceTierWantsACredential(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	b.signIn("maya@example.com", "") // a signed-in person is no device
+	for method, path := range map[string]string{
+		http.MethodGet: controlapi.PathSync, http.MethodPut: controlapi.PathApps, http.MethodPost: controlapi.PathVisits,
+	} {
+		for _, auth := range []string{"", "Bearer ", "Bearer x", "Basic " + r.owner.Credential, r.owner.Credential, "Bearer " + strings.Repeat("A", 43)} {
+			req := b.request(method, path, strings.NewReader("{}"))
+			req.Header.Set("Content-Type", "application/json")
+			if auth != "" {
+				req.Header.Set("Authorization", auth)
+			}
+			a := b.do(req)
+			var e controlapi.Error
+			if err := json.Unmarshal([]byte(a.body), &e); err != nil || a.StatusCode != http.StatusUnauthorized ||
+				e.Code != controlapi.CodeUnauthorized || e.Message == "" || a.Header.Get("WWW-Authenticate") == "" {
+				t.Errorf("%s %s with %q: %s %s", method, path, auth, a.Status, a.body)
+			}
+		}
+	}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	for name, tt := range map[string]struct {
+		kind, body string
+		status     int
+	}{
+		"not JSON":       {"application/json", "hello", 400},
+		"wrong type":     {"application/json", `{"apps": "x"}`, 400},
+		"two values":     {"application/json", `{} {}`, 400},
+		"cut off":        {"application/json", `{"apps": [`, 400},
+		"a form":         {"application/x-www-form-urlencoded", `{}`, 415},
+		"too large":      {"application/json", `{"apps": [` + strings.Repeat(" ", maxJSON) + `]}`, 413},
+		"unknown fields": {"application/json; charset=utf-8", `{"apps": [], "later": 1}`, 204},
+	} {
+		req := b.request(http.MethodPut, controlapi.PathApps, strings.NewReader(tt.body))
+		req.Header.Set("Content-Type", tt.kind)
+		req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
+		if a := b.do(req); a.StatusCode != tt.status {
+			t.Errorf("%s: %s %s", name, a.Status, a.body)
+		}
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	for _, path := range []string{"/signin", "/about", "/nowhere", "/account", "/auth/pubkey", "/v1/sync", "/v1/nowhere", "/healthz", stylePath, iconPath} {
+		a := b.get(path)
+		h := a.Header
+		csp := h.Get("Content-Security-Policy")
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" ||
+			!strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: %v", path, h)
+		}
+		if h.Get("Strict-Transport-Security") != "" {
+			t.Errorf("%s sends HSTS under localhost", path)
+		}
+		immutable := strings.HasPrefix(path, "/assets/")
+		if cache := h.Get("Cache-Control"); immutable != strings.Contains(cache, "immutable") || cache == "" {
+			t.Errorf("%s: Cache-Control %q", path, cache)
+		}
+		if strings.Contains(a.body, "<script") || strings.Contains(a.body, " style=") {
+			t.Errorf("%s has a script or a style attribute", path)
+		}
+	}
+	req := httptest.NewRequest(http.MethodGet, "https://control.example.net/signin", nil)
+	w := httptest.NewRecorder()
+	New(farRig(t).svc, Config{}).ServeHTTP(w, req)
+	if w.Code != http.StatusOK || w.Header().Get("Strict-Transport-Security") == "" {
+		t.Errorf("away from localhost: %d %v", w.Code, w.Header())
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.browser()
+	for _, tt := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/nowhere", 404, ""},
+		{"GET", "/assets/style-000000000000.css", 404, ""},
+		{"GET", "/assets/../templates/layout.html", 404, ""},
+		{"GET", "/v1/nowhere", 404, ""},
+		{"PUT", "/signin", 405, "GET, POST"},
+		{"POST", "/visit", 405, "GET"},
+		{"DELETE", "/v1/apps", 405, "PUT"},
+		{"GET", "/signout", 405, "POST"},
+		{"GET", "/healthz", 200, ""},
+	} {
+		req := b.request(tt.method, tt.path, nil)
+		req.URL.Path = tt.path
+		if a := b.do(req); a.StatusCode != tt.status || a.Header.Get("Allow") != tt.allow {
+			if a.StatusCode == http.StatusMovedPermanently || a.StatusCode == http.StatusTemporaryRedirect {
+				continue // the mux cleans paths; where it leads to is not there either
+			}
+			t.Errorf("%s %s: %s, Allow %q", tt.method, tt.path, a.Status, a.Header.Get("Allow"))
+		}
+	}
+	// Weakness: DNS rebinding, or a host of somebody's computer, shows our pages
+	// under a foreign name. Checked: they are shown under our own only.
+	for _, host := range []string{"evil.example", "control.localhost", "control.localhost:9443", "maya.localhost:8443"} {
+		req := b.request(http.MethodGet, "/signin", nil)
+		req.Host = host
+		b.do(req).want(t, http.StatusMisdirectedRequest)
+	}
+}
