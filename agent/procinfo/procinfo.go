@@ -7,10 +7,10 @@ package procinfo
 
 import "porchlight/agent/agentapi"
 
-// Listener returns who accepts connections to 127.0.0.1:port. PID is 0 when
+// Listening returns who accepts connections to 127.0.0.1:port. PID is 0 when
 // nobody was found, or when the system hides the processes of other users;
 // User is a login name, or the numeric id of a user without one.
-func Listener(port int) agentapi.Listener {
+func Listening(port int) agentapi.Listener {
 	if port < 1 || port > 65535 {
 		return agentapi.Listener{}
 	}

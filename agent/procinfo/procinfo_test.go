@@ -1,0 +1,132 @@
+package procinfo
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestListening looks for a listener of this very process, on each kind of
+// address that takes connections to 127.0.0.1.
+func TestListening(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
+	for _, c := range []struct{ network, address string }{
+		{"tcp4", "127.0.0.1:0"},
+		{"tcp4", "0.0.0.0:0"},
+		{"tcp6", "[::]:0"},
+	} {
+		t.Run(c.address, func(t *testing.T) {
+			ln, err := net.Listen(c.network, c.address)
+			if err != nil {
+				t.Skipf("this machine has no %s: %v", c.network, err)
+			}
+			defer ln.Close()
+			got := Listening(ln.Addr().(*net.TCPAddr).Port)
+			if c.network == "tcp6" && got == (agentapi.Listener{}) && !dualStack(t, ln) {
+				t.Skip("[::] does not take IPv4 here")
+			}
+			if got.PID != os.Getpid() || strings.TrimSuffix(got.Program, ".exe") != want || got.User == "" {
+				t.Errorf("Listening = %+v, want pid %d, program %q and a user", got, os.Getpid(), want)
+			}
+		})
+	}
+}
+
+// dualStack says whether a connection to 127.0.0.1 reaches ln.
+func dualStack(t *testing.T, ln net.Listener) bool {
+	t.Helper()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp4", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// TestNobodyListens wants no process where none accepts, a connection in use
+// from that port included.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if got := Listening(client.LocalAddr().(*net.TCPAddr).Port); got != (agentapi.Listener{}) {
+		t.Errorf("the port of a client is reported as listened on by %+v", got)
+	}
+	for _, port := range []int{-1, 0, 65536, 1 << 30} {
+		if got := Listening(port); got != (agentapi.Listener{}) {
+			t.Errorf("Listening(%d) = %+v", port, got)
+		}
+	}
+}
+
+func TestParseLsof(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, out string
+		want      agentapi.Listener
+	}{
+		{"nobody", "", agentapi.Listener{}},
+		{"one", "p812\ncpython3\nLada\nf3\nn127.0.0.1:8080\n", agentapi.Listener{PID: 812, Program: "python3", User: "ada"}},
+		{"wildcard", "p9\ncnode\nLada\nf20\nn*:8080\n", agentapi.Listener{PID: 9, Program: "node", User: "ada"}},
+		{
+			"the exact address wins", "p9\ncnode\nLada\nf20\nn*:8080\np10\ncruby\nLbob\nf5\nn127.0.0.1:8080\n",
+			agentapi.Listener{PID: 10, Program: "ruby", User: "bob"},
+		},
+		{"another address", "p9\ncnode\nLada\nf20\nn192.168.1.4:8080\n", agentapi.Listener{}},
+		{"another port", "p9\ncnode\nLada\nf20\nn127.0.0.1:18080\n", agentapi.Listener{}},
+		{"a socket before any process", "n127.0.0.1:8080\n", agentapi.Listener{}},
+		{"a pid that is none", "pabc\ncnode\nn127.0.0.1:8080\n", agentapi.Listener{}},
+	} {
+		if got := parseLsof([]byte(c.out), 8080); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func FuzzParseLsof(f *testing.F) {
+	f.Add([]byte("p812\ncpython3\nLada\nf3\nn127.0.0.1:8080\n"))
+	f.Add([]byte("p-1\nn*:8080\n"))
+	f.Add([]byte("\n\np\nc\nL\nn"))
+	f.Fuzz(func(t *testing.T, out []byte) {
+		if got := parseLsof(out, 8080); got != (agentapi.Listener{}) && got.PID < 1 {
+			t.Errorf("a process without a pid: %+v", got)
+		}
+	})
+}
+
+// BenchmarkListening is part of every POST /publish. Its cost grows with the
+// sockets and open files of the whole computer.
+func BenchmarkListening(b *testing.B) {
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	for b.Loop() {
+		if Listening(port).PID == 0 {
+			b.Fatal("nobody listens")
+		}
+	}
+}

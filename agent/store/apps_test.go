@@ -1,0 +1,187 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/agent/agentapi"
+)
+
+func openDir(t *testing.T, dir string, opts ...Option) *Store {
+	t.Helper()
+	s, err := Open(dir, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func change(t *testing.T, s *Store, c AppChange) []agentapi.Notice {
+	t.Helper()
+	notices, err := s.ChangeApp(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return notices
+}
+
+// TestAppsSurviveReopening writes each kind of record and reads it back from a
+// second Store.
+func TestAppsSurviveReopening(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+	app := App{
+		ID: "id1", Name: "notes", Label: "Notes", LocalPort: 8080, Status: agentapi.StatusLive,
+		Listener:    agentapi.Listener{PID: 7, Program: "python3", User: "ada"},
+		RequestedAt: at, ApprovedAt: &at,
+	}
+	request := App{Name: "wiki", Label: "Wiki", LocalPort: 81, Status: agentapi.StatusPending, Quiet: true, RequestedAt: at}
+	denial := Denial{Count: 2, At: at, Muted: true}
+	notice := agentapi.Notice{At: at, Kind: "renamed", App: "notes", Text: "Jottings is now called Notes."}
+
+	s := openDir(t, dir)
+	change(t, s, AppChange{Name: "notes", App: &app, Notices: []agentapi.Notice{notice}})
+	change(t, s, AppChange{Name: "wiki", App: &request, Denial: &denial})
+	change(t, s, AppChange{Name: "gone", App: &app})
+	change(t, s, AppChange{Name: "gone"})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	got, err := openDir(t, dir).Apps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	notice.ID = 1
+	want := Apps{
+		Apps:    map[string]App{"notes": app, "wiki": request},
+		Denials: map[string]Denial{"wiki": denial},
+		Notices: []agentapi.Notice{notice},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("after reopening (-want +got):\n%s", d)
+	}
+}
+
+// TestNoticesAreBounded fills the notices beyond their bound and reopens the
+// store on the way: IDs never repeat, and the newest stay.
+func TestNoticesAreBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const total = MaxNotices + 30
+	s := openDir(t, dir)
+	var notices []agentapi.Notice
+	for i := range total {
+		if i == total/2 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			s = openDir(t, dir)
+		}
+		name := fmt.Sprintf("app%d", i)
+		notices = change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
+	}
+	if len(notices) != MaxNotices {
+		t.Fatalf("%d notices are kept, want %d", len(notices), MaxNotices)
+	}
+	for i, n := range notices {
+		if want := uint64(total - MaxNotices + 1 + i); n.ID != want || n.App != fmt.Sprintf("app%d", want-1) {
+			t.Fatalf("notice %d is %+v, want ID %d", i, n, want)
+		}
+	}
+}
+
+// TestNoticeReplacesItsKind: an app that changes again and again keeps one
+// notice of each kind, so it cannot push out what is told of the others.
+func TestNoticeReplacesItsKind(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	change(t, s, AppChange{Name: "quiet", Notices: []agentapi.Notice{{Kind: "renamed", App: "quiet"}}})
+	var notices []agentapi.Notice
+	for range 2 * MaxNotices {
+		notices = change(t, s, AppChange{Name: "noisy", Notices: []agentapi.Notice{
+			{Kind: "renamed", App: "noisy"}, {Kind: "port-changed", App: "noisy"},
+		}})
+	}
+	var got []string
+	for _, n := range notices {
+		got = append(got, fmt.Sprint(n.ID, " ", n.App, " ", n.Kind))
+	}
+	want := []string{"1 quiet renamed", fmt.Sprint(4*MaxNotices, " noisy renamed"), fmt.Sprint(4*MaxNotices+1, " noisy port-changed")}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("notices (-want +got):\n%s", d)
+	}
+}
+
+// TestOneCommitForEachEvent: an event that touches an app, its denial and the
+// notices is one transaction, so that no crash can part them.
+func TestOneCommitForEachEvent(t *testing.T) {
+	t.Parallel()
+	var seen []bool
+	s := openDir(t, t.TempDir(), ObserveCommits(func(committing bool) { seen = append(seen, committing) }))
+	change(t, s, AppChange{
+		Name: "notes", App: &App{Name: "notes"}, Denial: &Denial{Count: 1},
+		Notices: []agentapi.Notice{{Kind: "renamed", App: "notes"}, {Kind: "port-changed", App: "notes"}},
+	})
+	if d := cmp.Diff([]bool{true, false}, seen); d != "" {
+		t.Errorf("commits begun and ended (-want +got):\n%s", d)
+	}
+}
+
+// TestDamagedRecordIsNamed: an unreadable record is an error that says which,
+// never an app silently missing.
+func TestDamagedRecordIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, bucket := range [][]byte{appsBucket, denialsBucket, noticesBucket} {
+		t.Run(string(bucket), func(t *testing.T) {
+			t.Parallel()
+			s := openDir(t, t.TempDir())
+			err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put([]byte("notes"), []byte(`{"at`)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Apps(); err == nil || !strings.Contains(err.Error(), "damaged") {
+				t.Errorf("reading a damaged record gives %v", err)
+			}
+		})
+	}
+}
+
+// TestClosedStoreRefuses: what cannot be stored is an error, and not stored.
+func TestClosedStoreRefuses(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ChangeApp(AppChange{Name: "notes", App: &App{}}); err == nil {
+		t.Error("a closed store took an app")
+	}
+	if _, err := s.Apps(); err == nil {
+		t.Error("a closed store was read")
+	}
+}
+
+func TestDatabaseIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	openDir(t, dir)
+	for path, want := range map[string]os.FileMode{dir: 0o700, filepath.Join(dir, FileName): 0o600} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", path, got, want)
+		}
+	}
+}
