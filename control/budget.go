@@ -25,11 +25,11 @@ type budgetKind struct {
 
 var (
 	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}},
-		"Several mails went to that address already. The links in them still work; another mail can be sent later."}
+		"Several mails were asked for at that address. Links already sent still work; another mail can be asked for later."}
 	budgetOwner = budgetKind{"owner", []limit{{50, 24 * time.Hour}},
 		"You invited many people today. The invitations already sent still work; more can be sent tomorrow."}
 	budgetClient = budgetKind{"client", []limit{{30, time.Hour}},
-		"Many mails were asked for from your network. Those already sent still work; another can be sent later."}
+		"Many mails were asked for from your network. Links already sent still work; another mail can be asked for later."}
 	// budgetVisits bounds the codes a signed-in browser can have written.
 	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
 		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
