@@ -1,0 +1,158 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+const (
+	// maxStreams is how many streams of events may be open: the menu bar's, and
+	// a few of the owner's own scripts.
+	maxStreams = 16
+
+	// calm is the least time between two events of one stream, so that an app
+	// with many visitors, whose every connection is a change, costs little.
+	calm = 100 * time.Millisecond
+)
+
+// states numbers the owner's states.
+type states struct {
+	mu sync.Mutex
+	// seq is the number of last. It starts at the time of the start in
+	// microseconds, so that a number never returns after a restart.
+	seq  uint64
+	last []byte // encoded, without its number
+}
+
+// state is everything the owner sees now. It is put together under a lock, so
+// that numbers grow in the order the states were seen in.
+func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
+	a.states.mu.Lock()
+	defer a.states.mu.Unlock()
+	info := a.cfg.Backend.Info()
+	state := agentapi.OwnerState{
+		EngineVersion: info.EngineVersion,
+		Mode:          info.Mode,
+		API:           a.addr,
+		Account:       a.cfg.Backend.Account(),
+		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Backend.Connections()),
+		Notices:       a.cfg.Apps.Notices(),
+		Trouble:       a.cfg.Backend.Trouble(),
+		OutboxSize:    a.cfg.Backend.OutboxSize(ctx),
+	}
+	if state.Notices == nil {
+		state.Notices = []agentapi.Notice{}
+	}
+	raw, err := json.Marshal(state)
+	if err != nil {
+		return agentapi.OwnerState{}, fmt.Errorf("encode the owner's state: %w", err)
+	}
+	if !bytes.Equal(raw, a.states.last) {
+		a.states.seq++
+		a.states.last = raw
+	}
+	state.Seq = a.states.seq
+	return state, nil
+}
+
+// ownerEvents streams the state: at once, and after every change. What changes
+// while the reader is slow becomes one event.
+func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
+	select {
+	case a.streams <- struct{}{}:
+		defer func() { <-a.streams }()
+	default:
+		return &agentapi.Error{
+			Code:       agentapi.CodeTooMany,
+			Message:    "Too many programs follow the owner's events already. End one of them.",
+			RetryAfter: a.heartbeat,
+		}
+	}
+	// Before the first look: a change between the two is then not missed.
+	apps, cancelApps := a.cfg.Apps.Subscribe()
+	defer cancelApps()
+	rest, cancelRest := a.cfg.Backend.Changes()
+	defer cancelRest()
+
+	s := stream{conn: http.NewResponseController(w), w: w}
+	// The reader sends nothing more, so a deadline would only end the stream.
+	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("keep a stream of events open: %w", err)
+	}
+	state, err := a.state(r.Context())
+	if err != nil {
+		return err
+	}
+	head := w.Header()
+	head.Set("Content-Type", "text/event-stream")
+	head.Set("Cache-Control", "no-store")
+	head.Set("X-Content-Type-Options", "nosniff")
+	if err := s.send(state); err != nil {
+		return nil // the reader has gone, and there is nobody to tell
+	}
+	sent := state.Seq
+	heartbeat := time.NewTicker(a.heartbeat)
+	defer heartbeat.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-a.ending:
+			return nil
+		case <-heartbeat.C:
+			// Also the time to look again: a trouble can begin by lasting.
+			if s.write(":\n\n") != nil {
+				return nil
+			}
+		case <-apps:
+		case <-rest:
+		}
+		if state, err = a.state(r.Context()); err != nil {
+			a.log.Error("a stream of events ended", "err", err)
+			return nil
+		}
+		if state.Seq == sent {
+			continue
+		}
+		if s.send(state) != nil {
+			return nil
+		}
+		sent = state.Seq
+		select {
+		case <-r.Context().Done():
+		case <-a.ending:
+		case <-time.After(calm):
+		}
+	}
+}
+
+// stream writes events to one reader.
+type stream struct {
+	conn *http.ResponseController
+	w    http.ResponseWriter
+}
+
+func (s stream) send(state agentapi.OwnerState) error {
+	raw, err := json.Marshal(state) // on one line
+	if err != nil {
+		return err
+	}
+	return s.write("event: " + agentapi.EventState + "\ndata: " + string(raw) + "\n\n")
+}
+
+func (s stream) write(text string) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeIn)); err != nil {
+		return err
+	}
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.conn.Flush()
+}

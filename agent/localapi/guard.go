@@ -1,0 +1,156 @@
+package localapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"porchlight/agent/agentapi"
+)
+
+// door is a listener as the guard sees it.
+type door struct {
+	owner bool     // the owner's socket
+	hosts []string // what Host may be
+}
+
+// ownerDoor is the owner's socket, which has no port to name.
+var ownerDoor = door{owner: true, hosts: []string{"localhost"}}
+
+// tcpDoor is the open tier's door, unless other computers could reach it.
+func tcpDoor(addr net.Addr) (door, error) {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return door{}, fmt.Errorf("the loopback API serves this computer alone and refuses to listen on %s", addr)
+	}
+	port := strconv.Itoa(tcp.Port)
+	d := door{hosts: []string{net.JoinHostPort(tcp.IP.String(), port), "localhost:" + port}}
+	if tcp.Port == 80 {
+		d.hosts = append(d.hosts, tcp.IP.String(), "localhost")
+	}
+	return d, nil
+}
+
+// guard lets through what a program on this computer sent, and nothing that a
+// web page can make a browser send: neither by a name that resolves to this
+// computer, nor across origins, nor over a WebSocket. It comes before any
+// routing, so that no route can be an exception.
+func guard(from door, next http.Handler, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(from, r); err != nil {
+			fail(w, r, err)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, agentapi.MaxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func check(from door, r *http.Request) error {
+	if !from.owner {
+		peer, err := netip.ParseAddrPort(r.RemoteAddr)
+		if err != nil || !peer.Addr().Unmap().IsLoopback() {
+			return forbidden("Only programs on this computer may use this.")
+		}
+	}
+	if !slices.Contains(from.hosts, r.Host) {
+		return forbidden("This address belongs to Porchlight on this computer. Use http://%s.", from.hosts[0])
+	}
+	if _, there := r.Header["Origin"]; there {
+		return forbidden("Web pages may not use this, only programs on this computer.")
+	}
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "none" {
+			return forbidden("Web pages may not use this, only programs on this computer.")
+		}
+	}
+	if _, there := r.Header["Upgrade"]; there || r.Method == http.MethodConnect {
+		return forbidden("This speaks plain HTTP/1.1 and nothing else.")
+	}
+	// The mux would redirect an address with empty or dot segments elsewhere.
+	if p := r.URL.EscapedPath(); !strings.HasPrefix(p, "/") || p != cleaned(p) {
+		return nothingHere()
+	}
+	if r.ContentLength == 0 {
+		return nil
+	}
+	if r.ContentLength > agentapi.MaxBody {
+		return tooLarge()
+	}
+	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset, named := params["charset"]
+	switch {
+	case err != nil, kind != "application/json", named && !strings.EqualFold(charset, "utf-8"):
+		return agentapi.Errorf(agentapi.CodeMediaType, "The body must be JSON and say so: Content-Type: application/json.")
+	case r.Header.Get("Content-Encoding") != "":
+		return agentapi.Errorf(agentapi.CodeMediaType, "The body must not be compressed.")
+	}
+	return nil
+}
+
+// cleaned keeps a slash at the end, which path.Clean drops.
+func cleaned(p string) string {
+	c := path.Clean(p)
+	if strings.HasSuffix(p, "/") && c != "/" {
+		c += "/"
+	}
+	return c
+}
+
+// admit is where tiers are checked, and the only place.
+func (a *API) admit(needs tier, from door, r *http.Request) error {
+	switch needs {
+	case tierOpen:
+		return nil
+	case tierOwner:
+		hash := a.cfg.OwnerSecretHash()
+		given := r.Header.Values(agentapi.HeaderOwnerSecret)
+		switch {
+		case !from.owner:
+			return forbidden("Only the owner may do this, in Porchlight's menu or with the porchlight command.")
+		case len(hash) == 0:
+			return forbidden("Porchlight has no owner secret yet, so nobody can act as the owner. Is the keychain locked?")
+		case len(given) != 1:
+			return forbidden("Only the owner may do this: send the owner secret.")
+		}
+		sum := sha256.Sum256([]byte(given[0]))
+		if subtle.ConstantTimeCompare(sum[:], hash) != 1 {
+			return forbidden("This is not the owner secret. It may have been made anew; start the program again.")
+		}
+		return nil
+	}
+	return forbidden("Nobody may do this.")
+}
+
+func forbidden(format string, args ...any) error {
+	return agentapi.Errorf(agentapi.CodeForbidden, format, args...)
+}
+
+func tooLarge() error {
+	return agentapi.Errorf(agentapi.CodeTooLarge, "The body is too large; %d KiB is the most.", agentapi.MaxBody>>10)
+}
+
+func nothingHere() error {
+	return agentapi.Errorf(agentapi.CodeNotFound, "Porchlight has nothing at this address.")
+}
+
+// noRoute answers for a path that has no route of the request's method.
+func noRoute(w http.ResponseWriter, routes []route) error {
+	if len(routes) == 0 {
+		return nothingHere()
+	}
+	var allow []string
+	for _, rt := range routes {
+		allow = append(allow, rt.method)
+	}
+	w.Header().Set("Allow", strings.Join(allow, ", "))
+	return agentapi.Errorf(agentapi.CodeMethod, "This address takes %s.", strings.Join(allow, " or "))
+}

@@ -1,0 +1,152 @@
+package localapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"porchlight/agent/agentapi"
+)
+
+// fields are those of a body that are known, as they were written.
+type fields map[string]json.RawMessage
+
+// readFields reads a body of one JSON object. encoding/json by itself would take
+// "LABEL" for "label" and the last of two, so that two readers of the same body
+// could see different requests; here both are refused. Fields nobody knows are
+// ignored.
+func readFields(r *http.Request, known ...string) (fields, error) {
+	raw, err := io.ReadAll(r.Body)
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, tooLarge()
+	}
+	if err != nil {
+		return nil, invalid("The body broke off.")
+	}
+	return parseFields(raw, known...)
+}
+
+func parseFields(raw []byte, known ...string) (fields, error) {
+	notObject := invalid("The body must be one JSON object.")
+	if !utf8.Valid(raw) {
+		return nil, invalid("The body is not valid UTF-8 text.")
+	}
+	if !json.Valid(raw) { // all of it, whatever follows the object included
+		return nil, notObject
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := d.Token(); err != nil || start != json.Delim('{') {
+		return nil, notObject
+	}
+	found := fields{}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return nil, notObject
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return nil, notObject
+		}
+		for _, name := range known {
+			switch {
+			case key == name && found[name] != nil:
+				return nil, invalid("The field %q is there twice.", name)
+			case key == name:
+				found[name] = value
+			case strings.EqualFold(key.(string), name):
+				return nil, invalid("The field %q must be written %q.", key, name)
+			}
+		}
+	}
+	return found, nil
+}
+
+// text is the string in a field that has to be there.
+func (f fields) text(name string) (string, error) {
+	raw, err := f.value(name)
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return "", invalid("The field %q must be a text in quotes.", name)
+	}
+	return s, nil
+}
+
+// integer is the whole number in a field that has to be there.
+func (f fields) integer(name string) (int, error) {
+	raw, err := f.value(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil {
+		return 0, invalid("The field %q must be a whole number, without quotes.", name)
+	}
+	return n, nil
+}
+
+func (f fields) value(name string) (json.RawMessage, error) {
+	raw := f[name]
+	if raw == nil || string(raw) == "null" {
+		return nil, invalid("The field %q is missing.", name)
+	}
+	return raw, nil
+}
+
+func invalid(format string, args ...any) error {
+	return agentapi.Errorf(agentapi.CodeInvalid, format, args...)
+}
+
+func answer(w http.ResponseWriter, status int, body any) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	write(w, status, raw)
+	return nil
+}
+
+// fail answers with a refusal. What is not one is a fault of ours: it is logged,
+// here and nowhere else, and the caller learns no more than that.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, ok := errors.AsType[*agentapi.Error](err)
+	if !ok {
+		if r.Context().Err() != nil {
+			return // nobody waits for the answer
+		}
+		a.log.Error("a request failed", "method", r.Method, "err", err)
+		refusal = agentapi.Errorf(agentapi.CodeInternal, "Something went wrong inside Porchlight. Its log says what.")
+	}
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
+	}
+	raw, err := json.Marshal(agentapi.ErrorBody{Error: refusal.Message})
+	if err != nil {
+		a.log.Error("a refusal cannot be written", "err", err)
+	}
+	write(w, refusal.Code.Status(), raw)
+}
+
+// write sends a whole answer; a reader that does not take it in time loses the
+// connection.
+func write(w http.ResponseWriter, status int, body []byte) {
+	// A writer without deadlines is one of a test, not of a connection.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeIn))
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Content-Length", strconv.Itoa(len(body)+1))
+	head.Set("Cache-Control", "no-store")
+	head.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(append(body, '\n'))
+}

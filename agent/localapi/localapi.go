@@ -1,0 +1,215 @@
+// Package localapi serves the loopback API: what local apps ask to be published
+// with, and what the owner decides with (the interface, Endpoints; the design,
+// Loopback API).
+//
+// A request comes in by one of two listeners, TCP on the loopback address or the
+// owner's unix socket. The guard turns away everything that a web page could
+// have sent. One table then says which handler it goes to and which tier it
+// needs; admit is the only place that checks a tier. Handlers decide nothing:
+// they turn a request into a call of the engine or the Backend.
+//
+// The package never serves on an address that another computer can reach, and
+// never answers with anything but JSON, or events for the owner.
+package localapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/net/netutil"
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+)
+
+// Bounds of a connection. They are generous for a program on this computer and
+// keep one that hangs from holding much.
+const (
+	readHeaderIn = 5 * time.Second
+	readBodyIn   = 10 * time.Second
+	writeIn      = 10 * time.Second
+	idleFor      = time.Minute
+	maxHeader    = 16 << 10 // bytes
+	maxConns     = 512      // of each listener
+	drainFor     = 5 * time.Second
+)
+
+// Backend is what the API needs of the rest of the agent. Its methods are called
+// concurrently; errors that are not an *agentapi.Error are faults.
+type Backend interface {
+	Info() agentapi.EngineInfo
+	Account() agentapi.Account
+	// Trouble is a sentence about what keeps visitors out, or empty.
+	Trouble() string
+	OutboxSize(ctx context.Context) int
+	// Outbox lists the kept mails, newest first.
+	Outbox(ctx context.Context) ([]agentapi.Mail, error)
+	OpenLink(ctx context.Context, name string) (agentapi.OpenLink, error)
+	// Connections counts what is open through the proxy, by app id.
+	Connections() map[string]int
+	// Changes returns a channel that is readable after anything of the above
+	// changed, until cancel is called.
+	Changes() (changed <-chan struct{}, cancel func())
+}
+
+// Config of New. All of it is required but Log.
+type Config struct {
+	Apps    *engine.Apps
+	Backend Backend
+	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
+	// owner tier refuses everybody.
+	OwnerSecretHash func() []byte
+	Log             *slog.Logger // discarded when nil
+}
+
+// API is made by New and serves once.
+type API struct {
+	cfg    Config
+	log    *slog.Logger
+	routes []route
+	states states
+	// addr is the open tier's host:port; written by Serve before it serves.
+	addr string
+
+	heartbeat time.Duration // agentapi.Heartbeat outside the tests
+	streams   chan struct{} // a place for each open stream of events
+	ending    chan struct{} // closed when Serve ends: streams end first
+	endOnce   sync.Once
+}
+
+// tier says who may call a route.
+type tier int
+
+const (
+	tierOpen  tier = iota // any program on this computer
+	tierOwner             // the owner: on the owner's socket, with the owner secret
+)
+
+type route struct {
+	method string
+	path   string // of an http.ServeMux, without method
+	tier   tier
+	serve  func(http.ResponseWriter, *http.Request) error
+}
+
+// New starts nothing; see Serve.
+func New(cfg Config) *API {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{
+		cfg:       cfg,
+		log:       cfg.Log,
+		heartbeat: agentapi.Heartbeat,
+		streams:   make(chan struct{}, maxStreams),
+		ending:    make(chan struct{}),
+	}
+	a.states.seq = uint64(time.Now().UnixMicro())
+	a.routes = []route{
+		{"POST", "/publish", tierOpen, a.publish},
+		{"GET", "/publish/{name}", tierOpen, a.publication},
+		{"DELETE", "/publish/{name}", tierOpen, a.withdraw},
+		{"GET", "/status", tierOpen, a.status},
+		{"GET", "/engine/info", tierOpen, a.engineInfo},
+
+		{"GET", "/owner/state", tierOwner, a.ownerState},
+		{"GET", "/owner/events", tierOwner, a.ownerEvents},
+		{"GET", "/owner/account", tierOwner, a.ownerAccount},
+		{"GET", "/owner/outbox", tierOwner, a.ownerOutbox},
+		{"POST", "/owner/apps/{name}/approve", tierOwner, a.approve},
+		{"POST", "/owner/apps/{name}/deny", tierOwner, a.deny},
+		{"POST", "/owner/apps/{name}/stop", tierOwner, a.stop},
+		{"POST", "/owner/apps/{name}/revoke", tierOwner, a.revoke},
+		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},
+		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
+	}
+	return a
+}
+
+// Serve serves the open tier on open and all tiers on owner until ctx ends, and
+// closes both. It refuses an open listener that other computers can reach.
+// Requests under way may finish for a few seconds; it returns nil when ctx ended.
+func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
+	openDoor, err := tcpDoor(open.Addr())
+	if err != nil {
+		return errors.Join(err, open.Close(), owner.Close())
+	}
+	a.addr = open.Addr().String()
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range []struct {
+		listener net.Listener
+		door     door
+	}{{open, openDoor}, {owner, ownerDoor}} {
+		server := &http.Server{
+			Handler:                      a.handler(s.door),
+			DisableGeneralOptionsHandler: true, // nothing before the guard
+			ReadHeaderTimeout:            readHeaderIn,
+			ReadTimeout:                  readBodyIn,
+			IdleTimeout:                  idleFor,
+			MaxHeaderBytes:               maxHeader,
+			ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+		}
+		g.Go(func() error {
+			err := server.Serve(netutil.LimitListener(s.listener, maxConns))
+			if errors.Is(err, http.ErrServerClosed) {
+				return nil
+			}
+			return fmt.Errorf("the loopback API stopped: %w", err)
+		})
+		g.Go(func() error {
+			<-ctx.Done()
+			a.endOnce.Do(func() { close(a.ending) })
+			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
+			defer cancel()
+			if err := server.Shutdown(drain); err != nil {
+				a.log.Warn("requests were cut off", "err", err)
+				return server.Close()
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// handler is everything behind one listener.
+func (a *API) handler(from door) http.Handler {
+	byPath := map[string][]route{}
+	for _, rt := range a.routes {
+		byPath[rt.path] = append(byPath[rt.path], rt)
+	}
+	mux := http.NewServeMux()
+	for path, routes := range byPath {
+		mux.Handle(path, a.dispatch(from, path, routes))
+	}
+	mux.Handle("/", a.dispatch(from, "/", nil))
+	return guard(from, mux, a.fail)
+}
+
+// dispatch picks the route of a path by method, and answers for it.
+func (a *API) dispatch(from door, path string, routes []route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := func() error {
+			for _, rt := range routes {
+				if rt.method != r.Method {
+					continue
+				}
+				if err := a.admit(rt.tier, from, r); err != nil {
+					return err
+				}
+				return rt.serve(w, r)
+			}
+			return noRoute(w, routes)
+		}()
+		a.log.Debug("request", "method", r.Method, "route", path, "ok", err == nil)
+		if err != nil {
+			a.fail(w, r, err)
+		}
+	})
+}

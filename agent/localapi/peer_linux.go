@@ -1,0 +1,23 @@
+package localapi
+
+import (
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ours says whether the process at the other end runs as this user. The kernel
+// noted it when the process connected.
+func ours(c *net.UnixConn) bool {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	return err == nil && credErr == nil && cred.Uid == uint32(os.Geteuid())
+}
