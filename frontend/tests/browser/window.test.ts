@@ -166,6 +166,11 @@ describe('an approved app', () => {
     await expect.poll(() => focusName(page)).toBe('Apps');
   });
 
+  test('counts what is open to it now', async () => {
+    const page = await open();
+    expect(await section(page, 'On').locator('.now').allInnerTexts()).toEqual(['now: 2 connections']);
+  });
+
   test('stops, keeps its row, and cannot be opened then', async () => {
     const page = await open();
     await menuOf(page, 'Notes').click();
