@@ -364,6 +364,7 @@ func (m *middlebox) cutAll() {
 	defer m.mu.Unlock()
 	m.cut = true
 	for _, c := range m.conns {
+		_ = c.(*net.TCPConn).SetLinger(0) // as when the network is gone
 		_ = c.Close()
 	}
 }

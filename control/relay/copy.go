@@ -38,6 +38,8 @@ type flow struct {
 	// ended is called once, after both directions have ended, with the bytes
 	// each has carried.
 	ended func(toAgent, toVisitor int64)
+	// fromAgent has read the first answer.
+	fromAgent reader
 
 	halfClosed atomic.Bool // one direction has ended in order
 
@@ -54,13 +56,19 @@ const (
 
 // start begins both directions and returns.
 func (f *flow) start() {
-	go f.run(toAgent, f.agent, f.visitor)
-	go f.run(toVisitor, f.visitor, f.agent)
+	go f.run(toAgent, f.agent, f.visitor, nil)
+	go f.run(toVisitor, f.visitor, f.agent, f.fromAgent)
 }
 
-func (f *flow) run(way int, dst, src stream) {
+func (f *flow) run(way int, dst, src stream, r reader) {
 	d := direction{dst: dst, src: src, flow: f}
-	err := d.copy()
+	var err error
+	if r == nil {
+		r, err = newReader(src)
+	}
+	if err == nil {
+		err = d.copy(r)
+	}
 	if err == nil {
 		err = dst.CloseWrite()
 	}
@@ -108,23 +116,44 @@ type direction struct {
 	rested   int64 // bytes when the last silence began
 }
 
+// reader reads into a buffer of copyBuffers, which it has only while there is
+// something to read where that can be done. With n above zero the buffer is the
+// caller's to put back.
+type reader interface {
+	read() (buf *[copyBuffer]byte, n int, err error)
+}
+
+func newReader(s stream) (reader, error) {
+	if tcp, ok := s.(*net.TCPConn); ok {
+		return newPatientReader(tcp)
+	}
+	return &holdingReader{s}, nil
+}
+
+// holdingReader keeps its buffer while it waits.
+type holdingReader struct{ conn net.Conn }
+
+func (r *holdingReader) read() (*[copyBuffer]byte, int, error) {
+	buf := copyBuffers.Get().(*[copyBuffer]byte)
+	n, err := r.conn.Read(buf[:])
+	if n == 0 {
+		copyBuffers.Put(buf)
+		return nil, 0, err
+	}
+	return buf, n, err
+}
+
 // copy returns nil at the end of src's stream.
-func (d *direction) copy() error {
+func (d *direction) copy(r reader) error {
 	dst, ok1 := d.dst.(*net.TCPConn)
 	src, ok2 := d.src.(*net.TCPConn)
-	if !ok1 || !ok2 {
-		return d.copyBuffered()
-	}
-	r, err := newPatientReader(src)
-	if err != nil {
-		return err
-	}
+	kernel := canSplice && ok1 && ok2
 	full := 0
 	for {
 		buf, n, err := r.read()
 		if n > 0 {
 			d.bytes += int64(n)
-			_, werr := dst.Write(buf[:n])
+			_, werr := d.dst.Write(buf[:n])
 			copyBuffers.Put(buf)
 			if werr != nil {
 				return werr
@@ -132,7 +161,7 @@ func (d *direction) copy() error {
 			if full++; n < copyBuffer {
 				full = 0
 			}
-			if full == bulkReads && canSplice {
+			if full == bulkReads && kernel {
 				full = 0
 				if done, err := d.splice(dst, src); done {
 					return err
@@ -164,24 +193,6 @@ func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
 		case n < bulkReads*copyBuffer:
 			err := d.rest()
 			return err != nil, err
-		}
-	}
-}
-
-// copyBuffered serves directions where one end runs inside TLS.
-func (d *direction) copyBuffered() error {
-	buf := copyBuffers.Get().(*[copyBuffer]byte)
-	defer copyBuffers.Put(buf)
-	for {
-		n, err := d.src.Read(buf[:])
-		if n > 0 {
-			d.bytes += int64(n)
-			if _, err := d.dst.Write(buf[:n]); err != nil {
-				return err
-			}
-		}
-		if done, err := d.settle(err); done {
-			return err
 		}
 	}
 }

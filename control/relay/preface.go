@@ -17,6 +17,9 @@ const (
 	// headroom is kept free in front of a preface, so that the PROXY header and
 	// the peeked bytes leave in one write.
 	headroom = 128
+	// firstBuffer is what a connection is given at first, in bytes; a hello longer
+	// than that, which is rare, moves to a buffer of the full size.
+	firstBuffer = 4 << 10
 )
 
 var (
@@ -27,7 +30,7 @@ var (
 // preface is the head of a connection: what was read to find out whose it is.
 // Its buffer is pooled; release gives it back.
 type preface struct {
-	buf   *[headroom + maxPreface]byte
+	buf   []byte
 	n     int // bytes read, behind the headroom
 	kind  prefaceKind
 	hello clientHello
@@ -43,30 +46,50 @@ const (
 	prefacePlainHTTP
 )
 
-var prefaceBuffers = sync.Pool{New: func() any { return new([headroom + maxPreface]byte) }}
+var (
+	firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
+	fullBuffers  = sync.Pool{New: func() any { return new([headroom + maxPreface]byte) }}
+)
 
 // bytes is what was read.
 func (p *preface) bytes() []byte { return p.buf[headroom : headroom+p.n] }
 
 func (p *preface) release() {
-	if p.buf != nil {
-		prefaceBuffers.Put(p.buf)
-		p.buf = nil
+	switch len(p.buf) {
+	case firstBuffer:
+		firstBuffers.Put((*[firstBuffer]byte)(p.buf))
+	case headroom + maxPreface:
+		fullBuffers.Put((*[headroom + maxPreface]byte)(p.buf))
 	}
+	p.buf, p.n = nil, 0
+}
+
+// widen moves what was read to a buffer of the full size.
+func (p *preface) widen() {
+	n, full := p.n, fullBuffers.Get().(*[headroom + maxPreface]byte)
+	copy(full[headroom:], p.bytes())
+	p.release()
+	p.buf, p.n = full[:], n
 }
 
 // readPreface reads until it is clear what the connection is. The deadline is
 // taken off again when it returns without an error. The caller releases the
 // preface in every case.
 func readPreface(conn net.Conn, wait time.Duration) (*preface, error) {
-	p := &preface{buf: prefaceBuffers.Get().(*[headroom + maxPreface]byte)}
+	p := &preface{buf: firstBuffers.Get().(*[firstBuffer]byte)[:]}
 	if err := conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return p, err
 	}
 	var tls helloReader
 	for {
-		if p.n == maxPreface {
+		switch p.n {
+		case maxPreface:
 			return p, errTooLong
+		case firstBuffer - headroom:
+			if len(p.buf) == firstBuffer {
+				p.widen()
+				tls = helloReader{} // what it holds is part of the buffer before
+			}
 		}
 		n, err := conn.Read(p.buf[headroom+p.n:])
 		p.n += n

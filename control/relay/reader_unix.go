@@ -25,7 +25,7 @@ type patientReader struct {
 	err error
 }
 
-func newPatientReader(conn *net.TCPConn) (*patientReader, error) {
+func newPatientReader(conn *net.TCPConn) (reader, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -35,8 +35,7 @@ func newPatientReader(conn *net.TCPConn) (*patientReader, error) {
 	return r, nil
 }
 
-// read waits for bytes. With n above zero the buffer is the caller's, to be put
-// back into copyBuffers.
+// read waits for bytes.
 func (r *patientReader) read() (buf *[copyBuffer]byte, n int, err error) {
 	r.buf, r.n, r.err = nil, 0, nil
 	if err := r.raw.Read(r.try); err != nil {

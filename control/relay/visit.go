@@ -78,29 +78,23 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	header := tunnelwire.AppendHeader(head[:0], s.key, data.ticket, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()))
 	first := p.buf[headroom-len(header) : headroom+p.n]
 	copy(first, header)
+	sent := int64(p.n)
 	if err := data.SetDeadline(time.Now().Add(firstAnswer)); err != nil {
 		return fail(errDied)
 	}
 	if _, err := data.Write(first); err != nil {
 		return fail(errDied)
 	}
-	buf := copyBuffers.Get().(*[copyBuffer]byte)
-	defer copyBuffers.Put(buf)
-	n, err := data.Read(buf[:])
-	if n == 0 && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return fail(errDied)
+	answered, err := f.firstAnswer()
+	if err != nil {
+		return fail(err)
 	}
 	p.release()
 	if err := data.SetDeadline(time.Time{}); err != nil {
 		return fail(err)
 	}
-	if n > 0 {
-		if _, err := conn.Write(buf[:n]); err != nil {
-			return fail(err)
-		}
-	}
 	r.counters.visits.Add(1)
-	f.delivered = [2]int64{toAgent: int64(len(first) - len(header)), toVisitor: int64(n)}
+	f.delivered = [2]int64{toAgent: sent, toVisitor: answered}
 	r.wg.Add(1)
 	f.ended = func(up, down int64) {
 		r.counters.bytesUp.Add(uint64(up))
@@ -110,6 +104,26 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	}
 	f.start()
 	return nil
+}
+
+// firstAnswer passes the agent's first bytes on, if some come within the
+// deadline that is set, and returns how many. errDied says that none ever will.
+func (f *flow) firstAnswer() (int64, error) {
+	r, err := newReader(f.agent)
+	if err != nil {
+		return 0, errDied
+	}
+	f.fromAgent = r
+	buf, n, err := r.read()
+	if n == 0 {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, nil
+		}
+		return 0, errDied
+	}
+	defer copyBuffers.Put(buf)
+	_, err = f.visitor.Write(buf[:n])
+	return int64(n), err
 }
 
 // turnAway closes a visitor with the alert that fits.
