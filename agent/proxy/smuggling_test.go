@@ -52,7 +52,6 @@ func TestRequestSmuggling(t *testing.T) {
 		"a chunk line of a bare LF":      "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n5;a\nhello\r\n0\r\n\r\n",
 		"a chunk extension that is huge": "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n5;" + strings.Repeat("a", 100_000) + "\r\nhello\r\n0\r\n\r\n",
 		"a trailer without a colon":      "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nnonsense\r\n\r\n",
-		"a length that is too long":      "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5000\r\nConnection: close\r\n\r\n",
 	}
 	r := newRig(t)
 	rec := newRecorder(t)
@@ -63,11 +62,8 @@ func TestRequestSmuggling(t *testing.T) {
 		request = strings.Replace(request, "Host: H\r\n", "Host: "+sni+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\n", 1)
 		return request
 	}
-	exchange := func(request string, ends bool) string {
+	exchange := func(request string) string {
 		c := r.raw(sni, request)
-		if ends {
-			c.(interface{ CloseWrite() error }).CloseWrite()
-		}
 		c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		answer, err := io.ReadAll(c)
 		if err != nil && strings.Contains(err.Error(), "timeout") {
@@ -77,7 +73,7 @@ func TestRequestSmuggling(t *testing.T) {
 	}
 	for what, request := range refused {
 		before := len(rec.requests())
-		answer := exchange(signed(request)+hidden, what == "a length that is too long")
+		answer := exchange(signed(request) + hidden)
 		if status := strings.Fields(answer + " - -")[1]; answer != "" && status != "400" && status != "501" && status != "505" && status != "421" {
 			t.Errorf("%s: %q", what, answer)
 		}
@@ -99,7 +95,7 @@ func TestRequestSmuggling(t *testing.T) {
 		"bare LFs":            "POST / HTTP/1.1\nHost: H\r\nTransfer-Encoding: chunked\nConnection: close\n\n5\r\nhello\r\n0\r\n\r\n",
 	} {
 		before := len(rec.requests())
-		if answer := exchange(signed(request)+hidden, false); !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Count(answer, "HTTP/1.1 ") != 1 {
+		if answer := exchange(signed(request) + hidden); !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Count(answer, "HTTP/1.1 ") != 1 {
 			t.Errorf("%s: %q", what, answer)
 		}
 		got := rec.requests()[before:]

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+func reopen(t *testing.T, dir string, old *store.Store) *store.Store {
+	t.Helper()
+	if old != nil {
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestSessionRecords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, dir, nil)
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	key := func(n byte) (k store.SessionKey) { k[0] = n; return k }
+	add := func(n byte, app, account string, seen time.Time) []store.SessionKey {
+		t.Helper()
+		dropped, err := s.AddSession(key(n), store.Session{AppID: app, AccountID: account, Epoch: 3, CreatedAt: at, SeenAt: seen}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dropped
+	}
+	add(1, "a", "bob", at.Add(2*time.Hour))
+	add(2, "a", "bob", at.Add(time.Hour))
+	add(3, "b", "bob", at)
+	add(4, "a", "eve", at)
+	// The third of one person on one host drops the longest unseen of those.
+	if d := add(5, "a", "bob", at.Add(3*time.Hour)); len(d) != 1 || d[0] != key(2) {
+		t.Errorf("dropped %v", d)
+	}
+	if err := s.TouchSessions(map[store.SessionKey]time.Time{key(1): at.Add(9 * time.Hour), key(2): at}); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, s)
+	if got, ok, err := s.Session(key(1)); !ok || err != nil || !got.SeenAt.Equal(at.Add(9*time.Hour)) || got.Epoch != 3 || got.AccountID != "bob" || got.AppID != "a" {
+		t.Errorf("%+v %v %v", got, ok, err)
+	}
+	if _, ok, _ := s.Session(key(2)); ok {
+		t.Error("touching made a dropped session again")
+	}
+	if err := s.DeleteSession(key(1)); err != nil {
+		t.Fatal(err)
+	}
+	deleted, err := s.DeleteSessions(func(x store.Session) bool { return x.AccountID == "bob" })
+	if err != nil || len(deleted) != 2 {
+		t.Errorf("%v %v", deleted, err)
+	}
+	for n, want := range map[byte]bool{1: false, 3: false, 4: true, 5: false} {
+		if _, ok, _ := s.Session(key(n)); ok != want {
+			t.Errorf("session %d: %v", n, ok)
+		}
+	}
+}
+
+func TestSnapshotRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, dir, nil)
+	if _, _, ok, err := s.Snapshot(); ok || err != nil {
+		t.Fatalf("%v %v", ok, err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	if err := s.SaveSnapshot(controlapi.Snapshot{Version: "7", People: []controlapi.Person{{AccountID: "bob", Apps: []string{"a"}}}}, at); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SaveContact(at.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, s)
+	snap, contact, ok, err := s.Snapshot()
+	if !ok || err != nil || snap.Version != "7" || len(snap.People) != 1 || snap.People[0].Apps[0] != "a" || !contact.Equal(at.Add(time.Hour)) {
+		t.Errorf("%+v %v %v %v", snap, contact, ok, err)
+	}
+}
+
+func TestDenyRecords(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, dir, nil)
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, d := range []store.DenyRecord{{AccountID: "bob", At: at}, {AccountID: "bob", AppID: "a", At: at}, {GrantID: "bob", At: at}, {AccountID: "bob", At: at.Add(time.Hour)}} {
+		if err := s.AddDenyRecord(d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RemoveDenyRecord(store.DenyRecord{AccountID: "bob", AppID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, s)
+	all, err := s.DenyRecords()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v %v", all, err)
+	}
+	for _, d := range all {
+		if !d.At.Equal(at) || d.AppID != "" {
+			t.Errorf("%+v", d)
+		}
+	}
+}
+
+func TestInstanceAndSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := reopen(t, dir, nil)
+	first, err := s.Instance()
+	if err != nil || len(first.ID) != 8 || len(first.Key) != 32 {
+		t.Fatalf("%+v %v", first, err)
+	}
+	if _, ok, err := s.Setting("color"); ok || err != nil {
+		t.Errorf("%v %v", ok, err)
+	}
+	if err := s.SetSetting("color", ""); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, dir, s)
+	again, err := s.Instance()
+	if err != nil || again.ID != first.ID || string(again.Key) != string(first.Key) {
+		t.Errorf("%+v became %+v (%v)", first, again, err)
+	}
+	if v, ok, err := s.Setting("color"); v != "" || !ok || err != nil {
+		t.Errorf("%q %v %v", v, ok, err)
+	}
+	other, err := reopen(t, t.TempDir(), nil).Instance()
+	if err != nil || other.ID == first.ID || string(other.Key) == string(first.Key) {
+		t.Errorf("two data directories are %+v (%v)", other, err)
+	}
+	if err := s.SetSetting("color", string(make([]byte, 64<<10+1))); err == nil {
+		t.Error("a setting of more than 64 KiB")
+	}
+}
