@@ -63,7 +63,8 @@ func TestRequestSmuggling(t *testing.T) {
 		return request
 	}
 	exchange := func(request string) string {
-		c := r.raw(sni, request)
+		c := r.raw(sni, "")
+		io.WriteString(c, request) // may fail: refused and closed already
 		c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		answer, err := io.ReadAll(c)
 		if err != nil && strings.Contains(err.Error(), "timeout") {
