@@ -33,10 +33,10 @@ endif
 demo: setup-cli cli ## publish a sample app, approve it, sign in, and show the headers it receives
 	@go run ./test/demo bin/porchlight
 
-build: setup-desktop desktop cli ## build the three programs into bin/
+build: setup-desktop desktop cli ## build the programs into bin/
 
-cli: ## build porchlight and porchlight-control (no C compiler needed)
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
+cli: ## build porchlight, the command line and agent (no C compiler needed)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./agent/cmd/porchlight
 
 desktop: frontend ## build porchlight-desktop
 	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/porchlight-desktop .

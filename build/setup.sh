@@ -102,6 +102,7 @@ if ! have_go; then
 	rm -rf "$tools/go" && mkdir -p "$tools"
 	cp -R "$dir" "$tools/go" && chmod -R u+w "$tools/go"
 	chmod +x "$tools"/go/bin/* "$tools/go/pkg/tool/${os}_$arch"/*
+	hash -r # the shell remembers the old one
 	have_go || fail "Go $go_version was installed but does not run"
 fi
 
@@ -112,5 +113,6 @@ if [ "$want" != cli ] && ! have_node; then
 	mkdir -p "$tools/node"
 	npm install --prefix "$tools/node" --no-save --no-audit --no-fund --loglevel=error \
 		"node@$node_version" "npm@$npm_version" >&2
+	hash -r
 	have_node || fail "Node $node_version was installed but does not run"
 fi

@@ -1,0 +1,353 @@
+// Package agent is what runs on the owner's computer: the loopback API that apps
+// ask to be published, the proxy that visitors reach through the tunnel, and
+// what keeps both in step with the control plane.
+//
+// New opens the data directory and the loopback listeners, Run serves until its
+// context ends. The parts know nothing of each other; this package wires them:
+//
+//	localapi → engine (published apps) ─┐
+//	tunnel → proxy → access (who may) ──┼→ one state for the owner
+//	remote (held sync) → access ────────┘
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/broadcast"
+	"porchlight/agent/certs"
+	"porchlight/agent/engine"
+	"porchlight/agent/localapi"
+	"porchlight/agent/procinfo"
+	"porchlight/agent/proxy"
+	"porchlight/agent/remote"
+	"porchlight/agent/store"
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+)
+
+// Agent is made by New. Its methods are safe for concurrent use.
+type Agent struct {
+	cfg   Config
+	log   *slog.Logger
+	store *store.Store
+
+	apps    *engine.Apps
+	access  *access.Access
+	proxy   *proxy.Proxy
+	api     *localapi.API
+	client  *controlapi.Client // nil when there is no link
+	remote  *remote.Remote     // nil when there is no link
+	tunnel  *tunnel.Tunnel     // nil when there is no link
+	changes broadcast.Signal
+
+	open        net.Listener // open tier
+	owner       net.Listener // owner tier
+	ownerSocket string
+}
+
+// New opens the data directory and listens; it serves nothing before Run. The
+// errors are sentences for the owner. Call Close when Run is not going to be
+// called.
+func New(cfg Config) (_ *Agent, err error) {
+	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent")}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.store, err = store.Open(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	if a.open, err = localapi.ListenOpen(cfg.API); err != nil {
+		return nil, err
+	}
+	if a.owner, a.ownerSocket, err = localapi.ListenOwner(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	a.access, err = access.New(access.Config{
+		Store:         a.store,
+		Log:           cfg.Log.With("part", "access"),
+		OnConnections: a.changes.Raise,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := a.makeEngine(); err != nil {
+		return nil, err
+	}
+	if err := a.makeProxy(); err != nil {
+		return nil, err
+	}
+	if err := a.makeLink(); err != nil {
+		return nil, err
+	}
+	a.api = localapi.New(localapi.Config{
+		Apps:            a.apps,
+		Backend:         (*backend)(a),
+		OwnerSecretHash: func() []byte { return cfg.OwnerSecretHash },
+		Log:             cfg.Log.With("part", "api"),
+	})
+	return a, nil
+}
+
+func (a *Agent) makeEngine() (err error) {
+	a.apps, err = engine.NewApps(engine.AppsConfig{
+		Store: a.store,
+		Root: func() engine.Root {
+			c := a.computer()
+			return engine.Root{Name: c.Name, Host: c.Host}
+		},
+		OwnPorts: func() []int { return append([]int{a.open.Addr().(*net.TCPAddr).Port}, a.cfg.OwnPorts...) },
+		Listener: func(port int) agentapi.Listener {
+			p := procinfo.Listening(port)
+			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
+		},
+		OnGone: func(appID string) agentapi.Closed {
+			began := time.Now()
+			n := a.access.CloseApp(appID)
+			return agentapi.Closed{OK: true, Closed: n, Milliseconds: int(time.Since(began).Milliseconds())}
+		},
+		Log: a.cfg.Log.With("part", "engine"),
+	})
+	return err
+}
+
+func (a *Agent) makeProxy() error {
+	instance, err := a.store.Instance()
+	if err != nil {
+		return err
+	}
+	names := certs.New(certs.Config{
+		Issue:   a.cfg.IssueCertificate,
+		Allowed: a.servesName,
+		Log:     a.cfg.Log.With("part", "certs"),
+	})
+	a.proxy, err = proxy.New(proxy.Config{
+		Apps:         appLookup{a.apps},
+		Access:       a.access,
+		Root:         func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
+		AuthURL:      func() string { return a.authURL() },
+		Redeem:       a.redeem,
+		Certificates: names.GetCertificate,
+		Instance:     instance.ID,
+		Key:          instance.Key,
+		Local:        a.local(),
+		List:         a.liveApps,
+		OnAppDown:    func(appID string) { a.apps.SetAnswering(appID, false) },
+		OnAppUp:      func(appID string) { a.apps.SetAnswering(appID, true) },
+		Log:          a.cfg.Log.With("part", "proxy"),
+	})
+	return err
+}
+
+func (a *Agent) makeLink() (err error) {
+	link := a.cfg.Link
+	if link == nil {
+		return nil
+	}
+	a.client = &controlapi.Client{
+		BaseURL:    link.AuthURL,
+		Credential: link.Credential,
+		HTTP:       &http.Client{Transport: controlapi.NewTransport(link.RootCAs)},
+	}
+	changed, _ := a.apps.Subscribe()
+	a.remote = remote.New(remote.Config{
+		Control:     a.client,
+		Apps:        a.approvedApps,
+		AppsChanged: changed,
+		OnSnapshot:  a.takeSnapshot,
+		OnContact:   a.access.Touch,
+		OnChange:    a.connectionChanged,
+		Log:         a.cfg.Log.With("part", "remote"),
+	})
+	a.tunnel, err = tunnel.New(tunnel.Config{
+		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
+		Credential: func() string { return link.Credential },
+		RootCAs:    link.RootCAs,
+		Log:        a.cfg.Log.With("part", "tunnel"),
+	})
+	return err
+}
+
+// Run serves until ctx ends or a part fails, and closes everything. It writes
+// DATA/agent.json while it serves and returns nil when ctx ended.
+func (a *Agent) Run(ctx context.Context) error {
+	running := agentapi.Running{
+		API:         a.API(),
+		PID:         os.Getpid(),
+		Protocol:    agentapi.Protocol,
+		OwnerSocket: a.ownerSocket,
+		StartedAt:   time.Now().UTC().Format(time.RFC3339),
+	}
+	if err := agentapi.WriteRunning(a.cfg.DataDir, running); err != nil {
+		return errors.Join(err, a.Close())
+	}
+	a.log.Info("agent is up", "api", running.API, "data", a.cfg.DataDir)
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.access.Run(ctx) })
+	g.Go(func() error { return a.api.Serve(ctx, a.open, a.owner) })
+	if a.tunnel != nil {
+		g.Go(func() error { return a.remote.Run(ctx) })
+		g.Go(func() error { return a.tunnel.Run(ctx) })
+		g.Go(func() error { return a.watchTunnel(ctx) })
+		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
+	}
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	err = errors.Join(err, agentapi.RemoveRunning(a.cfg.DataDir), a.Close())
+	a.log.Info("agent is down")
+	return err
+}
+
+// Close releases the data directory and the listeners. Run does it by itself.
+func (a *Agent) Close() error {
+	if a.open != nil {
+		a.open.Close()
+	}
+	if a.owner != nil {
+		a.owner.Close()
+	}
+	if a.store == nil {
+		return nil
+	}
+	return a.store.Close()
+}
+
+// connectionChanged tells the owner's side at once, and again when what lasts
+// counts as trouble.
+func (a *Agent) connectionChanged() {
+	a.changes.Raise()
+	time.AfterFunc(settling, a.changes.Raise)
+}
+
+// watchTunnel has the owner's state follow the tunnel.
+func (a *Agent) watchTunnel(ctx context.Context) error {
+	for {
+		changed := a.tunnel.Changes()
+		a.connectionChanged()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// API is the address of the loopback API, host and port.
+func (a *Agent) API() string { return a.open.Addr().String() }
+
+// OwnerSocket is the path of the owner tier's unix socket.
+func (a *Agent) OwnerSocket() string { return a.ownerSocket }
+
+func (a *Agent) local() bool { return a.cfg.Link != nil && a.cfg.Link.Local }
+
+func (a *Agent) authURL() string {
+	if a.cfg.Link == nil {
+		return ""
+	}
+	return a.cfg.Link.AuthURL
+}
+
+// computer is what the last snapshot says of this computer, across restarts.
+func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
+
+// servesName says whether the agent answers TLS for a host name: the root host
+// and one label below it. Whether an app is there is for the page to say, not
+// for the handshake.
+func (a *Agent) servesName(name string) bool {
+	root, _, err := net.SplitHostPort(a.computer().Host)
+	if err != nil {
+		root = a.computer().Host
+	}
+	if root == "" {
+		return false
+	}
+	label, below := strings.CutSuffix(name, "."+root)
+	return name == root || below && engine.ValidName(label)
+}
+
+// takeSnapshot swaps who may open what and has the tunnel look at the relays.
+func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) error {
+	before := a.computer()
+	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
+		a.log.Info("access ended elsewhere", "connections_closed", closed)
+	}
+	if a.computer() != before {
+		a.log.Info("this computer's address", "url", a.computer().URL)
+	}
+	a.tunnel.Wake()
+	a.changes.Raise()
+	return nil
+}
+
+func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Visitor, error) {
+	if a.client == nil {
+		return controlapi.Visitor{}, &controlapi.Error{
+			Code:    controlapi.CodeUnavailable,
+			Message: "This computer is not connected to an account.",
+		}
+	}
+	return a.client.RedeemVisit(ctx, r)
+}
+
+func (a *Agent) approvedApps() []controlapi.App {
+	approved := a.apps.Approved()
+	apps := make([]controlapi.App, len(approved))
+	for i, app := range approved {
+		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
+	}
+	return apps
+}
+
+// Account is whose computer this is.
+func (a *Agent) Account() agentapi.Account {
+	c := a.computer()
+	owner, known := a.access.Owner()
+	account := agentapi.Account{
+		Connected: known && a.remote != nil && !a.remote.State().Refused,
+		Email:     owner.Email,
+		AccountID: owner.AccountID,
+		Name:      c.Name,
+		Host:      c.Host,
+		URL:       c.URL,
+		AuthURL:   a.authURL(),
+		Local:     a.local(),
+	}
+	return account
+}
+
+// appLookup is the engine as the proxy sees it.
+type appLookup struct{ apps *engine.Apps }
+
+func (l appLookup) Lookup(name string) (proxy.App, bool) {
+	app, ok := l.apps.Lookup(name)
+	return proxied(app), ok
+}
+
+func (a *Agent) liveApps() []proxy.App {
+	var live []proxy.App
+	for _, app := range a.apps.List() {
+		if p := proxied(app); p.Live {
+			live = append(live, p)
+		}
+	}
+	return live
+}
+
+func proxied(app engine.App) proxy.App {
+	return proxy.App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: app.Status == agentapi.StatusLive}
+}

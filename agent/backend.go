@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// backend is the agent as the loopback API sees it; see localapi.Backend.
+type backend Agent
+
+func (b *backend) agent() *Agent { return (*Agent)(b) }
+
+// Info answers GET /engine/info.
+func (b *backend) Info() agentapi.EngineInfo {
+	account := b.agent().Account()
+	billing := b.access.Snapshot().Billing
+	if billing.Plan == "" {
+		billing.Plan, billing.Standing = "self-hosted", "good"
+	}
+	return agentapi.EngineInfo{
+		EngineVersion: Version,
+		Protocol:      agentapi.Protocol,
+		PID:           os.Getpid(),
+		Mode:          b.cfg.Mode,
+		Connected:     account.Connected,
+		Host:          account.Host,
+		Name:          account.Name,
+		FirstPartyApp: b.cfg.FirstPartyApp,
+		Billing:       agentapi.Billing{Plan: billing.Plan, Standing: billing.Standing},
+	}
+}
+
+func (b *backend) Account() agentapi.Account { return b.agent().Account() }
+
+// settling is how long after a change of the connection nothing is called
+// trouble: starting and roaming take a moment.
+const settling = 3 * time.Second
+
+// Trouble is a sentence about what keeps visitors out, or empty.
+func (b *backend) Trouble() string {
+	if b.remote == nil {
+		return ""
+	}
+	state := b.remote.State()
+	switch {
+	case state.Refused:
+		return "The control plane does not know this computer any more. Connect it again."
+	case time.Since(state.Since) < settling:
+		return ""
+	case !state.Connected && b.agent().local():
+		return "The control plane on this computer does not answer. Quit Porchlight and start it again."
+	case !state.Connected:
+		return "The control plane does not answer. Everyone keeps the access they have for a day."
+	case !b.tunnel.Connected():
+		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+	}
+	return ""
+}
+
+func (b *backend) Outbox(ctx context.Context) ([]agentapi.Mail, error) {
+	if b.cfg.Outbox == nil {
+		return []agentapi.Mail{}, nil
+	}
+	return b.cfg.Outbox(ctx)
+}
+
+func (b *backend) OutboxSize(ctx context.Context) int {
+	mails, err := b.Outbox(ctx)
+	if err != nil {
+		b.log.Warn("cannot read the outbox", "err", err)
+	}
+	return len(mails)
+}
+
+// OpenLink makes a one-time link that signs the owner in at an app.
+func (b *backend) OpenLink(_ context.Context, name string) (agentapi.OpenLink, error) {
+	app, ok := b.apps.Lookup(name)
+	switch {
+	case !ok:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	case app.Status == agentapi.StatusPending:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
+	case app.Status != agentapi.StatusLive:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q is stopped. It comes back when the app publishes itself again.", app.Label)
+	case !b.agent().Account().Connected:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
+	}
+	link, expires, err := b.proxy.OpenLink(name)
+	if err != nil {
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "%s.", err)
+	}
+	return agentapi.OpenLink{URL: link, ExpiresAt: expires}, nil
+}
+
+// Connections counts what is open to each app, by app id.
+func (b *backend) Connections() map[string]int { return b.access.Connections() }
+
+func (b *backend) Changes() (changed <-chan struct{}, cancel func()) { return b.changes.Subscribe() }

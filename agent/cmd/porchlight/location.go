@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+)
+
+// location says which agent a command speaks to.
+type location struct {
+	data string // --data
+	api  string // --api
+}
+
+// dataDir is --data, else PORCHLIGHT_DATA, else the usual place; absolute.
+func (l *location) dataDir() (string, error) {
+	dir := l.data
+	if dir == "" {
+		dir = os.Getenv("PORCHLIGHT_DATA")
+	}
+	if dir == "" {
+		dir = agent.DefaultDataDir()
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("cannot make %s an absolute path: %w", dir, err)
+	}
+	return abs, nil
+}
+
+// given is --api, else PORCHLIGHT_API, else empty.
+func (l *location) given() string {
+	if l.api != "" {
+		return l.api
+	}
+	return os.Getenv("PORCHLIGHT_API")
+}
+
+// open returns a client of the open tier.
+func (l *location) open() (*agentapi.Client, error) {
+	if addr := l.given(); addr != "" {
+		return agentapi.New(addr), nil
+	}
+	dir, err := l.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	running, err := agentapi.ReadRunning(dir)
+	switch {
+	case err == nil:
+		return agentapi.New(running.API), nil
+	case errors.Is(err, agentapi.ErrNotRunning):
+		return agentapi.New(agentapi.DefaultAddress), nil
+	}
+	return nil, err
+}
+
+// owner returns a client of the owner tier, with the secret from wherever the
+// running agent keeps it: the keychain for the desktop, a file for the headless
+// agent.
+func (l *location) owner(ctx context.Context) (*agentapi.Client, error) {
+	dir, err := l.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	running, err := agentapi.ReadRunning(dir)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := readSecret(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	return agentapi.NewOwner(running.OwnerSocket, secret), nil
+}
+
+// readSecret looks in the file first: it exists only where an owner chose it or
+// where the agent runs without a screen, and reading it cannot block.
+func readSecret(ctx context.Context, dataDir string) (string, error) {
+	secret, fileErr := ownersecret.File(dataDir).Get(ctx)
+	if fileErr == nil {
+		return secret, nil
+	}
+	if !errors.Is(fileErr, ownersecret.ErrNotFound) {
+		return "", fileErr
+	}
+	secret, err := ownersecret.Keychain(dataDir).Get(ctx)
+	switch {
+	case err == nil:
+		return secret, nil
+	case errors.Is(err, ownersecret.ErrLocked):
+		return "", errors.New("the keychain is locked, so Porchlight cannot prove that you are the owner. Unlock it and try again")
+	}
+	return "", fmt.Errorf("the owner secret of %s is not to be had, so only the menu bar can do this: %w", dataDir, err)
+}

@@ -1,0 +1,127 @@
+// Command porchlight is Porchlight without a screen: the command line over the
+// loopback API, and the agent itself for servers and SSH.
+//
+// Exit codes: 0 done, 1 refused, 2 usage, 3 the agent is not running.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+)
+
+const (
+	exitRefused    = 1
+	exitUsage      = 2
+	exitNotRunning = 3
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], newTerminal(os.Stdout, os.Stderr)))
+}
+
+// run is the whole program; the tests call it.
+func run(ctx context.Context, args []string, term *terminal) int {
+	cmd := newRoot(term)
+	cmd.SetArgs(args)
+	cmd.SetOut(term.out)
+	cmd.SetErr(term.err)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(term.err, "porchlight: "+sentence(err))
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if errors.Is(err, agentapi.ErrNotRunning) {
+		return exitNotRunning
+	}
+	return exitRefused
+}
+
+// sentence is what a person reads: an error of the agent unchanged, and where
+// nothing listens, what to type next.
+func sentence(err error) string {
+	if errors.Is(err, agentapi.ErrNotRunning) {
+		return "Porchlight is not running here. Start it from your applications menu, or type: porchlight agent --local"
+	}
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		return usage.Error() + "\nTry 'porchlight --help'."
+	}
+	return err.Error()
+}
+
+// usageError is a command line that cannot be carried out as it was typed.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+func newRoot(term *terminal) *cobra.Command {
+	var where location
+	root := &cobra.Command{
+		Use:   "porchlight",
+		Short: "Open the apps on this computer, at an address of yours, to exactly the people you choose",
+		Example: `  porchlight agent --local                            try it on this computer alone
+  porchlight publish notes --label Notes --port 8000  ask for an address
+  porchlight approve notes                            say yes
+  porchlight open notes                               open it in your browser`,
+		Version:       agent.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.PersistentFlags().StringVar(&where.data, "data", "", "data directory (environment PORCHLIGHT_DATA, else "+agent.DefaultDataDir()+")")
+	root.PersistentFlags().StringVar(&where.api, "api", "", "address of the loopback API (environment PORCHLIGHT_API, else what the data directory says, else "+agentapi.DefaultAddress+")")
+	root.AddGroup(
+		&cobra.Group{ID: "apps", Title: "Apps:"},
+		&cobra.Group{ID: "owner", Title: "Deciding, as the owner:"},
+		&cobra.Group{ID: "self", Title: "Porchlight itself:"},
+	)
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("apps", publishCommand(&where, term), unpublishCommand(&where, term), appsCommand(&where, term))
+	add("owner", approveCommand(&where, term), denyCommand(&where, term), stopCommand(&where, term), revokeCommand(&where, term), openCommand(&where, term), outboxCommand(&where, term))
+	add("self", agentCommand(&where, term), statusCommand(&where, term), engineCommand(&where, term), accountCommand(&where, term))
+	return root
+}
+
+// exactly is cobra.ExactArgs with a sentence.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s needs %s", cmd.CommandPath(), names[len(args)])
+		case len(args) > len(names):
+			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}

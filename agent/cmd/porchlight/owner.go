@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/openlink"
+)
+
+// browserReads is how long open waits for the browser to have read the link.
+const browserReads = 10 * time.Second
+
+func approveCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Give an app that asked its address",
+		Args:  exactly("the NAME of the app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			pub, err := client.Approve(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(pub)
+			}
+			term.line("%s is on, at %s. Only you can open it.", args[0], pub.URL)
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func denyCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "deny NAME",
+		Short: "Refuse an app that asked for an address",
+		Args:  exactly("the NAME of the app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := client.Deny(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(map[string]bool{"ok": true})
+			}
+			term.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func stopCommand(where *location, term *terminal) *cobra.Command {
+	return endCommand(where, term, "stop NAME", "Take an app off its address, keeping its approval",
+		(*agentapi.Client).Stop, "%s is off. It comes back when the app publishes itself again.")
+}
+
+func revokeCommand(where *location, term *terminal) *cobra.Command {
+	return endCommand(where, term, "revoke NAME", "Take an app's address away and forget its approval",
+		(*agentapi.Client).Revoke, "%s is revoked; its approval and who may open it are forgotten.")
+}
+
+func openCommand(where *location, term *terminal) *cobra.Command {
+	var printOnly, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "open NAME",
+		Short: "Open an app in your browser, signed in as the owner",
+		Long: `Open an app in your browser, signed in as the owner.
+
+The link works once, for a minute. With --print it is printed instead of opened:
+whoever has it first is the owner to that app, so do not pass it on.`,
+		Args: exactly("the NAME of the app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			link, err := client.Open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON:
+				return term.json(link)
+			case printOnly:
+				term.line("%s", link.URL)
+				return nil
+			}
+			opened, err := openlink.Open(cmd.Context(), link.URL)
+			if err != nil {
+				return err
+			}
+			// The browser needs a moment to read the page that holds the link.
+			ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
+			defer cancel()
+			opened.Wait(ctx)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link instead of opening it")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func outboxCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "outbox",
+		Short: "Show the mails kept on this computer (local mode sends none)",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			mails, err := client.Outbox(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(mails)
+			}
+			if len(mails) == 0 {
+				term.line("No mail yet. Signing in at an app's address writes one.")
+			}
+			for _, m := range mails {
+				term.line("%s  to %s: %s", m.At.Local().Format("2006-01-02 15:04:05"), printable(m.To), printable(m.Subject))
+				for text := range strings.Lines(m.Text) {
+					term.line("    %s", printable(strings.TrimRight(text, "\r\n")))
+				}
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}

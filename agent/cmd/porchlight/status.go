@@ -1,0 +1,157 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+)
+
+func statusCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say whether Porchlight is on, and at which address",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.open()
+			if err != nil {
+				return err
+			}
+			status, err := client.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(status)
+			}
+			if status.Connected {
+				term.line("On, at %s", status.URL)
+			} else {
+				term.line("Not connected")
+			}
+			switch n := status.PendingApps; n {
+			case 0:
+			case 1:
+				term.line("1 app waits for the owner's approval")
+			default:
+				term.line("%d apps wait for the owner's approval", n)
+			}
+			for _, a := range status.Apps {
+				term.line("  %s  %s", a.URL, printable(a.Label))
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func engineCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "engine",
+		Short: "Describe the running engine: version, protocol, process",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.open()
+			if err != nil {
+				return err
+			}
+			info, err := client.EngineInfo(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(info)
+			}
+			term.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
+			term.line("Registered apps: %d", info.Registrants)
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func accountCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "account",
+		Short: "Show whose computer this is and where its control plane is",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			account, err := client.Account(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(account)
+			}
+			if !account.Connected {
+				term.line("Not connected to an account")
+			} else {
+				term.line("%s, at %s", account.Email, account.URL)
+				term.line("Control plane: %s", account.AuthURL)
+			}
+			if account.Local {
+				term.line("Everything runs on this computer; nobody else can reach it.")
+			}
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func appsCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "apps",
+		Short: "List the apps: waiting, on, and stopped",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			state, err := client.State(cmd.Context())
+			if err != nil {
+				return err
+			}
+			apps := make([]agentapi.AppSummary, len(state.Apps))
+			rows := make([][]string, len(state.Apps))
+			for i, a := range state.Apps {
+				apps[i] = a.AppSummary
+				rows[i] = []string{a.Name, a.Label, statusWord(a), strconv.Itoa(a.LocalPort), a.URL}
+			}
+			if asJSON {
+				return term.json(apps)
+			}
+			if len(rows) == 0 {
+				term.line("No app has asked for an address yet. Try: porchlight publish notes --label Notes --port 8000")
+				return nil
+			}
+			return term.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func statusWord(a agentapi.OwnerApp) string {
+	switch {
+	case a.Status == agentapi.StatusPending:
+		return "waiting for you"
+	case a.Status == agentapi.StatusRevoked:
+		return "stopped"
+	case !a.Answering:
+		return "not answering"
+	}
+	return "on"
+}

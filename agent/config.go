@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"porchlight/agent/agentapi"
+)
+
+// Version of this build, set by the linker.
+var Version = "dev"
+
+// Config of an Agent.
+type Config struct {
+	// DataDir holds everything the agent keeps; it is made 0700 when absent.
+	DataDir string
+	// API is where the loopback API listens; port 0 picks one.
+	API string
+	// Mode says what kind of process this is; FirstPartyApp is the appId of the
+	// app that started the engine, empty for none.
+	Mode          agentapi.Mode
+	FirstPartyApp string
+	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty
+	// the owner tier refuses everybody.
+	OwnerSecretHash []byte
+	// Link is how this computer reaches its control plane; nil where it is not
+	// connected to one.
+	Link *Link
+	// IssueCertificate makes a certificate for one host name.
+	IssueCertificate func(name string) (*tls.Certificate, error)
+	// OwnPorts are further local ports of Porchlight that no app may publish.
+	OwnPorts []int
+	// Outbox lists the mails kept on this computer, newest first; nil where the
+	// control plane is elsewhere.
+	Outbox func(ctx context.Context) ([]agentapi.Mail, error)
+	Log    *slog.Logger
+}
+
+// Link to a control plane.
+type Link struct {
+	AuthURL    string         // https://host[:port], no path
+	Credential string         // this computer's device credential
+	RootCAs    *x509.CertPool // nil: the system's
+	// Local is true where control plane and relay run in this process.
+	Local bool
+}
+
+// DefaultDataDir is where the data directory is unless the owner says
+// otherwise: the platform's place for a program's own data.
+func DefaultDataDir() string {
+	home, _ := os.UserHomeDir()
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "Porchlight")
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "Porchlight")
+		}
+		return filepath.Join(home, "AppData", "Local", "Porchlight")
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "porchlight")
+	}
+	return filepath.Join(home, ".local", "share", "porchlight")
+}

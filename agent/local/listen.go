@@ -1,0 +1,103 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"porchlight/agent/procinfo"
+)
+
+// portFile keeps the port of the local relay: it is part of every address, so it
+// must not move from one start to the next.
+const portFile = "https-port"
+
+// listen opens the local relay's listeners: addr, and the other loopback
+// address with the same port where this computer has one. Port 0 means the port
+// of the last time, or a free one that is then kept.
+func listen(dataDir, addr string) ([]net.Listener, int, error) {
+	host, portText, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%q is not an address of the form 127.0.0.1:8443", addr)
+	}
+	ip := net.ParseIP(host)
+	if ip == nil || !ip.IsLoopback() {
+		return nil, 0, fmt.Errorf("local mode serves this computer alone, so it listens on 127.0.0.1 or [::1] and not on %q", host)
+	}
+	kept := 0
+	if portText == "0" {
+		if kept, err = readPort(dataDir); err != nil {
+			return nil, 0, err
+		}
+		portText = strconv.Itoa(kept)
+	}
+	first, err := net.Listen("tcp", net.JoinHostPort(host, portText))
+	if err != nil {
+		return nil, 0, busy(err, net.JoinHostPort(host, portText))
+	}
+	port := first.Addr().(*net.TCPAddr).Port
+	if addr == net.JoinHostPort(host, "0") && kept == 0 {
+		if err := writePort(dataDir, port); err != nil {
+			first.Close()
+			return nil, 0, err
+		}
+	}
+	listeners := []net.Listener{first}
+	other := "::1"
+	if ip.To4() == nil {
+		other = "127.0.0.1"
+	}
+	second, err := net.Listen("tcp", net.JoinHostPort(other, strconv.Itoa(port)))
+	switch {
+	case err == nil:
+		listeners = append(listeners, second)
+	case errors.Is(err, syscall.EADDRINUSE):
+		// Browsers try both, so half of it would be somebody else's page.
+		first.Close()
+		return nil, 0, busy(err, net.JoinHostPort(other, strconv.Itoa(port)))
+	}
+	return listeners, port, nil
+}
+
+// busy is a sentence that names who holds the address.
+func busy(err error, addr string) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	holder := "another program"
+	_, portText, _ := net.SplitHostPort(addr)
+	if port, convErr := strconv.Atoi(portText); convErr == nil {
+		if p := procinfo.Listening(port); p.Program != "" {
+			holder = fmt.Sprintf("%s (process %d)", p.Program, p.PID)
+		}
+	}
+	return fmt.Errorf("%s is taken by %s. Stop it, or choose another port with --https", addr, holder)
+}
+
+func readPort(dataDir string) (int, error) {
+	raw, err := os.ReadFile(filepath.Join(dataDir, portFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the port kept in the data directory: %w", err)
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(string(raw)))
+	if err != nil || port < 1 || port > 65535 {
+		return 0, nil // damaged: choose anew
+	}
+	return port, nil
+}
+
+func writePort(dataDir string, port int) error {
+	path := filepath.Join(dataDir, portFile)
+	if err := os.WriteFile(path, []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("cannot keep the port in the data directory: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,263 @@
+// Package local puts an agent, a control plane and a relay into one process:
+// Porchlight on this computer alone, with no account and nothing to configure.
+//
+// Nothing is short-circuited. A visitor's connection reaches the relay on
+// 127.0.0.1:8443, goes through a data connection of the tunnel, and is decrypted
+// by the agent, exactly as with a control plane elsewhere; mail goes to an
+// outbox that the owner reads.
+//
+// It is the one place where agent and control plane are wired together.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/certs"
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/localca"
+	"porchlight/control/mail"
+	"porchlight/control/relay"
+	"porchlight/control/web"
+)
+
+const (
+	domain    = "localhost" // browsers send every name under it to this computer
+	authLabel = "control"
+	authHost  = authLabel + "." + domain
+
+	// DefaultHTTPS is where the local relay listens unless told otherwise.
+	DefaultHTTPS = "127.0.0.1:8443"
+
+	// outboxShown is how many mails the owner is shown.
+	outboxShown = 100
+)
+
+// Config of a local Porchlight.
+type Config struct {
+	DataDir         string
+	API             string // loopback API; port 0 picks one
+	HTTPS           string // local relay; port 0 picks one and keeps it
+	Mode            agentapi.Mode
+	FirstPartyApp   string
+	OwnerSecretHash []byte // see agent.Config
+	Log             *slog.Logger
+}
+
+// Running is a local Porchlight that serves.
+type Running struct {
+	agent     *agent.Agent
+	plane     *plane
+	listeners []net.Listener // of the relay
+	dataDir   string
+	cancel    context.CancelFunc
+	done      chan struct{}
+	err       error // set before done is closed
+}
+
+// Start opens the data directory and the listeners and begins to serve. When it
+// returns nil the loopback API, the relay and the agent accept connections. The
+// errors are sentences for the owner.
+func Start(ctx context.Context, cfg Config) (*Running, error) {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
+	}
+	if cfg.HTTPS == "" {
+		cfg.HTTPS = DefaultHTTPS
+	}
+	listeners, port, err := listen(cfg.DataDir, cfg.HTTPS)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := openPlane(ctx, cfg, listeners[0].Addr().String(), port)
+	if err != nil {
+		closeAll(listeners)
+		return nil, err
+	}
+	a, err := agent.New(agent.Config{
+		DataDir:          cfg.DataDir,
+		API:              cfg.API,
+		Mode:             cfg.Mode,
+		FirstPartyApp:    cfg.FirstPartyApp,
+		OwnerSecretHash:  cfg.OwnerSecretHash,
+		Link:             plane.link(),
+		IssueCertificate: plane.ca.Issue,
+		OwnPorts:         []int{port},
+		Outbox:           plane.outboxMails,
+		Log:              cfg.Log,
+	})
+	if err != nil {
+		closeAll(listeners)
+		return nil, errors.Join(err, plane.close())
+	}
+	return serve(ctx, a, plane, listeners, cfg.DataDir), nil
+}
+
+// serve runs the three until the first of them ends or Close is called.
+func serve(ctx context.Context, a *agent.Agent, p *plane, listeners []net.Listener, dataDir string) *Running {
+	ctx, cancel := context.WithCancel(ctx)
+	r := &Running{agent: a, plane: p, listeners: listeners, dataDir: dataDir, cancel: cancel, done: make(chan struct{})}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.service.Run(ctx) })
+	g.Go(func() error { return p.relay.Serve(ctx, listeners...) })
+	g.Go(func() error { return a.Run(ctx) })
+	go func() {
+		defer close(r.done)
+		defer cancel()
+		err := g.Wait()
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		r.err = errors.Join(err, p.close())
+	}()
+	return r
+}
+
+// API is the address of the loopback API.
+func (r *Running) API() string { return r.agent.API() }
+
+// OwnerSocket is the path of the owner tier's unix socket.
+func (r *Running) OwnerSocket() string { return r.agent.OwnerSocket() }
+
+// RootURL is the address of this computer.
+func (r *Running) RootURL() string { return r.agent.Account().URL }
+
+// RootCAPath is the file (PEM) with the certificate browsers have to trust.
+func (r *Running) RootCAPath() string { return r.plane.rootPath }
+
+// Done is closed when nothing serves any more.
+func (r *Running) Done() <-chan struct{} { return r.done }
+
+// Wait returns when nothing serves any more: nil after Close or the end of
+// Start's context, otherwise why it stopped.
+func (r *Running) Wait() error {
+	<-r.done
+	return r.err
+}
+
+// Close stops serving: requests under way get a moment to finish. It returns
+// Wait's error, or ctx's when that ends first.
+func (r *Running) Close(ctx context.Context) error {
+	r.cancel()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// plane is the control plane and relay of this computer.
+type plane struct {
+	ca         *localca.CA
+	rootPath   string // of the authority's root certificate, PEM
+	store      kv.Store
+	outbox     *mail.Outbox
+	service    *control.Service
+	relay      *relay.Relay
+	credential string
+}
+
+func openPlane(ctx context.Context, cfg Config, addr string, port int) (p *plane, err error) {
+	caDir := filepath.Join(cfg.DataDir, "ca")
+	p = &plane{rootPath: filepath.Join(caDir, localca.RootFile)}
+	p.ca, err = localca.Open(caDir, localca.Options{
+		Names:        []string{domain},
+		Organisation: "Porchlight on this computer",
+		Log:          cfg.Log.With("part", "certs"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	// porchlight-control opens the same directory.
+	p.store, err = kv.OpenBolt(filepath.Join(cfg.DataDir, "control", "control.db"), kv.BoltOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.store.Close())
+		}
+	}()
+	p.outbox = mail.NewOutbox(p.store, nil)
+	p.service, err = control.New(control.Config{
+		Store:      p.store,
+		Domain:     domain,
+		AuthHost:   authHost,
+		PublicPort: port,
+		Mail:       p.outbox,
+		Relays:     []controlapi.Relay{{Address: addr, ServerName: authHost}},
+		Log:        cfg.Log.With("part", "control"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := p.enrol(ctx); err != nil {
+		return nil, err
+	}
+	names := certs.New(certs.Config{
+		Issue:   p.ca.Issue,
+		Allowed: func(name string) bool { return name == authHost },
+		Log:     cfg.Log.With("part", "certs"),
+	})
+	p.relay, err = relay.New(relay.Config{
+		AuthHost:     authHost,
+		TLS:          certs.TLSConfig(names),
+		Handler:      web.New(p.service, web.Config{Log: cfg.Log.With("part", "control")}),
+		Authenticate: p.service.Authenticate,
+		Log:          cfg.Log.With("part", "relay"),
+	})
+	return p, err
+}
+
+// enrol makes the owner's account and this computer, or finds them, and replaces
+// the device credential: it lives in this process only.
+func (p *plane) enrol(ctx context.Context) error {
+	short := shortName(loginName())
+	e, err := p.service.EnsureComputer(ctx, "owner@"+short+"."+domain, short)
+	if err != nil {
+		return fmt.Errorf("cannot set up the local control plane: %w", err)
+	}
+	p.credential = e.Credential
+	return nil
+}
+
+func (p *plane) link() *agent.Link {
+	return &agent.Link{
+		AuthURL:    p.service.AuthURL(),
+		Credential: p.credential,
+		RootCAs:    p.ca.Pool(),
+		Local:      true,
+	}
+}
+
+func (p *plane) outboxMails(ctx context.Context) ([]agentapi.Mail, error) {
+	entries, err := p.outbox.List(ctx, outboxShown)
+	if err != nil {
+		return nil, err
+	}
+	mails := make([]agentapi.Mail, len(entries))
+	for i, e := range entries {
+		mails[i] = agentapi.Mail{To: e.To, Subject: e.Subject, Text: e.Text, Links: e.Links, At: e.At}
+	}
+	return mails, nil
+}
+
+func (p *plane) close() error { return p.store.Close() }
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
+}

@@ -1,0 +1,360 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/test/visitor"
+)
+
+const secret = "a test's owner secret"
+
+// house is a whole local Porchlight with one app behind it.
+type house struct {
+	*Running
+	plane *plane
+	open  *agentapi.Client
+	owner *agentapi.Client
+
+	mu   sync.Mutex
+	seen []*http.Request // what reached the app
+	port int
+}
+
+func startHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{}
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.mu.Lock()
+		h.seen = append(h.seen, r)
+		h.mu.Unlock()
+		fmt.Fprintf(w, "notes of %s", r.Header.Get("X-Service-Email"))
+	}))
+	t.Cleanup(app.Close)
+	h.port = portOf(t, app.Listener.Addr().String())
+	var err error
+	h.Running, err = Start(t.Context(), Config{
+		DataDir:         t.TempDir(),
+		API:             "127.0.0.1:0",
+		HTTPS:           "127.0.0.1:0",
+		Mode:            agentapi.ModeHeadless,
+		OwnerSecretHash: ownersecret.Hash(secret),
+		Log:             slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	h.plane = h.Running.plane
+	h.open = agentapi.New(h.API())
+	h.owner = agentapi.NewOwner(h.OwnerSocket(), secret)
+	return h
+}
+
+// publish has notes published and approved, and waits until the control plane
+// knows of it.
+func (h *house) publish(t *testing.T) (address string) {
+	t.Helper()
+	pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pub.Status != agentapi.StatusPending {
+		t.Fatalf("published as %q", pub.Status)
+	}
+	if pub, err = h.owner.Approve(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, func() bool {
+		apps, err := h.plane.service.Apps(t.Context(), h.computerID(t))
+		return err == nil && len(apps) == 1 && apps[0].Live
+	})
+	return pub.URL
+}
+
+func (h *house) computerID(t *testing.T) string {
+	t.Helper()
+	c, err := h.plane.service.ComputerByName(t.Context(), h.agent.Account().Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.ID
+}
+
+// await polls for what has no event to wait for here.
+func (h *house) await(t *testing.T, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("waited 15 s in vain")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// mailedLink waits for the newest mail to the address.
+func (h *house) mailedLink(t *testing.T, email string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (link string, err error) {
+		h.await(t, func() bool {
+			mails, err := h.owner.Outbox(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range mails {
+				if m.To == email && len(m.Links) > 0 {
+					link = m.Links[0]
+					return true
+				}
+			}
+			return false
+		})
+		return link, nil
+	}
+}
+
+func (h *house) browser(t *testing.T) *visitor.Visitor {
+	v := visitor.New(h.plane.ca.Pool())
+	t.Cleanup(v.Close)
+	return v
+}
+
+func (h *house) requests() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.seen)
+}
+
+// TestVisit is the main job: pending, approved, signed in by mail, served with
+// the five headers (the interface, Identity headers) and no others like them.
+func TestVisit(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	address := h.publish(t)
+	account := h.agent.Account()
+	browser := h.browser(t)
+	page, err := browser.SignIn(t.Context(), address+"/a?b=c", account.Email, h.mailedLink(t, account.Email))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page.Status != http.StatusOK || page.Body != "notes of "+account.Email {
+		t.Fatalf("HTTP %d at %s: %.300s", page.Status, page.URL, page.Body)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := h.seen[len(h.seen)-1]
+	if last.URL.RequestURI() != "/a?b=c" {
+		t.Errorf("the app saw %s", last.URL.RequestURI())
+	}
+	got := map[string]string{}
+	for name, values := range last.Header {
+		if strings.HasPrefix(name, "X-Service-") || strings.HasPrefix(name, "X-Forwarded-") {
+			got[name] = strings.Join(values, "|")
+		}
+	}
+	want := map[string]string{
+		"X-Service-User":  account.AccountID,
+		"X-Service-Email": account.Email,
+		"X-Service-Name":  account.Name,
+		"X-Service-App":   "Notes",
+		"X-Service-Role":  "owner",
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("headers %v, want %v", got, want)
+	}
+	if !strings.HasPrefix(last.RemoteAddr, "127.0.0.1:") {
+		t.Errorf("the app sees %s", last.RemoteAddr)
+	}
+}
+
+// TestNoRelayNoVisit: nothing bypasses the relay. With its listeners closed the
+// agent and the app still run, and the visit fails.
+func TestNoRelayNoVisit(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	address := h.publish(t)
+	browser := h.browser(t)
+	link, err := h.owner.Open(t.Context(), "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err := browser.Open(t.Context(), link.URL); err != nil || page.Status != http.StatusOK {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	closeAll(h.listeners)
+	browser.Close()
+	if page, err := h.browser(t).Open(t.Context(), address); err == nil {
+		t.Fatalf("without a relay the visit ended with HTTP %d", page.Status)
+	}
+	if _, err := h.open.Status(t.Context()); err != nil {
+		t.Fatalf("the agent is gone too: %v", err)
+	}
+}
+
+// TestDeletedPersonIsOut: the control plane's store says who may come. A member
+// with a session opens the app; with their row deleted the same cookie is a 403,
+// and the app is not asked.
+func TestDeletedPersonIsOut(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	address := h.publish(t)
+	ctx := t.Context()
+	const email = "bob@example.com"
+	computer := h.computerID(t)
+	apps, err := h.plane.service.Apps(ctx, computer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	person, err := h.plane.service.Invite(ctx, computer, email, []string{apps[0].ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.plane.service.Accept(ctx, computer, person.AccountID); err != nil {
+		t.Fatal(err)
+	}
+	browser := h.browser(t)
+	page, err := browser.SignIn(ctx, address, email, h.mailedLink(t, email))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page.Status != http.StatusOK || page.Body != "notes of "+email {
+		t.Fatalf("HTTP %d at %s: %.300s", page.Status, page.URL, page.Body)
+	}
+	h.mu.Lock()
+	if role := h.seen[len(h.seen)-1].Header.Get("X-Service-Role"); role != "member" {
+		t.Errorf("role %q", role)
+	}
+	h.mu.Unlock()
+
+	if err := h.plane.service.DeletePerson(ctx, computer, person.AccountID); err != nil {
+		t.Fatal(err)
+	}
+	h.await(t, func() bool {
+		page, err = browser.Open(ctx, address)
+		return err == nil && page.Status != http.StatusOK
+	})
+	before := h.requests()
+	if page, err = browser.Open(ctx, address); err != nil || page.Status != http.StatusForbidden {
+		t.Fatalf("HTTP %d, %v", page.Status, err)
+	}
+	if h.requests() != before {
+		t.Error("the app was asked for a person who is gone")
+	}
+}
+
+// TestEverythingSurvivesARestart: addresses, approvals and sessions are there
+// again, with nothing asked of anybody.
+func TestEverythingSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := Config{
+		DataDir: dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
+		OwnerSecretHash: ownersecret.Hash(secret), Log: slog.New(slog.DiscardHandler),
+	}
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") }))
+	t.Cleanup(app.Close)
+
+	var url string
+	var browser *visitor.Visitor
+	for round := range 2 {
+		r, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &house{Running: r, plane: r.plane, open: agentapi.New(r.API()), owner: agentapi.NewOwner(r.OwnerSocket(), secret), port: portOf(t, app.Listener.Addr().String())}
+		if round == 0 {
+			url = h.publish(t)
+			browser = h.browser(t)
+			link, err := h.owner.Open(t.Context(), "notes")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := browser.Open(t.Context(), link.URL); err != nil {
+				t.Fatal(err)
+			}
+		} else if pub, err := h.open.Publication(t.Context(), "notes"); err != nil || pub.URL != url {
+			t.Errorf("after a restart: %+v, %v", pub, err)
+		}
+		var page *visitor.Page
+		h.await(t, func() bool { page, err = browser.Open(t.Context(), url); return err == nil })
+		if page.Status != http.StatusOK || page.Body != "served" {
+			t.Errorf("round %d: HTTP %d %.200s", round, page.Status, page.Body)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if err := r.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := h.open.Status(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
+			t.Errorf("after closing, status says %v", err)
+		}
+	}
+}
+
+// TestStartRefusals: what is in the way is named, and nothing is left behind.
+func TestStartRefusals(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	cfg := Config{API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless, Log: slog.New(slog.DiscardHandler)}
+	for what, tt := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"busy API port":         {func(c *Config) { c.API = h.API() }, "process"},
+		"busy relay port":       {func(c *Config) { c.HTTPS = h.listeners[0].Addr().String() }, "taken by"},
+		"open to a network":     {func(c *Config) { c.HTTPS = "0.0.0.0:0" }, "this computer alone"},
+		"API open to a network": {func(c *Config) { c.API = "0.0.0.0:0" }, "loopback"},
+	} {
+		cfg := cfg
+		cfg.DataDir = t.TempDir()
+		tt.change(&cfg)
+		r, err := Start(t.Context(), cfg)
+		if err == nil {
+			t.Errorf("%s: started", what)
+			r.Close(t.Context())
+			continue
+		}
+		if !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+		cfg.API, cfg.HTTPS = "127.0.0.1:0", "127.0.0.1:0"
+		if r, err = Start(t.Context(), cfg); err != nil {
+			t.Errorf("%s: afterwards the directory cannot be used: %v", what, err)
+			continue
+		}
+		r.Close(t.Context())
+	}
+	used := cfg
+	used.DataDir = h.dataDir
+	if _, err := Start(t.Context(), used); err == nil || !strings.Contains(err.Error(), "us") {
+		t.Errorf("two on one data directory: %v", err)
+	}
+}
+
+func portOf(t *testing.T, addr string) int {
+	t.Helper()
+	var port int
+	if _, err := fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
