@@ -220,8 +220,8 @@ func (p *Proxy) appDown(id string) {
 		return
 	}
 	p.downCount.Add(1)
-	if p.OnAppDown != nil {
-		p.OnAppDown(id)
+	if p.config.OnAppDown != nil {
+		p.config.OnAppDown(id)
 	}
 }
 
@@ -233,8 +233,8 @@ func (p *Proxy) appUp(id string) {
 		return
 	}
 	p.downCount.Add(-1)
-	if p.OnAppUp != nil {
-		p.OnAppUp(id)
+	if p.config.OnAppUp != nil {
+		p.config.OnAppUp(id)
 	}
 }
 

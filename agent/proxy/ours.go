@@ -33,7 +33,7 @@ func (p *Proxy) open(w http.ResponseWriter, r *http.Request, at place) {
 		p.refuse(w, r, http.StatusNotFound, "There is nothing at this address.")
 		return
 	}
-	owner, err := p.Access.RedeemLink(r.URL.Query().Get("token"), at.app.ID)
+	owner, err := p.config.Access.RedeemLink(r.URL.Query().Get("token"), at.app.ID)
 	if err != nil {
 		p.badLink(w, r, at, err)
 		return
@@ -59,7 +59,7 @@ func (p *Proxy) me(w http.ResponseWriter, r *http.Request, at place) {
 	if !ok {
 		return
 	}
-	d := p.Access.Decide(id, at.app.ID)
+	d := p.config.Access.Decide(id, at.app.ID)
 	if !d.Allowed {
 		p.denied(w, r, at, id, d)
 		return
@@ -87,8 +87,8 @@ func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, at place) {
 		return
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.Access.Session(cookie, at.app.ID); ok {
-			if _, err := p.Access.SignOut(id.SessionKey); err != nil {
+		if id, _, ok := p.config.Access.Session(cookie, at.app.ID); ok {
+			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("signing out", "app", at.app.Name, "err", err)
 				p.refuse(w, r, http.StatusInternalServerError, "This computer could not end the session. Its disk may be full.")
 				return
@@ -122,7 +122,7 @@ func (p *Proxy) serveLauncher(w http.ResponseWriter, r *http.Request, at place) 
 	if !ok {
 		return
 	}
-	d := p.Access.Decide(id, "")
+	d := p.config.Access.Decide(id, "")
 	if !d.Allowed {
 		p.denied(w, r, at, id, d)
 		return
@@ -131,9 +131,9 @@ func (p *Proxy) serveLauncher(w http.ResponseWriter, r *http.Request, at place) 
 		setCookie(w.Header(), p.cookies.session, renew, access.SessionLife)
 	}
 	var may []App
-	if p.List != nil {
-		for _, app := range p.List() {
-			if app.Live && p.Access.Decide(id, app.ID).Allowed {
+	if p.config.List != nil {
+		for _, app := range p.config.List() {
+			if app.Live && p.config.Access.Decide(id, app.ID).Allowed {
 				may = append(may, app)
 			}
 		}

@@ -104,7 +104,7 @@ func (p *Proxy) show(w http.ResponseWriter, r *http.Request, pg page) {
 // authOrigin is the control plane's origin for form-action, which browsers
 // check for the redirects after a form too. It begins with a space.
 func (p *Proxy) authOrigin() string {
-	u, err := url.Parse(p.AuthURL())
+	u, err := url.Parse(p.config.AuthURL())
 	if err != nil || u.Host == "" || strings.ContainsAny(u.Host, " ;,'\"") {
 		return ""
 	}

@@ -93,7 +93,7 @@ const (
 
 // Proxy serves visitors; see Serve.
 type Proxy struct {
-	Config
+	config  Config
 	local   bool
 	cookies cookieNames
 	now     func() time.Time
@@ -113,7 +113,7 @@ func New(c Config) (*Proxy, error) {
 	if len(c.Instance) != 8 || len(c.Key) < 32 {
 		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
 	}
-	p := &Proxy{Config: c, local: c.Local, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
+	p := &Proxy{config: c, local: c.Local, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
 	if p.now == nil {
 		p.now = time.Now
 	}
@@ -141,7 +141,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		}),
 		TLSConfig: &tls.Config{
 			MinVersion:     tls.VersionTLS12,
-			GetCertificate: p.Certificates,
+			GetCertificate: p.config.Certificates,
 			// Full records from the first byte on: a page of ours or an app's
 			// comes in one system call instead of twelve.
 			DynamicRecordSizingDisabled: true,
@@ -171,7 +171,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer cancel()
 	if err != nil || srv.Shutdown(grace) != nil {
-		p.Access.CloseAll()
+		p.config.Access.CloseAll()
 		srv.Close()
 	}
 	cutOff() // WebSockets too, which the server no longer knows
@@ -186,15 +186,15 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 // OpenLink makes a link that signs the owner in at one app, once, within a
 // minute. The caller has checked that it is the owner who asks.
 func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
-	app, ok := p.Apps.Lookup(name)
+	app, ok := p.config.Apps.Lookup(name)
 	if !ok || !app.Live {
 		return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
 	}
-	token, expires, err := p.Access.MintLink(app.ID)
+	token, expires, err := p.config.Access.MintLink(app.ID)
 	if err != nil {
 		return "", time.Time{}, err
 	}
-	return originOf(app.Name, p.Root()) + pathOpen + "?" + url.Values{"token": {token}}.Encode(), expires, nil
+	return originOf(app.Name, p.config.Root()) + pathOpen + "?" + url.Values{"token": {token}}.Encode(), expires, nil
 }
 
 // originOf an app's host; of the root host for an empty name.

@@ -128,11 +128,11 @@ func isOurs(path string) bool {
 // secret between visitor and agent even when it is worth nothing any more. An
 // app's own bearer tokens pass.
 func ourBearer(value string) bool {
-	scheme, token, ok := strings.Cut(strings.TrimLeft(value, " \t"), " ")
-	if !ok || !strings.EqualFold(scheme, "bearer") {
+	fields := strings.Fields(value)
+	if len(fields) != 2 || !strings.EqualFold(fields[0], "bearer") {
 		return false
 	}
-	parts := strings.Split(trim(token), ".")
+	parts := strings.Split(fields[1], ".")
 	if len(parts) != 3 {
 		return false
 	}

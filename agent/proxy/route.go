@@ -39,7 +39,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.serveAsset(w, r) {
 		return
 	}
-	root := p.Root()
+	root := p.config.Root()
 	name, ok := labelOf(host, root)
 	switch {
 	case ok && name == "":
@@ -85,7 +85,7 @@ func labelOf(host string, root Root) (name string, ok bool) {
 
 // lookup finds a live app.
 func (p *Proxy) lookup(name string) (App, bool) {
-	app, ok := p.Apps.Lookup(name)
+	app, ok := p.config.Apps.Lookup(name)
 	return app, ok && app.Live && app.ID != ""
 }
 
@@ -93,8 +93,8 @@ func (p *Proxy) lookup(name string) (App, bool) {
 // sign in, or told to, and ok is false. renew is a session cookie's value that
 // is to be set again.
 func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id access.Identity, renew string, ok bool) {
-	if p.Bearer != nil {
-		id, present, err := p.Bearer.Authenticate(r, at.app.ID)
+	if p.config.Bearer != nil {
+		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
 			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
@@ -106,7 +106,7 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id a
 		}
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, renewed, ok := p.Access.Session(cookie, at.app.ID); ok {
+		if id, renewed, ok := p.config.Access.Session(cookie, at.app.ID); ok {
 			if !renewed {
 				cookie = ""
 			}
@@ -131,7 +131,7 @@ func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
 // changes after the decision finds the request registered and closes it.
 func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) {
 	v, end := newVisit(w, r)
-	d, leave := p.Access.Enter(id, at.app.ID, end)
+	d, leave := p.config.Access.Enter(id, at.app.ID, end)
 	defer leave()
 	defer v.finish()
 	app, live := p.lookup(at.app.Name)

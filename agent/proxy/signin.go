@@ -56,7 +56,7 @@ func parseState(state string) (digest string, restarts int, ok bool) {
 
 // verifier is the PKCE code verifier (RFC 7636) that belongs to a nonce.
 func (p *Proxy) verifier(nonce []byte) string {
-	mac := hmac.New(sha256.New, p.Key)
+	mac := hmac.New(sha256.New, p.config.Key)
 	mac.Write([]byte("visit\x00"))
 	mac.Write(nonce)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
@@ -83,7 +83,7 @@ func parseNonce(value string) (nonce []byte, back string, ok bool) {
 
 // bounce sends a browser to the control plane to sign in and come back.
 func (p *Proxy) bounce(w http.ResponseWriter, r *http.Request, at place, back string, restarts int) {
-	auth := strings.TrimRight(p.AuthURL(), "/")
+	auth := strings.TrimRight(p.config.AuthURL(), "/")
 	if auth == "" {
 		p.notConnected(w, r, at)
 		return
@@ -150,7 +150,7 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), redeemTimeout)
 	defer cancel()
-	visitor, err := p.Redeem(ctx, controlapi.Redeem{
+	visitor, err := p.config.Redeem(ctx, controlapi.Redeem{
 		Code:         query.Get(controlapi.ParamCode),
 		CodeVerifier: p.verifier(nonce),
 		RedirectURI:  at.origin + controlapi.CallbackPath,
@@ -194,18 +194,18 @@ func (p *Proxy) redeemFailed(w http.ResponseWriter, r *http.Request, at place, b
 // that sign in at once do not end each other's.
 func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accountID string, epoch int64, back string) {
 	if old, has := cookieValue(r.Header, p.cookies.session); has {
-		if id, _, ok := p.Access.Session(old, at.app.ID); ok {
+		if id, _, ok := p.config.Access.Session(old, at.app.ID); ok {
 			if id.AccountID == accountID && id.Epoch == epoch {
 				setCookie(w.Header(), p.cookies.session, old, access.SessionLife)
 				redirect(w, at.origin+back)
 				return
 			}
-			if _, err := p.Access.SignOut(id.SessionKey); err != nil {
+			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("the session before this one could not be ended", "err", err)
 			}
 		}
 	}
-	cookie, err := p.Access.NewSession(at.app.ID, accountID, epoch)
+	cookie, err := p.config.Access.NewSession(at.app.ID, accountID, epoch)
 	if err != nil {
 		p.log.Error("a session could not be made", "app", at.app.Name, "err", err)
 		p.refuse(w, r, http.StatusInternalServerError, "This computer cannot keep a sign-in right now. Its disk may be full.")
@@ -213,7 +213,7 @@ func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accoun
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
 	defer cancel()
-	p.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
+	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
 	setCookie(w.Header(), p.cookies.session, cookie, access.SessionLife)
 	redirect(w, at.origin+back)
 }
