@@ -173,6 +173,10 @@ func (n *notifications) heard(s *dbus.Signal) {
 			delete(n.shown, key)
 		}
 	}
+	if found != nil && s.Name == notifyName+".ActionInvoked" && n.conn != nil {
+		// It is answered; some services leave it on the screen all the same.
+		n.conn.Object(notifyName, notifyPath).Go(notifyName+".CloseNotification", dbus.FlagNoReplyExpected, nil, id)
+	}
 	n.mu.Unlock()
 	if found == nil || s.Name != notifyName+".ActionInvoked" {
 		return

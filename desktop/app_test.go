@@ -1,0 +1,97 @@
+package desktop
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/assets"
+)
+
+// The owner approves what they saw: the same program, label and port.
+func TestApprovingWhatChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	asked := pending("notes", "Notes", 3000)
+	act := requestOf(asked, "maya.localhost").approve.do
+	change := func(fn func(*agentapi.OwnerApp)) agentapi.OwnerApp { a := asked; fn(&a); return a }
+	for name, c := range map[string]struct {
+		now  []agentapi.OwnerApp
+		want error
+	}{
+		"as seen":         {[]agentapi.OwnerApp{live("a", "A", 1), asked}, nil},
+		"other port":      {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.LocalPort = 22 })}, errChanged},
+		"other program":   {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.Program = "sshd" })}, errChanged},
+		"other user":      {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.User = "root" })}, errChanged},
+		"other label":     {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Label = "Photos" })}, errChanged},
+		"withdrawn":       {nil, errGone},
+		"approved before": {[]agentapi.OwnerApp{live("notes", "Notes", 3000)}, errGone},
+		"restarted":       {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.PID++ })}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &app{state: stateOf(c.now...), known: true}
+			if err := a.stillAsks(act); !errors.Is(err, c.want) {
+				t.Errorf("stillAsks = %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"PORCHLIGHT_DATA": "/env", "PORCHLIGHT_API": "127.0.0.1:1"}
+	getenv := func(k string) string { return env[k] }
+	o, err := parse([]string{"--api", "127.0.0.1:2", "--hidden", "--panel=light"}, getenv, nil)
+	if err != nil || o.data != "/env" || o.api != "127.0.0.1:2" || !o.hidden || o.panel != "light" || o.secretFile {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o, err := parse(nil, func(string) string { return "" }, nil); err != nil || o.api != agentapi.DefaultAddress || o.data == "" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--data", ""}} {
+		if _, err := parse(args, getenv, nil); err == nil || errors.Is(err, flag.ErrHelp) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	var out bytes.Buffer
+	if _, err := parse([]string{"--help"}, getenv, &out); !errors.Is(err, flag.ErrHelp) {
+		t.Error(err)
+	}
+	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--version", "PORCHLIGHT_DATA"} {
+		if !strings.Contains(out.String(), option) {
+			t.Errorf("the usage does not name %s", option)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := openSettings(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.change(func(v *settingsValues) { v.LastNotice, v.Panel = 7, "light" }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, settingsFile))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	again, err := openSettings(dir)
+	if err != nil || again.get() != (settingsValues{Panel: "light", LastNotice: 7}) || again.get().panel() != assets.OnLight {
+		t.Errorf("%+v, %v", again, err)
+	}
+	// Half a file, or somebody's edit, is no reason not to start.
+	if err := os.WriteFile(filepath.Join(dir, settingsFile), []byte(`{"panel": "li`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if broken, err := openSettings(dir); err != nil || broken.get() != (settingsValues{}) {
+		t.Errorf("%+v, %v", broken, err)
+	}
+}

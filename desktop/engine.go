@@ -1,0 +1,191 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/desktop/ui"
+)
+
+const (
+	// draining is how long the agent may take to finish what is under way.
+	draining = 10 * time.Second
+)
+
+// client is the owner tier of the agent, as the desktop uses it.
+type client interface {
+	ui.Agent
+	Events(ctx context.Context, fn func(agentapi.OwnerState)) error
+	Open(ctx context.Context, name string) (agentapi.OpenLink, error)
+}
+
+// runningAgent is an agent in this process.
+type runningAgent interface {
+	OwnerSocket() string
+	Done() <-chan struct{}
+	Wait() error
+	Close(ctx context.Context) error
+}
+
+// engine runs the agent inside this process and listens to it. The desktop
+// speaks to it over the owner tier's socket like any other client: the agent
+// gives nothing to code that merely shares its process.
+type engine struct {
+	log     *slog.Logger
+	secrets ownersecret.Store
+	start   func(ctx context.Context, ownerSecretHash []byte) (runningAgent, error)
+	dial    func(socket, secret string) client
+
+	// locked looks whether the keychain is still locked without asking anybody
+	// for its password: the first try did, and may have been dismissed.
+	locked      func(ctx context.Context) bool
+	unlockEvery time.Duration // between two looks
+
+	onStart  func()                    // the agent serves
+	onLocked func()                    // the keychain is locked; the owner tier is closed until it opens
+	onClient func(client)              // the owner tier can be asked
+	onState  func(agentapi.OwnerState) // a snapshot; called from one goroutine
+}
+
+// run serves until ctx ends, and then drains. An error is a sentence for the
+// owner, about a start that failed or an agent that stopped by itself.
+func (e *engine) run(ctx context.Context) error {
+	secret, err := e.ownerSecret(ctx)
+	locked := errors.Is(err, ownersecret.ErrLocked)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil && !locked {
+		return err
+	}
+	// With the keychain locked the apps are served all the same; only approving
+	// and revoking wait.
+	var hash []byte
+	if !locked {
+		hash = ownersecret.Hash(secret)
+	}
+	agent, err := e.begin(ctx, hash)
+	if err != nil {
+		return err
+	}
+	e.onStart()
+	if locked {
+		e.onLocked()
+		secret, err = e.unlocked(ctx, agent)
+		if err != nil {
+			return errors.Join(err, e.end(agent))
+		}
+		if ctx.Err() == nil && secret != "" {
+			// The hash is part of how an agent starts: a secret cannot be swapped
+			// under a running one.
+			if err := e.end(agent); err != nil {
+				return err
+			}
+			if agent, err = e.begin(ctx, ownersecret.Hash(secret)); err != nil {
+				return err
+			}
+		}
+	}
+	if secret != "" {
+		listening, stop := context.WithCancel(ctx)
+		listened := make(chan struct{})
+		go func() {
+			defer close(listened)
+			c := e.dial(agent.OwnerSocket(), secret)
+			e.onClient(c)
+			e.listen(listening, c)
+		}()
+		defer func() { stop(); <-listened }()
+	}
+	select {
+	case <-ctx.Done():
+		return e.end(agent)
+	case <-agent.Done():
+		if err := agent.Wait(); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("Porchlight stopped: %w", err)
+		}
+		return nil
+	}
+}
+
+func (e *engine) begin(ctx context.Context, hash []byte) (runningAgent, error) {
+	// Not ended by ctx but by end, which lets it drain.
+	agent, err := e.start(context.WithoutCancel(ctx), hash)
+	if err != nil {
+		return nil, fmt.Errorf("Porchlight cannot start: %w", err)
+	}
+	return agent, nil
+}
+
+func (e *engine) end(agent runningAgent) error {
+	ctx, cancel := context.WithTimeout(context.Background(), draining)
+	defer cancel()
+	if err := agent.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("Porchlight did not stop cleanly: %w", err)
+	}
+	return nil
+}
+
+// listen follows the agent's event stream, again whenever it ends.
+func (e *engine) listen(ctx context.Context, c client) {
+	const least, most = 100 * time.Millisecond, 5 * time.Second
+	wait := least
+	for ctx.Err() == nil {
+		err := c.Events(ctx, func(s agentapi.OwnerState) { wait = least; e.onState(s) })
+		if ctx.Err() != nil {
+			return
+		}
+		e.log.Warn("the agent's events ended", "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, most)
+	}
+}
+
+// ownerSecret reads the owner secret, and makes it at the first start.
+func (e *engine) ownerSecret(ctx context.Context) (string, error) {
+	secret, err := ownersecret.Ensure(ctx, e.secrets)
+	switch {
+	case err == nil, errors.Is(err, ownersecret.ErrLocked), ctx.Err() != nil:
+		return secret, err
+	case errors.Is(err, ownersecret.ErrUnavailable):
+		return "", fmt.Errorf("Porchlight keeps its owner secret in your keychain, but no keychain answers here. Install one (gnome-keyring, KWallet or KeePassXC), or start with --secret-file to keep the secret in a file only you can read. (%w)", err)
+	default:
+		return "", fmt.Errorf("Porchlight has no owner secret: %w", err)
+	}
+}
+
+// unlocked waits until the keychain gives the secret. It returns "" when ctx or
+// the agent ended first.
+func (e *engine) unlocked(ctx context.Context, agent runningAgent) (string, error) {
+	tick := time.NewTicker(e.unlockEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", nil
+		case <-agent.Done():
+			return "", nil
+		case <-tick.C:
+		}
+		if e.locked(ctx) {
+			continue
+		}
+		secret, err := e.ownerSecret(ctx)
+		switch {
+		case err == nil:
+			return secret, nil
+		case ctx.Err() != nil:
+			return "", nil
+		case !errors.Is(err, ownersecret.ErrLocked):
+			return "", err
+		}
+	}
+}

@@ -1,0 +1,239 @@
+package desktop
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// memoryStore is a keychain; err, while set, is what it answers.
+type memoryStore struct {
+	mu     sync.Mutex
+	secret string
+	err    error
+	gets   int
+}
+
+func (m *memoryStore) fail(err error) { m.mu.Lock(); m.err = err; m.mu.Unlock() }
+
+func (m *memoryStore) Get(context.Context) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gets++
+	switch {
+	case m.err != nil:
+		return "", m.err
+	case m.secret == "":
+		return "", ownersecret.ErrNotFound
+	}
+	return m.secret, nil
+}
+
+func (m *memoryStore) Set(_ context.Context, secret string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	m.secret = secret
+	return nil
+}
+
+func (m *memoryStore) Delete(context.Context) error { return nil }
+func (m *memoryStore) Kind() string                 { return "memory" }
+
+// fakeAgent is an agent that serves nothing.
+type fakeAgent struct {
+	hash []byte
+	once sync.Once
+	done chan struct{}
+	err  error
+}
+
+func (f *fakeAgent) OwnerSocket() string         { return "socket" }
+func (f *fakeAgent) Done() <-chan struct{}       { return f.done }
+func (f *fakeAgent) Wait() error                 { <-f.done; return f.err }
+func (f *fakeAgent) Close(context.Context) error { f.stop(nil); return nil }
+func (f *fakeAgent) stop(err error)              { f.once.Do(func() { f.err = err; close(f.done) }) }
+
+// fakeClient's event stream breaks after each snapshot.
+type fakeClient struct {
+	client
+	secret string
+}
+
+var errBroken = errors.New("the stream broke")
+
+func (f fakeClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) error {
+	fn(agentapi.OwnerState{Seq: 1})
+	return errBroken
+}
+
+// bench is an engine with everything around it replaced.
+type bench struct {
+	*engine
+	store   *memoryStore
+	started chan *fakeAgent
+	locked  chan struct{}
+	clients chan fakeClient
+	states  chan agentapi.OwnerState
+	result  chan error
+	cancel  context.CancelFunc
+}
+
+func newBench(t *testing.T, store *memoryStore) *bench {
+	t.Helper()
+	b := &bench{
+		store:   store,
+		started: make(chan *fakeAgent, 8),
+		locked:  make(chan struct{}, 8),
+		clients: make(chan fakeClient, 8),
+		states:  make(chan agentapi.OwnerState, 64),
+		result:  make(chan error, 1),
+	}
+	b.engine = &engine{
+		log:         slog.New(slog.DiscardHandler),
+		secrets:     store,
+		unlockEvery: time.Millisecond,
+		locked:      func(context.Context) bool { store.mu.Lock(); defer store.mu.Unlock(); return store.err != nil },
+		start: func(_ context.Context, hash []byte) (runningAgent, error) {
+			a := &fakeAgent{hash: hash, done: make(chan struct{})}
+			b.started <- a
+			return a, nil
+		},
+		dial:     func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
+		onStart:  func() {},
+		onLocked: func() { b.locked <- struct{}{} },
+		onClient: func(client) {},
+		onState: func(s agentapi.OwnerState) {
+			select {
+			case b.states <- s:
+			default:
+			}
+		},
+	}
+	return b
+}
+
+func (b *bench) run(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	ended := make(chan struct{})
+	go func() { defer close(ended); b.result <- b.engine.run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+}
+
+func TestFirstStartMakesTheSecret(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &memoryStore{})
+	b.run(t)
+	a, c := <-b.started, <-b.clients
+	if c.secret == "" || c.secret != b.store.secret || !bytes.Equal(a.hash, ownersecret.Hash(c.secret)) {
+		t.Errorf("client has %q, keychain %q, agent the hash %x", c.secret, b.store.secret, a.hash)
+	}
+	// A stream that breaks is taken up again.
+	<-b.states
+	<-b.states
+	b.cancel()
+	if err := <-b.result; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-a.done:
+	default:
+		t.Error("the agent was left running")
+	}
+}
+
+func TestLockedKeychainServesAndWaits(t *testing.T) {
+	t.Parallel()
+	store := &memoryStore{}
+	store.fail(ownersecret.ErrLocked)
+	b := newBench(t, store)
+	b.run(t)
+	first := <-b.started
+	if first.hash != nil {
+		t.Error("the owner tier is open with the keychain locked")
+	}
+	<-b.locked
+	store.mu.Lock()
+	asked := store.gets
+	store.mu.Unlock()
+	if asked != 1 {
+		t.Errorf("the keychain was asked %d times, each time a question on the screen", asked)
+	}
+	store.fail(nil)
+	second, c := <-b.started, <-b.clients
+	select {
+	case <-first.done:
+	default:
+		t.Error("two agents run at once")
+	}
+	if !bytes.Equal(second.hash, ownersecret.Hash(c.secret)) {
+		t.Error("the second agent has another secret")
+	}
+}
+
+func TestQuitWhileLocked(t *testing.T) {
+	t.Parallel()
+	store := &memoryStore{}
+	store.fail(ownersecret.ErrLocked)
+	b := newBench(t, store)
+	b.run(t)
+	a := <-b.started
+	<-b.locked
+	b.cancel()
+	if err := <-b.result; err != nil {
+		t.Error(err)
+	}
+	<-a.done
+}
+
+func TestStartsThatFail(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	for name, c := range map[string]struct {
+		store error
+		start error
+		want  string
+	}{
+		"no keychain":     {store: ownersecret.ErrUnavailable, want: "--secret-file"},
+		"broken keychain": {store: boom, want: "Porchlight has no owner secret: boom"},
+		"busy port":       {start: boom, want: "Porchlight cannot start: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, &memoryStore{err: c.store})
+			if c.start != nil {
+				b.start = func(context.Context, []byte) (runningAgent, error) { return nil, c.start }
+			}
+			b.run(t)
+			if err := <-b.result; err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("err = %v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAgentThatStopsByItselfIsTold(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &memoryStore{})
+	b.run(t)
+	(<-b.started).stop(errors.New("the relay lost its listener"))
+	if err := <-b.result; err == nil || err.Error() != "Porchlight stopped: the relay lost its listener" {
+		t.Errorf("err = %v", err)
+	}
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package desktop
+
+import "context"
+
+// keychainLocked: these systems unlock the keychain with the session, or ask
+// once by themselves.
+func keychainLocked(context.Context) bool { return false }

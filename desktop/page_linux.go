@@ -1,0 +1,109 @@
+//go:build production && cgo
+
+package desktop
+
+/*
+#cgo pkg-config: gtk+-3.0
+#cgo !webkit2_41 pkg-config: webkit2gtk-4.0
+#cgo webkit2_41 pkg-config: webkit2gtk-4.1
+#include <gtk/gtk.h>
+#include <malloc.h>
+#include <webkit2/webkit2.h>
+
+// Wails keeps its web view to itself; it is the only one below our windows.
+static void look(GtkWidget *w, gpointer found) {
+	if (WEBKIT_IS_WEB_VIEW(w))
+		*(WebKitWebView **)found = WEBKIT_WEB_VIEW(w);
+	else if (GTK_IS_CONTAINER(w))
+		gtk_container_forall(GTK_CONTAINER(w), look, found);
+}
+
+static WebKitWebView *web_view(void) {
+	WebKitWebView *found = NULL;
+	GList *windows = gtk_window_list_toplevels();
+	g_list_foreach(windows, (GFunc)look, &found);
+	g_list_free(windows);
+	return found;
+}
+
+static gboolean end_page(gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL)
+		webkit_web_view_terminate_web_process(v);
+	malloc_trim(0);
+	return G_SOURCE_REMOVE;
+}
+
+static gboolean load_page(gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL)
+		webkit_web_view_load_uri(v, "wails://wails/");
+	return G_SOURCE_REMOVE;
+}
+
+static gboolean leave(gpointer unused) {
+	gtk_main_quit();
+	return G_SOURCE_REMOVE;
+}
+
+// GTK may only be touched by the thread its loop runs on.
+static void leave_soon(void) { g_idle_add(leave, NULL); }
+static void end_page_soon(void) { g_idle_add(end_page, NULL); }
+static void load_page_soon(void) { g_idle_add(load_page, NULL); }
+
+// -1: the display cannot be reached; otherwise whether the desktop is dark.
+static int start_toolkit(void) {
+	gboolean dark = FALSE;
+	gchar *theme = NULL;
+	GtkSettings *settings;
+	if (!gtk_init_check(NULL, NULL))
+		return -1;
+	settings = gtk_settings_get_default();
+	if (settings == NULL)
+		return 0;
+	g_object_get(settings, "gtk-application-prefer-dark-theme", &dark, "gtk-theme-name", &theme, NULL);
+	if (!dark && theme != NULL)
+		dark = g_str_has_suffix(theme, "-dark") || g_str_has_suffix(theme, "-Dark");
+	g_free(theme);
+	return dark ? 1 : 0;
+}
+*/
+import "C"
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+)
+
+// pageEnds says whether the page is ended while the window is hidden.
+const pageEnds = true
+
+// endPage ends the process the page runs in. Its state is lost; it asks for the
+// snapshot when it is loaded again.
+func endPage() {
+	C.end_page_soon()
+	debug.FreeOSMemory() // what drawing needed is not needed again soon
+}
+
+// loadPage starts the page again.
+func loadPage() { C.load_page_soon() }
+
+// leave ends the toolkit's loop and with it wails.Run. Wails' own way is lost
+// when the loop has not begun yet; an idle call waits for it.
+func leave(context.Context) { C.leave_soon() }
+
+// startToolkit starts GTK, before Wails does, which panics where it cannot and
+// never tries again. dark follows the rule WebKit has for prefers-color-scheme.
+// It must be called on the main thread.
+func startToolkit() (dark, ok bool) {
+	// The choice Wails makes, which comes too late once GTK is started.
+	if os.Getenv("GDK_BACKEND") == "" && os.Getenv("DISPLAY") != "" {
+		switch os.Getenv("XDG_SESSION_TYPE") {
+		case "", "unspecified", "x11":
+			_ = os.Setenv("GDK_BACKEND", "x11")
+		}
+	}
+	answer := C.start_toolkit()
+	return answer == 1, answer >= 0
+}

@@ -1,0 +1,23 @@
+//go:build production && !linux
+
+package desktop
+
+import (
+	"context"
+
+	"github.com/wailsapp/wails/v2/pkg/runtime"
+)
+
+// pageEnds says whether the page is ended while the window is hidden. Only
+// WebKitGTK offers that; the others suspend hidden pages by themselves.
+const pageEnds = false
+
+func endPage()  {}
+func loadPage() {}
+
+// leave ends the toolkit's loop and with it wails.Run.
+func leave(ctx context.Context) { runtime.Quit(ctx) }
+
+// startToolkit leaves both to Wails; dark only colours the window until the
+// page is there.
+func startToolkit() (dark, ok bool) { return false, true }

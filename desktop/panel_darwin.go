@@ -1,0 +1,6 @@
+package desktop
+
+import "porchlight/assets"
+
+// defaultPanel: macOS recolours template icons by itself.
+func defaultPanel() assets.Panel { return assets.Template }

@@ -1,0 +1,152 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/local"
+	"porchlight/agent/ownersecret"
+	"porchlight/desktop/instance"
+)
+
+// FirstPartyApp is the appId the desktop's engine reports (GET /engine/info).
+const FirstPartyApp = "app.porchlight.desktop"
+
+// run is the life of one start; it returns the exit code.
+func run(o startOptions, stderr io.Writer) int {
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	// The tray library writes to the standard logger.
+	log.SetFlags(0)
+	log.SetOutput(slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer())
+
+	if !hasDisplay() && !hasSessionBus() {
+		fmt.Fprintln(stderr, "There is no desktop session here, so nobody could see or answer a request. On a computer without a screen, run: porchlight agent --local")
+		return 1
+	}
+	ctx, quit := context.WithCancel(context.Background())
+	defer quit()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	held, err := instance.Acquire(o.data)
+	if errors.Is(err, instance.ErrTaken) {
+		return secondStart(ctx, o, stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		refuse(ctx, logger, err)
+		return 1
+	}
+	defer held.Close()
+	kept, err := openSettings(o.data)
+	if err == nil && o.panel != "" {
+		err = kept.change(func(v *settingsValues) { v.Panel = o.panel })
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		refuse(ctx, logger, err)
+		return 1
+	}
+
+	a := newApp(ctx, quit, logger, kept, agent.Version)
+	end := a.startTray()
+	// Last of all, and after the agent: it closes the bus connection that the
+	// keychain uses too.
+	defer end()
+
+	running := make(chan struct{})
+	go func() { defer close(running); held.Run(ctx, a.showWindow) }()
+	presented := make(chan struct{})
+	go func() { defer close(presented); a.present(ctx) }()
+	engineErr := make(chan error, 1)
+	go func() {
+		e := newEngine(o, logger, a)
+		e.onStart = func() {
+			if !o.hidden && !trayHost() {
+				logger.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
+				a.showWindow()
+			}
+		}
+		engineErr <- e.run(ctx)
+		quit() // whatever ended it, there is nothing left to show
+	}()
+	a.runWindow(ctx)
+
+	err = <-engineErr
+	<-running
+	select {
+	case <-presented:
+	case <-time.After(time.Second): // a tray call that waits for a loop that has ended (macOS)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		refuse(context.Background(), logger, err)
+	}
+	a.notes.close()
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+// secondStart asks the app that runs already to show its window.
+func secondStart(ctx context.Context, o startOptions, stderr io.Writer) int {
+	if o.hidden {
+		return 0 // started again at login, say: it runs, which is all that was wanted
+	}
+	if err := instance.AskToShow(ctx, o.data); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// refuse shows why the app ends, for an owner who started it from a menu and
+// has no terminal.
+func refuse(ctx context.Context, logger *slog.Logger, why error) {
+	n := newNotifications(logger, func(action) {})
+	defer n.close()
+	if err := n.show(ctx, note{key: keyTrouble, title: "Porchlight could not go on", body: why.Error(), urgent: true}); err != nil {
+		logger.Debug("the reason could not be shown", "err", err)
+	}
+}
+
+func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
+	var secrets ownersecret.Store = ownersecret.Keychain(o.data)
+	if o.secretFile {
+		secrets = ownersecret.File(o.data)
+		logger.Info("the owner secret is kept in a file, as asked for", "store", secrets.Kind())
+	}
+	return &engine{
+		log:         logger,
+		secrets:     secrets,
+		locked:      keychainLocked,
+		unlockEvery: 2 * time.Second,
+		start: func(ctx context.Context, hash []byte) (runningAgent, error) {
+			r, err := local.Start(ctx, local.Config{
+				DataDir: o.data, API: o.api, HTTPS: o.https,
+				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
+				OwnerSecretHash: hash, Log: logger,
+			})
+			if err != nil {
+				return nil, err
+			}
+			logger.Info("serving", "api", r.API())
+			return r, nil
+		},
+		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
+		onLocked: a.onLocked,
+		onClient: a.onClient,
+		onState:  a.onState,
+	}
+}

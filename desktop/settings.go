@@ -1,0 +1,91 @@
+package desktop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"porchlight/assets"
+)
+
+// settingsFile inside the data directory (0600): what the desktop app remembers
+// for itself. Nothing secret, and nothing the agent needs.
+const settingsFile = "desktop.json"
+
+// settings are safe for concurrent use.
+type settings struct {
+	path string
+
+	mu     sync.Mutex
+	values settingsValues
+}
+
+type settingsValues struct {
+	// Panel is what the tray icon is drawn on, "dark" or "light"; empty: the
+	// platform's default. The owner sets it.
+	Panel string `json:"panel,omitempty"`
+	// LastNotice is the id of the newest notice shown.
+	LastNotice uint64 `json:"lastNotice"`
+}
+
+// openSettings reads the settings of a data directory. A file that cannot be
+// understood counts as empty and is written anew at the next change: nothing in
+// it is worth refusing to start.
+func openSettings(dataDir string) (*settings, error) {
+	s := &settings{path: filepath.Join(dataDir, settingsFile)}
+	raw, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Porchlight cannot read its settings: %w", err)
+	}
+	if json.Unmarshal(raw, &s.values) != nil {
+		s.values = settingsValues{}
+	}
+	return s, nil
+}
+
+func (s *settings) get() settingsValues {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values
+}
+
+// change applies fn and writes the file, whole or not at all.
+func (s *settings) change(fn func(*settingsValues)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.values
+	fn(&s.values)
+	if s.values == was {
+		return nil
+	}
+	raw, err := json.MarshalIndent(s.values, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := s.path + ".new"
+	if err := os.WriteFile(tmp, append(raw, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	if err := os.Rename(tmp, s.path); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
+
+// panel is what the tray icon is drawn on.
+func (v settingsValues) panel() assets.Panel {
+	switch v.Panel {
+	case "light":
+		return assets.OnLight
+	case "dark":
+		return assets.OnDark
+	}
+	return defaultPanel()
+}

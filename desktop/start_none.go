@@ -1,0 +1,25 @@
+//go:build darwin && !cgo
+
+package desktop
+
+import (
+	"context"
+	"log/slog"
+
+	"porchlight/assets"
+)
+
+// Without cgo macOS has neither tray nor window: enough to check the rest of
+// the package from another system.
+
+const windowFirst = false
+
+type tray struct{}
+
+func newTray(*slog.Logger, assets.Panel, func(action)) *tray { return &tray{} }
+
+func (*tray) set(menu)                {}
+func (*tray) run(ctx context.Context) { <-ctx.Done() }
+
+func (a *app) startTray() (end func()) { return func() {} }
+func (a *app) toolkitStarted()         {}

@@ -1,0 +1,147 @@
+// Package ui is what the window can call: one struct for each area, bound into
+// its page as window.go.ui.NAME.METHOD. The methods are thin: each asks the agent
+// or the desktop and returns its answer. An error reaches the page as its text,
+// so every error here is a sentence for the owner.
+package ui
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// patience bounds a call: a page that waits for ever looks broken.
+const patience = 15 * time.Second
+
+// ErrNotReady is returned while there is no agent to ask.
+var ErrNotReady = errors.New("Porchlight is still starting.")
+
+// Agent is the owner tier, as the window needs it.
+type Agent interface {
+	State(ctx context.Context) (agentapi.OwnerState, error)
+	Approve(ctx context.Context, name string) (agentapi.Publication, error)
+	Deny(ctx context.Context, name string) error
+	Stop(ctx context.Context, name string) (agentapi.Closed, error)
+	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
+	Unmute(ctx context.Context, name string) error
+	Outbox(ctx context.Context) ([]agentapi.Mail, error)
+}
+
+// Apps is the area of the published apps and the requests.
+type Apps struct {
+	agent func() (Agent, error)
+	open  func(ctx context.Context, name string) error
+}
+
+// NewApps makes the area. agent returns the agent to ask, or a sentence why
+// there is none; open opens an app in the owner's browser.
+func NewApps(agent func() (Agent, error), open func(ctx context.Context, name string) error) *Apps {
+	return &Apps{agent: agent, open: open}
+}
+
+// State is the snapshot everything is drawn from; later ones come as the event
+// "state".
+func (a *Apps) State() (agentapi.OwnerState, error) {
+	return ask(a, func(ctx context.Context, g Agent) (agentapi.OwnerState, error) { return g.State(ctx) })
+}
+
+// Approve gives a waiting app its address.
+func (a *Apps) Approve(name string) (agentapi.Publication, error) {
+	return ask(a, func(ctx context.Context, g Agent) (agentapi.Publication, error) { return g.Approve(ctx, name) })
+}
+
+// Deny refuses a waiting app.
+func (a *Apps) Deny(name string) error {
+	return tell(a, func(ctx context.Context, g Agent) error { return g.Deny(ctx, name) })
+}
+
+// Stop takes an app off the network and keeps its approval.
+func (a *Apps) Stop(name string) (agentapi.Closed, error) {
+	return ask(a, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Stop(ctx, name) })
+}
+
+// Revoke takes an app's address and approval away.
+func (a *Apps) Revoke(name string) (agentapi.Closed, error) {
+	return ask(a, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Revoke(ctx, name) })
+}
+
+// Unmute lets a twice denied app ask again.
+func (a *Apps) Unmute(name string) error {
+	return tell(a, func(ctx context.Context, g Agent) error { return g.Unmute(ctx, name) })
+}
+
+// Open opens an app in the owner's browser, signed in.
+func (a *Apps) Open(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return a.open(ctx, name)
+}
+
+// Outbox lists the mails of local mode, newest first.
+func (a *Apps) Outbox() ([]agentapi.Mail, error) {
+	return ask(a, func(ctx context.Context, g Agent) ([]agentapi.Mail, error) { return g.Outbox(ctx) })
+}
+
+func ask[T any](a *Apps, call func(context.Context, Agent) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	g, err := a.agent()
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return call(ctx, g)
+}
+
+func tell(a *Apps, call func(context.Context, Agent) error) error {
+	_, err := ask(a, func(ctx context.Context, g Agent) (struct{}, error) { return struct{}{}, call(ctx, g) })
+	return err
+}
+
+// Shell is what the page asks of the program around it.
+type Shell struct {
+	version string
+	copy    func(text string) error
+	browse  func(ctx context.Context, url string) error
+	account func() agentapi.Account
+}
+
+// NewShell makes the area. copy puts a text on the clipboard, browse opens an
+// address in the owner's browser, account tells whose addresses are ours.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, account func() agentapi.Account) *Shell {
+	return &Shell{version: version, copy: copy, browse: browse, account: account}
+}
+
+// Version of this build.
+func (s *Shell) Version() string { return s.version }
+
+// Copy puts text on the clipboard.
+func (s *Shell) Copy(text string) error { return s.copy(text) }
+
+// OpenURL opens one of Porchlight's own addresses in the owner's browser: this
+// computer's, one of its apps', or its control plane's. Nothing else: the page
+// shows names that other programs chose.
+func (s *Shell) OpenURL(address string) error {
+	if !ours(address, s.account()) {
+		return errors.New("This is not one of Porchlight's addresses.")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.browse(ctx, address)
+}
+
+func ours(address string, a agentapi.Account) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.User != nil || u.Host == "" {
+		return false
+	}
+	if auth, err := url.Parse(a.AuthURL); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
+		return true
+	}
+	host := strings.ToLower(u.Host)
+	return a.Host != "" && (host == a.Host || strings.HasSuffix(host, "."+a.Host))
+}

@@ -1,0 +1,55 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+func TestOnlyOurOwnAddressesAreOpened(t *testing.T) {
+	t.Parallel()
+	account := agentapi.Account{Host: "maya.localhost:8443", AuthURL: "https://control.localhost:8443"}
+	var opened []string
+	s := NewShell("1", nil, func(_ context.Context, u string) error { opened = append(opened, u); return nil }, func() agentapi.Account { return account })
+	for address, want := range map[string]bool{
+		"https://maya.localhost:8443/":              true,
+		"https://notes.maya.localhost:8443/x?y=z":   true,
+		"https://control.localhost:8443/account":    true,
+		"https://NOTES.Maya.localhost:8443/":        true,
+		"http://notes.maya.localhost:8443/":         false,
+		"https://notes.maya.localhost/":             false, // another port is another origin
+		"https://notesmaya.localhost:8443/":         false,
+		"https://evil.example/maya.localhost:8443":  false,
+		"https://maya.localhost:8443@evil.example/": false,
+		"https://evil.example@maya.localhost:8443/": false,
+		"https://maya.localhost:8443.evil.example/": false,
+		"javascript:alert(1)":                       false,
+		"file:///etc/passwd":                        false,
+		"":                                          false,
+		"https://":                                  false,
+		"//notes.maya.localhost:8443/":              false,
+	} {
+		opened = nil
+		err := s.OpenURL(address)
+		if (err == nil) != want || (len(opened) == 1) != want {
+			t.Errorf("OpenURL(%q) = %v, opened %v; want open: %v", address, err, opened, want)
+		}
+	}
+	account = agentapi.Account{}
+	if s.OpenURL("https://:8443/") == nil || s.OpenURL("https://x.") == nil {
+		t.Error("an address was opened before there was an account")
+	}
+}
+
+func TestNoAgentIsASentence(t *testing.T) {
+	t.Parallel()
+	a := NewApps(func() (Agent, error) { return nil, ErrNotReady }, nil)
+	if _, err := a.State(); !errors.Is(err, ErrNotReady) {
+		t.Errorf("State: %v", err)
+	}
+	if err := a.Deny("notes"); !errors.Is(err, ErrNotReady) {
+		t.Errorf("Deny: %v", err)
+	}
+}

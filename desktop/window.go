@@ -1,0 +1,33 @@
+package desktop
+
+import "errors"
+
+// window is the one window of the app. It is made at the first open, on the main
+// goroutine, and from then on only hidden and shown.
+type window interface {
+	// run makes the window and returns when the app quits. It must be called on
+	// the main goroutine, at most once in the life of the process.
+	run() error
+	// show brings the window to the front; false until run has made it.
+	show() bool
+	// emit sends an event to the page, if there is one.
+	emit(name string, data any)
+	// copy puts a text on the clipboard by the window's toolkit; false where the
+	// window is not on the screen.
+	copy(text string) bool
+	// quit makes run return.
+	quit()
+}
+
+// windowOptions of newWindow.
+type windowOptions struct {
+	bind        []any  // the structs the page can call
+	startHidden bool   // make the window without showing it
+	onStart     func() // called once the toolkit runs
+}
+
+var (
+	errNoDisplay = errors.New("There is no display here, so Porchlight cannot open its window. The command line does everything the window does: porchlight --help")
+	errNoWindow  = errors.New("This build of Porchlight has no window. Build it with make desktop.")
+	errNoToolkit = errors.New("The display of this session cannot be reached, so Porchlight cannot open its window.")
+)

@@ -1,0 +1,199 @@
+//go:build production && (windows || cgo)
+
+package desktop
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/wailsapp/wails/v2"
+	"github.com/wailsapp/wails/v2/pkg/logger"
+	"github.com/wailsapp/wails/v2/pkg/options"
+	"github.com/wailsapp/wails/v2/pkg/options/assetserver"
+	"github.com/wailsapp/wails/v2/pkg/options/linux"
+	"github.com/wailsapp/wails/v2/pkg/options/mac"
+	"github.com/wailsapp/wails/v2/pkg/options/windows"
+	"github.com/wailsapp/wails/v2/pkg/runtime"
+
+	"porchlight/assets"
+	"porchlight/frontend"
+)
+
+// loading is how long a page that was ended while hidden may take to come back
+// before the window is shown without waiting for it.
+const loading = time.Second
+
+// wailsWindow is the window by Wails. Wails can run only once in a process, so
+// closing hides: the page's web process is ended then, which gives most of the
+// memory back, and started again by the next show.
+type wailsWindow struct {
+	log  *slog.Logger
+	opts windowOptions
+
+	mu       sync.Mutex
+	ctx      context.Context // of Wails; nil before startup and after shutdown
+	quitting bool
+	hidden   bool // closed by the owner; no page is running
+	waking   bool // to be shown when the page is there
+}
+
+func newWindow(log *slog.Logger, opts windowOptions) window {
+	return &wailsWindow{log: log, opts: opts, hidden: opts.startHidden}
+}
+
+func (w *wailsWindow) run() (err error) {
+	if !hasDisplay() {
+		return errNoDisplay
+	}
+	dark, ok := startToolkit()
+	if !ok {
+		return errNoToolkit
+	}
+	// Wails panics where it has no error to return.
+	defer func() {
+		if r := recover(); r != nil {
+			w.log.Error("the window toolkit gave up", "cause", r)
+			err = errNoToolkit
+		}
+	}()
+	background := options.NewRGB(0xfa, 0xf9, 0xf7) // --bg of the page, light and dark
+	if dark {
+		background = options.NewRGB(0x1b, 0x19, 0x17)
+	}
+	err = wails.Run(&options.App{
+		Title:              "Porchlight",
+		Width:              960,
+		Height:             640,
+		MinWidth:           720,
+		MinHeight:          480,
+		BackgroundColour:   background,
+		StartHidden:        w.opts.startHidden,
+		AssetServer:        &assetserver.Options{Assets: frontend.Dist},
+		Bind:               w.opts.bind,
+		Logger:             wailsLog{w.log},
+		LogLevelProduction: logger.WARNING,
+		OnStartup:          w.started,
+		OnDomReady:         w.loaded,
+		OnBeforeClose:      w.closing,
+		OnShutdown:         func(context.Context) { w.set(nil) },
+		Linux: &linux.Options{
+			Icon:             assets.AppIcon,
+			ProgramName:      "porchlight-desktop",
+			WebviewGpuPolicy: linux.WebviewGpuPolicyNever,
+		},
+		Mac:     &mac.Options{},
+		Windows: &windows.Options{Theme: windows.SystemDefault},
+	})
+	if err != nil {
+		return fmt.Errorf("Porchlight cannot open its window: %w", err)
+	}
+	return nil
+}
+
+func (w *wailsWindow) set(ctx context.Context) (quitting bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ctx = ctx
+	return w.quitting
+}
+
+func (w *wailsWindow) started(ctx context.Context) {
+	if w.set(ctx) { // quit was asked for meanwhile
+		leave(ctx)
+		return
+	}
+	w.opts.onStart()
+}
+
+func (w *wailsWindow) loaded(ctx context.Context) {
+	w.mu.Lock()
+	waking := w.waking
+	w.waking = false
+	w.mu.Unlock()
+	if waking {
+		toFront(ctx)
+	}
+}
+
+func (w *wailsWindow) closing(ctx context.Context) (prevent bool) {
+	w.mu.Lock()
+	if w.quitting {
+		w.mu.Unlock()
+		return false
+	}
+	w.hidden, w.waking = true, false
+	w.mu.Unlock()
+	runtime.WindowHide(ctx)
+	windowHidden()
+	endPage()
+	return true
+}
+
+func (w *wailsWindow) show() bool {
+	w.mu.Lock()
+	ctx, hidden := w.ctx, w.hidden
+	if ctx == nil {
+		w.mu.Unlock()
+		return false
+	}
+	w.hidden = false
+	if hidden && pageEnds {
+		w.waking = true
+	}
+	w.mu.Unlock()
+	if !hidden || !pageEnds {
+		toFront(ctx)
+		return true
+	}
+	loadPage()
+	time.AfterFunc(loading, func() { w.loaded(ctx) })
+	return true
+}
+
+// toFront is the order GTK wants: a window asked to the front while hidden
+// would only be marked as wanting attention.
+func toFront(ctx context.Context) {
+	windowShown()
+	runtime.WindowShow(ctx)
+	runtime.WindowUnminimise(ctx)
+}
+
+func (w *wailsWindow) emit(name string, data any) {
+	w.mu.Lock()
+	ctx, hidden := w.ctx, w.hidden
+	w.mu.Unlock()
+	if ctx != nil && !hidden {
+		runtime.EventsEmit(ctx, name, data)
+	}
+}
+
+func (w *wailsWindow) copy(text string) bool {
+	w.mu.Lock()
+	ctx, hidden := w.ctx, w.hidden
+	w.mu.Unlock()
+	return ctx != nil && !hidden && runtime.ClipboardSetText(ctx, text) == nil
+}
+
+func (w *wailsWindow) quit() {
+	w.mu.Lock()
+	w.quitting = true
+	ctx := w.ctx
+	w.mu.Unlock()
+	if ctx != nil {
+		leave(ctx)
+	}
+}
+
+// wailsLog sends what Wails has to say to ours.
+type wailsLog struct{ log *slog.Logger }
+
+func (l wailsLog) Print(m string)   { l.log.Debug(m) }
+func (l wailsLog) Trace(m string)   { l.log.Debug(m) }
+func (l wailsLog) Debug(m string)   { l.log.Debug(m) }
+func (l wailsLog) Info(m string)    { l.log.Debug(m) }
+func (l wailsLog) Warning(m string) { l.log.Warn(m) }
+func (l wailsLog) Error(m string)   { l.log.Error(m) }
+func (l wailsLog) Fatal(m string)   { l.log.Error(m) }

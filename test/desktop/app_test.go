@@ -1,0 +1,355 @@
+//go:build rig
+
+package desktop
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program is the app under test, running in a session.
+type program struct {
+	*session
+	cmd     *exec.Cmd
+	data    string
+	api     string // host:port
+	started time.Time
+	exited  chan struct{}
+	code    int // valid once exited is closed
+}
+
+func binary(t *testing.T) string {
+	t.Helper()
+	if p := os.Getenv("PORCHLIGHT_DESKTOP"); p != "" {
+		return p
+	}
+	p, err := filepath.Abs("../../bin/porchlight-desktop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// freePort is a port nothing listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// launch starts the app; it does not wait for anything.
+func (s *session) launch(args ...string) *program {
+	s.t.Helper()
+	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t), exited: make(chan struct{})}
+	args = append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)
+	p.start(args)
+	return p
+}
+
+func (p *program) start(args []string) {
+	p.t.Helper()
+	p.cmd = exec.Command(binary(p.t), args...)
+	p.cmd.Env = p.env
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	log, err := os.OpenFile(filepath.Join(p.dir, "app.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.cmd.Stderr = log
+	p.started = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		p.code = p.cmd.ProcessState.ExitCode()
+		_ = log.Close()
+		close(p.exited)
+	}()
+	p.t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+		if p.t.Failed() {
+			p.t.Logf("the app said:\n%s", p.appLog())
+		}
+	})
+}
+
+// again starts the app once more on the same data and waits for it to end.
+func (p *program) again(args ...string) (code int, said string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary(p.t), append([]string{"--data", p.data, "--api", p.api}, args...)...)
+	cmd.Env = p.env
+	out, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// wait returns the exit code.
+func (p *program) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+		return p.code
+	case <-time.After(patience):
+		p.t.Fatalf("the app did not end\n%s", p.appLog())
+		return -1
+	}
+}
+
+func (s *session) appLog() string {
+	raw, _ := os.ReadFile(filepath.Join(s.dir, "app.log"))
+	return string(raw)
+}
+
+// call asks the loopback API.
+func (p *program) call(method, path string, body any) (status int, answer map[string]any, err error) {
+	var payload io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		payload = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequest(method, "http://"+p.api+path, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := (&http.Client{Timeout: 5 * time.Second}).Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	_ = json.Unmarshal(raw, &answer)
+	return resp.StatusCode, answer, nil
+}
+
+// serving waits until the loopback API answers.
+func (p *program) serving() {
+	p.t.Helper()
+	p.eventually("the loopback API answers", func() error {
+		status, _, err := p.call("GET", "/status", nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("status %d", status)
+		}
+		return err
+	})
+}
+
+// publish asks for an address, as an app does.
+func (p *program) publish(name, label string, port int) {
+	p.t.Helper()
+	status, answer, err := p.call("POST", "/publish", map[string]any{"name": name, "label": label, "localPort": port})
+	if err != nil || (status != http.StatusAccepted && status != http.StatusOK) {
+		p.t.Fatalf("publish %s: %d %v %v", name, status, answer, err)
+	}
+}
+
+// is waits until the app has the status; "" is 404.
+func (p *program) is(name, want string) {
+	p.t.Helper()
+	p.eventually(name+" is "+want, func() error {
+		status, answer, err := p.call("GET", "/publish/"+name, nil)
+		if err != nil {
+			return err
+		}
+		got, _ := answer["status"].(string)
+		if status == http.StatusNotFound {
+			got = ""
+		}
+		if got != want {
+			return fmt.Errorf("it is %q (%d)", got, status)
+		}
+		return nil
+	})
+}
+
+func (p *program) isStill(name, want string) {
+	p.t.Helper()
+	status, answer, err := p.call("GET", "/publish/"+name, nil)
+	if got, _ := answer["status"].(string); err != nil || got != want {
+		p.t.Fatalf("%s is %q (%d, %v), want %q", name, got, status, err, want)
+	}
+}
+
+// address is an app's public address.
+func (p *program) address(name string) string {
+	p.t.Helper()
+	_, answer, err := p.call("GET", "/publish/"+name, nil)
+	url, _ := answer["url"].(string)
+	if err != nil || url == "" {
+		p.t.Fatalf("no address: %v %v", answer, err)
+	}
+	return url
+}
+
+// visitor is a browser that knows this computer's certificate authority and
+// finds every *.localhost here; it follows no redirects.
+func (p *program) visitor() *http.Client {
+	p.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var d net.Dialer
+	return &http.Client{
+		Jar:     jar,
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			// Whether the certificate is right is the proxy's tests' business.
+			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				_, port, err := net.SplitHostPort(addr)
+				if err != nil {
+					return nil, err
+				}
+				return d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// webApp is an app on this computer that wants an address.
+func webApp(t *testing.T, text string) (port int) {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s for %s", text, r.Header.Get("X-Service-Role"))
+	}))
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// windows lists the X windows of that title that are on the screen.
+func (s *session) windows() []string {
+	out, _ := s.tool("xdotool", "search", "--onlyvisible", "--name", "^Porchlight$")
+	return strings.Fields(out)
+}
+
+func (s *session) windowShows(want bool) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("the window is on the screen: %v", want), func() error {
+		if got := s.windows(); (len(got) > 0) != want {
+			return fmt.Errorf("windows: %v", got)
+		}
+		return nil
+	})
+}
+
+// webProcesses counts WebKit's page processes below the app.
+func (p *program) webProcesses() int {
+	n := 0
+	for _, name := range p.children(p.cmd.Process.Pid) {
+		if strings.HasPrefix(name, "WebKitWebProces") {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *program) children(pid int) (names []string) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		child, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		end := bytes.LastIndexByte(stat, ')')
+		fields := strings.Fields(string(stat[end+1:]))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(pid) || fields[0] == "Z" {
+			continue
+		}
+		names = append(names, string(stat[bytes.IndexByte(stat, '(')+1:end]))
+		names = append(names, p.children(child)...)
+	}
+	return names
+}
+
+var privateDirty = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
+
+// memory is the app's own private dirty memory in MiB, without WebKit's
+// processes.
+func (p *program) memory() float64 {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	m := privateDirty.FindSubmatch(raw)
+	if m == nil {
+		p.t.Fatalf("no Private_Dirty in %s", raw)
+	}
+	kb, _ := strconv.Atoi(string(m[1]))
+	return float64(kb) / 1024
+}
+
+// notified waits for a notification and returns its body.
+func (s *session) notified(title string) (body string) {
+	s.t.Helper()
+	s.eventually("notification "+title, func() error {
+		// What is on the screen is not in the history yet.
+		if _, err := s.tool("dunstctl", "close-all"); err != nil {
+			return err
+		}
+		out, err := s.tool("dunstctl", "history")
+		if err != nil {
+			return err
+		}
+		var history struct {
+			Data [][]map[string]struct {
+				Data any `json:"data"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal([]byte(out), &history); err != nil {
+			return err
+		}
+		var seen []string
+		for _, list := range history.Data {
+			for _, n := range list {
+				summary, _ := n["summary"].Data.(string)
+				if summary == title {
+					body, _ = n["body"].Data.(string)
+					return nil
+				}
+				seen = append(seen, summary)
+			}
+		}
+		return errors.New("notified: " + strings.Join(seen, "; "))
+	})
+	return body
+}

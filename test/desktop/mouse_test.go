@@ -1,0 +1,77 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"strconv"
+)
+
+// amber is the one colour that asks to be pressed: the tray's mark of what
+// waits, and the window's primary button.
+func amber(c color.Color) bool {
+	r, g, b, _ := c.RGBA()
+	r, g, b = r>>8, g>>8, b>>8
+	return r > 225 && g > 140 && g < 195 && b < 95
+}
+
+// findAmber returns the middle of the first place, from the top, where amber
+// fills at least w × h pixels.
+func findAmber(img image.Image, within image.Rectangle, w, h int) (image.Point, bool) {
+	within = within.Intersect(img.Bounds())
+	for y := within.Min.Y; y+h <= within.Max.Y; y++ {
+		for x := within.Min.X; x+w <= within.Max.X; x++ {
+			if amber(img.At(x, y)) && amber(img.At(x+w-1, y)) && amber(img.At(x, y+h-1)) && amber(img.At(x+w/2, y)) {
+				return image.Pt(x+w/2, y+h/2), true
+			}
+		}
+	}
+	return image.Point{}, false
+}
+
+// clickAmber moves the real pointer there and clicks.
+func (s *session) clickAmber(what string, within image.Rectangle, w, h int, button string) {
+	s.t.Helper()
+	var at image.Point
+	s.eventually(what+" is on the screen", func() error {
+		p, ok := findAmber(s.screen(), within, w, h)
+		if !ok {
+			return errors.New("no amber there")
+		}
+		at = p
+		return nil
+	})
+	s.mouse(at, button)
+}
+
+func (s *session) mouse(at image.Point, button string) {
+	s.t.Helper()
+	s.mustTool("xdotool", "mousemove", strconv.Itoa(at.X), strconv.Itoa(at.Y), "click", button)
+}
+
+func (s *session) keys(keys ...string) {
+	s.t.Helper()
+	s.mustTool("xdotool", append([]string{"key", "--delay", "60"}, keys...)...)
+}
+
+// menuOpen waits until the panel draws a popup menu.
+func (s *session) menuOpen(want int) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
+		out, _ := s.tool("xdotool", "search", "--onlyvisible", "--class", "[Xx]fce4-panel|[Ww]rapper")
+		n := 0
+		for _, id := range splitLines(out) {
+			kind, _ := s.tool("xprop", "-id", id, "_NET_WM_WINDOW_TYPE")
+			if containsAny(kind, "POPUP_MENU", "DROPDOWN_MENU") {
+				n++
+			}
+		}
+		if n != want {
+			return fmt.Errorf("%d are open", n)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,218 @@
+//go:build rig
+
+package desktop
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// refused starts the app where it cannot work: it ends with code 1 and one clear
+// sentence, and leaves nothing behind.
+func refused(t *testing.T, s *session, p *program, wants ...string) {
+	t.Helper()
+	if code := p.wait(); code != 1 {
+		t.Errorf("exit %d, want 1", code)
+	}
+	said := s.appLog()
+	for _, want := range wants {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q:\n%s", want, said)
+		}
+	}
+	for _, never := range []string{"panic", "goroutine "} {
+		if strings.Contains(said, never) {
+			t.Errorf("it says %q:\n%s", never, said)
+		}
+	}
+}
+
+func TestNoDesktopAtAll(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{noDisplay: true, noBus: true})
+	p := s.launch()
+	refused(t, s, p, "There is no desktop session here", "porchlight agent --local")
+	if _, err := os.Stat(p.data); !os.IsNotExist(err) {
+		t.Errorf("it made its data directory all the same: %v", err)
+	}
+}
+
+func TestBusyPort(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := s.launch("--api", l.Addr().String())
+	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
+	if body := s.notified("Porchlight could not go on"); !strings.Contains(body, "cannot start") {
+		t.Errorf("the notification says %q", body)
+	}
+}
+
+func TestNoKeychain(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{keyring: "none"})
+	p := s.launch()
+	refused(t, s, p, "keychain", "--secret-file")
+
+	// The owner may choose a file instead.
+	p = s.launch("--secret-file")
+	p.serving()
+	s.trayShows("No app is on", true)
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	s.trayClick("Notes wants an address > Approve")
+	p.is("notes", "live")
+	for _, dir := range []string{p.data, filepath.Join(s.dir, "home")} {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && strings.HasSuffix(path, ".secret") {
+				if info.Mode().Perm() != 0o600 {
+					t.Errorf("%s is %v", path, info.Mode())
+				}
+				if strings.HasPrefix(path, p.data) {
+					t.Errorf("%s lies in the data directory", path)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A locked keychain holds up approving, not the apps, and is noticed when it
+// opens.
+func TestLockedKeychain(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{keyring: "locked"})
+	p := s.launch()
+	p.serving()
+	s.trayShows("Your keychain is locked", true)
+	if body := s.notified("Your keychain is locked"); !strings.Contains(body, "unlock") {
+		t.Errorf("the notification says %q", body)
+	}
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.is("notes", "pending")
+	s.shot("locked")
+
+	s.unlock()
+	s.trayShows("Your keychain is locked", false)
+	s.trayClick("Notes wants an address > Approve")
+	p.is("notes", "live")
+}
+
+// unlock gives the running keyring its password, as its own question for it
+// would.
+func (s *session) unlock() {
+	s.t.Helper()
+	const login = dbus.ObjectPath("/org/freedesktop/secrets/collection/login")
+	service := s.bus.Object("org.freedesktop.secrets", "/org/freedesktop/secrets")
+	var output dbus.Variant
+	var path dbus.ObjectPath
+	if err := service.Call("org.freedesktop.Secret.Service.OpenSession", 0, "plain", dbus.MakeVariant("")).Store(&output, &path); err != nil {
+		s.t.Fatal(err)
+	}
+	password := struct {
+		Session           dbus.ObjectPath
+		Parameters, Value []byte
+		ContentType       string
+	}{path, []byte{}, []byte("rigpass"), "text/plain"}
+	if err := service.Call("org.gnome.keyring.InternalUnsupportedGuiltRiddenInterface.UnlockWithMasterPassword", 0, login, password).Err; err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestNoTrayHost(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{noPanel: true})
+	p := s.launch()
+	p.serving()
+	s.windowShows(true) // there is no other way to see a request
+	s.closeWindow()
+	s.windowShows(false)
+	if code, said := p.again(); code != 0 || said != "" {
+		t.Fatalf("second start: exit %d, %q", code, said)
+	}
+	s.windowShows(true)
+	s.startPanel() // a panel appears, as an extension would
+	s.trayShows("No app is on", true)
+	s.trayClick("Quit Porchlight")
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+func TestNoBus(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{noBus: true})
+	p := s.launch()
+	refused(t, s, p, "keychain", "--secret-file")
+	if names := p.children(os.Getpid()); containsAny(strings.Join(names, " "), "dbus-launch") {
+		t.Errorf("a session bus was started: %v", names)
+	}
+
+	p = s.launch("--secret-file")
+	p.serving()
+	s.windowShows(true)
+	s.shot("window-without-bus")
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit %d after an interrupt", code)
+	}
+}
+
+func TestNoDisplay(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{noDisplay: true})
+	p := s.launch()
+	p.serving()
+	if code, said := p.again(); code != 0 || said != "" {
+		t.Fatalf("second start: exit %d, %q", code, said)
+	}
+	s.eventually("it says there is no display", func() error {
+		if !strings.Contains(s.appLog(), "There is no display here") {
+			return os.ErrNotExist
+		}
+		return nil
+	})
+	p.serving() // and goes on
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+func TestHiddenStartLeavesARunningOneAlone(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch("--hidden")
+	p.serving()
+	if code, said := p.again("--hidden"); code != 0 || said != "" {
+		t.Fatalf("second start: exit %d, %q", code, said)
+	}
+	s.trayShows("No app is on", true)
+	if w := s.windows(); len(w) != 0 {
+		t.Errorf("a window opened: %v", w)
+	}
+	// Another data directory is another Porchlight.
+	other := &program{session: s, data: filepath.Join(s.dir, "other"), api: freePort(t), exited: make(chan struct{})}
+	other.start([]string{"--data", other.data, "--api", other.api, "--https", freePort(t), "--hidden"})
+	other.serving()
+}

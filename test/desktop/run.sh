@@ -1,0 +1,30 @@
+#!/bin/sh
+# Runs the real menu-bar app on a private desktop (see doc.go).
+#
+#   test/desktop/run.sh [go test flags]
+#
+# PORCHLIGHT_DESKTOP   the program to test (default: bin/porchlight-desktop)
+# PORCHLIGHT_SHOTS     where screenshots go (default: out/desktop)
+#
+# Packages: xvfb dbus libglib2.0-bin gnome-keyring libsecret-tools dunst
+# xfce4-panel xfconf openbox xdotool imagemagick xclip x11-utils
+# adwaita-icon-theme fonts-dejavu-core. Not dbus-x11: with it, programs without
+# a session bus would start one.
+set -eu
+cd "$(dirname "$0")/../.."
+export PORCHLIGHT_DESKTOP="${PORCHLIGHT_DESKTOP:-$PWD/bin/porchlight-desktop}"
+export PORCHLIGHT_SHOTS="${PORCHLIGHT_SHOTS:-$PWD/out/desktop}"
+if [ ! -x "$PORCHLIGHT_DESKTOP" ]; then
+	echo "run.sh: $PORCHLIGHT_DESKTOP is not there; build it with: make desktop" >&2
+	exit 2
+fi
+missing=
+for program in Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop; do
+	command -v "$program" >/dev/null || missing="$missing $program"
+done
+if [ -n "$missing" ]; then
+	echo "run.sh: missing:$missing; install them with: build/setup.sh test" >&2
+	exit 2
+fi
+mkdir -p "$PORCHLIGHT_SHOTS"
+exec go test -tags rig -count=1 -timeout 10m -v "$@" ./test/desktop

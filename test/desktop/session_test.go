@@ -1,0 +1,348 @@
+//go:build rig
+
+package desktop
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// patience bounds the wait for any one thing.
+const patience = 15 * time.Second
+
+// desk is what a session has.
+type desk struct {
+	noDisplay bool
+	noBus     bool
+	keyring   string // "" unlocked, "locked" or "none"
+	noPanel   bool
+	light     bool // a light panel
+}
+
+// session is a private desktop.
+type session struct {
+	t    *testing.T
+	dir  string
+	env  []string
+	bus  *dbus.Conn // nil without a bus
+	opts desk
+}
+
+func newSession(t *testing.T, opts desk) *session {
+	t.Helper()
+	// A short path: sockets below it must stay under 104 bytes.
+	dir, err := os.MkdirTemp("", "porch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s := &session{t: t, dir: dir, opts: opts}
+	home := filepath.Join(dir, "home")
+	for _, d := range []string{"home/.config/dunst", "home/.config/xfce4/xfconf/xfce-perchannel-xml", "home/.local/share", "home/.cache", "run", "bin", "services"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.env = []string{
+		"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "XDG_CONFIG_HOME=" + home + "/.config",
+		"XDG_DATA_HOME=" + home + "/.local/share", "XDG_CACHE_HOME=" + home + "/.cache", "TMPDIR=" + dir,
+		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "USER=maya", "LOGNAME=maya",
+		"NO_AT_BRIDGE=1", "GTK_A11Y=none", "LIBGL_ALWAYS_SOFTWARE=1",
+	}
+	s.installBrowser()
+	if !opts.noDisplay {
+		s.startX()
+	}
+	if !opts.noBus {
+		s.startBus()
+		s.startKeyring()
+	}
+	if !opts.noDisplay && !opts.noBus {
+		s.spawn("openbox")
+		s.startDunst()
+		if !opts.noPanel {
+			s.startPanel()
+		}
+	}
+	return s
+}
+
+// spawn runs a program of the session until the test ends.
+func (s *session) spawn(name string, args ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := exec.Command(name, args...)
+	s.run(cmd, name)
+	return cmd
+}
+
+func (s *session) run(cmd *exec.Cmd, logName string) {
+	s.t.Helper()
+	cmd.Env = s.env
+	log, err := os.Create(filepath.Join(s.dir, filepath.Base(logName)+".log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if cmd.Stdout == nil {
+		cmd.Stdout = log
+	}
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatalf("%s: %v", logName, err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	s.t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(3 * time.Second):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-ended
+		}
+		_ = log.Close()
+	})
+}
+
+func (s *session) startX() {
+	r, w := s.pipe()
+	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1100x700x24", "-nolisten", "tcp")
+	cmd.ExtraFiles = []*os.File{w}
+	s.run(cmd, "Xvfb")
+	_ = w.Close()
+	s.env = append(s.env, "DISPLAY=:"+s.firstLine(r, "Xvfb"))
+}
+
+// startBus starts a bus that starts nothing by itself but the panel's settings:
+// what is absent from a test is absent.
+func (s *session) startBus() {
+	conf := filepath.Join(s.dir, "bus.conf")
+	s.write(conf, `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><keep_umask/><listen>unix:dir=`+s.dir+`</listen><servicedir>`+s.dir+`/services</servicedir>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`)
+	if raw, err := os.ReadFile("/usr/share/dbus-1/services/org.xfce.Xfconf.service"); err == nil {
+		s.write(filepath.Join(s.dir, "services/org.xfce.Xfconf.service"), string(raw))
+	}
+	r, w := s.pipe()
+	cmd := exec.Command("dbus-daemon", "--config-file="+conf, "--nofork", "--print-address=3")
+	cmd.ExtraFiles = []*os.File{w}
+	s.run(cmd, "dbus-daemon")
+	_ = w.Close()
+	address := s.firstLine(r, "dbus-daemon")
+	s.env = append(s.env, "DBUS_SESSION_BUS_ADDRESS="+address)
+	conn, err := dbus.Connect(address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = conn.Close() })
+	s.bus = conn
+}
+
+func (s *session) startKeyring() {
+	if s.opts.keyring == "none" {
+		return
+	}
+	daemon := s.unlockedKeyring()
+	if s.opts.keyring != "locked" {
+		return
+	}
+	// The keyring exists now; a daemon that is not told the password has it locked.
+	_ = syscall.Kill(-daemon.Process.Pid, syscall.SIGTERM)
+	s.waitName("org.freedesktop.secrets", false)
+	s.spawn("gnome-keyring-daemon", "--components=secrets", "--foreground")
+	s.waitName("org.freedesktop.secrets", true)
+}
+
+func (s *session) unlockedKeyring() *exec.Cmd {
+	cmd := exec.Command("gnome-keyring-daemon", "--unlock", "--components=secrets", "--foreground")
+	cmd.Stdin = strings.NewReader("rigpass")
+	s.run(cmd, "gnome-keyring")
+	s.waitName("org.freedesktop.secrets", true)
+	return cmd
+}
+
+// startDunst also gives it the program that picks one of a notification's
+// buttons: ours takes Approve.
+func (s *session) startDunst() {
+	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 Approve\n"), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.write(filepath.Join(s.dir, "home/.config/dunst/dunstrc"), `[global]
+ history_length=50
+ follow=none
+ origin=bottom-right
+ width=(0, 460)
+ font=DejaVu Sans 10
+ dmenu=`+s.dir+`/bin/pick
+[urgency_normal]
+ timeout=30
+`)
+	s.spawn("dunst")
+	s.waitName("org.freedesktop.Notifications", true)
+}
+
+func (s *session) startPanel() {
+	colour := `<value type="double" value="0.13"/><value type="double" value="0.12"/><value type="double" value="0.11"/>`
+	if s.opts.light {
+		colour = `<value type="double" value="0.93"/><value type="double" value="0.92"/><value type="double" value="0.90"/>`
+	}
+	s.write(filepath.Join(s.dir, "home/.config/xfce4/xfconf/xfce-perchannel-xml/xfce4-panel.xml"), `<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfce4-panel" version="1.0">
+ <property name="configver" type="int" value="2"/>
+ <property name="panels" type="array"><value type="int" value="1"/>
+  <property name="dark-mode" type="bool" value="`+strconv.FormatBool(!s.opts.light)+`"/>
+  <property name="panel-1" type="empty">
+   <property name="position" type="string" value="p=6;x=0;y=0"/>
+   <property name="length" type="uint" value="100"/>
+   <property name="position-locked" type="bool" value="true"/>
+   <property name="size" type="uint" value="32"/>
+   <property name="icon-size" type="uint" value="22"/>
+   <property name="background-style" type="uint" value="1"/>
+   <property name="background-rgba" type="array">`+colour+`<value type="double" value="1"/></property>
+   <property name="plugin-ids" type="array"><value type="int" value="1"/><value type="int" value="2"/><value type="int" value="3"/></property>
+  </property>
+ </property>
+ <property name="plugins" type="empty">
+  <property name="plugin-1" type="string" value="separator"><property name="expand" type="bool" value="true"/><property name="style" type="uint" value="0"/></property>
+  <property name="plugin-2" type="string" value="systray"><property name="square-icons" type="bool" value="true"/><property name="icon-size" type="int" value="22"/><property name="known-items" type="array"><value type="string" value="Porchlight"/></property></property>
+  <property name="plugin-3" type="string" value="clock"/>
+ </property>
+</channel>
+`)
+	s.spawn("xfce4-panel", "--disable-wm-check")
+	s.waitName("org.kde.StatusNotifierWatcher", true)
+}
+
+// installBrowser puts an xdg-open before the real one that keeps what it was
+// asked to open.
+func (s *session) installBrowser() {
+	script := "#!/bin/sh\nprintf '%s\\n' \"$1\" >>" + s.dir + "/opened\n"
+	if err := os.WriteFile(filepath.Join(s.dir, "bin/xdg-open"), []byte(script), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// opened lists what the browser was asked to open.
+func (s *session) opened() []string {
+	raw, err := os.ReadFile(filepath.Join(s.dir, "opened"))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
+}
+
+// waitName waits until a bus name has an owner, or has none.
+func (s *session) waitName(name string, want bool) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("%s on the bus: %v", name, want), func() error {
+		var has bool
+		if err := s.bus.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, name).Store(&has); err != nil {
+			return err
+		}
+		if has != want {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// eventually asks again until try succeeds; other processes tell no events.
+func (s *session) eventually(what string, try func() error) {
+	s.t.Helper()
+	end := time.Now().Add(patience)
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			s.shot("failed")
+			s.t.Fatalf("%s: %v\n%s", what, err, s.appLog())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// tool runs a program of the session to its end and returns what it printed.
+func (s *session) tool(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Env = s.env
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("%s %v: %w: %s", name, args, err, errs.String())
+	}
+	return string(out), nil
+}
+
+func (s *session) mustTool(name string, args ...string) string {
+	s.t.Helper()
+	out, err := s.tool(name, args...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// screen is what the display shows now.
+func (s *session) screen() image.Image {
+	s.t.Helper()
+	img, err := png.Decode(strings.NewReader(s.mustTool("import", "-window", "root", "png:-")))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return img
+}
+
+// shot keeps a screenshot for people to look at.
+func (s *session) shot(name string) {
+	dir := os.Getenv("PORCHLIGHT_SHOTS")
+	if dir == "" || s.opts.noDisplay {
+		return
+	}
+	file := filepath.Join(dir, strings.ReplaceAll(s.t.Name(), "/", "-")+"-"+name+".png")
+	if out, err := s.tool("import", "-window", "root", file); err != nil {
+		s.t.Logf("no screenshot: %v %s", err, out)
+	}
+}
+
+func (s *session) pipe() (r, w *os.File) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r, w
+}
+
+func (s *session) firstLine(r io.ReadCloser, who string) string {
+	s.t.Helper()
+	defer r.Close()
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if err != nil {
+		s.t.Fatalf("%s did not start: %v", who, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func (s *session) write(file, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}

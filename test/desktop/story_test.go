@@ -1,0 +1,385 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+func splitLines(s string) []string { return strings.Fields(s) }
+
+func containsAny(s string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// The main job, from the first start to the last: an app asks, the owner
+// approves, a visitor comes, the owner takes it back.
+func TestStory(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	registered := make(chan *dbus.Signal, 8)
+	if err := s.bus.AddMatchSignal(dbus.WithMatchInterface("org.kde.StatusNotifierWatcher"), dbus.WithMatchMember("StatusNotifierItemRegistered")); err != nil {
+		t.Fatal(err)
+	}
+	s.bus.Signal(registered)
+
+	p := s.launch()
+	for sig := range registered {
+		if strings.HasSuffix(sig.Name, ".StatusNotifierItemRegistered") {
+			break
+		}
+	}
+	t.Logf("exec to tray: %d ms", time.Since(p.started).Milliseconds())
+	p.serving()
+	s.trayShows("No app is on", true)
+	s.shot("1-first-start")
+	t.Logf("private memory, no window yet: %.1f MiB", p.memory())
+	if w := s.windows(); len(w) != 0 {
+		t.Fatalf("a window opened by itself: %v", w)
+	}
+	if names := p.children(p.cmd.Process.Pid); len(names) != 0 {
+		t.Errorf("processes beside the app before the window was opened: %v", names)
+	}
+
+	// The owner secret is in the keychain, and only its hash in the data.
+	secret := strings.TrimSpace(s.ownerSecret())
+	if len(secret) < 40 {
+		t.Fatalf("the keychain holds %q", secret)
+	}
+	if file := containing(t, p.data, secret); file != "" {
+		t.Fatalf("the owner secret lies in %s", file)
+	}
+
+	t.Run("approve from the tray", func(t *testing.T) {
+		port := webApp(t, "notes")
+		p.publish("notes", "Notes", port)
+		p.is("notes", "pending")
+		s.trayShows("Notes wants an address", true)
+		body := s.notified("Notes wants an address")
+		if !strings.Contains(body, "Only you could open it.") || !strings.Contains(body, "notes.") {
+			t.Errorf("the notification says %q", body)
+		}
+		p.isStill("notes", "pending") // closing a notification decides nothing
+		s.trayClick("Notes wants an address > Approve")
+		p.is("notes", "live")
+		s.trayShows("Notes wants an address", false)
+		s.trayShows("Notes > Open", true)
+
+		// A stranger is sent to sign in; the owner is let in by the menu's Open.
+		visitor := p.visitor()
+		resp, err := visitor.Do(navigation(t, p.address("notes")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode/100 != 3 {
+			t.Fatalf("a stranger got %s", resp.Status)
+		}
+		s.trayClick("Notes > Open")
+		var page string
+		s.eventually("the browser is opened", func() error {
+			opened := s.opened()
+			if len(opened) == 0 {
+				return os.ErrNotExist
+			}
+			page = opened[len(opened)-1]
+			return nil
+		})
+		if strings.Contains(page, "://") {
+			t.Fatalf("the one-time link was in a command line: %s", page)
+		}
+		if got := p.follow(visitor, linkIn(t, page)); got != "notes for owner" {
+			t.Errorf("the owner's browser shows %q", got)
+		}
+
+		// Copied with no window in sight.
+		s.trayClick("Notes > Copy address")
+		want := p.address("notes")
+		s.eventually("the address is on the clipboard", func() error {
+			got, err := s.tool("xclip", "-o", "-selection", "clipboard")
+			if err != nil {
+				return err
+			}
+			if got != want {
+				t.Fatalf("pasted %q, want %q", got, want)
+			}
+			return nil
+		})
+	})
+
+	t.Run("approve with the mouse", func(t *testing.T) {
+		p.publish("photos", "Photos", webApp(t, "photos"))
+		s.trayShows("Photos wants an address", true)
+		s.notified("Photos wants an address") // and off the screen
+		panel := image.Rect(0, 0, 1100, 34)
+		s.clickAmber("the mark of what waits", panel, 3, 3, "3")
+		s.menuOpen(1)
+		s.shot("2-tray-menu")
+		// The address, then the request, and into it: Approve is its first line.
+		s.keys("Down", "Down", "Right")
+		s.menuOpen(2)
+		s.shot("3-tray-request")
+		s.keys("Return")
+		p.is("photos", "live")
+	})
+
+	t.Run("approve in the window", func(t *testing.T) {
+		p.publish("paperless", "Paperless", webApp(t, "paperless"))
+		s.trayShows("Paperless wants an address", true)
+		asked := time.Now()
+		s.trayClick("Open Porchlight")
+		s.windowShows(true)
+		p.approveInWindow("paperless")
+		t.Logf("click in the tray to approved in the window: %d ms", time.Since(asked).Milliseconds())
+		s.shot("4-window")
+		t.Logf("private memory, window open: %.1f MiB", p.memory())
+		if n := p.webProcesses(); n != 1 {
+			t.Errorf("%d web processes with the window open", n)
+		}
+	})
+
+	t.Run("closing hides and ends the page", func(t *testing.T) {
+		s.closeWindow()
+		s.windowShows(false)
+		s.eventually("the web process is gone", func() error {
+			if n := p.webProcesses(); n != 0 {
+				return os.ErrExist
+			}
+			return nil
+		})
+		t.Logf("private memory, window hidden: %.1f MiB", p.memory())
+		p.isStill("paperless", "live")
+		// What changes meanwhile is there when it comes back.
+		p.publish("diary", "Diary", webApp(t, "diary"))
+		if code, said := p.again(); code != 0 || said != "" {
+			t.Fatalf("second start: exit %d, %q", code, said)
+		}
+		s.windowShows(true)
+		p.approveInWindow("diary")
+		s.shot("5-window-again")
+		s.closeWindow()
+		s.windowShows(false)
+	})
+
+	t.Run("revoke from the tray", func(t *testing.T) {
+		address := p.address("notes")
+		s.trayClick("Notes > Revoke > Yes, revoke Notes")
+		p.is("notes", "")
+		s.trayShows("Notes", false)
+		s.eventually("the address is gone", func() error {
+			resp, err := p.visitor().Do(navigation(t, address))
+			if err != nil {
+				return nil // nobody answers for that name
+			}
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusNotFound {
+				return nil
+			}
+			return os.ErrExist
+		})
+	})
+
+	s.trayClick("Quit Porchlight")
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit %d after Quit", code)
+	}
+	if _, _, err := p.call("GET", "/status", nil); err == nil {
+		t.Error("the loopback API answers after Quit")
+	}
+	if items := s.trayItems(); len(items) != 0 {
+		t.Errorf("tray items after Quit: %v", items)
+	}
+
+	// The next start knows what was decided, and tells nothing twice.
+	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
+	next.start([]string{"--data", p.data, "--api", p.api, "--hidden"})
+	next.serving()
+	next.is("photos", "live")
+	s.trayShows("Photos > Open", true)
+	if got := strings.TrimSpace(s.ownerSecret()); got != secret {
+		t.Error("a second start made another owner secret")
+	}
+	if err := next.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := next.wait(); code != 0 {
+		t.Errorf("exit %d after SIGTERM", code)
+	}
+}
+
+// A notification's own buttons decide too.
+func TestApproveOnTheNotification(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{light: true})
+	p := s.launch("--panel", "light")
+	p.serving()
+	s.trayShows("No app is on", true)
+	p.publish("notes", "Notes <b>&amp;</b> more", webApp(t, "notes"))
+	s.eventually("one notification is on the screen", func() error {
+		out, err := s.tool("dunstctl", "count", "displayed")
+		if err == nil && strings.TrimSpace(out) != "1" {
+			err = os.ErrNotExist
+		}
+		return err
+	})
+	s.shot("notification")
+	s.mustTool("dunstctl", "action") // a click on it: opens the window
+	s.windowShows(true)
+	p.isStill("notes", "pending")
+	s.closeWindow()
+	s.windowShows(false)
+
+	// The same service protocol with a press on Approve.
+	p.publish("photos", "Photos", webApp(t, "photos"))
+	s.eventually("the second notification", func() error {
+		out, err := s.tool("dunstctl", "count", "displayed")
+		if err == nil && strings.TrimSpace(out) != "1" {
+			err = os.ErrNotExist
+		}
+		return err
+	})
+	s.mustTool("dunstctl", "context") // dunst lists the buttons and has one picked
+	p.is("photos", "live")
+	p.isStill("notes", "pending")
+}
+
+// ownerSecret is what the keychain holds for Porchlight.
+func (s *session) ownerSecret() string {
+	s.t.Helper()
+	var secret string
+	s.eventually("the keychain has the owner secret", func() error {
+		out, err := s.tool("secret-tool", "lookup", "service", "porchlight")
+		secret = out
+		return err
+	})
+	return secret
+}
+
+func (s *session) closeWindow() {
+	s.t.Helper()
+	ids := s.windows()
+	if len(ids) == 0 {
+		s.t.Fatal("there is no window to close")
+	}
+	s.mustTool("xdotool", "windowactivate", "--sync", ids[0], "key", "alt+F4")
+}
+
+// approveInWindow presses the window's one amber button with the mouse. The page
+// takes no press in the first moment it shows a button, so it may need two.
+func (p *program) approveInWindow(name string) {
+	p.t.Helper()
+	var pressed time.Time
+	p.eventually(name+" is approved in the window", func() error {
+		status, answer, err := p.call("GET", "/publish/"+name, nil)
+		if err != nil {
+			return err
+		}
+		if answer["status"] == "live" {
+			return nil
+		}
+		if time.Since(pressed) < time.Second {
+			return errors.New("pressed; nothing came of it yet") // sooner, it would be a double click
+		}
+		if at, ok := findAmber(p.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			p.mouse(at, "1")
+			pressed = time.Now()
+		}
+		return fmt.Errorf("it is %v (%d)", answer["status"], status)
+	})
+}
+
+// containing names a file below dir that holds text, or "".
+func containing(t *testing.T, dir, text string) (found string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(raw), text) {
+			found = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// navigation is a request as a browser's address bar makes it.
+func navigation(t *testing.T, address string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequest("GET", address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html")
+	req.Header.Set("Sec-Fetch-Mode", "navigate")
+	req.Header.Set("Sec-Fetch-Dest", "document")
+	return req
+}
+
+var refresh = regexp.MustCompile(`content="0; url=([^"]+)"`)
+
+// linkIn reads the page the browser was given.
+func linkIn(t *testing.T, page string) string {
+	t.Helper()
+	info, err := os.Stat(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("%s is %v", page, info.Mode())
+	}
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := refresh.FindStringSubmatch(string(raw))
+	if m == nil {
+		t.Fatalf("no link in %s", raw)
+	}
+	return strings.ReplaceAll(m[1], "&amp;", "&")
+}
+
+// follow opens a link and every redirect after it, and returns the last page.
+func (p *program) follow(visitor *http.Client, link string) string {
+	p.t.Helper()
+	for range 10 {
+		resp, err := visitor.Do(navigation(p.t, link))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		next, err := resp.Location()
+		if err != nil {
+			return string(body)
+		}
+		link = next.String()
+	}
+	p.t.Fatal("redirected without end")
+	return ""
+}
