@@ -54,13 +54,14 @@ type Agent struct {
 	open        net.Listener // open tier
 	owner       net.Listener // owner tier
 	ownerSocket string
+	ready       chan struct{} // see Ready
 }
 
 // New opens the data directory and listens; it serves nothing before Run. The
 // errors are sentences for the owner. Call Close when Run is not going to be
 // called.
 func New(cfg Config) (_ *Agent, err error) {
-	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent")}
+	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), ready: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -113,6 +114,7 @@ func (a *Agent) makeEngine() (err error) {
 			p := procinfo.Listening(port)
 			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
 		},
+		OnLive: a.announce,
 		OnGone: func(appID string) agentapi.Closed {
 			began := time.Now()
 			n := a.access.CloseApp(appID)
@@ -196,6 +198,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("agent is up", "api", running.API, "data", a.cfg.DataDir)
 
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.api.Serve(ctx, a.open, a.owner) })
 	if a.tunnel != nil {
@@ -225,6 +228,25 @@ func (a *Agent) Close() error {
 		return nil
 	}
 	return a.store.Close()
+}
+
+// Ready is closed once everything is there for visitors: the control plane has
+// said who may come and a relay sends them. Without a link it is closed when the
+// loopback API is up.
+func (a *Agent) Ready() <-chan struct{} { return a.ready }
+
+func (a *Agent) awaitReady(ctx context.Context) error {
+	changed, cancel := a.changes.Subscribe()
+	defer cancel()
+	for a.remote != nil && !(a.remote.State().Connected && a.tunnel.Connected()) {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+	close(a.ready)
+	return nil
 }
 
 // connectionChanged tells the owner's side at once, and again when what lasts
@@ -302,6 +324,23 @@ func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Vis
 		}
 	}
 	return a.client.RedeemVisit(ctx, r)
+}
+
+// announceWait bounds how long an app's going live waits for the control plane
+// to know of it. Without the wait a visitor who is quicker would be refused; with
+// the control plane away, nobody new can sign in anyhow.
+const announceWait = 2 * time.Second
+
+// announce tells the control plane at once that an app went live.
+func (a *Agent) announce(ctx context.Context) {
+	if a.remote == nil || !a.remote.State().Connected {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceWait)
+	defer cancel()
+	if err := a.remote.Report(ctx); err != nil {
+		a.log.Warn("could not tell the control plane of an app that went live; it is told later", "err", err)
+	}
 }
 
 func (a *Agent) approvedApps() []controlapi.App {

@@ -47,6 +47,9 @@ type AppsConfig struct {
 	OwnPorts func() []int
 	// Listener says who listens on a local port.
 	Listener func(port int) agentapi.Listener
+	// OnLive is called when an app went live, before that is answered, so that
+	// whoever has to know first can be told; nil for nobody.
+	OnLive func(ctx context.Context)
 	// OnGone closes what is open to an app, after its route is gone.
 	OnGone func(appID string) agentapi.Closed
 	Now    func() time.Time // time.Now when nil
@@ -113,10 +116,7 @@ func (a *Apps) Publish(ctx context.Context, req agentapi.PublishRequest) (agenta
 	if err := checkPort(req.LocalPort, a.cfg.OwnPorts()); err != nil {
 		return agentapi.Publication{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return agentapi.Publication{}, err
-	}
-	out, err := a.apply(req.Name, Event{
+	out, err := a.apply(ctx, req.Name, Event{
 		Kind:     Publish,
 		Label:    label,
 		Port:     req.LocalPort,
@@ -140,20 +140,20 @@ func (a *Apps) Get(name string) (agentapi.Publication, error) {
 }
 
 // Withdraw carries out DELETE /publish/:name: the route goes, an approval stays.
-func (a *Apps) Withdraw(_ context.Context, name string) (agentapi.Publication, error) {
-	if _, err := a.apply(name, Event{Kind: Withdraw}); err != nil {
+func (a *Apps) Withdraw(ctx context.Context, name string) (agentapi.Publication, error) {
+	if _, err := a.apply(ctx, name, Event{Kind: Withdraw}); err != nil {
 		return agentapi.Publication{}, err
 	}
 	return agentapi.Publication{Status: agentapi.StatusRevoked}, nil
 }
 
 // Approve gives an app that asked its address.
-func (a *Apps) Approve(_ context.Context, name string) (agentapi.Publication, error) {
+func (a *Apps) Approve(ctx context.Context, name string) (agentapi.Publication, error) {
 	if err := checkName(name, a.cfg.Root()); err != nil {
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
-	out, err := a.apply(name, Event{Kind: Approve, NewID: newID()})
+	out, err := a.apply(ctx, name, Event{Kind: Approve, NewID: newID()})
 	if err != nil {
 		return agentapi.Publication{}, err
 	}
@@ -161,29 +161,29 @@ func (a *Apps) Approve(_ context.Context, name string) (agentapi.Publication, er
 }
 
 // Deny refuses an app that asked; see Event for what it may do next.
-func (a *Apps) Deny(_ context.Context, name string) error {
-	_, err := a.apply(name, Event{Kind: Deny})
+func (a *Apps) Deny(ctx context.Context, name string) error {
+	_, err := a.apply(ctx, name, Event{Kind: Deny})
 	return err
 }
 
 // Stop is the owner's way to do what the app's own DELETE does.
-func (a *Apps) Stop(_ context.Context, name string) (agentapi.Closed, error) {
-	return a.end(name, Stop)
+func (a *Apps) Stop(ctx context.Context, name string) (agentapi.Closed, error) {
+	return a.end(ctx, name, Stop)
 }
 
 // Revoke forgets the approval.
-func (a *Apps) Revoke(_ context.Context, name string) (agentapi.Closed, error) {
-	return a.end(name, Revoke)
+func (a *Apps) Revoke(ctx context.Context, name string) (agentapi.Closed, error) {
+	return a.end(ctx, name, Revoke)
 }
 
 // Unmute has the owner hear of the name again.
-func (a *Apps) Unmute(_ context.Context, name string) error {
-	_, err := a.apply(name, Event{Kind: Unmute})
+func (a *Apps) Unmute(ctx context.Context, name string) error {
+	_, err := a.apply(ctx, name, Event{Kind: Unmute})
 	return err
 }
 
-func (a *Apps) end(name string, kind Kind) (agentapi.Closed, error) {
-	out, err := a.apply(name, Event{Kind: kind})
+func (a *Apps) end(ctx context.Context, name string, kind Kind) (agentapi.Closed, error) {
+	out, err := a.apply(ctx, name, Event{Kind: kind})
 	if err != nil {
 		return agentapi.Closed{}, err
 	}
@@ -197,9 +197,12 @@ type outcome struct {
 }
 
 // apply is the one way a row changes: decide, store, swap, close, tell.
-func (a *Apps) apply(name string, e Event) (outcome, error) {
+func (a *Apps) apply(ctx context.Context, name string, e Event) (outcome, error) {
+	if ctx.Err() != nil {
+		return outcome{}, agentapi.Errorf(agentapi.CodeUnavailable, "The request was given up before anything was changed.")
+	}
 	e.At = a.cfg.Now()
-	out, changed, err := a.decide(name, e)
+	out, wentLive, changed, err := a.decide(name, e)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -211,30 +214,33 @@ func (a *Apps) apply(name string, e Event) (outcome, error) {
 		a.cfg.Log.Info("published app", "name", name, "event", string(e.Kind), "connections_closed", done.closed.Closed)
 		a.changes.Raise()
 	}
+	if wentLive && a.cfg.OnLive != nil {
+		a.cfg.OnLive(ctx)
+	}
 	return done, nil
 }
 
-func (a *Apps) decide(name string, e Event) (out Outcome, changed bool, err error) {
+func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.rows[name]
 	e.LabelTaken = a.labelTaken(name, now, e)
 	if out, err = Next(now, e); err != nil {
-		return out, false, err
+		return out, false, false, err
 	}
 	if out.App != nil {
 		out.App.Name = name
 	}
 	if err := a.checkRoom(now, out); err != nil {
-		return Outcome{Row: now}, false, err
+		return Outcome{Row: now}, false, false, err
 	}
 	if reflect.DeepEqual(out.Row, now) && len(out.Notices) == 0 {
-		return out, false, nil
+		return out, false, false, nil
 	}
 	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices})
 	if err != nil {
 		a.cfg.Log.Error("cannot store a published app", "name", name, "err", err)
-		return out, false, agentapi.Errorf(agentapi.CodeInternal,
+		return out, false, false, agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
 	}
 	a.notices = notices
@@ -247,7 +253,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, changed bool, err erro
 		delete(a.silent, out.Gone)
 	}
 	a.swap()
-	return out, true, nil
+	return out, isLive(out.App) && !isLive(now.App), true, nil
 }
 
 // labelTaken says whether another approved app has the label the event needs.
@@ -400,6 +406,8 @@ func (a *Apps) summary(app *store.App) agentapi.AppSummary {
 func appOf(app *store.App) App {
 	return App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status, ApprovedAt: app.ApprovedAt}
 }
+
+func isLive(app *store.App) bool { return app != nil && app.Status == agentapi.StatusLive }
 
 func approved(app *store.App) bool {
 	return app != nil && app.Status != agentapi.StatusPending

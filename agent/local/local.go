@@ -17,6 +17,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,14 +77,17 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 	if cfg.HTTPS == "" {
 		cfg.HTTPS = DefaultHTTPS
 	}
-	listeners, port, err := listen(cfg.DataDir, cfg.HTTPS)
+	plane, err := openPlane(cfg)
 	if err != nil {
 		return nil, err
 	}
-	plane, err := openPlane(ctx, cfg, listeners[0].Addr().String(), port)
+	listeners, port, err := listen(cfg.DataDir, cfg.HTTPS)
 	if err != nil {
+		return nil, errors.Join(err, plane.close())
+	}
+	if err := plane.build(ctx, cfg, listeners[0].Addr().String(), port); err != nil {
 		closeAll(listeners)
-		return nil, err
+		return nil, errors.Join(err, plane.close())
 	}
 	a, err := agent.New(agent.Config{
 		DataDir:          cfg.DataDir,
@@ -101,8 +105,19 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		closeAll(listeners)
 		return nil, errors.Join(err, plane.close())
 	}
-	return serve(ctx, a, plane, listeners, cfg.DataDir), nil
+	r := serve(ctx, a, plane, listeners, cfg.DataDir)
+	select {
+	case <-a.Ready():
+	case <-r.done:
+		return nil, r.err
+	case <-time.After(readyWait):
+		// It serves; what is late says so in the owner's state.
+	}
+	return r, nil
 }
+
+// readyWait bounds how long Start waits for the first visitor to be possible.
+const readyWait = 10 * time.Second
 
 // serve runs the three until the first of them ends or Close is called.
 func serve(ctx context.Context, a *agent.Agent, p *plane, listeners []net.Listener, dataDir string) *Running {
@@ -169,7 +184,9 @@ type plane struct {
 	credential string
 }
 
-func openPlane(ctx context.Context, cfg Config, addr string, port int) (p *plane, err error) {
+// openPlane opens what the control plane keeps, which also makes sure that no
+// other process uses the data directory.
+func openPlane(cfg Config) (p *plane, err error) {
 	caDir := filepath.Join(cfg.DataDir, "ca")
 	p = &plane{rootPath: filepath.Join(caDir, localca.RootFile)}
 	p.ca, err = localca.Open(caDir, localca.Options{
@@ -185,12 +202,12 @@ func openPlane(ctx context.Context, cfg Config, addr string, port int) (p *plane
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.store.Close())
-		}
-	}()
 	p.outbox = mail.NewOutbox(p.store, nil)
+	return p, nil
+}
+
+// build makes control plane and relay for the address they listen on.
+func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {
 	p.service, err = control.New(control.Config{
 		Store:      p.store,
 		Domain:     domain,
@@ -201,10 +218,10 @@ func openPlane(ctx context.Context, cfg Config, addr string, port int) (p *plane
 		Log:        cfg.Log.With("part", "control"),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.enrol(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	names := certs.New(certs.Config{
 		Issue:   p.ca.Issue,
@@ -218,7 +235,7 @@ func openPlane(ctx context.Context, cfg Config, addr string, port int) (p *plane
 		Authenticate: p.service.Authenticate,
 		Log:          cfg.Log.With("part", "relay"),
 	})
-	return p, err
+	return err
 }
 
 // enrol makes the owner's account and this computer, or finds them, and replaces

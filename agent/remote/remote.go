@@ -8,7 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,8 +63,11 @@ type Remote struct {
 	cfg   Config
 	state atomic.Pointer[State]
 
-	mu      sync.Mutex
-	version string // of the last snapshot taken; "" asks for a whole one
+	version string // of the last snapshot taken, "" for none; the sync's goroutine owns it
+
+	report   sync.Mutex       // held while the apps are being reported
+	reported []controlapi.App // guarded by report: what the control plane has
+	told     bool             // guarded by report: reported is valid
 }
 
 // New checks nothing and starts nothing.
@@ -108,10 +111,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 
 // syncOnce is one held request.
 func (r *Remote) syncOnce(ctx context.Context) error {
-	r.mu.Lock()
-	version := r.version
-	r.mu.Unlock()
-	snapshot, err := r.cfg.Control.Sync(ctx, version)
+	snapshot, err := r.cfg.Control.Sync(ctx, r.version)
 	if err != nil {
 		return err
 	}
@@ -122,33 +122,37 @@ func (r *Remote) syncOnce(ctx context.Context) error {
 	if err := r.cfg.OnSnapshot(snapshot); err != nil {
 		return err
 	}
-	r.mu.Lock()
 	r.version = snapshot.Version
-	r.mu.Unlock()
 	return nil
 }
 
-// reportForever tells the control plane the approved apps: once at the start,
-// and again whenever they changed since the last report that was taken.
+// Report tells the control plane the approved apps as they are now, unless it
+// has that list already. It returns once the control plane has taken it.
+func (r *Remote) Report(ctx context.Context) error {
+	r.report.Lock()
+	defer r.report.Unlock()
+	apps := r.cfg.Apps()
+	if r.told && slices.Equal(apps, r.reported) {
+		return nil
+	}
+	if err := r.cfg.Control.PutApps(ctx, controlapi.Apps{Apps: apps}); err != nil {
+		return err
+	}
+	r.reported, r.told = apps, true
+	return nil
+}
+
+// reportForever reports at the start and after every change, until it is taken.
 func (r *Remote) reportForever(ctx context.Context) error {
-	var reported []controlapi.App
-	fresh := false // reported is what the control plane has
 	failures := 0
 	for ctx.Err() == nil {
-		apps := r.cfg.Apps()
-		if !fresh || !reflect.DeepEqual(apps, reported) {
-			err := r.cfg.Control.PutApps(ctx, controlapi.Apps{Apps: apps})
-			if ctx.Err() != nil {
-				break
-			}
-			if err != nil {
-				failures++
-				r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
-				sleep(ctx, backoff(failures))
-				continue
-			}
-			failures, reported, fresh = 0, apps, true
+		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
+			failures++
+			r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
+			sleep(ctx, backoff(failures))
+			continue
 		}
+		failures = 0
 		select {
 		case <-ctx.Done():
 		case <-r.cfg.AppsChanged:

@@ -120,7 +120,7 @@ func (s *session) waitForVisitor(conn net.Conn, ticket tunnelwire.Ticket) (sourc
 			}
 		}
 		n += got
-		source, destination, size, err = tunnelwire.ParseHeader(buf[:n], s.key, ticket)
+		source, destination, size, err = s.key.ParseHeader(buf[:n], ticket)
 		if err != nil {
 			return source, destination, nil, err
 		}

@@ -20,7 +20,7 @@ type fakeRelay struct {
 	t        *testing.T
 	listener net.Listener
 	config   *tls.Config
-	key      []byte
+	key      *tunnelwire.HeaderKey
 }
 
 // startFakeRelay welcomes one agent and returns once it has.
@@ -55,9 +55,11 @@ func startFakeRelay(t *testing.T) (f *fakeRelay, tn *tunnel.Tunnel, control *tls
 		t.Fatalf("%v, %v", hello.Type, err)
 	}
 	state := control.ConnectionState()
-	if f.key, err = state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize); err != nil {
+	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	if err != nil {
 		t.Fatal(err)
 	}
+	f.key = tunnelwire.NewHeaderKey(material)
 	if err := tunnelwire.WriteFrame(control, tunnelwire.Frame{Type: tunnelwire.Welcome}); err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +106,12 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 	f, tn, control := startFakeRelay(t)
 	source, destination := netip.MustParseAddrPort("203.0.113.9:51234"), netip.MustParseAddrPort("198.51.100.1:443")
 	right := func(ticket tunnelwire.Ticket) []byte {
-		return tunnelwire.AppendHeader(nil, f.key, ticket, source, destination)
+		return f.key.AppendHeader(nil, ticket, source, destination)
 	}
 	_, other := f.data(control)
 	forgeries := map[string]func(tunnelwire.Ticket) []byte{
 		"another key": func(k tunnelwire.Ticket) []byte {
-			return tunnelwire.AppendHeader(nil, make([]byte, tunnelwire.KeySize), k, source, destination)
+			return tunnelwire.NewHeaderKey(make([]byte, tunnelwire.KeySize)).AppendHeader(nil, k, source, destination)
 		},
 		"the header of another ticket": func(tunnelwire.Ticket) []byte { return right(other) },
 		"another address":              func(k tunnelwire.Ticket) []byte { b := right(k); b[16]++; return b },

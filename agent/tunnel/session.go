@@ -47,7 +47,7 @@ type session struct {
 	tunnel *Tunnel
 	relay  controlapi.Relay
 	conn   *tls.Conn
-	key    []byte // authenticates PROXY headers
+	key    *tunnelwire.HeaderKey
 	log    *slog.Logger
 	ctx    context.Context // ends with the control connection
 	wg     sync.WaitGroup  // data connections until they are handed up
@@ -131,12 +131,12 @@ func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, er
 
 // greet authenticates on a fresh control connection. host is the name the relay
 // routes here.
-func (t *Tunnel) greet(conn *tls.Conn, slot int) (key []byte, host string, err error) {
+func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, host string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {
 		return nil, "", err
 	}
 	state := conn.ConnectionState()
-	key, err = state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
 	if err != nil {
 		return nil, "", fmt.Errorf("derive the tunnel's key: %w", err)
 	}
@@ -157,7 +157,7 @@ func (t *Tunnel) greet(conn *tls.Conn, slot int) (key []byte, host string, err e
 	case f.Type != tunnelwire.Welcome:
 		return nil, "", fmt.Errorf("the relay answered %q instead of a welcome", f.Type)
 	}
-	return key, f.Host, conn.SetDeadline(time.Time{})
+	return tunnelwire.NewHeaderKey(material), f.Host, conn.SetDeadline(time.Time{})
 }
 
 // read handles the relay's frames until the connection ends.
