@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,6 +22,20 @@ var ErrInUse = errors.New("is in use by another process")
 
 // lockTimeout is how long OpenBolt waits for another process to let go.
 const lockTimeout = time.Second
+
+// growBy is the step in which the file grows, in bytes: bbolt's own, 16 MiB,
+// would make a store of a few people look large.
+const growBy = 1 << 20
+
+// reserve is how much address space, in bytes, is set aside for the file. It
+// costs no memory and no disk; Windows would make the file that large, and 32
+// bits have too few addresses, so there bbolt decides.
+func reserve() int {
+	if runtime.GOOS == "windows" || strconv.IntSize == 32 {
+		return 0
+	}
+	return 1 << 30
+}
 
 // The file has two buckets. Items holds key -> deadline, value; expiry holds
 // deadline, key -> nothing, in the order in which keys run out, so that Sweep
@@ -48,8 +64,9 @@ type BoltOptions struct {
 // Neither View nor Update may be called from within a function given to
 // either: the inner call could wait for the outer one for ever.
 type Bolt struct {
-	db  *bolt.DB
-	now func() time.Time
+	db   *bolt.DB
+	file *os.File // db's
+	now  func() time.Time
 
 	queue   chan *request
 	closing chan struct{} // closed by Close: nothing new is taken
@@ -76,12 +93,13 @@ func OpenBolt(path string, opts BoltOptions) (*Bolt, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, plain(err))
 	}
-	db, err := openFile(path)
+	db, file, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
 	b := &Bolt{
 		db:      db,
+		file:    file,
 		now:     opts.Now,
 		queue:   make(chan *request, queueLength),
 		closing: make(chan struct{}),
@@ -95,18 +113,22 @@ func OpenBolt(path string, opts BoltOptions) (*Bolt, error) {
 // length its header promises, so a file cut short faults on the first read past
 // its end: for the time of opening such a fault is made a panic, and that an
 // error.
-func openFile(path string) (db *bolt.DB, err error) {
-	var file *os.File
+func openFile(path string) (db *bolt.DB, file *os.File, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			file.Close() // gives the lock back; the mapping stays until exit
-			db, err = nil, damaged(path, fmt.Errorf("%v", p))
+			if file != nil {
+				_ = letGo(file)
+			}
+			db, file, err = nil, nil, damaged(path, fmt.Errorf("%v", p))
 		}
 	}()
 	db, err = bolt.Open(path, 0o600, &bolt.Options{
 		Timeout:      lockTimeout,
 		FreelistType: bolt.FreelistMapType,
+		// A commit that outgrows the mapping has to wait for every reader to
+		// end; within this much, readers and the committer never meet.
+		InitialMmapSize: reserve(),
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			f, err := os.OpenFile(name, flag, mode)
 			file = f
@@ -114,37 +136,49 @@ func openFile(path string) (db *bolt.DB, err error) {
 		},
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("the store %s %w", path, ErrInUse)
+		return nil, nil, fmt.Errorf("the store %s %w", path, ErrInUse)
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))
+		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))
 	}
 	if err != nil {
-		return nil, damaged(path, err)
+		return nil, nil, damaged(path, err)
+	}
+	db.AllocSize = growBy
+	if err := whole(db, file); err != nil {
+		db.Close()
+		return nil, nil, damaged(path, err)
 	}
 	if err := prepare(db, file); err != nil {
 		db.Close()
-		return nil, damaged(path, err)
+		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, err)
 	}
-	return db, nil
+	return db, file, nil
 }
 
-// prepare tightens the file's mode, compares its length with what its header
-// promises and makes the buckets.
+// whole compares the file's length with what its header promises.
+func whole(db *bolt.DB, file *os.File) error {
+	return db.View(func(tx *bolt.Tx) error {
+		info, err := file.Stat()
+		if err == nil && tx.Size() > info.Size() {
+			err = fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
+		}
+		return err
+	})
+}
+
+// prepare tightens the file's mode and makes the buckets.
 func prepare(db *bolt.DB, file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
-	if info.Mode().Perm()&0o077 != 0 {
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		if err := file.Chmod(0o600); err != nil {
 			return err
 		}
 	}
 	return db.Update(func(tx *bolt.Tx) error {
-		if tx.Size() > info.Size() {
-			return fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
-		}
 		for _, name := range [][]byte{bucketItems, bucketExpiry} {
 			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 				return err
@@ -174,6 +208,8 @@ func (b *Bolt) View(ctx context.Context, fn func(Tx) error) error {
 	select {
 	case <-b.closing:
 		return ErrClosed
+	case <-b.stopped:
+		return b.refusal()
 	default:
 	}
 	tx, err := b.db.Begin(false)
@@ -219,6 +255,12 @@ func (b *Bolt) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
 		<-b.stopped
+		if b.failure != nil {
+			// bbolt's locks may still be held by what panicked: let go of the
+			// file alone.
+			b.closeErr = letGo(b.file)
+			return
+		}
 		b.closeErr = b.db.Close()
 	})
 	return b.closeErr

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
@@ -109,6 +110,8 @@ func (b *Bolt) refusal() error {
 // panics, which it does on a damaged file: going on would damage it further.
 func (b *Bolt) commitLoop() {
 	defer close(b.stopped)
+	// A page the disk cannot give any more is a fault in mapped memory.
+	debug.SetPanicOnFault(true)
 	for {
 		// Closing goes first: select alone would keep serving a full queue.
 		select {

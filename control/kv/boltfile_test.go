@@ -1,0 +1,154 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestFileModes(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows keeps no permission bits")
+	}
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	path := filepath.Join(dir, "store.db")
+	for _, before := range []os.FileMode{0, 0o644} { // made new, then found too open
+		if before != 0 {
+			if err := os.Chmod(path, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := OpenBolt(path, BoltOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p, want := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
+			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v %v, want %v", p, info.Mode(), err, want)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestASecondOpenerIsTold(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := OpenBolt(path, BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = OpenBolt(path, BoltOptions{})
+	if !errors.Is(err, ErrInUse) || err.Error() != "the store "+path+" is in use by another process" {
+		t.Errorf("second open: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenBolt(path, BoltOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Close(), s.Close()); err != nil {
+		t.Errorf("closing twice: %v", err)
+	}
+}
+
+// A file cut short anywhere is refused with a sentence, or whole; it never
+// crashes the program and never opens as something else.
+func TestTornFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := OpenBolt(path, BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 8 { // several commits, so that pages lie in no order
+		err := s.Update(context.Background(), func(tx Tx) error {
+			for i := range 40 {
+				if err := tx.Put(fmt.Sprintf("%d/%d", i, round), bytes.Repeat([]byte("v"), 300), 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	page := os.Getpagesize()
+	for length := 1; length < len(whole); length += page/2 + 1 {
+		torn := filepath.Join(t.TempDir(), "torn.db")
+		if err := os.WriteFile(torn, whole[:length], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second shows that the first gave the lock back
+			s, err := OpenBolt(torn, BoltOptions{})
+			if err == nil {
+				n := count(t, s)
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if n != 320 {
+					t.Fatalf("cut to %d of %d bytes it opens with %d of 320 items", length, len(whole), n)
+				}
+				continue
+			}
+			refused++
+			if errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "is damaged") || !strings.Contains(err.Error(), torn) {
+				t.Fatalf("cut to %d of %d bytes: %v", length, len(whole), err)
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no cut was refused: this test shows nothing")
+	}
+}
+
+func count(t *testing.T, s *Bolt) (n int) {
+	t.Helper()
+	err := s.View(context.Background(), func(tx Tx) error {
+		items, err := tx.Scan("", "", 1<<20)
+		n = len(items)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNotAStore(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	noise := filepath.Join(dir, "noise.db")
+	if err := os.WriteFile(noise, bytes.Repeat([]byte("noise "), 5000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		noise:                        "is damaged or not a Porchlight store",
+		dir:                          "cannot open the store " + dir,
+		filepath.Join(noise, "x.db"): "cannot create the directory",
+	} {
+		_, err := OpenBolt(path, BoltOptions{})
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("OpenBolt(%s): %v, want %q", path, err, says)
+		}
+	}
+}

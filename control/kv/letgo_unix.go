@@ -1,0 +1,16 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package kv
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// letGo closes a database file that bbolt can no longer be asked to close. Its
+// mapping stays until the process ends and would keep the lock, so the lock is
+// given back first.
+func letGo(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
+}
