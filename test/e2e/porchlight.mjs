@@ -5,6 +5,7 @@ import { execFile, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { once } from 'node:events'
 import http from 'node:http'
+import https from 'node:https'
 import os from 'node:os'
 import path from 'node:path'
 import readline from 'node:readline'
@@ -79,6 +80,20 @@ export async function startPorchlight(t) {
       throw new Error('no mail came to ' + email)
     },
   }
+  const ca = await readFile(path.join(data, 'ca', 'root.pem'))
+  // request is a client that is no browser: no cookies, no redirects followed.
+  porchlight.request = (url, options) =>
+    new Promise((resolve, reject) => {
+      const lookup = (_, o, done) => (o.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4))
+      https
+        .request(url, { ...options, ca, lookup, agent: false }, (res) => {
+          let body = ''
+          res.on('data', (chunk) => (body += chunk))
+          res.on('end', () => resolve({ status: res.statusCode, headers: res.headers, body }))
+        })
+        .on('error', reject)
+        .end()
+    })
   porchlight.api = JSON.parse(await readFile(path.join(data, 'agent.json'), 'utf8')).api
   return porchlight
 }
