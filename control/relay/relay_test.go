@@ -117,7 +117,7 @@ type agent struct {
 	t       *testing.T
 	addr    string
 	control *tls.Conn
-	key     []byte
+	key     *tunnelwire.HeaderKey
 	tickets chan tunnelwire.Ticket
 	frames  chan tunnelwire.Frame
 }
@@ -130,7 +130,11 @@ func connectAgent(t *testing.T, addr, name string) *agent {
 		t.Fatal(err)
 	}
 	state := a.control.ConnectionState()
-	a.key, _ = state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	material, err := state.ExportKeyingMaterial(tunnelwire.ExporterLabel, nil, tunnelwire.KeySize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.key = tunnelwire.NewHeaderKey(material)
 	if err := tunnelwire.WriteFrame(a.control, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "credential-of-" + name, Instance: "test"}); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +191,7 @@ func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort 
 	if _, err := io.ReadFull(conn, head); err != nil {
 		a.t.Fatal(err)
 	}
-	source, _, n, err := tunnelwire.ParseHeader(head, a.key, ticket)
+	source, _, n, err := a.key.ParseHeader(head, ticket)
 	if err != nil || n != len(head) {
 		a.t.Fatalf("%d, %v", n, err)
 	}

@@ -30,7 +30,7 @@ type session struct {
 	host     string // root host without a port
 	instance string
 	conn     *tls.Conn
-	key      []byte // authenticates PROXY headers
+	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
 
 	wake chan struct{} // has room for one: there is something to write
@@ -107,7 +107,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		if host == "" || host == r.cfg.AuthHost {
 			return refuse(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
 		}
-		s := r.newSession(conn, computer, host, hello.Instance, key)
+		s := r.newSession(conn, computer, host, hello.Instance, tunnelwire.NewHeaderKey(key))
 		replaced, err := r.routes.add(s, kicks)
 		if errors.Is(err, errKicked) {
 			continue // somebody was kicked while this credential was looked up
@@ -130,7 +130,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 	}
 }
 
-func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, instance string, key []byte) *session {
+func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, instance string, key *tunnelwire.HeaderKey) *session {
 	s := &session{
 		relay: r, computer: computer, host: host, instance: instance, conn: conn, key: key,
 		log:     r.log.With("computer", computer.ID, "host", host),

@@ -74,10 +74,11 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 		r.routes.unjoin(c, f)
 		return err
 	}
-	var head [tunnelwire.MaxHeader]byte
-	header := tunnelwire.AppendHeader(head[:0], s.key, data.ticket, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()))
-	first := p.buf[headroom-len(header) : headroom+p.n]
-	copy(first, header)
+	// The header goes right in front of the peeked bytes: one write for both.
+	source, destination := addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr())
+	start := headroom - tunnelwire.HeaderSize(source, destination)
+	s.key.AppendHeader(p.buf[:start], data.ticket, source, destination)
+	first := p.buf[start : headroom+p.n]
 	sent := int64(p.n)
 	if err := data.SetDeadline(time.Now().Add(firstAnswer)); err != nil {
 		return fail(errDied)

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"net/netip"
+	"sync"
 )
 
 // The header is PROXY protocol version 2 (haproxy's proxy-protocol.txt, 2.2) in
@@ -29,9 +31,9 @@ const (
 
 	// MaxHeader is the size of the longest header, in bytes.
 	MaxHeader = headFixed + addrs6 + tlvSize
-
-	macLabel = "porchlight proxy header 1\x00"
 )
+
+var macLabel = []byte("porchlight proxy header 1\x00")
 
 var (
 	// ErrHeader says that the bytes are not a header of the fixed form.
@@ -40,12 +42,38 @@ var (
 	ErrForged = errors.New("tunnelwire: the PROXY header is not authentic")
 )
 
+// HeaderKey makes and verifies headers with the keying material of one control
+// connection. It is safe for concurrent use.
+type HeaderKey struct {
+	macs sync.Pool // of hash.Hash, keyed once: a header is made for every visit
+}
+
+// NewHeaderKey takes the KeySize bytes exported from the control connection.
+func NewHeaderKey(material []byte) *HeaderKey {
+	return &HeaderKey{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, material) }}}
+}
+
+// HeaderSize is how many bytes AppendHeader will append for these addresses.
+func HeaderSize(source, destination netip.AddrPort) int {
+	if source.Addr().Unmap().Is4() && destination.Addr().Unmap().Is4() {
+		return headFixed + addrs4 + tlvSize
+	}
+	return headFixed + addrs6 + tlvSize
+}
+
 // AppendHeader appends the header that presents a visitor: source is where it
-// comes from, destination what it connected to. key is the control connection's
-// keying material, ticket the one the data connection was opened with.
-func AppendHeader(b []byte, key []byte, ticket Ticket, source, destination netip.AddrPort) []byte {
+// comes from, destination what it connected to, ticket the one the data
+// connection was opened with. Addresses that are not IP ones are written as the
+// unspecified address.
+func (k *HeaderKey) AppendHeader(b []byte, ticket Ticket, source, destination netip.AddrPort) []byte {
 	start := len(b)
 	src, dst := source.Addr().Unmap(), destination.Addr().Unmap()
+	if !src.IsValid() {
+		src = netip.IPv6Unspecified()
+	}
+	if !dst.IsValid() {
+		dst = netip.IPv6Unspecified()
+	}
 	b = append(b, signature...)
 	if src.Is4() && dst.Is4() {
 		b = append(b, commandByte, familyTCP4)
@@ -60,20 +88,21 @@ func AppendHeader(b []byte, key []byte, ticket Ticket, source, destination netip
 	}
 	b = binary.BigEndian.AppendUint16(b, source.Port())
 	b = binary.BigEndian.AppendUint16(b, destination.Port())
-	sum := headerMAC(key, ticket, b[start:])
+	mac := k.mac(ticket, b[start:])
+	defer k.macs.Put(mac)
 	b = append(b, MACType)
 	b = binary.BigEndian.AppendUint16(b, sha256.Size)
-	return append(b, sum[:]...)
+	return mac.Sum(b)
 }
 
 // ParseHeader reads and authenticates the header at the head of b. Without an
 // error, n is its size, or zero when more bytes are needed (never more than
 // MaxHeader).
-func ParseHeader(b []byte, key []byte, ticket Ticket) (source, destination netip.AddrPort, n int, err error) {
+func (k *HeaderKey) ParseHeader(b []byte, ticket Ticket) (source, destination netip.AddrPort, n int, err error) {
 	fail := func(err error) (netip.AddrPort, netip.AddrPort, int, error) {
 		return netip.AddrPort{}, netip.AddrPort{}, 0, err
 	}
-	if k := min(len(b), len(signature)); string(b[:k]) != signature[:k] {
+	if n := min(len(b), len(signature)); string(b[:n]) != signature[:n] {
 		return fail(ErrHeader)
 	}
 	if len(b) < headFixed {
@@ -100,8 +129,9 @@ func ParseHeader(b []byte, key []byte, ticket Ticket) (source, destination netip
 	if b[end] != MACType || binary.BigEndian.Uint16(b[end+1:]) != sha256.Size {
 		return fail(fmt.Errorf("%w: another TLV", ErrHeader))
 	}
-	want := headerMAC(key, ticket, b[:end])
-	if !hmac.Equal(want[:], b[end+3:end+tlvSize]) {
+	mac := k.mac(ticket, b[:end])
+	defer k.macs.Put(mac)
+	if !hmac.Equal(mac.Sum(nil), b[end+3:end+tlvSize]) {
 		return fail(ErrForged)
 	}
 	var src, dst netip.Addr
@@ -115,10 +145,12 @@ func ParseHeader(b []byte, key []byte, ticket Ticket) (source, destination netip
 		end + tlvSize, nil
 }
 
-func headerMAC(key []byte, ticket Ticket, head []byte) [sha256.Size]byte {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(macLabel))
+// mac is the code's hash after everything it covers; it goes back to macs.
+func (k *HeaderKey) mac(ticket Ticket, head []byte) hash.Hash {
+	mac := k.macs.Get().(hash.Hash)
+	mac.Reset()
+	mac.Write(macLabel)
 	mac.Write(ticket[:])
 	mac.Write(head)
-	return [sha256.Size]byte(mac.Sum(nil))
+	return mac
 }

@@ -117,19 +117,19 @@ var headerCases = []struct{ source, destination string }{
 
 func TestHeaderRoundTripAndStandard(t *testing.T) {
 	t.Parallel()
-	key, ticket := []byte("0123456789abcdef0123456789abcdef"), NewTicket()
+	key, ticket := NewHeaderKey([]byte("0123456789abcdef0123456789abcdef")), NewTicket()
 	for _, c := range headerCases {
 		source, destination := netip.MustParseAddrPort(c.source), netip.MustParseAddrPort(c.destination)
-		b := AppendHeader([]byte("before"), key, ticket, source, destination)[len("before"):]
-		if len(b) > MaxHeader {
-			t.Fatalf("%d bytes", len(b))
+		b := key.AppendHeader([]byte("before"), ticket, source, destination)[len("before"):]
+		if len(b) > MaxHeader || len(b) != HeaderSize(source, destination) {
+			t.Fatalf("%d bytes, HeaderSize says %d", len(b), HeaderSize(source, destination))
 		}
 		for n := range len(b) {
-			if _, _, size, err := ParseHeader(b[:n], key, ticket); err != nil || size != 0 {
+			if _, _, size, err := key.ParseHeader(b[:n], ticket); err != nil || size != 0 {
 				t.Fatalf("%d bytes: size %d, %v", n, size, err)
 			}
 		}
-		s, d, n, err := ParseHeader(append(b[:len(b):len(b)], "rest"...), key, ticket)
+		s, d, n, err := key.ParseHeader(append(b[:len(b):len(b)], "rest"...), ticket)
 		if err != nil || n != len(b) {
 			t.Fatalf("size %d, %v", n, err)
 		}
@@ -151,19 +151,19 @@ func TestHeaderRoundTripAndStandard(t *testing.T) {
 // neither another ticket nor another key makes a header valid.
 func TestHeaderForged(t *testing.T) {
 	t.Parallel()
-	key, ticket := []byte("0123456789abcdef0123456789abcdef"), NewTicket()
-	b := AppendHeader(nil, key, ticket, netip.MustParseAddrPort("203.0.113.9:51234"), netip.MustParseAddrPort("198.51.100.1:443"))
+	key, ticket := NewHeaderKey([]byte("0123456789abcdef0123456789abcdef")), NewTicket()
+	b := key.AppendHeader(nil, ticket, netip.MustParseAddrPort("203.0.113.9:51234"), netip.MustParseAddrPort("198.51.100.1:443"))
 	for i := range len(b) * 8 {
 		forged := bytes.Clone(b)
 		forged[i/8] ^= 1 << (i % 8)
-		if _, _, n, err := ParseHeader(forged, key, ticket); err == nil && n != 0 {
+		if _, _, n, err := key.ParseHeader(forged, ticket); err == nil && n != 0 {
 			t.Fatalf("bit %d of byte %d may be changed", i%8, i/8)
 		}
 	}
-	if _, _, _, err := ParseHeader(b, key, NewTicket()); err != ErrForged {
+	if _, _, _, err := key.ParseHeader(b, NewTicket()); err != ErrForged {
 		t.Fatalf("another ticket: %v", err)
 	}
-	if _, _, _, err := ParseHeader(b, []byte("another"), ticket); err != ErrForged {
+	if _, _, _, err := NewHeaderKey([]byte("another")).ParseHeader(b, ticket); err != ErrForged {
 		t.Fatalf("another key: %v", err)
 	}
 }
@@ -207,20 +207,20 @@ func FuzzParsePreamble(f *testing.F) {
 }
 
 func FuzzParseHeader(f *testing.F) {
-	key, ticket := []byte("key"), Ticket{7}
+	key, ticket := NewHeaderKey([]byte("key")), Ticket{7}
 	for _, c := range headerCases {
-		f.Add(AppendHeader(nil, key, ticket, netip.MustParseAddrPort(c.source), netip.MustParseAddrPort(c.destination)))
+		f.Add(key.AppendHeader(nil, ticket, netip.MustParseAddrPort(c.source), netip.MustParseAddrPort(c.destination)))
 	}
 	f.Add([]byte("PROXY TCP4 1.2.3.4 1.2.3.4 1 2\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		source, destination, n, err := ParseHeader(b, key, ticket)
+		source, destination, n, err := key.ParseHeader(b, ticket)
 		if err != nil || n == 0 {
 			return
 		}
 		// IPv4 addresses may have been written in the IPv6 form; what was read
 		// must then at least be read again from our own writing.
-		again := AppendHeader(nil, key, ticket, source, destination)
-		s, d, _, err := ParseHeader(again, key, ticket)
+		again := key.AppendHeader(nil, ticket, source, destination)
+		s, d, _, err := key.ParseHeader(again, ticket)
 		if err != nil || s != source || d != destination {
 			t.Fatalf("%v → %v became %v → %v, %v", source, destination, s, d, err)
 		}
