@@ -172,6 +172,14 @@ type OwnerState struct {
 	OutboxSize int `json:"outboxSize"`
 }
 
+// Seen is the optional body of POST /owner/apps/{name}/approve: the request as
+// the owner looked at it. A program can change its request at any moment; one
+// that is not what was seen any more is refused with CodeConflict.
+type Seen struct {
+	Label     string `json:"label"`
+	LocalPort int    `json:"localPort"`
+}
+
 // Closed answers whatever ends access: how many open connections it closed.
 type Closed struct {
 	OK           bool `json:"ok"`

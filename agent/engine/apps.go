@@ -73,9 +73,10 @@ type Apps struct {
 	byName atomic.Pointer[map[string]App]
 
 	mu      sync.Mutex
-	rows    map[string]Row      // guarded by mu
-	notices []agentapi.Notice   // guarded by mu, oldest first
-	silent  map[string]struct{} // guarded by mu: ids of apps that do not answer
+	rows    map[string]Row       // guarded by mu
+	notices []agentapi.Notice    // guarded by mu, oldest first
+	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
+	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
 	changes broadcast.Signal
 }
@@ -92,7 +93,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}}
+	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{}}
 	for name, app := range kept.Apps {
 		a.rows[name] = Row{App: &app}
 	}
@@ -147,13 +148,19 @@ func (a *Apps) Withdraw(ctx context.Context, name string) (agentapi.Publication,
 	return agentapi.Publication{Status: agentapi.StatusRevoked}, nil
 }
 
-// Approve gives an app that asked its address.
+// Approve gives an app that asked its address, whatever it asks by now.
 func (a *Apps) Approve(ctx context.Context, name string) (agentapi.Publication, error) {
+	return a.ApproveSeen(ctx, name, nil)
+}
+
+// ApproveSeen is Approve for an owner who looked at the request: it is refused
+// with CodeConflict when the request is not what was seen any more.
+func (a *Apps) ApproveSeen(ctx context.Context, name string, seen *agentapi.Seen) (agentapi.Publication, error) {
 	if err := checkName(name, a.cfg.Root()); err != nil {
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
-	out, err := a.apply(ctx, name, Event{Kind: Approve, NewID: newID()})
+	out, err := a.apply(ctx, name, Event{Kind: Approve, NewID: newID(), Seen: seen})
 	if err != nil {
 		return agentapi.Publication{}, err
 	}
@@ -225,6 +232,8 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	defer a.mu.Unlock()
 	now := a.rows[name]
 	e.LabelTaken = a.labelTaken(name, now, e)
+	e.PortTaken = now.App != nil && slices.Contains(a.cfg.OwnPorts(), now.App.LocalPort)
+	e.AskedLately = e.At.Before(a.asked[name].Add(askAgainAfter))
 	if out, err = Next(now, e); err != nil {
 		return out, false, false, err
 	}
@@ -244,6 +253,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
 	}
 	a.notices = notices
+	a.remember(name, now, out, e.At)
 	if out.App == nil && out.Denial == nil {
 		delete(a.rows, name)
 	} else {
@@ -254,6 +264,20 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	a.swap()
 	return out, isLive(out.App) && !isLive(now.App), true, nil
+}
+
+// askAgainAfter is how long a name that asked aloud and withdrew stays quiet when
+// it asks again; a loop of both must not ring.
+const askAgainAfter = time.Minute
+
+// remember notes when a name asked aloud. What is older than askAgainAfter has
+// no effect and is dropped.
+func (a *Apps) remember(name string, now Row, out Outcome, at time.Time) {
+	if now.App != nil || out.App == nil || out.App.Quiet {
+		return
+	}
+	maps.DeleteFunc(a.asked, func(_ string, then time.Time) bool { return !at.Before(then.Add(askAgainAfter)) })
+	a.asked[name] = at
 }
 
 // labelTaken says whether another approved app has the label the event needs.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 )
@@ -153,6 +154,82 @@ func TestEveryChangeIsTold(t *testing.T) {
 	if apps := h.apps.OwnerApps(map[string]int{app.ID: 2}); apps[0].Answering || apps[0].Connections != 2 {
 		t.Errorf("%+v", apps[0])
 	}
+}
+
+// TestLookAlikeLabel: a label that differs from an approved one by something
+// invisible would pass for it in the menu bar.
+func TestLookAlikeLabel(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "My notes", LocalPort: 8000})), second(h.apps.Approve(t.Context(), "notes")))
+	for _, label := range []string{"My no\u200btes", "my  NOTES", "My\u00a0notes", "My notes\ufe0f", "Ｍｙ notes"} {
+		_, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001})
+		if agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("%q: %v", label, err)
+		}
+	}
+}
+
+// TestAnotherProgramAfterSilence: a program that takes over an approved port
+// while nobody listened there for a moment is told all the same.
+func TestAnotherProgramAfterSilence(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	var now agentapi.Listener
+	h.apps.cfg.Listener = func(int) agentapi.Listener { return now }
+	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	now = agentapi.Listener{PID: 1, Program: "python3"}
+	must(t, second(h.apps.Publish(t.Context(), req)), second(h.apps.Approve(t.Context(), "notes")))
+	now = agentapi.Listener{}
+	must(t, second(h.apps.Publish(t.Context(), req)))
+	now = agentapi.Listener{PID: 2, Program: "nc"}
+	must(t, second(h.apps.Publish(t.Context(), req)))
+	if n := h.apps.Notices(); len(n) != 1 || n[0].Kind != "program-changed" {
+		t.Errorf("notices %+v", n)
+	}
+}
+
+// TestAskingInALoopIsQuiet: a program that asks and withdraws for ever rings
+// once a minute at most.
+func TestAskingInALoopIsQuiet(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
+	h.apps.cfg.Now = func() time.Time { return now }
+	loud := 0
+	for range 120 {
+		must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+		if !h.apps.OwnerApps(nil)[0].Quiet {
+			loud++
+		}
+		must(t, second(h.apps.Withdraw(t.Context(), "notes")))
+		now = now.Add(time.Second)
+	}
+	if loud != 2 {
+		t.Errorf("rang %d times in two minutes", loud)
+	}
+}
+
+// TestApproveWhatWasSeen: a request that changes between the owner's look and
+// click is not approved.
+func TestApproveWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	seen := &agentapi.Seen{Label: "Notes", LocalPort: 8000}
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Bank", LocalPort: 22})))
+	if _, err := h.apps.ApproveSeen(ctx, "notes", seen); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Fatalf("%v", err)
+	}
+	if app, _ := h.apps.Lookup("notes"); app.Status != agentapi.StatusPending {
+		t.Fatalf("it is %s", app.Status)
+	}
+	must(t, second(h.apps.ApproveSeen(ctx, "notes", &agentapi.Seen{Label: "Bank", LocalPort: 22})))
 }
 
 func FuzzCleanLabel(f *testing.F) {

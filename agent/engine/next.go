@@ -31,8 +31,17 @@ type Event struct {
 	Port     int
 	Listener agentapi.Listener
 
+	// AskedLately keeps a new request quiet: the name was asked for moments ago
+	// and withdrawn, and must not ring again and again.
+	AskedLately bool
+
 	// NewID is the random app id an approval gives.
 	NewID string
+	// Seen is what the owner looked at when approving; nil approves whatever
+	// is asked.
+	Seen *agentapi.Seen
+	// PortTaken is true when the request's port has become Porchlight's own.
+	PortTaken bool
 	// LabelTaken is true when another approved app has this name's label, or
 	// the label it asks for.
 	LabelTaken bool
@@ -84,8 +93,8 @@ func Next(now Row, e Event) (Outcome, error) {
 	case Approve:
 		switch state {
 		case agentapi.StatusPending:
-			if e.LabelTaken {
-				return same, labelTaken(now.App.Label)
+			if err := approvable(now.App, e); err != nil {
+				return same, err
 			}
 			app := *now.App
 			app.ID, app.Status, app.Quiet, app.ApprovedAt = e.NewID, agentapi.StatusLive, false, &e.At
@@ -139,6 +148,21 @@ func Next(now Row, e Event) (Outcome, error) {
 	return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
 }
 
+// approvable refuses to approve what the owner cannot have meant. A program may
+// change its request at any time, so between looking and clicking too.
+func approvable(app *store.App, e Event) error {
+	switch {
+	case e.LabelTaken:
+		return labelTaken(app.Label)
+	case e.PortTaken:
+		return agentapi.Errorf(agentapi.CodeConflict, "Port %d is Porchlight's own by now. Deny the request.", app.LocalPort)
+	case e.Seen != nil && (e.Seen.Label != app.Label || e.Seen.LocalPort != app.LocalPort):
+		return agentapi.Errorf(agentapi.CodeConflict,
+			"The request has changed meanwhile: it is %q on port %d now. Look again before you approve it.", app.Label, app.LocalPort)
+	}
+	return nil
+}
+
 // publish is the app's own step: a request where there is no approval, and live
 // at once where there is one.
 func publish(now Row, e Event) (Outcome, error) {
@@ -146,16 +170,21 @@ func publish(now Row, e Event) (Outcome, error) {
 		return Outcome{Row: now}, labelTaken(e.Label)
 	}
 	if now.App == nil || now.App.Status == agentapi.StatusPending {
-		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At}
+		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately}
 		if now.App != nil {
 			app = *now.App
 		}
+		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 		app.Label, app.LocalPort, app.Listener = e.Label, e.Port, e.Listener
-		app.Quiet = quiet(now.Denial, e.At)
 		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
 	}
 	app := *now.App
-	app.Status, app.Label, app.LocalPort, app.Listener = agentapi.StatusLive, e.Label, e.Port, e.Listener
+	app.Status, app.Label, app.LocalPort = agentapi.StatusLive, e.Label, e.Port
+	if e.Listener != (agentapi.Listener{}) || e.Port != now.App.LocalPort {
+		// Nobody seen on the same port keeps who was seen there last: another
+		// program could otherwise slip in after a moment of silence.
+		app.Listener = e.Listener
+	}
 	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: changes(*now.App, app, e.At)}, nil
 }
 

@@ -66,11 +66,18 @@ func steersText(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }
 
-// sameLabel compares labels as people do, without case.
+// sameLabel compares labels as people see them: without case, and without what
+// is invisible between the letters.
 func sameLabel(a, b string) bool { return foldLabel(a) == foldLabel(b) }
 
 func foldLabel(label string) string {
-	return cases.Fold().String(norm.NFKC.String(label))
+	visible := strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, label)
+	return strings.Join(strings.Fields(cases.Fold().String(norm.NFKC.String(visible))), " ")
 }
 
 func checkPort(port int, own []int) error {
