@@ -48,36 +48,42 @@ func (c *Client) Outbox(ctx context.Context) ([]Mail, error) {
 	return call[[]Mail](ctx, c, http.MethodGet, "/owner/outbox", nil)
 }
 
-// Approve gives an app that asked its address.
+// Approve gives an app that asked its address, whatever it asks by now.
 func (c *Client) Approve(ctx context.Context, name string) (Publication, error) {
-	return onApp[Publication](ctx, c, name, "approve")
+	return onApp[Publication](ctx, c, name, "approve", nil)
+}
+
+// ApproveSeen is Approve for an owner who looked at the request: CodeConflict
+// when it is not what was seen any more.
+func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen) (Publication, error) {
+	return onApp[Publication](ctx, c, name, "approve", seen)
 }
 
 // Deny refuses an app that asked.
 func (c *Client) Deny(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "deny")
+	_, err := onApp[Done](ctx, c, name, "deny", nil)
 	return err
 }
 
 // Stop takes an app off its address and keeps its approval.
 func (c *Client) Stop(ctx context.Context, name string) (Closed, error) {
-	return onApp[Closed](ctx, c, name, "stop")
+	return onApp[Closed](ctx, c, name, "stop", nil)
 }
 
 // Revoke takes an app off its address and forgets its approval and who may
 // open it.
 func (c *Client) Revoke(ctx context.Context, name string) (Closed, error) {
-	return onApp[Closed](ctx, c, name, "revoke")
+	return onApp[Closed](ctx, c, name, "revoke", nil)
 }
 
 // Open makes a link that opens an app once, signed in as the owner.
 func (c *Client) Open(ctx context.Context, name string) (OpenLink, error) {
-	return onApp[OpenLink](ctx, c, name, "open")
+	return onApp[OpenLink](ctx, c, name, "open", nil)
 }
 
 // Unmute has requests for a name that was denied twice notify again.
 func (c *Client) Unmute(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "unmute")
+	_, err := onApp[Done](ctx, c, name, "unmute", nil)
 	return err
 }
 
@@ -86,6 +92,6 @@ type Done struct {
 	OK bool `json:"ok"`
 }
 
-func onApp[Answer any](ctx context.Context, c *Client, name, verb string) (Answer, error) {
-	return call[Answer](ctx, c, http.MethodPost, "/owner/apps/"+url.PathEscape(name)+"/"+verb, nil)
+func onApp[Answer any](ctx context.Context, c *Client, name, verb string, body any) (Answer, error) {
+	return call[Answer](ctx, c, http.MethodPost, "/owner/apps/"+url.PathEscape(name)+"/"+verb, body)
 }

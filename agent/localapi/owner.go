@@ -29,12 +29,35 @@ func (a *API) ownerOutbox(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, mails)
 }
 
+// approve takes an optional body, agentapi.Seen.
 func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
-	pub, err := a.cfg.Apps.Approve(r.Context(), r.PathValue("name"))
+	seen, err := readSeen(r)
+	if err != nil {
+		return err
+	}
+	pub, err := a.cfg.Apps.ApproveSeen(r.Context(), r.PathValue("name"), seen)
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, pub)
+}
+
+func readSeen(r *http.Request) (*agentapi.Seen, error) {
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	f, err := readFields(r, "label", "localPort")
+	if err != nil {
+		return nil, err
+	}
+	var seen agentapi.Seen
+	if seen.Label, err = f.text("label"); err != nil {
+		return nil, err
+	}
+	if seen.LocalPort, err = f.integer("localPort"); err != nil {
+		return nil, err
+	}
+	return &seen, nil
 }
 
 func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
