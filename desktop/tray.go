@@ -78,7 +78,6 @@ func (t *tray) set(m menu) {
 
 // build makes the lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	systray.SetTitle("Porchlight")
 	top := func() *trayLine { return t.line(systray.AddMenuItem("", "")) }
 	under := func(l *trayLine) *trayLine { return t.line(l.item.AddSubMenuItem("", "")) }
 
@@ -149,7 +148,7 @@ func (t *tray) apply(m menu) {
 		template, regular := t.icon(m.icon)
 		systray.SetTemplateIcon(template, regular)
 	}
-	if tip := "Porchlight: " + m.status.text; tip != t.shownTip {
+	if tip := "Porchlight: " + m.status.text; tipsChange && tip != t.shownTip {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}

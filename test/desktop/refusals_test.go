@@ -167,7 +167,10 @@ func TestNoBus(t *testing.T) {
 	p = s.launch("--secret-file")
 	p.serving()
 	s.windowShows(true)
-	s.shot("window-without-bus")
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.approveInWindow("notes")
+	s.answered()
+	s.shot("window")
 	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
 )
 
 // patience bounds the wait for any one thing.
@@ -73,7 +76,7 @@ func newSession(t *testing.T, opts desk) *session {
 		s.startKeyring()
 	}
 	if !opts.noDisplay && !opts.noBus {
-		s.spawn("openbox")
+		s.startWindowManager()
 		s.startDunst()
 		if !opts.noPanel {
 			s.startPanel()
@@ -93,14 +96,14 @@ func (s *session) spawn(name string, args ...string) *exec.Cmd {
 func (s *session) run(cmd *exec.Cmd, logName string) {
 	s.t.Helper()
 	cmd.Env = s.env
-	log, err := os.Create(filepath.Join(s.dir, filepath.Base(logName)+".log"))
+	out, err := os.Create(filepath.Join(s.dir, filepath.Base(logName)+".log"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	if cmd.Stdout == nil {
-		cmd.Stdout = log
+		cmd.Stdout = out
 	}
-	cmd.Stderr = log
+	cmd.Stderr = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		s.t.Fatalf("%s: %v", logName, err)
@@ -115,7 +118,7 @@ func (s *session) run(cmd *exec.Cmd, logName string) {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			<-ended
 		}
-		_ = log.Close()
+		_ = out.Close()
 	})
 }
 
@@ -126,6 +129,37 @@ func (s *session) startX() {
 	s.run(cmd, "Xvfb")
 	_ = w.Close()
 	s.env = append(s.env, "DISPLAY=:"+s.firstLine(r, "Xvfb"))
+	s.wallpaper(0x58626b)
+}
+
+func TestMain(m *testing.M) {
+	xgb.Logger = log.New(io.Discard, "", 0) // it tells of every display that ends
+	os.Exit(m.Run())
+}
+
+// wallpaper gives the screen a colour, for the people who look at screenshots.
+func (s *session) wallpaper(rgb uint32) {
+	s.t.Helper()
+	conn, err := xgb.NewConnDisplay(s.display())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// The server resets, colour included, when its last client leaves.
+	s.t.Cleanup(conn.Close)
+	root := xproto.Setup(conn).DefaultScreen(conn).Root
+	if err := xproto.ChangeWindowAttributesChecked(conn, root, xproto.CwBackPixel, []uint32{rgb}).Check(); err != nil {
+		s.t.Fatal(err)
+	}
+	xproto.ClearArea(conn, false, root, 0, 0, 0, 0)
+}
+
+func (s *session) display() string {
+	for _, v := range s.env {
+		if d, ok := strings.CutPrefix(v, "DISPLAY="); ok {
+			return d
+		}
+	}
+	return ""
 }
 
 // startBus starts a bus that starts nothing by itself but the panel's settings:
@@ -174,6 +208,19 @@ func (s *session) unlockedKeyring() *exec.Cmd {
 	s.run(cmd, "gnome-keyring")
 	s.waitName("org.freedesktop.secrets", true)
 	return cmd
+}
+
+// startWindowManager waits until it has taken the screen: keys pressed before
+// reach nobody.
+func (s *session) startWindowManager() {
+	s.spawn("openbox")
+	s.eventually("a window manager", func() error {
+		out, err := s.tool("xprop", "-root", "_NET_SUPPORTING_WM_CHECK")
+		if err == nil && !strings.Contains(out, "window id") {
+			err = errors.New(strings.TrimSpace(out))
+		}
+		return err
+	})
 }
 
 // startDunst also gives it the program that picks one of a notification's

@@ -147,9 +147,12 @@ func TestStory(t *testing.T) {
 		asked := time.Now()
 		s.trayClick("Open Porchlight")
 		s.windowShows(true)
+		s.request()
+		s.shot("4-window-request")
 		p.approveInWindow("paperless")
 		t.Logf("click in the tray to approved in the window: %d ms", time.Since(asked).Milliseconds())
-		s.shot("4-window")
+		s.answered()
+		s.shot("5-window-approved")
 		t.Logf("private memory, window open: %.1f MiB", p.memory())
 		if n := p.webProcesses(); n != 1 {
 			t.Errorf("%d web processes with the window open", n)
@@ -174,7 +177,8 @@ func TestStory(t *testing.T) {
 		}
 		s.windowShows(true)
 		p.approveInWindow("diary")
-		s.shot("5-window-again")
+		s.answered()
+		s.shot("6-window-again")
 		s.closeWindow()
 		s.windowShows(false)
 	})
@@ -303,6 +307,28 @@ func (p *program) approveInWindow(name string) {
 			pressed = time.Now()
 		}
 		return fmt.Errorf("it is %v (%d)", answer["status"], status)
+	})
+}
+
+// request waits until the window shows a request.
+func (s *session) request() {
+	s.t.Helper()
+	s.eventually("the window shows a request", func() error {
+		if _, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); !ok {
+			return errors.New("no amber button")
+		}
+		return nil
+	})
+}
+
+// answered waits until the window shows no button to press any more.
+func (s *session) answered() {
+	s.t.Helper()
+	s.eventually("the request is off the window", func() error {
+		if at, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			return fmt.Errorf("amber at %v", at)
+		}
+		return nil
 	})
 }
 
