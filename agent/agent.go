@@ -136,19 +136,19 @@ func (a *Agent) makeProxy() error {
 		Log:     a.cfg.Log.With("part", "certs"),
 	})
 	a.proxy, err = proxy.New(proxy.Config{
-		Apps:         appLookup{a.apps},
-		Access:       a.access,
-		Root:         func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
-		AuthURL:      func() string { return a.authURL() },
-		Redeem:       a.redeem,
-		Certificates: names.GetCertificate,
-		Instance:     instance.ID,
-		Key:          instance.Key,
-		Local:        a.local(),
-		List:         a.liveApps,
-		OnAppDown:    func(appID string) { a.apps.SetAnswering(appID, false) },
-		OnAppUp:      func(appID string) { a.apps.SetAnswering(appID, true) },
-		Log:          a.cfg.Log.With("part", "proxy"),
+		Apps:      appLookup{a.apps},
+		Access:    a.access,
+		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
+		AuthURL:   func() string { return a.authURL() },
+		Redeem:    a.redeem,
+		TLS:       certs.TLSConfig(names),
+		Instance:  instance.ID,
+		Key:       instance.Key,
+		Local:     a.local(),
+		List:      a.liveApps,
+		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
+		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
+		Log:       a.cfg.Log.With("part", "proxy"),
 	})
 	return err
 }

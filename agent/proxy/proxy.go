@@ -66,10 +66,10 @@ type Config struct {
 	AuthURL func() string
 	// Redeem exchanges a visitor's code at the control plane.
 	Redeem func(context.Context, controlapi.Redeem) (controlapi.Visitor, error)
-	// Certificates returns the certificate of one host name.
-	Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	Instance     string // 8 hexadecimal digits, part of cookie names
-	Key          []byte // 32 random bytes, from which PKCE verifiers are made
+	// TLS gives the certificate of each host name (certs.TLSConfig).
+	TLS      *tls.Config
+	Instance string // 8 hexadecimal digits, part of cookie names
+	Key      []byte // 32 random bytes, from which PKCE verifiers are made
 	// Local is true under the local certificate authority.
 	Local bool
 	// List returns all live apps, for the launcher; nil: the launcher lists none.
@@ -107,8 +107,8 @@ type Proxy struct {
 
 // New checks the configuration and starts nothing.
 func New(c Config) (*Proxy, error) {
-	if c.Apps == nil || c.Access == nil || c.Root == nil || c.AuthURL == nil || c.Redeem == nil || c.Certificates == nil {
-		return nil, errors.New("proxy: Apps, Access, Root, AuthURL, Redeem and Certificates are required")
+	if c.Apps == nil || c.Access == nil || c.Root == nil || c.AuthURL == nil || c.Redeem == nil || c.TLS == nil {
+		return nil, errors.New("proxy: Apps, Access, Root, AuthURL, Redeem and TLS are required")
 	}
 	if len(c.Instance) != 8 || len(c.Key) < 32 {
 		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
@@ -133,19 +133,17 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer cutOff()
 	var handlers sync.WaitGroup
+	conf := p.config.TLS.Clone()
+	// Full records from the first byte on: a page of ours or an app's comes in
+	// one system call instead of twelve.
+	conf.DynamicRecordSizingDisabled = true
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handlers.Add(1)
 			defer handlers.Done()
 			p.ServeHTTP(w, r)
 		}),
-		TLSConfig: &tls.Config{
-			MinVersion:     tls.VersionTLS12,
-			GetCertificate: p.config.Certificates,
-			// Full records from the first byte on: a page of ours or an app's
-			// comes in one system call instead of twelve.
-			DynamicRecordSizingDisabled: true,
-		},
+		TLSConfig:                    conf,
 		ReadHeaderTimeout:            headerTimeout,
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeader,

@@ -90,14 +90,14 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	)
 	c := proxy.Config{
 		Apps: r, Access: r.access, Now: r.now,
-		Root:         func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
-		AuthURL:      func() string { return authURL },
-		Redeem:       r.redeem,
-		Certificates: r.certificate,
-		Instance:     instance,
-		Key:          bytes.Repeat([]byte{7}, 32),
-		OnAppDown:    func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
-		OnAppUp:      func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.up = append(r.up, id) },
+		Root:      func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
+		AuthURL:   func() string { return authURL },
+		Redeem:    r.redeem,
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.certificate},
+		Instance:  instance,
+		Key:       bytes.Repeat([]byte{7}, 32),
+		OnAppDown: func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
+		OnAppUp:   func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.up = append(r.up, id) },
 	}
 	for _, o := range options {
 		o(&c)
