@@ -1,0 +1,232 @@
+package localapi
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestTiers sends every row of the table from every tier below its own.
+// Weakness: a check inside a handler is forgotten in one of them. Attack: call
+// the owner's routes as any other program can. Checked: all refuse, and none
+// did anything; with the secret all are there.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := r.owner().State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := strings.Repeat("A", len(r.secret))
+	rows := 0
+	for _, rt := range r.api.routes {
+		if rt.tier == tierOpen {
+			continue
+		}
+		rows++
+		path := strings.ReplaceAll(rt.path, "{name}", "notes")
+		for attack, q := range map[string]request{
+			"open tier":                  {},
+			"open tier with the secret":  {secret: r.secret},
+			"socket without a secret":    {socket: true},
+			"socket with another secret": {socket: true, secret: wrong},
+			"socket with two secrets":    {socket: true, header: http.Header{"X-Owner-Secret": {wrong, r.secret}}},
+			"web page on the socket":     {socket: true, secret: r.secret, header: http.Header{"Origin": {"http://localhost"}}},
+		} {
+			q.method, q.path = rt.method, path
+			got := r.send(t, q)
+			if got.status != http.StatusForbidden {
+				t.Errorf("%s %s, %s: %d %s", rt.method, path, attack, got.status, got.body)
+				continue
+			}
+			got.sentence(t)
+		}
+	}
+	if rows < 10 {
+		t.Fatalf("only %d rows above the open tier were tried", rows)
+	}
+	after, err := r.owner().State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Seq != before.Seq {
+		t.Errorf("a refused request changed something: %+v", after)
+	}
+	for _, q := range []request{
+		{method: "GET", path: "/status", socket: true},
+		{method: "GET", path: "/owner/account", socket: true, secret: r.secret},
+		{method: "GET", path: "/owner/outbox", socket: true, secret: r.secret},
+		{method: "POST", path: "/owner/apps/notes/approve", socket: true, secret: r.secret},
+		{method: "POST", path: "/owner/apps/notes/open", socket: true, secret: r.secret},
+		{method: "POST", path: "/owner/apps/notes/unmute", socket: true, secret: r.secret},
+	} {
+		if got := r.send(t, q); got.status != http.StatusOK {
+			t.Errorf("%s %s as the owner: %d %s", q.method, q.path, got.status, got.body)
+		}
+	}
+}
+
+// TestNoOwnerSecret is the desktop behind a locked keychain: everything open
+// works, and an empty hash is no secret that an empty header could match.
+func TestNoOwnerSecret(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.end()
+	r.hash = nil
+	r.serve(t)
+	for _, header := range []http.Header{nil, {"X-Owner-Secret": {""}}, {"X-Owner-Secret": {r.secret}}} {
+		got := r.send(t, request{method: "GET", path: "/owner/state", socket: true, header: header})
+		if got.status != http.StatusForbidden || !strings.Contains(got.sentence(t), "no owner secret yet") {
+			t.Errorf("%v: %d %s", header, got.status, got.body)
+		}
+	}
+	if _, err := r.open().Status(t.Context()); err != nil {
+		t.Errorf("the open tier: %v", err)
+	}
+}
+
+// TestGuard is what web pages and confused programs send. Weakness: a browser on
+// this computer reaches 127.0.0.1 for any page, by its own name (DNS rebinding)
+// or blindly (CSRF). Checked: refused before any route, by every door.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	_, port, err := net.SplitHostPort(r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"name":"notes","label":"Notes","localPort":8000}`
+	h := func(name, value string) http.Header { return http.Header{name: {value}} }
+	for what, tt := range map[string]struct {
+		request request
+		status  int
+	}{
+		"Host of a page":                   {request{host: "evil.example:" + port}, 403},
+		"Host without port":                {request{host: "127.0.0.1"}, 403},
+		"Host with another port":           {request{host: "127.0.0.1:1"}, 403},
+		"Host that looks alike":            {request{host: "localhost." + ":" + port}, 403},
+		"Host below localhost":             {request{host: "x.localhost:" + port}, 403},
+		"Host in another notation":         {request{host: "127.1:" + port}, 403},
+		"Host of the other loopback":       {request{host: "[::1]:" + port}, 403},
+		"Host localhost":                   {request{host: "localhost:" + port}, 202},
+		"Origin of a page":                 {request{header: h("Origin", "https://evil.example")}, 403},
+		"Origin null":                      {request{header: h("Origin", "null")}, 403},
+		"Origin of our own":                {request{header: h("Origin", "http://"+r.addr)}, 403},
+		"Origin empty":                     {request{header: h("Origin", "")}, 403},
+		"Sec-Fetch-Site cross-site":        {request{header: h("Sec-Fetch-Site", "cross-site")}, 403},
+		"Sec-Fetch-Site same-origin":       {request{header: h("Sec-Fetch-Site", "same-origin")}, 403},
+		"Sec-Fetch-Site twice":             {request{header: http.Header{"Sec-Fetch-Site": {"none", "same-site"}}}, 403},
+		"Sec-Fetch-Site none":              {request{header: h("Sec-Fetch-Site", "none")}, 202},
+		"WebSocket":                        {request{header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}}, 403},
+		"a form":                           {request{header: h("Content-Type", "application/x-www-form-urlencoded")}, 415},
+		"plain text, needing no preflight": {request{header: h("Content-Type", "text/plain")}, 415},
+		"no Content-Type":                  {request{header: http.Header{"Content-Type": nil}}, 415},
+		"JSON by another name":             {request{header: h("Content-Type", "application/json-patch+json")}, 415},
+		"JSON in another charset":          {request{header: h("Content-Type", "application/json; charset=utf-16")}, 415},
+		"JSON that says UTF-8":             {request{header: h("Content-Type", "application/json; charset=UTF-8")}, 202},
+		"compressed":                       {request{header: h("Content-Encoding", "gzip")}, 415},
+	} {
+		q := tt.request
+		q.method, q.path, q.body = "POST", "/publish", body
+		got := r.send(t, q)
+		if got.status != tt.status {
+			t.Errorf("%s: %d %s, want %d", what, got.status, got.body, tt.status)
+		}
+		if tt.status != 202 {
+			got.sentence(t)
+		}
+		if got.header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: a page may read the answer", what)
+		}
+	}
+	if got := r.send(t, request{method: "GET", path: "/status", socket: true, host: r.addr}); got.status != 403 {
+		t.Errorf("Host of the open tier on the socket: %d %s", got.status, got.body)
+	}
+}
+
+func TestUnknownAddresses(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	for q, want := range map[struct{ method, path string }]struct {
+		status int
+		allow  string
+	}{
+		{"GET", "/"}:                    {404, ""},
+		{"GET", "/nothing"}:             {404, ""},
+		{"GET", "/publish/"}:            {404, ""},
+		{"GET", "/publish/a/b"}:         {404, ""},
+		{"GET", "//status"}:             {404, ""},
+		{"GET", "/x/../status"}:         {404, ""},
+		{"GET", "/status/"}:             {404, ""},
+		{"GET", "/publish"}:             {405, "POST"},
+		{"PUT", "/publish/notes"}:       {405, "GET, DELETE"},
+		{"OPTIONS", "/publish"}:         {405, "POST"},
+		{"DELETE", "/status"}:           {405, "GET"},
+		{"GET", "/owner/apps/x/revoke"}: {405, "POST"},
+	} {
+		got := r.send(t, request{method: q.method, path: q.path})
+		if got.status != want.status || got.header.Get("Allow") != want.allow {
+			t.Errorf("%s %s: %d, Allow %q; want %d, %q", q.method, q.path, got.status, got.header.Get("Allow"), want.status, want.allow)
+		}
+		got.sentence(t)
+	}
+}
+
+// TestRawRequests sends what no HTTP library would.
+func TestRawRequests(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	host := "Host: " + r.addr + "\r\n"
+	for what, tt := range map[string]struct{ request, want string }{
+		"no Host":                     {"GET /status HTTP/1.0\r\n\r\n", "HTTP/1.0 403"},
+		"two Hosts":                   {"GET /status HTTP/1.1\r\n" + host + host + "\r\n", "HTTP/1.1 400"},
+		"absolute target elsewhere":   {"GET http://evil.example/status HTTP/1.1\r\n" + host + "\r\n", "HTTP/1.1 403"},
+		"CONNECT":                     {"CONNECT " + r.addr + " HTTP/1.1\r\n" + host + "\r\n", "HTTP/1.1 403"},
+		"OPTIONS *":                   {"OPTIONS * HTTP/1.1\r\n" + host + "\r\n", "HTTP/1.1 404"},
+		"headers without end":         {"GET /status HTTP/1.1\r\n" + host + "X: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", "HTTP/1.1 431"},
+		"length and chunks":           {"POST /publish HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.1 400"},
+		"chunks of too much":          {"POST /publish HTTP/1.1\r\n" + host + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + "10001\r\n" + strings.Repeat(" ", 0x10001) + "\r\n0\r\n\r\n", "HTTP/1.1 413"},
+		"HTTP/2 without announcement": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/1.1 403"},
+	} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The server may refuse before it has read all.
+		go io.WriteString(c, tt.request)
+		got := make([]byte, len(tt.want))
+		if _, err := io.ReadFull(c, got); err != nil || string(got) != tt.want {
+			t.Errorf("%s: %q, %v; want %q", what, got, err, tt.want)
+		}
+		c.Close()
+	}
+}
+
+func TestServeRefusesOtherComputers(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, _, err := ListenOwner(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = New(r.api.cfg).Serve(context.Background(), everywhere, owner)
+	if err == nil || !strings.Contains(err.Error(), "this computer alone") {
+		t.Errorf("Serve on every address: %v", err)
+	}
+	if c, err := net.Dial("tcp", everywhere.Addr().String()); err == nil {
+		c.Close()
+		t.Error("the refused listener is still open")
+	}
+}

@@ -1,0 +1,301 @@
+package localapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/broadcast"
+	"porchlight/agent/engine"
+	"porchlight/agent/ownersecret"
+	"porchlight/agent/store"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDirVariable); dir != "" {
+		os.Exit(beCrashed(dir))
+	}
+	// The sockets of all tests, in a place that leaves nothing behind.
+	dir, err := os.MkdirTemp("", "localapi-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_RUNTIME_DIR", dir)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// rig is the API with a real engine on a real store; only what is beyond the
+// engine (account, proxy, outbox) is played by outside.
+type rig struct {
+	dir     string
+	secret  string
+	hash    []byte
+	apps    *engine.Apps
+	api     *API
+	outside *outside
+
+	addr   string
+	socket string
+	end    func() // ends Serve and waits for it; idempotent
+}
+
+// outside plays the rest of the agent.
+type outside struct {
+	mu      sync.Mutex
+	account agentapi.Account
+	trouble string
+	mails   []agentapi.Mail
+	open    map[string]int // connections by app id
+	changes broadcast.Signal
+}
+
+func (o *outside) set(change func(*outside)) {
+	o.mu.Lock()
+	change(o)
+	o.mu.Unlock()
+	o.changes.Raise()
+}
+
+func (o *outside) Account() agentapi.Account {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.account
+}
+
+func (o *outside) Trouble() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.trouble
+}
+
+func (o *outside) Outbox(context.Context) ([]agentapi.Mail, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mails, nil
+}
+
+func (o *outside) OutboxSize(context.Context) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.mails)
+}
+
+func (o *outside) Connections() map[string]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.open)
+}
+
+func (o *outside) Changes() (<-chan struct{}, func()) { return o.changes.Subscribe() }
+
+func (o *outside) Info() agentapi.EngineInfo {
+	account := o.Account()
+	return agentapi.EngineInfo{
+		EngineVersion: "1.2.3", Protocol: agentapi.Protocol, PID: os.Getpid(), Mode: agentapi.ModeHeadless,
+		Connected: account.Connected, Host: account.Host, Name: account.Name,
+		Billing: agentapi.Billing{Plan: "self-hosted", Standing: "good"},
+	}
+}
+
+func (o *outside) OpenLink(_ context.Context, name string) (agentapi.OpenLink, error) {
+	return agentapi.OpenLink{URL: "https://" + name + "." + o.Account().Host + "/once", ExpiresAt: time.Unix(1, 0).UTC()}, nil
+}
+
+// connected is what outside says once there is an account.
+var connected = agentapi.Account{
+	Connected: true, Email: "maya@example.net", AccountID: "a1", Name: "maya",
+	Host: "maya.localhost:8443", URL: "https://maya.localhost:8443", AuthURL: "https://control.localhost:8443", Local: true,
+}
+
+func start(t testing.TB) *rig {
+	t.Helper()
+	secret, err := ownersecret.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{
+		dir:     t.TempDir(),
+		secret:  secret,
+		hash:    ownersecret.Hash(secret),
+		outside: &outside{account: connected},
+	}
+	r.serve(t)
+	return r
+}
+
+// serve starts the API on the rig's data directory, again after r.end.
+func (r *rig) serve(t testing.TB) {
+	t.Helper()
+	kept, err := store.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open, owner net.Listener
+	if open, err = ListenOpen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if owner, r.socket, err = ListenOwner(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	r.addr = open.Addr().String()
+	own := open.Addr().(*net.TCPAddr).Port
+	r.apps, err = engine.NewApps(engine.AppsConfig{
+		Store: kept,
+		Root: func() engine.Root {
+			a := r.outside.Account()
+			return engine.Root{Name: a.Name, Host: a.Host}
+		},
+		OwnPorts: func() []int { return []int{own} },
+		Listener: func(int) agentapi.Listener { return agentapi.Listener{Program: "notesd"} },
+		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.api = New(Config{
+		Apps:            r.apps,
+		Backend:         r.outside,
+		OwnerSecretHash: func() []byte { return r.hash },
+		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- r.api.Serve(ctx, open, owner) }()
+	r.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := kept.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(r.end)
+}
+
+func (r *rig) open() *agentapi.Client  { return agentapi.New(r.addr) }
+func (r *rig) owner() *agentapi.Client { return agentapi.NewOwner(r.socket, r.secret) }
+
+// approved publishes and approves an app.
+func (r *rig) approved(t testing.TB, name, label string) {
+	t.Helper()
+	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.owner().Approve(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request is one HTTP request as any program could send it.
+type request struct {
+	method, path string
+	body         string
+	header       http.Header
+	host         string // Host; the listener's own when empty
+	socket       bool   // by the owner's socket
+	secret       string
+}
+
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// sentence is the error of a refusal.
+func (r response) sentence(t testing.TB) string {
+	t.Helper()
+	var body agentapi.ErrorBody
+	if got := r.header.Get("Content-Type"); got != "application/json" {
+		t.Fatalf("a refusal is %q and not JSON: %s", got, r.body)
+	}
+	if err := json.Unmarshal([]byte(r.body), &body); err != nil || !strings.HasSuffix(body.Error, ".") && !strings.HasSuffix(body.Error, "?") {
+		t.Fatalf("a refusal without a sentence: %s", r.body)
+	}
+	return body.Error
+}
+
+func (r *rig) send(t testing.TB, q request) response {
+	t.Helper()
+	host, network, addr := r.addr, "tcp", r.addr
+	if q.socket {
+		host, network, addr = "localhost", "unix", r.socket
+	}
+	req, err := http.NewRequestWithContext(t.Context(), q.method, "http://"+host+q.path, strings.NewReader(q.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.host != "" {
+		req.Host = q.host
+	}
+	if q.body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for name, values := range q.header {
+		req.Header[name] = values
+	}
+	if q.secret != "" {
+		req.Header.Set(agentapi.HeaderOwnerSecret, q.secret)
+	}
+	client := http.Client{
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, network, addr)
+			},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", q.method, q.path, err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", q.method, q.path, err)
+	}
+	return response{resp.StatusCode, resp.Header, string(bytes.TrimSpace(raw))}
+}
+
+// poster returns a function that publishes notes over c.
+func poster(c net.Conn, host string) func(label string) error {
+	answers := bufio.NewReader(c)
+	return func(label string) error {
+		body := fmt.Sprintf(`{"name":"notes","label":%q,"localPort":8000}`, label)
+		if _, err := fmt.Fprintf(c, "POST /publish HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", host, len(body), body); err != nil {
+			return err
+		}
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("publish answered %s", resp.Status)
+		}
+		return nil
+	}
+}
