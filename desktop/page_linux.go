@@ -41,6 +41,26 @@ static gboolean load_page(gpointer unused) {
 	return G_SOURCE_REMOVE;
 }
 
+// A window manager places a window anew each time it is shown.
+static int kept_x, kept_y;
+static gboolean kept;
+
+static gboolean keep_place(gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL) {
+		gtk_window_get_position(GTK_WINDOW(gtk_widget_get_toplevel(GTK_WIDGET(v))), &kept_x, &kept_y);
+		kept = TRUE;
+	}
+	return G_SOURCE_REMOVE;
+}
+
+static gboolean take_place(gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL && kept)
+		gtk_window_move(GTK_WINDOW(gtk_widget_get_toplevel(GTK_WIDGET(v))), kept_x, kept_y);
+	return G_SOURCE_REMOVE;
+}
+
 static gboolean leave(gpointer unused) {
 	gtk_main_quit();
 	return G_SOURCE_REMOVE;
@@ -48,6 +68,8 @@ static gboolean leave(gpointer unused) {
 
 // GTK may only be touched by the thread its loop runs on.
 static void leave_soon(void) { g_idle_add(leave, NULL); }
+static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
+static void take_place_soon(void) { g_idle_add(take_place, NULL); }
 static void end_page_soon(void) { g_idle_add(end_page, NULL); }
 static void load_page_soon(void) { g_idle_add(load_page, NULL); }
 
@@ -78,6 +100,10 @@ import (
 
 // pageEnds says whether the page is ended while the window is hidden.
 const pageEnds = true
+
+// beforeHide and beforeShow keep the window where the owner put it.
+func beforeHide() { C.keep_place_soon() }
+func beforeShow() { C.take_place_soon() }
 
 // endPage ends the process the page runs in. Its state is lost; it asks for the
 // snapshot when it is loaded again.

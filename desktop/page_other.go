@@ -12,8 +12,10 @@ import (
 // WebKitGTK offers that; the others suspend hidden pages by themselves.
 const pageEnds = false
 
-func endPage()  {}
-func loadPage() {}
+func endPage()    {}
+func loadPage()   {}
+func beforeHide() {}
+func beforeShow() {}
 
 // leave ends the toolkit's loop and with it wails.Run.
 func leave(ctx context.Context) { runtime.Quit(ctx) }

@@ -114,6 +114,7 @@ func (w *wailsWindow) loaded(ctx context.Context) {
 	w.waking = false
 	w.mu.Unlock()
 	if waking {
+		beforeShow()
 		toFront(ctx)
 	}
 }
@@ -126,6 +127,7 @@ func (w *wailsWindow) closing(ctx context.Context) (prevent bool) {
 	}
 	w.hidden, w.waking = true, false
 	w.mu.Unlock()
+	beforeHide()
 	runtime.WindowHide(ctx)
 	windowHidden()
 	endPage()

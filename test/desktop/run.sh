@@ -27,4 +27,5 @@ if [ -n "$missing" ]; then
 	exit 2
 fi
 mkdir -p "$PORCHLIGHT_SHOTS"
+PORCHLIGHT_SHOTS=$(cd "$PORCHLIGHT_SHOTS" && pwd)
 exec go test -tags rig -count=1 -timeout 10m -v "$@" ./test/desktop

@@ -160,6 +160,7 @@ func TestStory(t *testing.T) {
 	})
 
 	t.Run("closing hides and ends the page", func(t *testing.T) {
+		place := s.place()
 		s.closeWindow()
 		s.windowShows(false)
 		s.eventually("the web process is gone", func() error {
@@ -176,6 +177,10 @@ func TestStory(t *testing.T) {
 			t.Fatalf("second start: exit %d, %q", code, said)
 		}
 		s.windowShows(true)
+		// The window manager may move it out of the panel's way, no further.
+		if d := s.place().Sub(place); !d.In(image.Rect(-8, -8, 9, 9)) {
+			t.Errorf("the window came back %v from where it was", d)
+		}
 		p.approveInWindow("diary")
 		s.answered()
 		s.shot("6-window-again")
@@ -275,6 +280,20 @@ func (s *session) ownerSecret() string {
 		return err
 	})
 	return secret
+}
+
+// place is where the window is.
+func (s *session) place() (at image.Point) {
+	s.t.Helper()
+	ids := s.windows()
+	if len(ids) == 0 {
+		s.t.Fatal("there is no window")
+	}
+	var id int
+	if _, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", ids[0]), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y); err != nil {
+		s.t.Fatal(err)
+	}
+	return at
 }
 
 func (s *session) closeWindow() {
