@@ -45,6 +45,9 @@ type Client struct {
 	where  string // for sentences
 	secret string // owner secret, or empty
 	http   *http.Client
+	// patience is answerIn, and silence how long a stream of events may be
+	// quiet; shorter in the tests.
+	patience, silence time.Duration
 }
 
 // New makes a client of the open tier at addr, host:port.
@@ -72,16 +75,17 @@ func NewOwner(socketPath, secret string) *Client {
 
 func newClient(base, where string, dial func(context.Context) (net.Conn, error)) *Client {
 	return &Client{
-		base:  base,
-		where: where,
+		base:     base,
+		where:    where,
+		patience: answerIn,
+		silence:  3 * Heartbeat,
 		http: &http.Client{
 			// Proxy stays nil: what is on this computer is not reached through
 			// whatever HTTP_PROXY names.
 			Transport: &http.Transport{
 				DialContext:           func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-				DisableKeepAlives:     true,
-				DisableCompression:    true,
-				ResponseHeaderTimeout: answerIn,
+				DisableKeepAlives:  true,
+				DisableCompression: true,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
@@ -91,7 +95,7 @@ func newClient(base, where string, dial func(context.Context) (net.Conn, error))
 // call sends body, unless it is nil, and decodes the answer.
 func call[Answer any](ctx context.Context, c *Client, method, path string, body any) (Answer, error) {
 	var answer Answer
-	ctx, cancel := context.WithTimeoutCause(ctx, answerIn, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, errSilent)
 	defer cancel()
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {

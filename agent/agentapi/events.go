@@ -25,7 +25,7 @@ const Heartbeat = 15 * time.Second
 func (c *Client) Events(ctx context.Context, fn func(OwnerState)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(3*Heartbeat, func() { cancel(errSilent) })
+	silence := time.AfterFunc(c.silence, func() { cancel(errSilent) })
 	defer silence.Stop()
 
 	resp, err := c.send(ctx, http.MethodGet, "/owner/events", nil)
@@ -36,7 +36,7 @@ func (c *Client) Events(ctx context.Context, fn func(OwnerState)) error {
 	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "text/event-stream" {
 		return c.strange()
 	}
-	events := eventReader{lines: bufio.NewReader(resp.Body), heard: func() { silence.Reset(3 * Heartbeat) }}
+	events := eventReader{lines: bufio.NewReader(resp.Body), heard: func() { silence.Reset(c.silence) }}
 	for {
 		name, data, err := events.next()
 		if errors.Is(err, io.EOF) && ctx.Err() == nil {

@@ -324,3 +324,32 @@ func TestSpec(t *testing.T) {
 		}
 	})
 }
+
+// TestApproveWhatWasSeen. Weakness: between the owner's look and the owner's yes
+// a program asks again with another label or port. Checked over HTTP: the yes
+// then counts for nothing, and one to what is there counts.
+func TestApproveWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	for _, req := range []agentapi.PublishRequest{{Name: "notes", Label: "Notes", LocalPort: 8000}, {Name: "notes", Label: "Notes", LocalPort: 9000}} {
+		if _, err := r.open().Publish(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, seen := range []agentapi.Seen{{Label: "Notes", LocalPort: 8000}, {Label: "Diary", LocalPort: 9000}} {
+		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("approved as %+v: %v", seen, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"label":"Notes"}`, `{"label":"Notes","localPort":"9000"}`, `7`} {
+		got := r.send(t, request{method: "POST", path: "/owner/apps/notes/approve", body: body, socket: true, secret: r.secret})
+		if got.status != 400 {
+			t.Errorf("%s: %d %s", body, got.status, got.body)
+		}
+		got.sentence(t)
+	}
+	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Seen{Label: "Notes", LocalPort: 9000})
+	if err != nil || pub.Status != agentapi.StatusLive {
+		t.Errorf("approved as it is: %+v, %v", pub, err)
+	}
+}

@@ -1,0 +1,53 @@
+package localapi
+
+import (
+	"encoding/json"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// FuzzPublishBody: whatever is accepted means the same to any other reader of
+// the same JSON, and whatever is refused is refused with a sentence.
+func FuzzPublishBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"notes","label":"Notes","localPort":8000}`,
+		`{"name":"a","name":"b","label":"Notes","localPort":8000}`,
+		`{"NAME":"a","name":"b","label":"Notes","localPort":8000}`,
+		`{"na\u006de":"a","label":"\ud83d\ude00","localPort":1e3}`,
+		`{"x":{"name":[1,{}]},"name":"notes","label":"Notes","localPort":-0}`,
+		`{"name":"notes","label":"Notes","localPort":8000}{}`,
+		`[]`, `null`, `{`, `{"name":`, "\xff", ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		name, label, port, err := func() (name, label string, port int, err error) {
+			found, err := parseFields(raw, "name", "label", "localPort")
+			if err != nil {
+				return
+			}
+			if name, err = found.text("name"); err != nil {
+				return
+			}
+			if label, err = found.text("label"); err != nil {
+				return
+			}
+			port, err = found.integer("localPort")
+			return
+		}()
+		if err != nil {
+			if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
+				t.Fatalf("refused with %v", err)
+			}
+			return
+		}
+		var req agentapi.PublishRequest
+		if err := json.Unmarshal(raw, &req); err != nil {
+			t.Fatalf("accepted, but another reader says %v", err)
+		}
+		if got := (agentapi.PublishRequest{Name: name, Label: label, LocalPort: port}); got != req {
+			t.Fatalf("read %+v, another reader %+v", got, req)
+		}
+	})
+}

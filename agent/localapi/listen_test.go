@@ -1,0 +1,129 @@
+package localapi
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestListenOpenSaysWhoHoldsThePort(t *testing.T) {
+	t.Parallel()
+	l, err := ListenOpen("localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = ListenOpen(l.Addr().String())
+	want := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--api") {
+		t.Errorf("a busy port: %v, want it to name %s", err, want)
+	}
+}
+
+func TestListenOpenRefusesOtherComputers(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.net:0", "127.0.0.1", "", "127.0.0.1:x"} {
+		l, err := ListenOpen(addr)
+		if err == nil {
+			l.Close()
+			t.Errorf("%q was taken", addr)
+		}
+	}
+}
+
+func TestListenOwner(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	l, path, err := ListenOwner(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, want := range map[string]os.FileMode{path: os.ModeSocket | 0o600, filepath.Dir(path): os.ModeDir | 0o700} {
+		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v; want %v", name, info.Mode(), err, want)
+		}
+	}
+	if len(path) > maxSocketPath || strings.HasPrefix(path, data) {
+		t.Errorf("the socket is at %s", path)
+	}
+
+	if _, _, err := ListenOwner(data); err == nil || !strings.Contains(err.Error(), "another Porchlight serves") {
+		t.Errorf("a second agent on the data directory: %v", err)
+	}
+	if c, err := net.Dial("unix", path); err != nil {
+		t.Errorf("the first agent after that: %v", err)
+	} else {
+		c.Close()
+	}
+	other, otherPath, err := ListenOwner(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	if otherPath == path {
+		t.Error("two data directories share a socket")
+	}
+
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Dir(path)); !os.IsNotExist(err) {
+		t.Errorf("something is left of the socket: %v", err)
+	}
+}
+
+// TestListenOwnerAfterAKill: a killed agent leaves its socket; nobody answers on
+// it, so the next agent may have its place.
+func TestListenOwnerAfterAKill(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	killed, path, err := ListenOwner(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.(*ownerListener).SetUnlinkOnClose(false)
+	if err := killed.(*ownerListener).UnixListener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatalf("nothing was left behind: %v", err)
+	}
+	l, again, err := ListenOwner(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if again != path {
+		t.Errorf("the socket moved from %s to %s", path, again)
+	}
+}
+
+// TestListenOwnerDistrustsDirectories. Weakness: in a directory for everybody's
+// temporary files, anybody may make ours first. Attack: make it before the agent
+// does, open to others or as a link. Checked: not used.
+func TestListenOwnerDistrustsDirectories(t *testing.T) {
+	t.Parallel()
+	for what, prepare := range map[string]func(dir string) error{
+		"open to others": func(dir string) error {
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				return err
+			}
+			return os.Chmod(dir, 0o755)
+		},
+		"a link": func(dir string) error { return os.Symlink(t.TempDir(), dir) },
+		"a file": func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
+	} {
+		dir := filepath.Join(t.TempDir(), "porchlight")
+		if err := prepare(dir); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := listenOwner(dir, filepath.Join(dir, "owner.sock")); err == nil {
+			l.Close()
+			t.Errorf("a directory that is %s was used", what)
+		}
+	}
+}
