@@ -28,6 +28,5 @@ type windowOptions struct {
 
 var (
 	errNoDisplay = errors.New("There is no display here, so Porchlight cannot open its window. The command line does everything the window does: porchlight --help")
-	errNoWindow  = errors.New("This build of Porchlight has no window. Build it with make desktop.")
 	errNoToolkit = errors.New("The display of this session cannot be reached, so Porchlight cannot open its window.")
 )

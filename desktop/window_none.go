@@ -2,7 +2,12 @@
 
 package desktop
 
-import "log/slog"
+import (
+	"errors"
+	"log/slog"
+)
+
+var errNoWindow = errors.New("This build of Porchlight has no window. Build it with make desktop.")
 
 // noWindow stands in where the program was built without a toolkit, as it is
 // for plain `go test` and `go vet`.

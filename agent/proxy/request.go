@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // maxReturn is the longest path and query a visitor is brought back to, in
@@ -144,9 +142,4 @@ func ourBearer(value string) bool {
 		Issuer string `json:"iss"`
 	}
 	return json.Unmarshal(payload, &claims) == nil && claims.Issuer == tokenIssuer
-}
-
-// asksUpgrade says whether a request asks for another protocol.
-func asksUpgrade(r *http.Request) bool {
-	return httpguts.HeaderValuesContainsToken(r.Header["Connection"], "Upgrade") && r.Header.Get("Upgrade") != ""
 }

@@ -3,6 +3,7 @@
 package desktop
 
 import (
+	"bytes"
 	"bufio"
 	"bytes"
 	"errors"
@@ -290,7 +291,9 @@ func (s *session) opened() []string {
 	if err != nil {
 		return nil
 	}
-	return strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")
+	// A line counts once it is whole: the file is there before its first one.
+	whole := raw[:bytes.LastIndexByte(raw, '\n')+1]
+	return strings.Fields(string(whole))
 }
 
 // waitName waits until a bus name has an owner, or has none.
