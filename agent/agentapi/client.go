@@ -83,7 +83,7 @@ func newClient(base, where string, dial func(context.Context) (net.Conn, error))
 			// Proxy stays nil: what is on this computer is not reached through
 			// whatever HTTP_PROXY names.
 			Transport: &http.Transport{
-				DialContext:           func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+				DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 				DisableKeepAlives:  true,
 				DisableCompression: true,
 			},

@@ -3,7 +3,6 @@
 package desktop
 
 import (
-	"bytes"
 	"bufio"
 	"bytes"
 	"errors"
