@@ -21,8 +21,8 @@ const (
 	// firstRead holds the header and, mostly, all of the ClientHello behind it.
 	firstRead = 2 << 10
 	// A plain data connection that ends within quickEnd without having served
-	// anybody is a sign that the network does not let it through; so many signs
-	// with no visitor between them make it TLS for secureTime.
+	// anybody is a sign that the network does not let it through; rawTries signs
+	// in a session in which none has got through make it TLS for secureTime.
 	quickEnd    = 2 * time.Second
 	rawTries    = 3
 	secureTime  = 15 * time.Minute
@@ -60,7 +60,7 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 		return
 	}
 	if raw {
-		s.failures.reset()
+		s.failures.clear()
 	}
 	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination)}
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
@@ -151,9 +151,13 @@ func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
 	_ = s.send(tunnelwire.Frame{Type: tunnelwire.Failed, Tickets: []tunnelwire.Ticket{ticket}})
 }
 
-// missing counts plain data connections that never reached the relay.
-func (s *session) missing(n int) {
-	if !s.failures.secure(s.tunnel.now()) {
+// missing counts plain data connections that have not reached the relay, unless
+// others have: those are only late.
+func (s *session) missing(n, arrived int) {
+	switch {
+	case arrived > 0:
+		s.failures.clear()
+	case !s.failures.secure(s.tunnel.now()):
 		s.suspect(n)
 	}
 }
@@ -171,6 +175,7 @@ func (s *session) suspect(n int) {
 type rawFailures struct {
 	mu          sync.Mutex // protects what follows
 	signs       int
+	proven      bool // one has got through: the network lets them
 	secureUntil time.Time
 }
 
@@ -181,17 +186,18 @@ func (f *rawFailures) secure(now time.Time) bool {
 	return now.Before(f.secureUntil)
 }
 
-func (f *rawFailures) reset() {
+// clear notes that a plain data connection has got through.
+func (f *rawFailures) clear() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.signs = 0
+	f.proven = true
 }
 
 // add reports whether these signs are the ones that decide.
 func (f *rawFailures) add(n int, now time.Time) (until time.Time, decided bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if now.Before(f.secureUntil) {
+	if f.proven || now.Before(f.secureUntil) {
 		return f.secureUntil, false
 	}
 	if f.signs += n; f.signs < rawTries {

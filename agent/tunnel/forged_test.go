@@ -187,3 +187,35 @@ func TestRelayMustProveItself(t *testing.T) {
 		t.Fatalf("the agent sent %q to a relay it cannot know", f.Type)
 	}
 }
+
+// Late data connections on a busy machine are no reason to run visits inside TLS;
+// data connections of which none arrives are.
+func TestMissingTickets(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arrived int
+		secure  bool
+	}{"others have arrived": {arrived: 1}, "none has": {secure: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, _, control := startFakeRelay(t)
+			missing := tunnelwire.Frame{Type: tunnelwire.Missing, Arrived: c.arrived}
+			for range 4 {
+				missing.Tickets = append(missing.Tickets, tunnelwire.NewTicket())
+			}
+			open := tunnelwire.Frame{Type: tunnelwire.Open, Tickets: []tunnelwire.Ticket{tunnelwire.NewTicket()}}
+			for _, frame := range []tunnelwire.Frame{missing, open} {
+				if err := tunnelwire.WriteFrame(control, frame); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var first [1]byte
+			if _, err := io.ReadFull(f.accept(), first[:]); err != nil {
+				t.Fatal(err)
+			}
+			if secure := first[0] != tunnelwire.Magic[0]; secure != c.secure {
+				t.Errorf("the next data connection runs inside TLS: %v, want %v", secure, c.secure)
+			}
+		})
+	}
+}

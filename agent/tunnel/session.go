@@ -176,7 +176,7 @@ func (s *session) read() error {
 				s.wg.Go(func() { s.data(ticket, f.TLS) })
 			}
 		case tunnelwire.Missing:
-			s.missing(len(f.Tickets))
+			s.missing(len(f.Tickets), f.Arrived)
 		case tunnelwire.Drain:
 			return errDraining
 		case tunnelwire.Refused:

@@ -11,11 +11,12 @@ import (
 // accept takes connections until the listener is closed (nil) or fails for good.
 func (r *Relay) accept(life context.Context, l net.Listener) error {
 	const shortest, longest = 5 * time.Millisecond, time.Second
-	pause := shortest
+	pause, tune := shortest, tuner(l)
 	for {
 		conn, err := l.Accept()
 		if err == nil {
 			pause = shortest
+			tune(conn)
 			r.welcome(life, conn)
 			continue
 		}

@@ -146,7 +146,8 @@ func (r *Relay) park(conn stream, ticket tunnelwire.Ticket, secure bool) {
 	s := r.tickets.use(ticket)
 	if s == nil || s.park(conn, ticket, secure) != nil {
 		r.counters.badTickets.Add(1)
-		r.log.Info("data connection refused: its ticket is not valid", "from", conn.RemoteAddr().String())
+		// Anybody can cause this as often as they like; it is counted.
+		r.log.Debug("data connection refused: its ticket is not valid", "from", conn.RemoteAddr().String())
 		_ = conn.Close()
 	}
 }
@@ -161,6 +162,9 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	s.forgetTicket(ticket.ID(), entry)
 	if !entry.ticket.Equal(ticket) || s.relay.now().Sub(entry.at) > tunnelwire.TicketLife || entry.pool.secure && !secure {
 		return errTicket
+	}
+	if !secure {
+		s.arrived++
 	}
 	data := &dataConn{stream: conn, ticket: ticket}
 	p := entry.pool

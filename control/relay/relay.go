@@ -154,7 +154,6 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	failed := make(chan error, len(listeners)+1)
 	var accepting sync.WaitGroup
 	for _, l := range listeners {
-		tuneListener(l)
 		accepting.Go(func() { failed <- r.accept(life, l) })
 	}
 	var httpDone sync.WaitGroup

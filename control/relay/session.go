@@ -41,6 +41,7 @@ type session struct {
 	mu       sync.Mutex // protects what follows
 	pools    [2]pool
 	pending  map[ticketID]issued
+	arrived  int                // plain data connections so far
 	pongs    int                // to be answered
 	draining bool               // Drain is to be written
 	over     bool               // end was called
@@ -249,7 +250,7 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		}
 	}
 	if len(missing) > 0 {
-		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Missing, Tickets: missing})
+		frames = append(frames, tunnelwire.Frame{Type: tunnelwire.Missing, Tickets: missing, Arrived: s.arrived})
 	}
 	limits := s.relay.cfg.Limits
 	for i := range s.pools {

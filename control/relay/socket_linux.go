@@ -31,14 +31,28 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 			return tuneSocket(raw, true)
 		},
 	}
-	return config.Listen(ctx, "tcp", addr)
+	// Multipath connections neither inherit the options nor can be spliced.
+	config.SetMultipathTCP(false)
+	l, err := config.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return tunedListener{l}, nil
 }
 
-// tuneListener gives a listener that Listen has not made the same options, as far as it is TCP.
-func tuneListener(l net.Listener) {
-	if tcp, ok := l.(*net.TCPListener); ok {
-		if raw, err := tcp.SyscallConn(); err == nil {
-			_ = tuneSocket(raw, false)
+// tunedListener marks what Listen has made.
+type tunedListener struct{ net.Listener }
+
+// tuner returns what is to be done to each connection accepted from l.
+func tuner(l net.Listener) func(net.Conn) {
+	if _, ok := l.(tunedListener); ok {
+		return func(net.Conn) {}
+	}
+	return func(conn net.Conn) {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			if raw, err := tcp.SyscallConn(); err == nil {
+				_ = tuneSocket(raw, false) // without them, a dead peer is only noticed later
+			}
 		}
 	}
 }

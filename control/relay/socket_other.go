@@ -16,4 +16,5 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return config.Listen(ctx, "tcp", addr)
 }
 
-func tuneListener(net.Listener) {}
+// tuner returns what is to be done to each connection accepted from l: nothing.
+func tuner(net.Listener) func(net.Conn) { return func(net.Conn) {} }

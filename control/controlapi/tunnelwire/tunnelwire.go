@@ -60,7 +60,7 @@ const (
 	Refused Type = "refused" // relay: Code, Message, RetryAfter; then it closes
 	Open    Type = "open"    // relay: Tickets to open data connections for, TLS
 	Failed  Type = "failed"  // agent: Tickets it could not open a data connection for
-	Missing Type = "missing" // relay: Tickets it has waited for too long
+	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
 	Ping    Type = "ping"
 	Pong    Type = "pong"
@@ -89,7 +89,11 @@ type Frame struct {
 	// Tickets, at most MaxTickets.
 	Tickets []Ticket `json:"tickets,omitempty"`
 	// TLS asks that the data connections of Tickets run inside TLS.
-	TLS        bool   `json:"tls,omitempty"`
+	TLS bool `json:"tls,omitempty"`
+	// Arrived is how many plain data connections have reached the relay on behalf
+	// of this control connection: with some, the network lets them through and
+	// those missing are merely late.
+	Arrived    int    `json:"arrived,omitempty"`
 	Code       string `json:"code,omitempty"`
 	Message    string `json:"message,omitempty"`    // a sentence for a person
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
