@@ -24,7 +24,7 @@ fail() { say "setup: $*"; exit 1; }
 
 # Debian packages -------------------------------------------------------------
 
-packages="ca-certificates git"
+packages="ca-certificates curl git"
 case $want in
 cli) ;;
 desktop | test)
@@ -38,7 +38,7 @@ if [ "$want" = test ]; then
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core
-		webkit2gtk-driver chromium openssl curl jq radicale"
+		chromium openssl radicale"
 fi
 
 have_go() {

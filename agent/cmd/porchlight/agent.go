@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,7 +87,10 @@ func fileSecret(ctx context.Context, dataDir string) (string, error) {
 
 // greet says what to type next.
 func greet(term *terminal, where *location, running *local.Running) {
-	suffix := ""
+	self, suffix := "porchlight", ""
+	if strings.ContainsRune(os.Args[0], filepath.Separator) {
+		self = os.Args[0] // not on the path
+	}
 	if where.data != "" {
 		suffix = " --data " + where.data
 	}
@@ -94,9 +99,9 @@ The loopback API listens on %s. Next, in another terminal:
 
   curl -X POST %s/publish -H 'Content-Type: application/json' \
        -d '{"name":"notes","label":"Notes","localPort":8000}'
-  porchlight approve notes%s
-  porchlight open notes%s
+  %s approve notes%s
+  %s open notes%s
 
 Browsers warn until they trust %s
-Stop with Ctrl-C.`, running.RootURL(), running.API(), running.API(), suffix, suffix, running.RootCAPath())
+Stop with Ctrl-C.`, running.RootURL(), running.API(), running.API(), self, suffix, self, suffix, running.RootCAPath())
 }
