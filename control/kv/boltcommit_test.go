@@ -12,6 +12,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
+
+	"porchlight/control/kv/pgtest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +21,7 @@ func TestMain(m *testing.M) {
 		runRole(role)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(pgtest.Stopping(m))
 }
 
 func openTemp(t *testing.T) *Bolt {

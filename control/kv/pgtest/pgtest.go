@@ -1,0 +1,280 @@
+// Package pgtest gives tests a PostgreSQL server of their own: real, private,
+// and gone afterwards.
+//
+// Start makes a cluster in a new directory and runs the server of the Debian
+// package postgresql on a unix socket in it, so no port is taken and a server
+// the machine runs already does not matter. PostgreSQL refuses to run as root;
+// a test that is root runs it as the user postgres, or nobody. A test binary
+// starts one server, asks it for a fresh Database in each test, and stops it:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Stopping(m)) }
+//
+// Without the server's programs the test fails; it is never skipped.
+package pgtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	superuser = "porchlight"
+	startWait = 60 * time.Second
+)
+
+// Options of a server; the zero value is fine.
+type Options struct {
+	// Durable makes every commit wait for the disk, as in service. Tests do
+	// without: what a killed server wrote is in the system's memory all the same.
+	Durable bool
+}
+
+// Server is a running PostgreSQL server.
+type Server struct {
+	bin, dir string
+	opts     Options
+	uid, gid int // run as; -1 for as ourselves
+	number   atomic.Int64
+
+	mu      sync.Mutex // protects what follows
+	exited  chan struct{}
+	log     *bytes.Buffer // of the run under way, read after exited is closed
+	process *os.Process   // nil when it does not run
+}
+
+var shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+// Database makes an empty database on the one server this test binary shares,
+// which the first call starts, and returns its URL.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	shared.once.Do(func() { shared.server, shared.err = Start(Options{}) })
+	if shared.err != nil {
+		tb.Fatal(shared.err)
+	}
+	return shared.server.Database(tb)
+}
+
+// M is what testing.M is to TestMain.
+type M interface{ Run() int }
+
+// Stopping runs m and then ends the shared server, if a test started one.
+func Stopping(m M) M { return stopping{m} }
+
+type stopping struct{ M }
+
+func (s stopping) Run() int {
+	code := s.M.Run()
+	if shared.server == nil {
+		return code
+	}
+	if err := shared.server.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return max(code, 1)
+	}
+	return code
+}
+
+// Start makes a cluster and runs its server until Close. On Linux the server
+// also ends when this process dies before it could call that.
+func Start(opts Options) (*Server, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "pgtest-") // short: a socket's path has room for 104 bytes
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, dir: dir, opts: opts, uid: -1, gid: -1}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := s.StartAgain(); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// programs is the directory of the newest server installed.
+func programs() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is well-formed
+	if len(found) == 0 {
+		if path, err := exec.LookPath("postgres"); err == nil {
+			return filepath.Dir(path), nil
+		}
+		return "", errors.New("no PostgreSQL server is installed, which this test runs against: install the Debian package postgresql (build/setup.sh test)")
+	}
+	version := func(path string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path))))
+		return n
+	}
+	newest := slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	return filepath.Dir(newest), nil
+}
+
+func (s *Server) prepare() error {
+	if os.Getuid() == 0 {
+		if err := s.becomeNobody(); err != nil {
+			return err
+		}
+	}
+	cmd := s.command("initdb", "--pgdata", s.dir+"/data", "--username", superuser, "--auth", "trust",
+		"--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// becomeNobody gives the directory to a user the server agrees to run as.
+func (s *Server) becomeNobody() error {
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres or nobody: %w", err)
+	}
+	if s.uid, err = strconv.Atoi(u.Uid); err != nil {
+		return err
+	}
+	if s.gid, err = strconv.Atoi(u.Gid); err != nil {
+		return err
+	}
+	return os.Chown(s.dir, s.uid, s.gid)
+}
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(s.bin, name), args...)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC"}
+	confine(cmd, s.uid, s.gid)
+	return cmd
+}
+
+// StartAgain runs the server after Kill or Shutdown, and returns once it takes
+// connections.
+func (s *Server) StartAgain() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	durable := "off"
+	if s.opts.Durable {
+		durable = "on"
+	}
+	cmd := s.command("postgres", "-D", s.dir+"/data", "-c", "listen_addresses=", "-c", "unix_socket_directories="+s.dir,
+		"-c", "fsync="+durable, "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "max_wal_size=1GB")
+	log := &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	started, exited := make(chan error, 1), make(chan struct{})
+	go func() {
+		// The signal that comes with our death is bound to the thread that
+		// started the process, which therefore has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is nobody's business: whoever ended it knows
+			close(exited)
+		}
+	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	s.process, s.exited, s.log = cmd.Process, exited, log
+	return s.await(exited)
+}
+
+// await tries to connect until the server lets us, ends, or takes too long.
+func (s *Server) await(exited <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	retry := time.NewTicker(20 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, s.url("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-exited:
+			s.process = nil
+			return fmt.Errorf("PostgreSQL ended instead of serving:\n%s", s.log)
+		case <-ctx.Done():
+			return fmt.Errorf("PostgreSQL does not answer: %w", err)
+		case <-retry.C:
+		}
+	}
+}
+
+// Kill ends the server as a crash would: at once, every process of it, leaving
+// recovery to the next start.
+func (s *Server) Kill() error { return s.signal(syscall.SIGQUIT) }
+
+// Shutdown ends the server as its service does when it is restarted: sessions
+// are cut off, and what was committed is written out.
+func (s *Server) Shutdown() error { return s.signal(syscall.SIGINT) }
+
+func (s *Server) signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	if err := s.process.Signal(sig); err != nil {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(startWait):
+		return errors.New("PostgreSQL did not stop")
+	}
+	s.process = nil
+	return nil
+}
+
+// Close ends the server and removes its files.
+func (s *Server) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.dir)) }
+
+// Database makes an empty database and returns its URL. It is left to Close.
+func (s *Server) Database(tb testing.TB) string {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		tb.Fatalf("connect to PostgreSQL: %v", err)
+	}
+	defer conn.Close(ctx)
+	name := fmt.Sprintf("test%d", s.number.Add(1))
+	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
+		tb.Fatalf("make a database: %v", err)
+	}
+	return s.url(name)
+}
+
+func (s *Server) url(database string) string {
+	return "postgres:///" + database + "?" + url.Values{"host": {s.dir}, "user": {superuser}}.Encode()
+}

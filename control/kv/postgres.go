@@ -1,0 +1,251 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+var (
+	// ErrUnavailable is wrapped when the database cannot be reached, or went
+	// away and did not come back in time. Nothing was kept.
+	ErrUnavailable = errors.New("the database does not answer")
+	// ErrContended is wrapped by an Update that lost to its neighbours too
+	// often. Nothing was kept.
+	ErrContended = errors.New("kv: too many others change the same keys")
+	// ErrOutcomeUnknown is wrapped by an Update whose database went away during
+	// the commit and stayed away: what it wrote is there as a whole or not at
+	// all, and nobody can tell which.
+	ErrOutcomeUnknown = errors.New("the database went away while a change was being kept; look again before repeating it")
+)
+
+const (
+	defaultConns   = 16
+	connectTimeout = 5 * time.Second
+	// patience is how long a call waits for a database that went away: a
+	// restart takes a few seconds, and whoever asked is still there then.
+	patience = 10 * time.Second
+	// commitWait bounds a commit, and then the search for its outcome.
+	commitWait = 30 * time.Second
+)
+
+// PostgresOptions of OpenPostgres; the zero value is fine.
+type PostgresOptions struct {
+	// MaxConns bounds the connections of this process; zero means what the URL
+	// says (pool_max_conns), else 16.
+	MaxConns int
+	// Now tells the time by which values expire; nil means time.Now. Processes
+	// that share a database should agree on it to a second or so.
+	Now func() time.Time
+}
+
+// Postgres keeps a Store in a PostgreSQL database that several processes may
+// share. It uses nothing that CockroachDB lacks.
+//
+// An Update is one SERIALIZABLE transaction. The first read begins it in the
+// same round trip; writes stay in this process, where the function's own reads
+// see them, and go out together with the COMMIT. A transaction that lost to a
+// neighbour (40001, 40P01) runs again after a random, growing pause.
+//
+// A View is REPEATABLE READ, READ ONLY: it neither stops a writer nor is
+// stopped by one, and its function runs once.
+//
+// A connection may break after COMMIT was sent and before the answer came. To
+// know what became of it, each connection owns a row of the table kv_writer, and
+// every transaction writes its own number there. Afterwards, another connection
+// closes that row: this waits for the transaction if it still runs, keeps it
+// from committing if it has not arrived yet, and returns the number of the last
+// one that did commit. Then Update reports success, or runs again. Only when
+// the database stays away does it return ErrOutcomeUnknown.
+type Postgres struct {
+	pool *pgxpool.Pool
+	now  func() time.Time
+
+	closing chan struct{} // closed by Close
+	mu      sync.RWMutex  // guards closed, and running against its Wait
+	closed  bool
+	running sync.WaitGroup // calls
+}
+
+var _ Store = (*Postgres)(nil)
+
+// schema makes what is missing. expires is null for what stays; the index finds
+// what to sweep. The view is for people at a psql prompt.
+var schema = []string{
+	`create table if not exists kv (
+		key     bytea primary key,
+		value   bytea not null,
+		expires timestamptz
+	)`,
+	`create index if not exists kv_expires on kv (expires) where expires is not null`,
+	`create table if not exists kv_writer (
+		id    bytea primary key,
+		last  bigint not null,
+		ended boolean not null default false,
+		seen  timestamptz not null default now()
+	)`,
+	`create view kv_readable as
+		select encode(key, 'escape') as key, encode(value, 'escape') as value, expires from kv`,
+}
+
+// OpenPostgres connects to the database of url (postgres://user:password@host/name,
+// or what libpq calls a connection string; it may be on the far side of a
+// pooler that keeps sessions) and makes the tables when they are not there. The
+// connections it opens, and the goroutine that tends them, are ended by Close.
+// The errors are sentences for whoever runs the program and hold no password.
+func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postgres, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		// The parser's error quotes the address without its password, as far
+		// as it understood where the password is; that is not far enough.
+		return nil, errors.New("the address of the database is not understood; it looks like postgres://user:password@host:5432/name")
+	}
+	switch {
+	case opts.MaxConns > 0:
+		cfg.MaxConns = int32(min(opts.MaxConns, 1000))
+	case !strings.Contains(url, "pool_max_conns"):
+		cfg.MaxConns = defaultConns
+	}
+	if !strings.Contains(url, "connect_timeout") {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	cfg.PingTimeout = connectTimeout
+	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "porchlight"
+	}
+	cfg.AfterConnect = prepareSession
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the database: %w", err)
+	}
+	p := &Postgres{pool: pool, now: opts.Now, closing: make(chan struct{})}
+	if err := p.makeSchema(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("cannot open the database %q on %s: %w", cfg.ConnConfig.Database, cfg.ConnConfig.Host, err)
+	}
+	return p, nil
+}
+
+// prepareSession is run on every new connection.
+func prepareSession(ctx context.Context, conn *pgx.Conn) error {
+	// While the table is small the planner would read it whole, and in a
+	// SERIALIZABLE transaction having read everything is a conflict with every
+	// writer. A commit is promised to be on disk. A process that hangs must not
+	// hold its snapshot for ever.
+	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
+		set_config('enable_bitmapscan', 'off', false),
+		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
+		set_config('idle_in_transaction_session_timeout', '60000', false)`)
+	// Another server of the same protocol may not know these; it works without.
+	if _, ok := errors.AsType[*pgconn.PgError](err); err != nil && !ok {
+		return err
+	}
+	id := make([]byte, 16)
+	rand.Read(id)
+	conn.PgConn().CustomData()[writerData] = &writerRow{id: id}
+	return nil
+}
+
+// makeSchema runs again when processes that start together got in each other's
+// way, which "if not exists" does not prevent.
+func (p *Postgres) makeSchema(ctx context.Context) error {
+	for attempt := 1; ; attempt++ {
+		err := p.trySchema(ctx)
+		pe, ok := errors.AsType[*pgconn.PgError](err)
+		if !ok || attempt == 10 {
+			return err
+		}
+		switch pe.Code {
+		case "23505", "42P07", "42710", "XX000", codeSerialization, codeDeadlock:
+		default:
+			return err
+		}
+	}
+}
+
+func (p *Postgres) trySchema(ctx context.Context) error {
+	// A user who may not make tables can still use those that are there.
+	if _, err := p.pool.Exec(ctx, "select 1 from kv_readable, kv_writer limit 0"); err == nil {
+		return nil
+	} else if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != "42P01" { // undefined_table
+		return err
+	}
+	for _, statement := range schema {
+		if _, err := p.pool.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// View runs fn on a snapshot. When the database goes away between two reads the
+// error wraps ErrUnavailable.
+func (p *Postgres) View(ctx context.Context, fn func(Tx) error) error {
+	c, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.view(fn)
+}
+
+// Update runs fn until one run of it is committed, or is refused by fn. Once a
+// commit has been sent its outcome is awaited even when ctx ends.
+func (p *Postgres) Update(ctx context.Context, fn func(Tx) error) error {
+	c, err := p.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.end()
+	return c.update(fn)
+}
+
+// Sweep deletes up to limit expired keys, oldest first, in one statement, and
+// what connections of days ago left behind. Processes that sweep at the same
+// time share the work.
+func (p *Postgres) Sweep(ctx context.Context, limit int) (int, error) {
+	if err := checkLimit(limit); err != nil {
+		return 0, err
+	}
+	c, err := p.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer c.end()
+	// The outer condition is looked at again, in the row as it is by then, when
+	// somebody puts the key anew meanwhile.
+	n, err := c.exec(`delete from kv where expires <= $1 and key in
+		(select key from kv where expires <= $1 order by expires limit $2)`, p.now(), limit)
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.exec(`delete from kv_writer where seen < now() - interval '1 day'`)
+	return n, err
+}
+
+// Close takes no further calls, waits for those under way, which stop trying
+// again, and closes the connections. Further calls do nothing.
+func (p *Postgres) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	close(p.closing)
+	p.mu.Unlock()
+	p.running.Wait()
+	p.pool.Close()
+	return nil
+}

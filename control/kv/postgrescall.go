@@ -1,0 +1,327 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Codes of SQLSTATE that mean something to us.
+const (
+	codeSerialization = "40001"
+	codeUnknown       = "40003" // statement_completion_unknown
+	codeDeadlock      = "40P01"
+)
+
+const (
+	// conflictsMost bounds the runs of one function, conflictPause the pause
+	// after them: at random up to a bound that doubles from the first to the last.
+	conflictsMost      = 1000
+	conflictPauseFirst = time.Millisecond
+	conflictPauseLast  = 64 * time.Millisecond
+	// awayPause is the same while the database is away.
+	awayPauseFirst = 50 * time.Millisecond
+	awayPauseLast  = time.Second
+)
+
+// call is one call of the store, with all its attempts.
+type call struct {
+	p         *Postgres
+	ctx       context.Context
+	conflicts int       // lost so far
+	failures  int       // of the connection, so far
+	since     time.Time // when the first of the failures was
+}
+
+// begin refuses calls of a closed store, and has Close wait for others.
+func (p *Postgres) begin(ctx context.Context) (*call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if p.closed {
+		return nil, ErrClosed
+	}
+	p.running.Add(1)
+	return &call{p: p, ctx: ctx}, nil
+}
+
+func (c *call) end() { c.p.running.Done() }
+
+func (c *call) acquire(ctx context.Context) (*pgxpool.Conn, error) { return c.p.pool.Acquire(ctx) }
+
+// discard gives back a connection after err, closing it unless err is an answer
+// of a healthy server.
+func (c *call) discard(conn *pgxpool.Conn, err error) {
+	if conn == nil {
+		return
+	}
+	if troubleOf(err) == away {
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		defer cancel()
+		_ = conn.Conn().Close(ctx) // it is broken, or is given up
+	}
+	conn.Release() // which closes what is not idle
+}
+
+// trouble sorts errors by what can be done.
+type trouble int
+
+const (
+	final    trouble = iota // nothing
+	conflict                // run again
+	away                    // wait for the database, then run again
+)
+
+func troubleOf(err error) trouble {
+	if err == nil {
+		return final
+	}
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch pe.Code {
+		case codeSerialization, codeDeadlock:
+			return conflict
+		case "57P01", "57P02", "57P03", "57P05", // shut down, crashed, starting, idle for too long
+			"25P03", "53300", "25006", // idle in a transaction, too many connections, a standby
+			codeUnknown:
+			return away
+		}
+		if pe.Code[:min(2, len(pe.Code))] == "08" { // of the connection
+			return away
+		}
+		return final
+	}
+	return away
+}
+
+// again decides what follows err: it pauses and returns nil when another
+// attempt is worth while, or returns what to tell the caller.
+func (c *call) again(err error) error {
+	if c.ctx.Err() != nil {
+		return c.ctx.Err()
+	}
+	var pause time.Duration
+	switch troubleOf(err) {
+	case conflict:
+		if c.conflicts++; c.conflicts >= conflictsMost {
+			return fmt.Errorf("%w: %w", ErrContended, err)
+		}
+		pause = jitter(conflictPauseFirst, conflictPauseLast, c.conflicts)
+	case away:
+		now := time.Now() // not the store's clock, which tells when values expire
+		if c.failures++; c.failures == 1 {
+			c.since = now
+		}
+		if now.Sub(c.since) > patience {
+			return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+		pause = jitter(awayPauseFirst, awayPauseLast, c.failures)
+	default:
+		return fmt.Errorf("kv: the database refused: %w", err)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.p.closing:
+		return ErrClosed
+	}
+}
+
+// jitter is a random pause whose bound doubles with every attempt.
+func jitter(first, last time.Duration, attempt int) time.Duration {
+	bound := min(last, first<<min(attempt-1, 20))
+	return time.Duration(rand.Int64N(int64(bound)) + 1)
+}
+
+// exec runs a statement that may run twice, outside any transaction, and says
+// how many rows it touched.
+func (c *call) exec(sql string, args ...any) (int, error) {
+	for {
+		tag, err := c.p.pool.Exec(c.ctx, sql, args...)
+		if err == nil {
+			return int(tag.RowsAffected()), nil
+		}
+		if err := c.again(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (c *call) newTx(begin string) *pgTx {
+	return &pgTx{call: c, begin: begin, now: c.p.now().Truncate(time.Microsecond)}
+}
+
+func (c *call) view(fn func(Tx) error) error {
+	t := c.newTx(beginView)
+	t.readOnly = true
+	defer t.end()
+	err := fn(t)
+	switch {
+	case t.err == nil:
+		return err
+	case c.ctx.Err() != nil:
+		return c.ctx.Err()
+	case troubleOf(t.err) == away && !errors.Is(t.err, ErrUnavailable) && !errors.Is(t.err, ErrClosed):
+		return fmt.Errorf("%w: %w", ErrUnavailable, t.err)
+	}
+	return t.err
+}
+
+func (c *call) update(fn func(Tx) error) error {
+	for {
+		t := c.newTx(beginUpdate)
+		refused, err := c.run(t, fn)
+		if err == nil {
+			return refused
+		}
+		if ended, ok := errors.AsType[*endedError](err); ok {
+			return ended.error
+		}
+		if err := c.again(err); err != nil {
+			return err
+		}
+	}
+}
+
+// endedError is an error after which there is no further attempt.
+type endedError struct{ error }
+
+// run is one attempt: fn, and the commit when it returns nil. refused is fn's
+// error, and err the database's, which matters more: what fn saw before it may
+// never have been.
+func (c *call) run(t *pgTx, fn func(Tx) error) (refused, err error) {
+	defer t.end() // also when fn panics or calls runtime.Goexit
+	refused = fn(t)
+	t.over = true
+	if t.err != nil {
+		if t.conn == nil { // the first read, which has tried again already
+			return nil, &endedError{t.err}
+		}
+		if troubleOf(t.err) == away {
+			c.discard(t.conn, t.err)
+			t.conn = nil
+		}
+		return nil, t.err
+	}
+	if refused != nil {
+		return refused, nil
+	}
+	return nil, c.commit(t)
+}
+
+// writerData is the key of a connection's writer among its custom data.
+const writerData = "porchlight/kv.writer"
+
+// writerRow is the row of kv_writer that a connection owns.
+type writerRow struct {
+	id   []byte
+	last int64 // number of the last transaction sent; whoever holds the connection owns it
+}
+
+const (
+	// numberWriter fails, and with it the transaction, when the row was closed:
+	// last may not be null.
+	numberWriter = `insert into kv_writer (id, last) values ($1, $2) on conflict (id) do update
+		set last = case when kv_writer.ended then null else excluded.last end, seen = now()`
+	// closeWriter waits for a transaction under way that holds the row.
+	closeWriter = `insert into kv_writer (id, last, ended) values ($1, 0, true)
+		on conflict (id) do update set ended = true, seen = now() returning last`
+)
+
+// commit sends the writes and COMMIT in one round trip and sees to it that the
+// outcome is known. A nil error is a commit; any other means that nothing was
+// kept, except ErrOutcomeUnknown.
+func (c *call) commit(t *pgTx) error {
+	batch := &pgx.Batch{}
+	if t.conn == nil {
+		if len(t.writes) == 0 {
+			return nil // neither read nor written
+		}
+		var err error
+		if t.conn, err = c.acquire(c.ctx); err != nil {
+			return err
+		}
+		batch.Queue(t.begin)
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	w := t.conn.Conn().PgConn().CustomData()[writerData].(*writerRow)
+	if len(t.writes) > 0 {
+		w.last++
+		batch.Queue(numberWriter, w.id, w.last)
+		t.queue(batch)
+	}
+	batch.Queue("commit")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), commitWait)
+	defer cancel()
+	done, err := send(ctx, t.conn, batch)
+	if done {
+		return nil
+	}
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && pe.SeverityUnlocalized == "ERROR" && pe.Code != codeUnknown {
+		return err // and so nothing was committed
+	}
+	c.discard(t.conn, err)
+	t.conn = nil
+	if len(t.writes) == 0 || pgconn.SafeToRetry(err) {
+		return err
+	}
+	return c.resolve(*w, err)
+}
+
+// send runs a batch that ends in "commit" and reports whether that was carried
+// out.
+func send(ctx context.Context, conn *pgxpool.Conn, batch *pgx.Batch) (committed bool, err error) {
+	results := conn.SendBatch(ctx, batch)
+	var tag pgconn.CommandTag
+	for range batch.Len() {
+		if tag, err = results.Exec(); err != nil {
+			break
+		}
+	}
+	closeErr := results.Close()
+	if err == nil && tag.String() == "COMMIT" {
+		return true, nil // whatever became of the connection afterwards
+	}
+	if err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = fmt.Errorf("commit was answered by %q", tag)
+	}
+	return false, err
+}
+
+// resolve finds out what became of the last transaction of w, whose connection
+// broke with cause: nil when it was committed, cause when it was not and never
+// will be, and ErrOutcomeUnknown when nobody can be asked.
+func (c *call) resolve(w writerRow, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), commitWait)
+	defer cancel()
+	ask := call{p: c.p, ctx: ctx}
+	for {
+		var last int64
+		err := c.p.pool.QueryRow(ctx, closeWriter, w.id).Scan(&last)
+		switch {
+		case err == nil && last == w.last:
+			return nil
+		case err == nil:
+			return cause
+		}
+		if err := ask.again(err); err != nil {
+			return &endedError{fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)}
+		}
+	}
+}

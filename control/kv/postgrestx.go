@@ -1,0 +1,273 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+const (
+	beginUpdate = "begin isolation level serializable"
+	beginView   = "begin isolation level repeatable read read only"
+
+	// Both bounds of a scan are always there, so that there is one statement
+	// with one plan; endOfKeys stands in where there is no upper one.
+	selectOne  = "select key, value from kv where key = $1 and (expires is null or expires > $2)"
+	selectMany = `select key, value from kv where key >= $1 and key > $2 and key < $3
+		and (expires is null or expires > $4) order by key limit $5`
+	putOne = `insert into kv (key, value, expires) values ($1, $2, $3)
+		on conflict (key) do update set value = excluded.value, expires = excluded.expires`
+	deleteOne = "delete from kv where key = $1"
+)
+
+// endOfKeys sorts after every key there can be.
+var endOfKeys = strings.Repeat("\xff", MaxKey+1)
+
+// pgTx is one run of a function: its own writes over what the database holds.
+type pgTx struct {
+	call     *call
+	begin    string        // the statement that begins it
+	now      time.Time     // one instant for the whole run, in whole microseconds
+	conn     *pgxpool.Conn // nil until the first read or the commit
+	readOnly bool
+	over     bool
+	err      error // the database's, which ends the run whatever fn makes of it
+
+	writes map[string]pgWrite
+}
+
+// pgWrite is what a transaction did to one key.
+type pgWrite struct {
+	value   []byte
+	expires *time.Time // nil: never
+	deleted bool
+}
+
+func (t *pgTx) Get(key string) ([]byte, error) {
+	if t.over {
+		return nil, errTxOver
+	}
+	if w, ok := t.writes[key]; ok {
+		if w.deleted || t.expired(w) {
+			return nil, ErrNotFound
+		}
+		return clone(w.value), nil
+	}
+	if key == "" || len(key) > MaxKey {
+		return nil, ErrNotFound // never stored
+	}
+	items, err := t.read(selectOne, []byte(key), t.now)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, ErrNotFound
+	}
+	return items[0].Value, nil
+}
+
+func (t *pgTx) Put(key string, value []byte, ttl time.Duration) error {
+	if t.over {
+		return errTxOver
+	}
+	if t.readOnly {
+		return ErrReadOnly
+	}
+	if err := checkPut(key, value, ttl); err != nil {
+		return err
+	}
+	w := pgWrite{value: clone(value)}
+	if ttl > 0 {
+		// The database knows microseconds; less than one must not be none.
+		deadline := t.now.Add(ttl).Add(time.Microsecond - 1).Truncate(time.Microsecond)
+		w.expires = &deadline
+	}
+	t.write(key, w)
+	return nil
+}
+
+func (t *pgTx) Delete(key string) error {
+	if t.over {
+		return errTxOver
+	}
+	if t.readOnly {
+		return ErrReadOnly
+	}
+	if key == "" || len(key) > MaxKey {
+		return nil // never stored
+	}
+	t.write(key, pgWrite{deleted: true})
+	return nil
+}
+
+func (t *pgTx) write(key string, w pgWrite) {
+	if t.writes == nil {
+		t.writes = make(map[string]pgWrite)
+	}
+	t.writes[key] = w
+}
+
+func (t *pgTx) Scan(prefix, after string, limit int) ([]Item, error) {
+	if t.over {
+		return nil, errTxOver
+	}
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	var own []string
+	for key := range t.writes {
+		if key > after && strings.HasPrefix(key, prefix) {
+			own = append(own, key)
+		}
+	}
+	slices.Sort(own)
+	// Each own key can hide one stored row, so that many more are asked for.
+	stored, err := t.read(selectMany, []byte(prefix), []byte(after), []byte(endOf(prefix)), t.now, limit+len(own))
+	if err != nil {
+		return nil, err
+	}
+	if len(own) == 0 {
+		return stored, nil
+	}
+	// Two ordered runs are merged; where both have a key the own one counts.
+	var items []Item
+	for len(items) < limit && len(stored)+len(own) > 0 {
+		if len(own) == 0 || (len(stored) > 0 && stored[0].Key < own[0]) {
+			items = append(items, stored[0])
+			stored = stored[1:]
+			continue
+		}
+		key := own[0]
+		own = own[1:]
+		if len(stored) > 0 && stored[0].Key == key {
+			stored = stored[1:]
+		}
+		if w := t.writes[key]; !w.deleted && !t.expired(w) {
+			items = append(items, Item{Key: key, Value: clone(w.value)})
+		}
+	}
+	return items, nil
+}
+
+// endOf is the first key that sorts after everything beginning with prefix.
+func endOf(prefix string) string {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return prefix[:i] + string([]byte{prefix[i] + 1})
+		}
+	}
+	return endOfKeys
+}
+
+func (t *pgTx) expired(w pgWrite) bool { return w.expires != nil && !t.now.Before(*w.expires) }
+
+// read runs one of the two selects. The first of a transaction begins it, and
+// is tried again on another connection when that one turns out to be dead:
+// nothing has been seen yet.
+func (t *pgTx) read(sql string, args ...any) ([]Item, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	if t.conn != nil {
+		rows, err := t.conn.Query(t.call.ctx, sql, args...)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		items, err := collect(rows)
+		if err != nil {
+			return nil, t.fail(err)
+		}
+		return items, nil
+	}
+	for {
+		items, err := t.first(sql, args...)
+		if err == nil {
+			return items, nil
+		}
+		t.call.discard(t.conn, err)
+		t.conn = nil
+		if err := t.call.again(err); err != nil {
+			return nil, t.fail(err)
+		}
+	}
+}
+
+func (t *pgTx) first(sql string, args ...any) ([]Item, error) {
+	var err error
+	if t.conn, err = t.call.acquire(t.call.ctx); err != nil {
+		return nil, err
+	}
+	batch := &pgx.Batch{}
+	batch.Queue(t.begin)
+	batch.Queue(sql, args...)
+	results := t.conn.SendBatch(t.call.ctx, batch)
+	items, err := func() ([]Item, error) {
+		if _, err := results.Exec(); err != nil {
+			return nil, err
+		}
+		rows, err := results.Query()
+		if err != nil {
+			return nil, err
+		}
+		return collect(rows)
+	}()
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return items, err
+}
+
+func collect(rows pgx.Rows) ([]Item, error) {
+	defer rows.Close()
+	var items []Item
+	for rows.Next() {
+		var key, value []byte
+		if err := rows.Scan(&key, &value); err != nil {
+			return nil, err
+		}
+		items = append(items, Item{Key: string(key), Value: value})
+	}
+	return items, rows.Err()
+}
+
+func (t *pgTx) fail(err error) error {
+	t.err = err
+	return err
+}
+
+// queue puts the writes, in key order so that neighbours seldom deadlock, and
+// what makes them last, into a batch.
+func (t *pgTx) queue(batch *pgx.Batch) {
+	keys := make([]string, 0, len(t.writes))
+	for key := range t.writes {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if w := t.writes[key]; w.deleted {
+			batch.Queue(deleteOne, []byte(key))
+		} else {
+			batch.Queue(putOne, []byte(key), w.value, w.expires)
+		}
+	}
+}
+
+// end gives the connection back, rolling back what is not committed.
+func (t *pgTx) end() {
+	t.over = true
+	if t.conn == nil {
+		return
+	}
+	if t.conn.Conn().PgConn().TxStatus() != 'I' && !t.conn.Conn().IsClosed() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.call.ctx), connectTimeout)
+		defer cancel()
+		// A connection on which this fails is not idle, and is closed below.
+		_, _ = t.conn.Exec(ctx, "rollback")
+	}
+	t.conn.Release()
+	t.conn = nil
+}
