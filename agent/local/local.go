@@ -41,6 +41,9 @@ const (
 	// DefaultHTTPS is where the local relay listens unless told otherwise.
 	DefaultHTTPS = "127.0.0.1:8443"
 
+	// relayGrace is how long visits may go on while Porchlight quits.
+	relayGrace = time.Second
+
 	// outboxShown is how many mails the owner is shown.
 	outboxShown = 100
 )
@@ -233,6 +236,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		TLS:          certs.TLSConfig(names),
 		Handler:      web.New(p.service, web.Config{Log: cfg.Log.With("part", "control")}),
 		Authenticate: p.service.Authenticate,
+		Grace:        relayGrace,
 		Log:          cfg.Log.With("part", "relay"),
 	})
 	return err

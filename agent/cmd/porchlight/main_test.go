@@ -1,0 +1,313 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestMain keeps the owner secret's file out of the tester's home.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "porchlight-cli-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CONFIG_HOME", dir)
+	os.Unsetenv("PORCHLIGHT_DATA")
+	os.Unsetenv("PORCHLIGHT_API")
+	// No keychain: the headless agent must not need one.
+	os.Unsetenv("DBUS_SESSION_BUS_ADDRESS")
+	os.Setenv("XDG_RUNTIME_DIR", "")
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// output is a terminal's two streams.
+type output struct {
+	mu       sync.Mutex
+	out, err bytes.Buffer
+}
+
+type stream struct {
+	o   *output
+	buf *bytes.Buffer
+}
+
+func (s stream) Write(p []byte) (int, error) {
+	s.o.mu.Lock()
+	defer s.o.mu.Unlock()
+	return s.buf.Write(p)
+}
+
+func (o *output) terminal() *terminal {
+	return newTerminal(stream{o, &o.out}, stream{o, &o.err})
+}
+
+func (o *output) stdout() string { o.mu.Lock(); defer o.mu.Unlock(); return o.out.String() }
+func (o *output) stderr() string { o.mu.Lock(); defer o.mu.Unlock(); return o.err.String() }
+
+// shell runs commands against one data directory.
+type shell struct {
+	t   *testing.T
+	dir string
+}
+
+func (s shell) run(args ...string) (code int, out, err string) {
+	s.t.Helper()
+	var o output
+	code = run(s.t.Context(), append(args, "--data", s.dir), o.terminal())
+	return code, o.stdout(), o.stderr()
+}
+
+// ok runs a command that must succeed.
+func (s shell) ok(args ...string) string {
+	s.t.Helper()
+	code, out, err := s.run(args...)
+	if code != 0 {
+		s.t.Fatalf("porchlight %s: exit %d\n%s", strings.Join(args, " "), code, err)
+	}
+	return out
+}
+
+// json runs a command with --json and decodes what it prints.
+func (s shell) json(into any, args ...string) {
+	s.t.Helper()
+	out := s.ok(append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		s.t.Fatalf("porchlight %s printed %q: %v", strings.Join(args, " "), out, err)
+	}
+}
+
+// startAgent runs `porchlight agent --local` until the test ends.
+func startAgent(t *testing.T) shell {
+	t.Helper()
+	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	ctx, stop := context.WithCancel(context.Background())
+	var o output
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"agent", "--local", "--data", s.dir, "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, o.terminal())
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != 0 {
+			t.Errorf("the agent ended with %d: %s", code, o.stderr())
+		}
+	})
+	deadline := time.Now().Add(20 * time.Second)
+	for !strings.Contains(o.stdout(), "Stop with Ctrl-C") {
+		if time.Now().After(deadline) {
+			t.Fatalf("the agent did not come up: %s", o.stderr())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return s
+}
+
+// TestShapes is the contract of --json: names of fields are never changed.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	app := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(app.Close)
+	port := app.Listener.Addr().String()[len("127.0.0.1:"):]
+
+	var published map[string]any
+	s.json(&published, "publish", "notes", "--label", "Notes", "--port", port)
+	if fmt.Sprint(published) != "map[status:pending]" {
+		t.Errorf("publish: %v", published)
+	}
+	var apps []map[string]any
+	s.json(&apps, "apps")
+	if len(apps) != 1 || apps[0]["name"] != "notes" || apps[0]["label"] != "Notes" || apps[0]["status"] != "pending" || fmt.Sprint(apps[0]["localPort"]) != port {
+		t.Errorf("apps: %v", apps)
+	}
+	s.json(&published, "approve", "notes")
+	var account agentapi.Account
+	s.json(&account, "account")
+	host := "notes." + account.Host
+	if published["status"] != "live" || published["host"] != host || published["url"] != "https://"+host {
+		t.Errorf("approve: %v", published)
+	}
+	if !account.Connected || !account.Local || account.Email != "owner@"+account.Name+".localhost" || account.AccountID == "" || !strings.HasPrefix(account.AuthURL, "https://control.localhost:") {
+		t.Errorf("account: %+v", account)
+	}
+	s.json(&apps, "apps")
+	if apps[0]["host"] != host || apps[0]["url"] != "https://"+host {
+		t.Errorf("apps: %v", apps)
+	}
+	var status map[string]any
+	s.json(&status, "status")
+	for _, field := range []string{"connected", "host", "name", "url", "pendingApps", "apps"} {
+		if _, ok := status[field]; !ok {
+			t.Errorf("status has no %s: %v", field, status)
+		}
+	}
+	var mails []map[string]any
+	s.json(&mails, "outbox")
+	if mails == nil || len(mails) != 0 {
+		t.Errorf("outbox: %v", mails)
+	}
+	if link := strings.TrimSpace(s.ok("open", "notes", "--print")); !strings.HasPrefix(link, "https://"+host+"/") || strings.Contains(link, "\n") {
+		t.Errorf("open --print: %q", link)
+	}
+	var closed map[string]any
+	s.json(&closed, "revoke", "notes")
+	if closed["ok"] != true {
+		t.Errorf("revoke: %v", closed)
+	}
+	var info map[string]any
+	s.json(&info, "engine")
+	if info["mode"] != "headless" || info["protocol"] != 1.0 || info["firstPartyApp"] != "" {
+		t.Errorf("engine: %v", info)
+	}
+}
+
+// TestWordsForPeople: without --json every verb says what happened.
+func TestWordsForPeople(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	for _, step := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"apps"}, "No app has asked"},
+		{[]string{"outbox"}, "No mail yet"},
+		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "waits for the owner's approval"},
+		{[]string{"status"}, "1 app waits"},
+		{[]string{"deny", "notes"}, "stays off"},
+		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "waits"},
+		{[]string{"approve", "notes"}, "notes is on, at https://notes."},
+		{[]string{"apps"}, "Notes"},
+		{[]string{"unpublish", "notes"}, "needs no new approval"},
+		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "notes is on"},
+		{[]string{"stop", "notes"}, "comes back"},
+		{[]string{"revoke", "notes"}, "forgotten"},
+		{[]string{"account"}, "nobody else can reach it"},
+		{[]string{"engine"}, "protocol 1"},
+	} {
+		if out := s.ok(step.args...); !strings.Contains(out, step.want) {
+			t.Errorf("porchlight %s: %q does not say %q", strings.Join(step.args, " "), out, step.want)
+		}
+	}
+}
+
+// TestPublishWaits: --wait ends with the owner's decision, whichever it is.
+func TestPublishWaits(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	for decision, want := range map[string]int{"approve": 0, "deny": exitRefused} {
+		name := decision + "d"
+		done := make(chan int, 1)
+		go func() {
+			code, _, _ := s.run("publish", name, "--label", name, "--port", "8001", "--wait")
+			done <- code
+		}()
+		for {
+			var apps []agentapi.AppSummary
+			s.json(&apps, "apps")
+			if slices.ContainsFunc(apps, func(a agentapi.AppSummary) bool { return a.Name == name }) {
+				break
+			}
+		}
+		s.ok(decision, name)
+		if code := <-done; code != want {
+			t.Errorf("%s: exit %d, want %d", decision, code, want)
+		}
+	}
+}
+
+// TestExitCodes: 1 refused, 2 usage, 3 not running, each with a sentence and
+// nothing on standard output.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	running := startAgent(t)
+	absent := shell{t, t.TempDir()}
+	for _, tt := range []struct {
+		in   shell
+		args []string
+		code int
+		want string
+	}{
+		{running, []string{"approve", "nothing"}, exitRefused, "no app of this name"},
+		{running, []string{"publish", "WWW", "--label", "x", "--port", "1"}, exitRefused, "lower-case"},
+		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, exitRefused, "reserved"},
+		{running, []string{"unpublish", "nothing"}, exitRefused, "no app"},
+		{running, []string{"open", "nothing"}, exitRefused, "no app"},
+		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, exitRefused, "in use"},
+		{absent, []string{"agent"}, exitUsage, "--local"},
+		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, exitRefused, "loopback"},
+		{absent, []string{"approve"}, exitUsage, "NAME"},
+		{absent, []string{"approve", "a", "b"}, exitUsage, "\"b\""},
+		{absent, []string{"publish", "notes", "--port", "1"}, exitUsage, "--label"},
+		{absent, []string{"publish", "notes", "--label", "x"}, exitUsage, "--port"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "many"}, exitUsage, "--port"},
+		{absent, []string{"apps", "--colour"}, exitUsage, "--colour"},
+		{absent, []string{"dance"}, exitUsage, "dance"},
+		{absent, []string{"apps"}, exitNotRunning, "not running"},
+		{absent, []string{"status", "--api", "127.0.0.1:1"}, exitNotRunning, "not running"},
+	} {
+		code, out, errOut := tt.in.run(tt.args...)
+		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
+			t.Errorf("porchlight %s: exit %d, want %d\nout: %s\nerr: %s", strings.Join(tt.args, " "), code, tt.code, out, errOut)
+		}
+	}
+}
+
+// TestNothingSecretOnDisk: the data directory of a headless agent holds neither
+// the owner secret nor anything others can read.
+func TestNothingSecretOnDisk(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	secret, err := readSecret(t.Context(), s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := []string{"root.pem", "intermediate.pem"} // certificates
+	err = filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o077 != 0 && !slices.Contains(public, d.Name()) {
+			t.Errorf("%s has mode %o", path, info.Mode().Perm())
+		}
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Contains(raw, []byte(secret)) {
+			t.Errorf("%s holds the owner secret", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	if got := printable("a\x1b[31mb\u202ec\nd é 日"); got != "a[31mbcd é 日" {
+		t.Errorf("%q", got)
+	}
+}
