@@ -234,10 +234,10 @@ func (a *app) carryOut(ctx context.Context, act action) error {
 	}
 	switch act.verb {
 	case doApprove:
-		if err := a.stillAsks(act); err != nil {
+		if err := a.sameProgram(act); err != nil {
 			return err
 		}
-		_, err = c.Approve(ctx, act.name)
+		_, err = c.ApproveSeen(ctx, act.name, act.seen.Seen)
 	case doDeny:
 		err = c.Deny(ctx, act.name)
 	case doStop:
@@ -248,28 +248,21 @@ func (a *app) carryOut(ctx context.Context, act action) error {
 	return err
 }
 
-var (
-	errGone    = errors.New("It does not ask for an address any more.")
-	errChanged = errors.New("What it asks for has changed meanwhile. Look at it again.")
-)
+var errOtherProgram = errors.New("Another program listens on its port by now. Look again before you approve it.")
 
-// stillAsks refuses to approve a request other than the one the owner saw: any
-// program may ask again under the same name with another port.
-func (a *app) stillAsks(act action) error {
+// sameProgram refuses to approve a request whose port another program has taken
+// since the owner looked. The agent itself sees to the label and the port.
+func (a *app) sameProgram(act action) error {
 	s, _ := a.snapshot()
 	for _, app := range s.Apps {
-		if app.Name != act.name {
+		if app.Name != act.name || app.Status != agentapi.StatusPending || app.LocalPort != act.seen.LocalPort {
 			continue
 		}
-		if app.Status != agentapi.StatusPending {
-			break
+		if now := seenOf(app); now.program != act.seen.program || now.user != act.seen.user {
+			return errOtherProgram
 		}
-		if seenOf(app) != act.seen {
-			return errChanged
-		}
-		return nil
 	}
-	return errGone
+	return nil
 }
 
 func failed(v verb) string {

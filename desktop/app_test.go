@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"os"
@@ -13,7 +14,22 @@ import (
 	"porchlight/assets"
 )
 
-// The owner approves what they saw: the same program, label and port.
+// approving is an agent that keeps what it was asked to approve.
+type approving struct {
+	client
+	name  string
+	seen  agentapi.Seen
+	calls int
+}
+
+func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error) {
+	c.name, c.seen = name, seen
+	c.calls++
+	return agentapi.Publication{Status: agentapi.StatusLive}, nil
+}
+
+// The owner approves what they saw: the agent is told the label and the port,
+// and another program on that port is found here.
 func TestApprovingWhatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	asked := pending("notes", "Notes", 3000)
@@ -23,20 +39,27 @@ func TestApprovingWhatChangedMeanwhile(t *testing.T) {
 		now  []agentapi.OwnerApp
 		want error
 	}{
-		"as seen":         {[]agentapi.OwnerApp{live("a", "A", 1), asked}, nil},
-		"other port":      {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.LocalPort = 22 })}, errChanged},
-		"other program":   {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.Program = "sshd" })}, errChanged},
-		"other user":      {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.User = "root" })}, errChanged},
-		"other label":     {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Label = "Photos" })}, errChanged},
-		"withdrawn":       {nil, errGone},
-		"approved before": {[]agentapi.OwnerApp{live("notes", "Notes", 3000)}, errGone},
-		"restarted":       {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.PID++ })}, nil},
+		"as seen":       {[]agentapi.OwnerApp{live("a", "A", 1), asked}, nil},
+		"restarted":     {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.PID++ })}, nil},
+		"other program": {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.Program = "sshd" })}, errOtherProgram},
+		"other user":    {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.User = "root" })}, errOtherProgram},
+		// The agent's to judge, which knows better what is asked for by now.
+		"other port": {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.LocalPort, a.Listener.Program = 22, "sshd" })}, nil},
+		"withdrawn":  {nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &app{state: stateOf(c.now...), known: true}
-			if err := a.stillAsks(act); !errors.Is(err, c.want) {
-				t.Errorf("stillAsks = %v, want %v", err, c.want)
+			agent := &approving{}
+			a := &app{client: agent, state: stateOf(c.now...), known: true}
+			if err := a.carryOut(t.Context(), act); !errors.Is(err, c.want) {
+				t.Errorf("carryOut = %v, want %v", err, c.want)
+			}
+			if c.want != nil {
+				if agent.calls != 0 {
+					t.Error("the agent was asked all the same")
+				}
+			} else if agent.name != "notes" || agent.seen != (agentapi.Seen{Label: "Notes", LocalPort: 3000}) {
+				t.Errorf("approved %s as %+v", agent.name, agent.seen)
 			}
 		})
 	}

@@ -54,16 +54,20 @@ type action struct {
 	text string // what doCopy copies
 }
 
-// seen is the part of a request an approval depends on.
+// seen is the part of a request an approval depends on: what the agent compares,
+// and who listened on the port.
 type seen struct {
-	label   string
-	port    int
+	agentapi.Seen
 	program string
 	user    string
 }
 
 func seenOf(a agentapi.OwnerApp) seen {
-	return seen{label: a.Label, port: a.LocalPort, program: a.Listener.Program, user: a.Listener.User}
+	return seen{
+		Seen:    agentapi.Seen{Label: a.Label, LocalPort: a.LocalPort},
+		program: a.Listener.Program,
+		user:    a.Listener.User,
+	}
 }
 
 // line is one line of the menu: greyed where it has no action.

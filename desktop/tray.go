@@ -18,7 +18,7 @@ const (
 	// read the whole menu again after each.
 	applyEvery = 200 * time.Millisecond
 
-	// settle is how long a line that came to mean another app ignores clicks:
+	// settle is how long a line that came to mean something else ignores clicks:
 	// the owner aimed at what it said before.
 	settle = 500 * time.Millisecond
 )
@@ -198,7 +198,7 @@ type trayLine struct {
 
 	mu      sync.Mutex
 	act     action
-	changed time.Time // when act came to be about another app
+	changed time.Time // when act came to be another
 }
 
 func (t *tray) line(item *systray.MenuItem) *trayLine {
@@ -261,8 +261,9 @@ func (l *trayLine) mean(act action, now time.Time) {
 	if l.act == act {
 		return
 	}
-	// A line that meant nothing before could not be aimed at.
-	if l.act.verb != doNothing && (l.act.verb != act.verb || l.act.name != act.name) {
+	// A line that meant nothing before could not be aimed at. A request that
+	// changed counts as another one: approving is about what was read.
+	if l.act.verb != doNothing {
 		l.changed = now
 	}
 	l.act = act

@@ -27,11 +27,19 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 	if act, ok := l.clicked(at.Add(settle)); !ok || act != photos {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
-	// The same app with another port is the same target; what was seen travels along.
+	// The same app with another port is another request: nobody has read it yet.
 	moved := photos
-	moved.seen.port = 1234
+	moved.seen.LocalPort = 1234
 	l.mean(moved, at.Add(settle))
-	if act, ok := l.clicked(at.Add(settle)); !ok || act.seen.port != 1234 {
-		t.Fatalf("same app: %v %v", act, ok)
+	if _, ok := l.clicked(at.Add(2*settle - 1)); ok {
+		t.Fatal("a click meant for one port approved another")
+	}
+	if act, ok := l.clicked(at.Add(2 * settle)); !ok || act.seen.LocalPort != 1234 {
+		t.Fatalf("after a moment: %v %v", act, ok)
+	}
+	// Drawn again as it was: there is nothing new to read.
+	l.mean(moved, at.Add(2*settle))
+	if _, ok := l.clicked(at.Add(2 * settle)); !ok {
+		t.Fatal("a line that stayed as it was ignored a click")
 	}
 }

@@ -23,7 +23,7 @@ var ErrNotReady = errors.New("Porchlight is still starting.")
 // Agent is the owner tier, as the window needs it.
 type Agent interface {
 	State(ctx context.Context) (agentapi.OwnerState, error)
-	Approve(ctx context.Context, name string) (agentapi.Publication, error)
+	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
 	Deny(ctx context.Context, name string) error
 	Stop(ctx context.Context, name string) (agentapi.Closed, error)
 	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
@@ -49,9 +49,13 @@ func (a *Apps) State() (agentapi.OwnerState, error) {
 	return ask(a, func(ctx context.Context, g Agent) (agentapi.OwnerState, error) { return g.State(ctx) })
 }
 
-// Approve gives a waiting app its address.
-func (a *Apps) Approve(name string) (agentapi.Publication, error) {
-	return ask(a, func(ctx context.Context, g Agent) (agentapi.Publication, error) { return g.Approve(ctx, name) })
+// Approve gives a waiting app its address, if it still asks for what the page
+// showed: this label, this port of this computer.
+func (a *Apps) Approve(name, label string, localPort int) (agentapi.Publication, error) {
+	seen := agentapi.Seen{Label: label, LocalPort: localPort}
+	return ask(a, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
+		return g.ApproveSeen(ctx, name, seen)
+	})
 }
 
 // Deny refuses a waiting app.

@@ -107,13 +107,14 @@
       (subscribers[name] ??= []).push(fn);
       return () => (subscribers[name] = subscribers[name].filter((other) => other !== fn));
     },
-    BrowserOpenURL: (url) => calls.push(['BrowserOpenURL', url]),
   };
   window.go = {
     ui: {
       Apps: {
         State: bound('State', () => state),
-        Approve: bound('Approve', (name) => {
+        Approve: bound('Approve', (name, label, localPort) => {
+          const now = byName(name);
+          if (now.label !== label || now.localPort !== localPort) throw new Error('The request has changed meanwhile.');
           const host = `${name}.${state.account.host}`;
           change(name, { status: 'live', host, url: `https://${host}` });
           return { status: 'live', host, url: `https://${host}` };
@@ -125,7 +126,7 @@
         Unmute: bound('Unmute', (name) => change(name, { quiet: false, denials: 0 })),
         Outbox: bound('Outbox', () => mails),
       },
-      Shell: { Copy: bound('Copy', () => {}), Version: bound('Version', () => '0.1.0') },
+      Shell: { Copy: bound('Copy', () => {}), OpenURL: bound('OpenURL', () => {}), Version: bound('Version', () => '0.1.0') },
     },
   };
   window.stub = {
@@ -143,6 +144,7 @@
       state = { ...state, ...more };
       emit();
     },
+    change: (name, more) => change(name, more),
     add: (more) => {
       state = { ...state, apps: [...state.apps, request(more.name, more.label, more.localPort ?? 9000, { requestedAt: minutesAgo(0), ...more })] };
       emit();

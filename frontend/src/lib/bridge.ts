@@ -11,7 +11,7 @@ import type { Closed, Mail, OwnerState } from './types';
 
 interface AppsBinding {
   State(): Promise<OwnerState>;
-  Approve(name: string): Promise<unknown>;
+  Approve(name: string, label: string, localPort: number): Promise<unknown>;
   Deny(name: string): Promise<void>;
   Stop(name: string): Promise<Closed>;
   Revoke(name: string): Promise<Closed>;
@@ -22,12 +22,12 @@ interface AppsBinding {
 
 interface ShellBinding {
   Copy(text: string): Promise<void>;
+  OpenURL(url: string): Promise<void>;
   Version(): Promise<string>;
 }
 
 interface Runtime {
   EventsOn(name: string, fn: (...data: never[]) => void): () => void;
-  BrowserOpenURL(url: string): void;
 }
 
 declare global {
@@ -59,7 +59,8 @@ const shell = () => window.go?.ui?.Shell;
 
 export const bridge = {
   state: () => ask(() => apps()?.State?.()),
-  approve: (name: string) => ask(() => apps()?.Approve?.(name)),
+  /** Refused when the app no longer asks for this label and port. */
+  approve: (name: string, label: string, localPort: number) => ask(() => apps()?.Approve?.(name, label, localPort)),
   deny: (name: string) => ask(() => apps()?.Deny?.(name)),
   /** Takes the app off the network, its approval kept. */
   stop: (name: string) => ask(() => apps()?.Stop?.(name)),
@@ -72,12 +73,8 @@ export const bridge = {
   outbox: async () => (await ask(() => apps()?.Outbox?.())) ?? [],
   copy: (text: string) => ask(() => shell()?.Copy?.(text)),
   version: () => ask(() => shell()?.Version?.()),
-
-  /** Opens a mailed link in the owner's browser; web addresses only. */
-  openLink(url: string): void {
-    if (!/^https?:\/\//.test(url)) return;
-    window.runtime?.BrowserOpenURL?.(url);
-  },
+  /** Opens one of Porchlight's own addresses, a mailed link say, in the owner's browser. */
+  openURL: (url: string) => ask(() => shell()?.OpenURL?.(url)),
 
   /** Calls fn with every new snapshot until the returned function is called. */
   onState(fn: (state: OwnerState) => void): () => void {

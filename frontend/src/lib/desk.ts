@@ -19,7 +19,7 @@ export class Desk {
 
   approve(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.approve(app.name),
+      () => this.bridge.approve(app.name, app.label, app.localPort),
       () => {
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
@@ -68,6 +68,10 @@ export class Desk {
 
   open(app: OwnerApp): Promise<boolean> {
     return this.#try(() => this.bridge.open(app.name));
+  }
+
+  openURL(url: string): Promise<boolean> {
+    return this.#try(() => this.bridge.openURL(url));
   }
 
   /** Copies text and says so to screen readers; the control shows a tick. */

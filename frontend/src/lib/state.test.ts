@@ -100,11 +100,9 @@ test('the bridge throws sentences, however Wails rejects', async () => {
   await expect(bridge.state()).rejects.toThrow('opened outside Porchlight');
 });
 
-test('the bridge opens web addresses only', () => {
-  const opened = vi.fn();
-  window.runtime = { BrowserOpenURL: opened };
-  bridge.openLink('javascript:alert(1)');
-  bridge.openLink('file:///etc/passwd');
-  bridge.openLink('https://control.localhost:8443/x');
-  expect(opened.mock.calls).toEqual([['https://control.localhost:8443/x']]);
+test('approving passes on what was shown', async () => {
+  const approve = vi.fn(() => Promise.reject('The request has changed meanwhile.'));
+  window.go = { ui: { Apps: { Approve: approve } } };
+  await expect(bridge.approve('notes', 'Notes', 3000)).rejects.toThrow('The request has changed meanwhile.');
+  expect(approve.mock.calls).toEqual([['notes', 'Notes', 3000]]);
 });

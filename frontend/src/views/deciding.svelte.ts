@@ -22,7 +22,7 @@ export class Deciding {
     this.#desk = desk;
   }
 
-  /** To be called when the request came to stand somewhere else. */
+  /** To be called when the request came to stand somewhere else, or to say something else. */
   moved() {
     this.#since = performance.now();
   }

@@ -45,7 +45,7 @@ describe('deciding on a request', () => {
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Paperless is on, at paperless.maya.localhost:8443. Only you can open it.');
-    expect(await called(page, 'Approve')).toEqual([['paperless']]);
+    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 8010]]);
     await section(page, 'On').getByText('Paperless', { exact: true }).waitFor();
     expect(await section(page, 'Waiting for you').count()).toBe(0);
     await toast(page).getByRole('button', { name: 'Open' }).click();
@@ -92,7 +92,25 @@ describe('deciding on a request', () => {
     expect(await called(page, 'Approve')).toEqual([]);
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
-    expect(await called(page, 'Approve')).toEqual([['surprise']]);
+    expect(await called(page, 'Approve')).toEqual([['surprise', 'Surprise', 9000]]);
+  });
+
+  test('a request that changes under the pointer is not approved by that press', async () => {
+    const page = await open();
+    await settle(page);
+    await page.evaluate(async () => {
+      const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
+      stub.change('paperless', { localPort: 22, listener: { program: 'sshd', user: 'root' } });
+      await new Promise<void>((resolve) => {
+        const look = () => (document.querySelector('.ask')?.textContent?.includes('port 22') ? resolve() : requestAnimationFrame(look));
+        look();
+      });
+      document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+    });
+    expect(await called(page, 'Approve')).toEqual([]);
+    await settle(page);
+    await page.getByRole('button', { name: 'Approve' }).click();
+    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 22]]);
   });
 
   test('a double click approves one request, not the next as well', async () => {
@@ -257,7 +275,7 @@ describe('keyboard alone', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await expect.poll(() => focusName(page)).toBe('Apps');
-    expect(await called(page, 'Approve')).toEqual([['a']]);
+    expect(await called(page, 'Approve')).toEqual([['a', 'First', 9000]]);
     expect(await called(page, 'Deny')).toEqual([['b']]);
   });
 });
@@ -340,13 +358,21 @@ describe('the outbox', () => {
     await page.getByRole('button', { name: /^Outbox/ }).click();
     await page.getByText('bob@example.com').waitFor();
     await page.getByRole('button', { name: 'Open link for bob@example.com' }).click();
-    expect(await called(page, 'BrowserOpenURL')).toEqual([['https://control.localhost:8443/sign-in/123456']]);
+    expect(await called(page, 'OpenURL')).toEqual([['https://control.localhost:8443/sign-in/123456']]);
     await page.getByRole('button', { name: 'Copy the link for bob@example.com' }).click();
     await page.getByRole('button', { name: 'Copy the code for bob@example.com' }).click();
     expect(await called(page, 'Copy')).toEqual([['https://control.localhost:8443/sign-in/123456'], ['123 456']]);
     await page.evaluate('stub.post("dora@example.org", "555 777")');
     await page.getByText('dora@example.org').waitFor();
     expect(await page.locator('[role="listitem"]').first().textContent()).toContain('dora@example.org');
+  });
+
+  test('a link that is not opened is said', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: /^Outbox/ }).click();
+    await page.evaluate('stub.fail("OpenURL", "This is not one of Porchlight’s addresses.")');
+    await page.getByRole('button', { name: 'Open link for bob@example.com' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('This is not one of Porchlight’s addresses.');
   });
 
   test('is there in local mode only', async () => {
