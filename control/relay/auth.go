@@ -23,13 +23,13 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
-	if r.authConns.Add(1) > int64(r.cfg.Limits.AuthConnections) {
-		r.authConns.Add(-1)
+	source := sourceOf(conn.RemoteAddr())
+	if !r.auth.enter(source) {
 		r.counters.limited.Add(1)
 		_ = conn.Close()
 		return
 	}
-	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.authConns.Add(-1) }}
+	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.leave(source) }}
 	p.release()
 	secure := tls.Server(prefixed, r.tls)
 	ctx, cancel := context.WithTimeout(life, handshakeWait)
@@ -40,9 +40,8 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
 	case controlapi.TunnelALPN:
-		decided()
 		prefixed.uncount() // tunnels have a limit of their own
-		r.control(life, secure)
+		r.control(life, secure, decided)
 	case tunnelwire.DataALPN:
 		prefixed.uncount() // bounded by the tickets
 		r.parkSecure(secure, decided)

@@ -16,6 +16,9 @@ type Limits struct {
 	Visitors int
 	// VisitorsPerComputer of them. Default a quarter of Visitors.
 	VisitorsPerComputer int
+	// VisitorsPerSource of them, by IPv4 address or IPv6 /64, so that nobody
+	// takes a whole computer. Default an eighth of Visitors.
+	VisitorsPerSource int
 	// WaitingPerComputer is how many visitors may wait for a data connection at
 	// a time. Default 1,024.
 	WaitingPerComputer int
@@ -26,9 +29,11 @@ type Limits struct {
 	HandshakesPerSource int
 	// Tunnels is how many control connections may be open. Default 16,384.
 	Tunnels int
-	// AuthConnections is how many HTTP connections to the auth host may be open.
-	// Default 4,096.
+	// AuthConnections is how many HTTP connections to the auth host may be open;
+	// each agent holds one for its sync. Default 4,096 more than Tunnels.
 	AuthConnections int
+	// AuthConnectionsPerSource of them, by IPv4 address or IPv6 /64. Default 1,024.
+	AuthConnectionsPerSource int
 	// PoolMin and PoolMax bound the idle data connections asked of one agent.
 	// Defaults 4 and 256.
 	PoolMin, PoolMax int
@@ -47,11 +52,13 @@ func (l Limits) withDefaults() Limits {
 	}
 	set(&l.Visitors, max(64, min(16<<10, (fileLimit()-1024)/2)))
 	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
+	set(&l.VisitorsPerSource, max(32, l.Visitors/8))
 	set(&l.WaitingPerComputer, 1024)
 	set(&l.Handshakes, 4096)
 	set(&l.HandshakesPerSource, 1024)
 	set(&l.Tunnels, 16<<10)
-	set(&l.AuthConnections, 4096)
+	set(&l.AuthConnections, l.Tunnels+4096)
+	set(&l.AuthConnectionsPerSource, 1024)
 	set(&l.PoolMin, 4)
 	set(&l.PoolMax, 256)
 	l.PoolMax = max(l.PoolMax, l.PoolMin)
@@ -62,9 +69,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// halfOpen counts connections that have not yet said what they want, in all and
-// by source.
-type halfOpen struct {
+// bySource counts connections of one kind, in all and by source.
+type bySource struct {
 	total, perSource int
 
 	mu      sync.Mutex // protects count and sources
@@ -72,29 +78,29 @@ type halfOpen struct {
 	sources map[netip.Prefix]int
 }
 
-func newHalfOpen(total, perSource int) *halfOpen {
-	return &halfOpen{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
+func newBySource(total, perSource int) *bySource {
+	return &bySource{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
 }
 
 // enter reports whether one more connection from source is within bounds; if
 // so, leave must be called once.
-func (h *halfOpen) enter(source netip.Prefix) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.count >= h.total || h.sources[source] >= h.perSource {
+func (s *bySource) enter(source netip.Prefix) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count >= s.total || s.sources[source] >= s.perSource {
 		return false
 	}
-	h.count++
-	h.sources[source]++
+	s.count++
+	s.sources[source]++
 	return true
 }
 
-func (h *halfOpen) leave(source netip.Prefix) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.count--
-	if h.sources[source]--; h.sources[source] == 0 {
-		delete(h.sources, source)
+func (s *bySource) leave(source netip.Prefix) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count--
+	if s.sources[source]--; s.sources[source] == 0 {
+		delete(s.sources, source)
 	}
 }
 

@@ -71,7 +71,9 @@ type Relay struct {
 	tls      *tls.Config
 	log      *slog.Logger
 	now      func() time.Time
-	half     *halfOpen
+	half     *bySource // connections that have not yet shown who they are
+	auth     *bySource // HTTP connections to the auth host
+	visitors *bySource
 	ramp     *ramp
 	tickets  ticketBook
 	routes   routes
@@ -79,15 +81,18 @@ type Relay struct {
 	http     *http.Server
 	toHTTP   *handover
 
-	authConns atomic.Int64
-	serving   atomic.Bool
-	draining  atomic.Bool
-	wg        sync.WaitGroup // goroutines of connections
+	serving  atomic.Bool
+	draining atomic.Bool
+	wg       sync.WaitGroup // goroutines of connections
 
 	mu      sync.Mutex // protects what follows
 	opening map[net.Conn]struct{}
 	closed  bool // no further opening connection is taken
 }
+
+// requestWait is how long a request to the auth host may take to arrive, and
+// its answer to be taken.
+const requestWait = 30 * time.Second
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Relay, error) {
@@ -113,15 +118,17 @@ func New(cfg Config) (*Relay, error) {
 		cfg.Now = time.Now
 	}
 	r := &Relay{
-		cfg:     cfg,
-		tls:     cfg.TLS.Clone(),
-		log:     cfg.Log,
-		now:     cfg.Now,
-		half:    newHalfOpen(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
-		ramp:    newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.RampUp, cfg.Now),
-		routes:  newRoutes(cfg.Limits),
-		toHTTP:  newHandover(),
-		opening: make(map[net.Conn]struct{}),
+		cfg:      cfg,
+		tls:      cfg.TLS.Clone(),
+		log:      cfg.Log,
+		now:      cfg.Now,
+		half:     newBySource(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
+		auth:     newBySource(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
+		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
+		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.RampUp, cfg.Now),
+		routes:   newRoutes(cfg.Limits),
+		toHTTP:   newHandover(),
+		opening:  make(map[net.Conn]struct{}),
 	}
 	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
@@ -129,9 +136,12 @@ func New(cfg Config) (*Relay, error) {
 		Handler:           cfg.Handler,
 		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // connections arrive decrypted; this turns HTTP/2 on
 		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		// A handler that holds its answer back sets deadlines of its own.
+		ReadTimeout:    requestWait,
+		WriteTimeout:   requestWait,
+		IdleTimeout:    2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return r, nil
 }

@@ -31,6 +31,7 @@ type routes struct {
 	visitors int
 	tunnels  int           // sessions in all
 	kicks    uint64        // raised by every kick
+	aborted  bool          // by abortAll: no flow begins any more
 	quiet    chan struct{} // closed when the last visitor leaves, if somebody waits
 }
 
@@ -165,11 +166,11 @@ func (t *routes) session(c *computer) *session {
 }
 
 // join notes that f runs on behalf of c's visitor, given a data connection of s.
-// It reports false if s was ended by a kick meanwhile.
+// It reports false if s was ended by a kick meanwhile, or the relay has drained.
 func (t *routes) join(c *computer, s *session, f *flow) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.kicked {
+	if s.kicked || t.aborted {
 		return false
 	}
 	c.flows[f] = struct{}{}
@@ -225,8 +226,10 @@ func (t *routes) abort(id string) {
 	}
 }
 
+// abortAll ends every visit, those about to begin as well.
 func (t *routes) abortAll() {
 	t.mu.Lock()
+	t.aborted = true
 	ids := make([]string, 0, len(t.byID))
 	for id := range t.byID {
 		ids = append(ids, id)

@@ -49,15 +49,19 @@ type session struct {
 	ticks    int
 }
 
-// control serves a control connection until it ends.
-func (r *Relay) control(life context.Context, conn *tls.Conn) {
+// control serves a control connection until it ends. Until its credential is
+// known to be good, it stays counted among the undecided.
+func (r *Relay) control(life context.Context, conn *tls.Conn, decided func()) {
 	defer conn.Close()
 	s, err := r.admit(life, conn)
+	decided()
 	if err != nil {
 		r.log.Info("control connection refused", "from", conn.RemoteAddr().String(), "err", err)
 		return
 	}
 	s.log.Info("tunnel connected", "from", conn.RemoteAddr().String())
+	// One that was admitted while the relay drained has been missed by that.
+	defer context.AfterFunc(life, func() { s.end() })()
 	var writer sync.WaitGroup
 	writer.Go(s.write)
 	err = s.read()

@@ -30,6 +30,12 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		r.turnAway(conn, p, err)
 		return
 	}
+	source := sourceOf(conn.RemoteAddr())
+	if !r.visitors.enter(source) {
+		r.routes.leave(c)
+		r.turnAway(conn, p, errBusy)
+		return
+	}
 	decided()
 	deadline := time.Now().Add(r.cfg.VisitorWait)
 	// Whoever could answer a certificate authority's challenge would get a
@@ -57,6 +63,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		}
 		r.counters.retried.Add(1)
 	}
+	r.visitors.leave(source)
 	r.routes.leave(c)
 	r.turnAway(conn, p, err)
 }
@@ -100,6 +107,7 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	f.ended = func(up, down int64) {
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
+		r.visitors.leave(sourceOf(conn.RemoteAddr()))
 		r.routes.part(c, f)
 		r.wg.Done()
 	}
