@@ -38,7 +38,7 @@ if [ "$want" = test ]; then
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core
-		chromium openssl radicale"
+		chromium openssl radicale postgresql"
 fi
 
 have_go() {

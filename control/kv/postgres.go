@@ -30,9 +30,9 @@ var (
 const (
 	defaultConns   = 16
 	connectTimeout = 5 * time.Second
-	// patience is how long a call waits for a database that went away: a
-	// restart takes a few seconds, and whoever asked is still there then.
-	patience = 10 * time.Second
+	// defaultPatience: a restart takes a few seconds, and whoever asked is still
+	// there then.
+	defaultPatience = 10 * time.Second
 	// commitWait bounds a commit, and then the search for its outcome.
 	commitWait = 30 * time.Second
 )
@@ -42,6 +42,9 @@ type PostgresOptions struct {
 	// MaxConns bounds the connections of this process; zero means what the URL
 	// says (pool_max_conns), else 16.
 	MaxConns int
+	// Patience is how long a call waits for a database that went away before it
+	// fails with ErrUnavailable; zero means 10 seconds.
+	Patience time.Duration
 	// Now tells the time by which values expire; nil means time.Now. Processes
 	// that share a database should agree on it to a second or so.
 	Now func() time.Time
@@ -66,8 +69,9 @@ type PostgresOptions struct {
 // one that did commit. Then Update reports success, or runs again. Only when
 // the database stays away does it return ErrOutcomeUnknown.
 type Postgres struct {
-	pool *pgxpool.Pool
-	now  func() time.Time
+	pool     *pgxpool.Pool
+	now      func() time.Time
+	patience time.Duration
 
 	closing chan struct{} // closed by Close
 	mu      sync.RWMutex  // guards closed, and running against its Wait
@@ -125,11 +129,14 @@ func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postg
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
+	if opts.Patience <= 0 {
+		opts.Patience = defaultPatience
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
-	p := &Postgres{pool: pool, now: opts.Now, closing: make(chan struct{})}
+	p := &Postgres{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
 	if err := p.makeSchema(ctx); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("cannot open the database %q on %s: %w", cfg.ConnConfig.Database, cfg.ConnConfig.Host, err)

@@ -119,12 +119,12 @@ func (c *call) again(err error) error {
 		if c.failures++; c.failures == 1 {
 			c.since = now
 		}
-		if now.Sub(c.since) > patience {
+		if now.Sub(c.since) > c.p.patience {
 			return fmt.Errorf("%w: %w", ErrUnavailable, err)
 		}
 		pause = jitter(awayPauseFirst, awayPauseLast, c.failures)
 	default:
-		return fmt.Errorf("kv: the database refused: %w", err)
+		return c.explain(err)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -167,15 +167,46 @@ func (c *call) view(fn func(Tx) error) error {
 	t.readOnly = true
 	defer t.end()
 	err := fn(t)
+	if t.err != nil && t.conn == nil {
+		return t.err // of the first read, which has tried again and explained
+	}
+	if t.err != nil {
+		return c.explain(t.err)
+	}
+	return err
+}
+
+// explain is the database's error as the caller gets it when there will be no
+// further attempt.
+func (c *call) explain(err error) error {
 	switch {
-	case t.err == nil:
+	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrContended):
 		return err
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
-	case troubleOf(t.err) == away && !errors.Is(t.err, ErrUnavailable) && !errors.Is(t.err, ErrClosed):
-		return fmt.Errorf("%w: %w", ErrUnavailable, t.err)
+	case troubleOf(err) == away:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return t.err
+	return fmt.Errorf("kv: the database refused: %w", err)
+}
+
+// open begins a transaction that is not fn's but the store's own. Its end must
+// be called.
+func (c *call) open(begin string) (*pgTx, error) {
+	t := c.newTx(begin)
+	for {
+		var err error
+		if t.conn, err = c.acquire(c.ctx); err == nil {
+			if _, err = t.conn.Exec(c.ctx, begin); err == nil {
+				return t, nil
+			}
+		}
+		c.discard(t.conn, err)
+		t.conn = nil
+		if err := c.again(err); err != nil {
+			return nil, err
+		}
+	}
 }
 
 func (c *call) update(fn func(Tx) error) error {

@@ -43,6 +43,9 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 		{"no write skew", writeSkew},
 		{"no phantom", phantom},
 		{"any sequence matches a model", model},
+		{"what is dumped can be loaded", dumpAndLoad},
+		{"a dump is of one moment", dumpBesideWrites},
+		{"a failing load keeps nothing", failingLoad},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -50,6 +53,11 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 			f.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 			f.Store = open(t, f.now)
 			t.Cleanup(func() { _ = f.Close() })
+			f.open = func(t *testing.T) kv.Store {
+				s := open(t, f.now)
+				t.Cleanup(func() { _ = s.Close() })
+				return s
+			}
 			c.run(t, f)
 		})
 	}
@@ -59,6 +67,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 type fixture struct {
 	kv.Store
 	nanos atomic.Int64
+	open  func(t *testing.T) kv.Store // another one, empty, with the same clock
 }
 
 func (f *fixture) now() time.Time          { return time.Unix(0, f.nanos.Load()) }

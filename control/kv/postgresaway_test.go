@@ -1,0 +1,485 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control/kv/pgtest"
+)
+
+func openPG(t *testing.T, url string) *Postgres {
+	t.Helper()
+	s, err := OpenPostgres(context.Background(), url, PostgresOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func startServer(t *testing.T) *pgtest.Server {
+	t.Helper()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// Of 64 consumers of one token one wins, whichever process they are in.
+func TestPostgresConsumersInSeveralProcesses(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	stores := []*Postgres{openPG(t, db), openPG(t, db)}
+	ctx := context.Background()
+	used := errors.New("used already")
+	for round := range 5 {
+		token := fmt.Sprintf("token/%d", round)
+		if err := stores[0].Update(ctx, func(tx Tx) error { return tx.Put(token, []byte("x"), 0) }); err != nil {
+			t.Fatal(err)
+		}
+		var won atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 64 {
+			wg.Go(func() {
+				err := stores[i%2].Update(ctx, func(tx Tx) error {
+					if _, err := tx.Get(token); errors.Is(err, ErrNotFound) {
+						return used
+					} else if err != nil {
+						return err
+					}
+					return tx.Delete(token)
+				})
+				switch {
+				case err == nil:
+					won.Add(1)
+				case err != used:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Fatalf("round %d: %d consumers won", round, won.Load())
+		}
+	}
+}
+
+// The server is restarted and killed while 16 writers work. Every update that
+// was acknowledged is there, whole, and was carried out once; writers go on by
+// themselves.
+func TestPostgresRestartsUnderLoad(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	s := openPG(t, server.Database(t))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+
+	const workers = 16
+	var acknowledged [workers]int
+	progress := make(chan struct{}, 1<<16)
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			counter := fmt.Sprintf("counter/%d", w)
+			for i := 0; ctx.Err() == nil; i++ {
+				err := s.Update(ctx, func(tx Tx) error {
+					// The counter tells a second run of what was committed
+					// already.
+					n := 0
+					switch v, err := tx.Get(counter); {
+					case err == nil:
+						n = len(v)
+					case !errors.Is(err, ErrNotFound):
+						return err
+					}
+					return errors.Join(tx.Put(counter, bytes.Repeat([]byte("1"), n+1), 0),
+						tx.Put(fmt.Sprintf("a/%d/%d", w, i), nil, 0), tx.Put(fmt.Sprintf("b/%d/%d", w, i), nil, 0))
+				})
+				if ctx.Err() != nil {
+					return // this one may be there or not
+				}
+				if err != nil {
+					t.Errorf("worker %d: %v", w, err)
+					return
+				}
+				acknowledged[w]++
+				select {
+				case progress <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	work := func(n int) {
+		t.Helper()
+		for range n {
+			select {
+			case <-progress:
+			case <-time.After(time.Minute):
+				t.Error("the writers do not go on")
+				return
+			}
+		}
+	}
+	for _, end := range []func() error{server.Kill, server.Shutdown, server.Kill} {
+		work(500)
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		for len(progress) > 0 {
+			<-progress
+		}
+		if err := server.StartAgain(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work(500)
+	stop()
+	wg.Wait()
+
+	err := s.View(context.Background(), func(tx Tx) error {
+		for w, n := range acknowledged {
+			a, errA := tx.Scan(fmt.Sprintf("a/%d/", w), "", 1<<20)
+			b, errB := tx.Scan(fmt.Sprintf("b/%d/", w), "", 1<<20)
+			counter, errC := tx.Get(fmt.Sprintf("counter/%d", w))
+			if err := errors.Join(errA, errB, errC); err != nil {
+				return err
+			}
+			// The one that was under way at the end may have been kept.
+			if len(a) < n || len(a) > n+1 || len(b) != len(a) || len(counter) != len(a) {
+				t.Errorf("worker %d: %d updates acknowledged, %d and %d kept, counted as %d", w, n, len(a), len(b), len(counter))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cutter stands between a store and its server and can break a connection at the
+// moment of a commit.
+type cutter struct {
+	net.Listener
+	socket string
+	rule   atomic.Pointer[func(l *line, sent []byte) (pass bool)]
+	wg     sync.WaitGroup
+	mu     sync.Mutex // protects open
+	open   []net.Conn
+}
+
+// line is one connection through the cutter.
+type line struct {
+	client, server net.Conn
+	ready          chan struct{} // a value for every ReadyForQuery of the server
+}
+
+// newCutter listens in a directory of its own, as the server does, and returns
+// the URL that leads through it.
+func newCutter(t *testing.T, direct string) (*cutter, string) {
+	t.Helper()
+	u, err := url.Parse(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	const name = ".s.PGSQL.5432"
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cutter{Listener: l, socket: filepath.Join(q.Get("host"), name)}
+	c.wg.Go(c.serve)
+	t.Cleanup(func() {
+		l.Close()
+		c.mu.Lock()
+		for _, conn := range c.open {
+			conn.Close()
+		}
+		c.mu.Unlock()
+		c.wg.Wait()
+	})
+	q.Set("host", dir)
+	u.RawQuery = q.Encode()
+	return c, u.String()
+}
+
+func (c *cutter) serve() {
+	for {
+		client, err := c.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", c.socket)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		l := &line{client: client, server: server, ready: make(chan struct{}, 1<<12)}
+		c.mu.Lock()
+		c.open = append(c.open, client, server)
+		c.mu.Unlock()
+		c.wg.Go(func() { c.up(l) })
+		c.wg.Go(l.down)
+	}
+}
+
+// up carries what the store sends, unless the rule breaks the line, which leaves
+// the server's end open.
+func (c *cutter) up(l *line) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := l.client.Read(buf)
+		if rule := c.rule.Load(); rule != nil && n > 0 && !(*rule)(l, buf[:n]) {
+			return
+		}
+		if _, werr := l.server.Write(buf[:n]); err != nil || werr != nil {
+			l.server.Close()
+			return
+		}
+	}
+}
+
+// down carries what the server sends, also when nobody takes it any more. In
+// ReadyForQuery 'Z' and a length of five come before the state.
+func (l *line) down() {
+	defer close(l.ready)
+	defer l.client.Close()
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := l.server.Read(buf)
+		_, _ = l.client.Write(buf[:n])
+		if n >= 6 && bytes.Equal(buf[n-6:n-1], []byte{'Z', 0, 0, 0, 5}) {
+			l.ready <- struct{}{}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ask sends what a store sent and waits until the server is done with it.
+func (l *line) ask(sent []byte) error {
+	for len(l.ready) > 0 {
+		<-l.ready
+	}
+	if _, err := l.server.Write(sent); err != nil {
+		return err
+	}
+	if _, ok := <-l.ready; !ok {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// once installs a rule for the next message that holds mark.
+func (c *cutter) once(mark string, rule func(l *line, sent []byte)) {
+	var used atomic.Bool
+	f := func(l *line, sent []byte) bool {
+		if !bytes.Contains(sent, []byte(mark)) || !used.CompareAndSwap(false, true) {
+			return true
+		}
+		rule(l, sent)
+		return false
+	}
+	c.rule.Store(&f)
+}
+
+// increment adds one to a counter and says how often its function ran.
+func increment(s Store) (runs int, err error) {
+	err = s.Update(context.Background(), func(tx Tx) error {
+		runs++
+		v, err := tx.Get("counter")
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		return tx.Put("counter", append(v, "mark"...), 0)
+	})
+	return runs, err
+}
+
+func counted(t *testing.T, s Store) int {
+	t.Helper()
+	var v []byte
+	err := s.View(context.Background(), func(tx Tx) (err error) {
+		v, err = tx.Get("counter")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(v) / len("mark")
+}
+
+// A connection breaks between COMMIT and its answer. What was committed counts
+// as committed and is not repeated; what was not, is repeated.
+func TestPostgresCommitAnswerLost(t *testing.T) {
+	t.Parallel()
+	direct := pgtest.Database(t)
+	c, through := newCutter(t, direct)
+	s, watcher := openPG(t, through), openPG(t, direct)
+	if _, err := increment(s); err != nil { // prepares every statement
+		t.Fatal(err)
+	}
+
+	t.Log("the server carries the commit out, and the answer is lost")
+	answered := make(chan error, 1)
+	c.once("mark", func(l *line, sent []byte) {
+		l.client.Close() // the answer finds nobody
+		answered <- l.ask(sent)
+	})
+	if runs, err := increment(s); err != nil || runs != 1 {
+		t.Errorf("after a commit whose answer was lost: %d runs, %v", runs, err)
+	}
+	if err := await(t, answered); err != nil {
+		t.Error(err)
+	}
+	if n := counted(t, watcher); n != 2 {
+		t.Errorf("the counter is %d, want 2", n)
+	}
+
+	t.Log("the commit never reaches the server")
+	c.once("mark", func(l *line, _ []byte) {
+		l.client.Close()
+		l.server.Close()
+	})
+	if runs, err := increment(s); err != nil || runs != 2 {
+		t.Errorf("after a commit that was lost: %d runs, %v", runs, err)
+	}
+	if n := counted(t, watcher); n != 3 {
+		t.Errorf("the counter is %d, want 3", n)
+	}
+
+	t.Log("the commit reaches the server late, after its outcome was decided")
+	late := make(chan error, 1)
+	repeated := make(chan error, 1)
+	c.once("mark", func(first *line, sent []byte) {
+		sent = bytes.Clone(sent)
+		// The next commit through here is the repetition, which this one follows.
+		c.once("mark", func(second *line, again []byte) {
+			repeated <- second.ask(again)
+			late <- first.ask(sent)
+			second.server.Close()
+		})
+		first.client.Close()
+	})
+	if runs, err := increment(s); err != nil || runs != 2 {
+		t.Errorf("after a commit that was late: %d runs, %v", runs, err)
+	}
+	if err := errors.Join(await(t, repeated), await(t, late)); err != nil {
+		t.Error(err)
+	}
+	if n := counted(t, watcher); n != 4 {
+		t.Errorf("the counter is %d, want 4", n)
+	}
+}
+
+func await[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(time.Minute):
+		t.Fatal("it did not happen within a minute")
+	}
+	return v
+}
+
+// A database that stays away is told apart from a refusal, within a bounded
+// time, and the password is never part of what is said.
+func TestPostgresAway(t *testing.T) {
+	t.Parallel()
+	server := startServer(t)
+	ctx := context.Background()
+	db := server.Database(t)
+	patient := openPG(t, db)
+	s, err := OpenPostgres(ctx, db, PostgresOptions{Patience: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	get := func(tx Tx) error { _, err := tx.Get("k"); return err }
+	for what, err := range map[string]error{
+		"View":   s.View(ctx, get),
+		"Update": s.Update(ctx, func(tx Tx) error { return tx.Put("k", nil, 0) }),
+	} {
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	short, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.View(short, get); !errors.Is(err, context.Canceled) {
+		t.Errorf("View without time: %v", err)
+	}
+	// Close does not wait for a call to lose its patience.
+	waiting := make(chan error, 1)
+	began := make(chan struct{})
+	go func() {
+		waiting <- patient.View(ctx, func(tx Tx) error { close(began); return get(tx) })
+	}()
+	<-began
+	if err := patient.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(t, waiting); !errors.Is(err, ErrClosed) {
+		t.Errorf("View while the store is closed: %v", err)
+	}
+}
+
+func TestPostgresAddressErrors(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://me:hunter2@%zz/x", "postgres://me:hunter2@127.0.0.1:1/x", "host=127.0.0.1 port=no password=hunter2", "hunter2",
+		"postgres://me:hunter2@127.0.0.1:1/x?pool_max_conns=none",
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		_, err := OpenPostgres(ctx, address, PostgresOptions{})
+		cancel()
+		if err == nil {
+			t.Errorf("%s was taken", address)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the password is in %q", err)
+		}
+	}
+}
+
+// Processes that start on an empty database at the same time all get going.
+func TestPostgresOpenTogether(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			s, err := OpenPostgres(context.Background(), db, PostgresOptions{MaxConns: 2})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+}
