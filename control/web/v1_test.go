@@ -3,9 +3,11 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,6 +84,44 @@ func TestHeldSyncEndsWithTheCredential(t *testing.T) {
 	var e *controlapi.Error
 	if !errors.As(err, &e) || e.Code != controlapi.CodeUnauthorized || e.HTTPStatus != http.StatusUnauthorized {
 		t.Errorf("got %v (%+v)", err, e)
+	}
+}
+
+// Weakness: a server that bounds how long a request and its answer may take, as the
+// relay's does, may take the hold of a sync for a slow answer and end it, so that
+// agents hear late of what changed. Checked: a hold outlasts the bound.
+func TestHeldSyncOutlastsTheServersTimeouts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	version, err := r.client().Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(New(r.svc, Config{}))
+	const bound = 200 * time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = bound, bound
+	server.Start()
+	defer server.Close()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+controlapi.PathSync, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+r.owner.Credential)
+	req.Header.Set("If-None-Match", strconv.Quote(version.Version))
+	resp, err := server.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	for range 2 { // the second comes SyncBeat after the first
+		if _, err := io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
+			t.Fatalf("waiting for a beat: %v", err)
+		}
+	}
+	bob := r.member("bob@example.com", "app1")
+	var got controlapi.Snapshot
+	if err := json.NewDecoder(resp.Body).Decode(&got); err != nil || got.Unchanged || len(got.People) != 2 {
+		t.Fatalf("%+v, %v; %s was added", got, err, bob.Email)
 	}
 }
 
