@@ -69,7 +69,7 @@ func (b *backend) Outbox(ctx context.Context) ([]agentapi.Mail, error) {
 
 func (b *backend) OutboxSize(ctx context.Context) int {
 	mails, err := b.Outbox(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		b.log.Warn("cannot read the outbox", "err", err)
 	}
 	return len(mails)
