@@ -16,6 +16,9 @@ import (
 const (
 	// dialsAtOnce bounds the data connections being opened.
 	dialsAtOnce = 64
+	// ticketsAtOnce bounds the data connections of a session that wait for their
+	// visitor, those being opened included. A relay asks for far fewer.
+	ticketsAtOnce = 4096
 	// headerWait is how long the rest of a header may take after its first byte.
 	headerWait = 5 * time.Second
 	// firstRead holds the header and, mostly, all of the ClientHello behind it.

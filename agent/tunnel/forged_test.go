@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ type fakeRelay struct {
 }
 
 // startFakeRelay welcomes one agent and returns once it has.
-func startFakeRelay(t *testing.T) (f *fakeRelay, tn *tunnel.Tunnel, control *tls.Conn) {
+func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay, tn *tunnel.Tunnel, control *tls.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,13 +35,16 @@ func startFakeRelay(t *testing.T) (f *fakeRelay, tn *tunnel.Tunnel, control *tls
 		Certificates: []tls.Certificate{testAuthority().issue(authHost)},
 		NextProtos:   []string{controlapi.TunnelALPN},
 	}}
-	tn, err = tunnel.New(tunnel.Config{
+	cfg := tunnel.Config{
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
 		},
 		Credential: func() string { return credential }, RootCAs: testAuthority().pool,
-	})
-	if err != nil {
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	if tn, err = tunnel.New(cfg); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -217,5 +221,47 @@ func TestMissingTickets(t *testing.T) {
 				t.Errorf("the next data connection runs inside TLS: %v, want %v", secure, c.secure)
 			}
 		})
+	}
+}
+
+// Weakness: an agent opened a data connection for every ticket it was sent, so a
+// relay gone bad could use up the computer's memory and files. Attack: tickets
+// without end, whose connections never come to anything. Checked: beyond a bound
+// they are given back.
+func TestTicketsAreBounded(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Bool
+	_, _, control := startFakeRelay(t, func(c *tunnel.Config) {
+		c.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if dialled.Swap(true) { // the control connection is the first
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return new(net.Dialer).DialContext(ctx, network, addr)
+		}
+	})
+	const bound = 4096
+	go func() {
+		open := tunnelwire.Frame{Type: tunnelwire.Open}
+		for range tunnelwire.MaxTickets {
+			open.Tickets = append(open.Tickets, tunnelwire.NewTicket())
+		}
+		for range bound/tunnelwire.MaxTickets + 1 {
+			if tunnelwire.WriteFrame(control, open) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		f, err := tunnelwire.ReadFrame(control)
+		if err != nil {
+			t.Fatal("no ticket was given back: ", err)
+		}
+		if f.Type == tunnelwire.Failed {
+			if len(f.Tickets) != tunnelwire.MaxTickets {
+				t.Errorf("%d were given back, want the last %d", len(f.Tickets), tunnelwire.MaxTickets)
+			}
+			return
+		}
 	}
 }

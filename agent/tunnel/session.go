@@ -52,6 +52,7 @@ type session struct {
 	ctx    context.Context // ends with the control connection
 	wg     sync.WaitGroup  // data connections until they are handed up
 	dials  chan struct{}   // holds one for each dial under way
+	held   chan struct{}   // holds one for each ticket that has not come to a visitor
 	probes chan struct{}   // has room for one: make sure the relay is there
 
 	writing sync.Mutex // held while a frame is written
@@ -79,6 +80,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		tunnel: t, relay: relay, conn: conn, key: key, ctx: life,
 		log:    t.log.With("relay", relay.Address),
 		dials:  make(chan struct{}, dialsAtOnce),
+		held:   make(chan struct{}, ticketsAtOnce),
 		probes: make(chan struct{}, 1),
 	}
 	s.failures.secureUntil = t.secureUntil(relay)
@@ -172,8 +174,8 @@ func (s *session) read() error {
 		}
 		switch f.Type {
 		case tunnelwire.Open:
-			for _, ticket := range f.Tickets {
-				s.wg.Go(func() { s.data(ticket, f.TLS) })
+			if err := s.take(f.Tickets, f.TLS); err != nil {
+				return err
 			}
 		case tunnelwire.Missing:
 			s.missing(len(f.Tickets), f.Arrived)
@@ -186,6 +188,23 @@ func (s *session) read() error {
 			return errUnlisted
 		}
 	}
+}
+
+// take opens a data connection for each ticket, and gives back those that are
+// too many: a relay decides how much it asks for, but not how much we hold.
+func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
+	for i, ticket := range tickets {
+		select {
+		case s.held <- struct{}{}:
+			s.wg.Go(func() {
+				defer func() { <-s.held }()
+				s.data(ticket, secure)
+			})
+		default:
+			return s.send(tunnelwire.Frame{Type: tunnelwire.Failed, Tickets: tickets[i:]})
+		}
+	}
+	return nil
 }
 
 // pulse pings until the session ends.

@@ -23,7 +23,7 @@ func (r *Relay) accept(life context.Context, l net.Listener) error {
 		if errors.Is(err, net.ErrClosed) {
 			return net.ErrClosed
 		}
-		if !outOfFiles(err) {
+		if !passes(err) {
 			return err
 		}
 		// The visits under way go on and give their files back.

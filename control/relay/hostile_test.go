@@ -232,3 +232,25 @@ func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 		t.Error("a flow began after the drain")
 	}
 }
+
+// Weakness: visitors who have to wait for a connection inside TLS stood in one
+// line with all others, and everybody can make themselves one. Attack: many
+// hellos that offer the challenge's protocol. Checked: they come to a bound of
+// their own, and an ordinary visitor still finds a place.
+func TestChallengesDoNotFillTheLine(t *testing.T) {
+	t.Parallel()
+	r, addr := serveRelay(t, func(c *Config) { c.Limits.WaitingPerComputer = secureWaiting + 1 }, nil)
+	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
+	challenge := recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}})
+	for range secureWaiting {
+		_, _ = dial(t, addr).Write(challenge)
+	}
+	eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureWaiting })
+	one := dial(t, addr)
+	_, _ = one.Write(challenge)
+	if got, _ := io.ReadAll(one); !bytes.Equal(got, alertRecord(alertInternalError)) {
+		t.Errorf("one more challenge: %x", got)
+	}
+	_, _ = dial(t, addr).Write(recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureWaiting+1 })
+}

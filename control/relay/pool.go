@@ -21,6 +21,10 @@ const (
 	// missingAfter is how long a ticket may be out before the agent is told that
 	// nothing came of it and another one takes its place.
 	missingAfter = 3 * time.Second
+	// secureWaiting is how many visitors of one computer may wait for a connection
+	// inside TLS. None is ever idle, so each visitor that asks for one waits:
+	// strangers who do must not fill the line of the others.
+	secureWaiting = 64
 	// adaptEvery is how many ticks the pool's depth is watched before it shrinks.
 	adaptEvery = 10
 	tick       = time.Second
@@ -230,7 +234,8 @@ func (s *session) takeOrWait(p *pool) (*dataConn, waiter, error) {
 		return data, nil, nil
 	}
 	p.low = 0
-	if len(s.pools[plainPool].waiting)+len(s.pools[securePool].waiting) >= s.relay.cfg.Limits.WaitingPerComputer {
+	if len(s.pools[plainPool].waiting)+len(s.pools[securePool].waiting) >= s.relay.cfg.Limits.WaitingPerComputer ||
+		p.secure && len(p.waiting) >= secureWaiting {
 		return nil, nil, errBusy
 	}
 	w := make(waiter, 1)

@@ -18,11 +18,21 @@ func fileLimit() int {
 	return int(min(uint64(limit.Cur), 1<<20))
 }
 
-// outOfFiles reports whether accepting failed for want of file descriptors or
-// memory, which passes.
-func outOfFiles(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||
-		errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
+// passes reports whether accepting failed for want of file descriptors or memory,
+// or for something that concerns one connection or a state of the network (as
+// accept(2) has it): none of it is the listener's end.
+func passes(err error) bool {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return false
+	}
+	switch errno {
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+		syscall.ECONNABORTED, syscall.EPROTO, syscall.ENOPROTOOPT, syscall.EPERM, syscall.EACCES,
+		syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.EHOSTUNREACH, syscall.ETIMEDOUT:
+		return true
+	}
+	return false
 }
 
 // quiet reports whether conn is open with nothing to be read: what a parked

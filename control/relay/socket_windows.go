@@ -13,7 +13,9 @@ import (
 // fileLimit is no limit: Windows counts handles by memory.
 func fileLimit() int { return 1 << 20 }
 
-func outOfFiles(err error) bool {
+// passes reports whether accepting failed for want of handles or memory, or for
+// something that concerns one connection.
+func passes(err error) bool {
 	return errors.Is(err, windows.WSAEMFILE) || errors.Is(err, windows.WSAENOBUFS) || errors.Is(err, syscall.WSAECONNRESET)
 }
 
