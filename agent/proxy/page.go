@@ -12,18 +12,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/assets/style"
 )
 
 //go:embed assets/page.html
 var pageSource string
 
-//go:embed assets/style.css
-var styleSheet string
-
-//go:embed assets/icon.svg
-var icon string
-
 var (
+	styleSheet   = style.Pages()
+	icon         = style.Icon()
 	pageTemplate = template.Must(template.New("page").Parse(pageSource))
 	styleVersion = version(styleSheet)
 	iconVersion  = version(icon)

@@ -9,18 +9,17 @@ import (
 	"net/http"
 	"strings"
 
+	"porchlight/assets/style"
+	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
 //go:embed templates
 var templateFiles embed.FS
 
-//go:embed assets
-var assetFiles embed.FS
-
 // pages by the name of their template. Each has its own set, so that each can
 // define "main".
-var pages = parsePages("signin", "check", "link", "no-access", "account", "about", "error")
+var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "about", "error")
 
 func parsePages(names ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
@@ -45,6 +44,11 @@ type page struct {
 	Problem string // a sentence
 	Token   string // of a sign-in link
 	Again   string // where to sign in
+
+	Owner string // who invites
+	Apps  []control.InvitedApp
+	Other string // address this browser is signed in with instead
+	Until string // day an invitation ends
 
 	Status int // of an error page
 	Wait   string
@@ -88,23 +92,11 @@ func (h *handler) show(w http.ResponseWriter, status int, name string, p page) e
 
 // The assets are named by their content, so that browsers may keep them.
 var (
-	styleSheet = asset("assets/tokens.css", "assets/pages.css")
-	iconImage  = asset("assets/icon.svg")
+	styleSheet = []byte(style.Pages())
+	iconImage  = []byte(style.Icon())
 	stylePath  = "/assets/style-" + digest(styleSheet) + ".css"
 	iconPath   = "/assets/icon-" + digest(iconImage) + ".svg"
 )
-
-func asset(files ...string) []byte {
-	var b bytes.Buffer
-	for _, f := range files {
-		data, err := assetFiles.ReadFile(f)
-		if err != nil {
-			panic(err) // embedded, so it is there or the program is not built
-		}
-		b.Write(data)
-	}
-	return b.Bytes()
-}
 
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
