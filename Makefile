@@ -47,7 +47,7 @@ frontend/node_modules/.package-lock.json: frontend/package-lock.json
 	cd frontend && npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
-frontend/dist/index.html: frontend/node_modules/.package-lock.json $(shell find frontend/src frontend/index.html frontend/*.ts frontend/*.js -type f 2>/dev/null)
+frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/tokens.css $(shell find frontend/src frontend/index.html frontend/*.ts frontend/*.js -type f 2>/dev/null)
 	cd frontend && npm run build
 
 ## Trying it ----------------------------------------------------------------
