@@ -151,14 +151,14 @@ var (
 	codeLine = regexp.MustCompile(`Your code: (\d{3} \d{3})`)
 )
 
-// mailed is what the newest mail to an address says.
+// mailed is what the newest sign-in mail to an address says.
 func (b *bench) mailed(email string, nth int) (link, code string) {
 	b.t.Helper()
 	var found mail.Entry
 	b.until("mail to "+email, func() bool {
 		n := 0
 		for _, m := range b.mails() {
-			if m.To == email {
+			if m.To == email && m.Subject == "Your link to sign in" {
 				if n++; n == 1 {
 					found = m
 				}

@@ -117,49 +117,22 @@ func (p person) wire() controlapi.Person {
 	}
 }
 
-// Invite writes the row of somebody invited to the apps with these ids, which
-// must be live, and makes their account when there is none. The inviting owner
-// and the address both spend from the mail budget. Somebody active keeps that
-// status and has the apps added.
-func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
-	email, err := ParseEmail(email)
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	if len(appIDs) == 0 {
-		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
-	}
-	accountID := newID()
-	var out controlapi.Person
-	err = s.update(ctx, func(tx *txn) error {
-		c, found, err := get[computer](tx, keyComputer(computerID))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return refuse(controlapi.CodeNotFound, "There is no such computer.")
-		}
-		if err := tx.liveApps(computerID, appIDs); err != nil {
-			return err
-		}
-		account, err := tx.ensureAccount(accountID, email)
-		if err != nil {
-			return err
-		}
-		if err := tx.roomFor(computerID, account.ID); err != nil {
-			return err
-		}
-		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
-		if err != nil {
-			return err
-		}
-		out = p.wire()
-		return tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email))
+// People lists everybody with a row on a computer, removed ones included, in the
+// order of their account ids.
+func (s *Service) People(ctx context.Context, computerID string) ([]controlapi.Person, error) {
+	var out []controlapi.Person
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = []controlapi.Person{}
+		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
+			var p person
+			if err := json.Unmarshal(value, &p); err != nil {
+				return err
+			}
+			out = append(out, p.wire())
+			return nil
+		})
 	})
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	return out, nil
+	return out, err
 }
 
 // Accept makes an invited person active.
@@ -177,8 +150,8 @@ func (s *Service) Withdraw(ctx context.Context, computerID, accountID, appID str
 	return s.change(ctx, computerID, accountID, personWithdrawn, appID)
 }
 
-// Revoke ends a person's access to the whole computer and every session they
-// have on it. The row stays, so that the owner sees the removal happened.
+// Revoke ends a person's access to the whole computer, every session they have
+// on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
 func (s *Service) Revoke(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personRevoked)
 }
@@ -218,6 +191,9 @@ func (s *Service) DeletePerson(ctx context.Context, computerID, accountID string
 			return err
 		}
 		if err := tx.Delete(keyMembership(accountID, computerID)); err != nil {
+			return err
+		}
+		if err := tx.voidInvitations(computerID, accountID); err != nil {
 			return err
 		}
 		return tx.touch(computerID)
@@ -265,6 +241,11 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, a
 	}
 	if p, err = p.next(ev, apps, t.now); err != nil {
 		return person{}, err
+	}
+	if ev == personRevoked {
+		if err := t.voidInvitations(computerID, account.ID); err != nil {
+			return person{}, err
+		}
 	}
 	return p, t.putPerson(computerID, p)
 }

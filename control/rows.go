@@ -26,6 +26,8 @@ import (
 //	signin/LINKHASH                 signIn
 //	signin-browser/BROWSERHASH      link hash
 //	signin-tries/BROWSERHASH        codes typed
+//	invitation/LINKHASH             invitation
+//	person-invitation/COMPUTER/ACCOUNT/LINKHASH  nothing: the index of invitation by person
 //	visit/HASH                      visit
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
@@ -50,8 +52,15 @@ func keyAccountSession(account, h string) string { return keyAccountSessions(acc
 func keySignIn(linkHash string) string           { return "signin/" + linkHash }
 func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
 func keySignInTries(hash string) string          { return "signin-tries/" + hash }
-func keyVisit(hash string) string                { return "visit/" + hash }
-func keyBudget(kind, hash string) string         { return "budget/" + kind + "/" + hash }
+func keyInvitation(linkHash string) string       { return "invitation/" + linkHash }
+func keyPersonInvitations(computer, account string) string {
+	return "person-invitation/" + computer + "/" + account + "/"
+}
+func keyPersonInvitation(computer, account, linkHash string) string {
+	return keyPersonInvitations(computer, account) + linkHash
+}
+func keyVisit(hash string) string        { return "visit/" + hash }
+func keyBudget(kind, hash string) string { return "budget/" + kind + "/" + hash }
 
 const keyKeys = "keys"
 

@@ -39,6 +39,7 @@ const (
 	purposeBrowser    = "sign-in browser"
 	purposeCode       = "sign-in code"
 	purposeSession    = "session"
+	purposeInvitation = "invitation"
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
 )

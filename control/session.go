@@ -25,6 +25,9 @@ type session struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	LastUsedAt time.Time `json:"lastUsedAt"` // to within sessionSlide
 	Client     string    `json:"client"`     // address it was made from
+	// Only are the ids of the computers it may visit, when it was made by an
+	// invitation; a session of a full sign-in has none and is not limited.
+	Only []string `json:"only,omitempty"`
 }
 
 // Session is a signed-in browser.
@@ -49,8 +52,29 @@ func noSession() error {
 	return refuse(controlapi.CodeUnauthorized, "You are signed out. Sign in again.")
 }
 
-// Session returns the session of a token, or refuses with CodeUnauthorized.
+// Session returns the session of a token, or refuses with CodeUnauthorized. A
+// session that an invitation made is refused, too: it shows no account, gives no
+// consent and connects no computer.
 func (s *Service) Session(ctx context.Context, token string) (Session, error) {
+	return s.findSession(ctx, token, func(_ kv.Tx, row session) (bool, error) {
+		return len(row.Only) == 0, nil
+	})
+}
+
+// SessionFor returns the session of a token when it may visit the computer of
+// this short name, or refuses with CodeUnauthorized.
+func (s *Service) SessionFor(ctx context.Context, token, short string) (Session, error) {
+	return s.findSession(ctx, token, func(tx kv.Tx, row session) (bool, error) {
+		if len(row.Only) == 0 {
+			return true, nil
+		}
+		c, found, err := computerByName(tx, short)
+		return found && slices.Contains(row.Only, c.ID), err
+	})
+}
+
+// findSession reads the session of a token, if allowed says that it will do.
+func (s *Service) findSession(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
 	if len(token) != 43 {
 		return Session{}, noSession()
 	}
@@ -64,6 +88,11 @@ func (s *Service) Session(ctx context.Context, token string) (Session, error) {
 			return err
 		}
 		if !found {
+			return noSession()
+		}
+		if ok, err := allowed(tx, row); err != nil {
+			return err
+		} else if !ok {
 			return noSession()
 		}
 		if account, found, err = get[Account](tx, keyAccount(row.AccountID)); err != nil {
@@ -95,9 +124,10 @@ func (s *Service) Session(ctx context.Context, token string) (Session, error) {
 	return out, nil
 }
 
-// openSession stores a session for the token with this hash.
-func (t *txn) openSession(id, hash, accountID string, client netip.Addr) error {
-	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC()}
+// openSession stores a session for the token with this hash. It may visit only
+// the computers with the ids given, or is not limited when there are none.
+func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ...string) error {
+	row := session{ID: id, AccountID: accountID, CreatedAt: t.now.UTC(), LastUsedAt: t.now.UTC(), Only: only}
 	if client.IsValid() {
 		row.Client = client.String()
 	}

@@ -8,6 +8,7 @@ package mail
 
 import (
 	"context"
+	"time"
 
 	"porchlight/control/kv"
 )
@@ -20,6 +21,9 @@ type Message struct {
 	HTML    string
 	ReplyTo string   // canonical address, or empty
 	Links   []string // the links in it, for those who read it elsewhere
+	// Life is how long the mail is worth delivering: an older one helps nobody.
+	// Zero means as long as delivery is tried.
+	Life time.Duration
 }
 
 // Queue takes mails and sees to their delivery.

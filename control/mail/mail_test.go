@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"porchlight/control/kv"
 )
@@ -104,4 +106,89 @@ func TestNothingIsKeptOfAFailedTransaction(t *testing.T) {
 	if n, err := o.Size(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d mails, %v", n, err)
 	}
+}
+
+func TestInvitationMail(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)
+	for name, apps := range map[string][]App{
+		"invitation": {{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}},
+		"invitation-hostile": {
+			{Label: "<b>Win</b> at https://evil.example/x", Name: "notes"}, {Label: "evil.example", Name: "photos"},
+			{Label: "Tidy & \u202eneat\r\nBcc: x@y.example", Name: "c"}, {Label: strings.Repeat("long ", 40), Name: "d"}, {Label: "E", Name: "e"},
+		},
+	} {
+		m, err := Invitation{
+			To: "bob@example.com", Owner: "maya@example.com", Apps: apps, Until: until,
+			Link: "https://control.example.net/invitation?token=abc&x=1",
+		}.Message()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.To != "bob@example.com" || m.ReplyTo != "maya@example.com" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
+			t.Errorf("%s: the mail is %+v", name, m)
+		}
+		golden(t, name+".golden.txt", "Subject: "+m.Subject+"\n\n"+m.Text)
+		golden(t, name+".golden.html", m.HTML)
+	}
+	if _, err := (Invitation{To: "bob@example.com", Owner: "maya@example.com"}).Message(); err == nil {
+		t.Error("an invitation to nothing was composed")
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; got\n%s", path, got)
+	}
+}
+
+func TestPlainLabel(t *testing.T) {
+	t.Parallel()
+	for label, want := range map[string]string{
+		"Notes":                        "Notes",
+		"  Notes \u2028 of\u0085Maya ": "Notes of Maya",
+		"Node 1.2 (v3.4)":              "Node 1.2 (v3.4)",
+		"AC/DC: live":                  "AC/DC: live",
+		"see https://evil.example":     "see",
+		"HTTPS://EVIL":                 "",
+		"mailto:a":                     "",
+		"a@b":                          "",
+		"go evil.example/path now":     "go now",
+		"evil。example":                 "",
+		"at 192.0.2.1":                 "at",
+		"\u202egpj.\u202c":             "gpj.",
+		"Ünïcödé 日記":                   "Ünïcödé 日記",
+		"bad\xffbytes":                 "badbytes",
+		strings.Repeat("é", 61):        strings.Repeat("é", 59) + "…",
+		strings.Repeat("é", 60):        strings.Repeat("é", 60),
+		"(https://evil.example)":       "",
+		"Notes…more":                   "Notes…more",
+	} {
+		if got := plainLabel(label); got != want {
+			t.Errorf("%q became %q, want %q", label, got, want)
+		}
+	}
+}
+
+func FuzzPlainLabel(f *testing.F) {
+	f.Add("Notes")
+	f.Add("x\r\nBcc: a@b.example https://evil.example \u202e")
+	f.Fuzz(func(t *testing.T, label string) {
+		got := plainLabel(label)
+		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > maxLabel || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) ||
+			strings.Contains(got, "://") || strings.Contains(got, "@") {
+			t.Fatalf("%q became %q", label, got)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	htmltemplate "html/template"
 	texttemplate "text/template"
+	"time"
 )
 
 //go:embed templates
@@ -37,5 +38,6 @@ func (s SignIn) Message() (Message, error) {
 	return Message{
 		To: s.To, Subject: "Your link to sign in",
 		Text: text.String(), HTML: html.String(), Links: []string{s.Link},
+		Life: time.Duration(s.Minutes) * time.Minute,
 	}, nil
 }

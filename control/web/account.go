@@ -59,7 +59,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	here := destination{path: controlapi.PathVisit + "?" + r.URL.RawQuery, host: v.Host, leads: v.Origin()}
-	session, ok, err := h.current(w, r)
+	session, ok, err := h.visiting(w, r, v.Computer)
 	if err != nil {
 		return err
 	}

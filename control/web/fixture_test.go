@@ -252,8 +252,19 @@ func (a answer) to(t testing.TB) string {
 	return a.Header.Get("Location")
 }
 
-// mails waits for the nth mail to an address and returns the newest.
+// mails waits for the nth sign-in mail to an address and returns the newest.
 func (r *rig) mails(email string, nth int) mail.Entry {
+	r.t.Helper()
+	return r.mailsNamed("Your link to sign in", email, nth)
+}
+
+// invitations waits for the nth invitation to an address and returns the newest.
+func (r *rig) invitations(email string, nth int) mail.Entry {
+	r.t.Helper()
+	return r.mailsNamed("maya@example.com shares ", email, nth)
+}
+
+func (r *rig) mailsNamed(subject, email string, nth int) mail.Entry {
 	r.t.Helper()
 	late := time.After(30 * time.Second)
 	for {
@@ -263,7 +274,7 @@ func (r *rig) mails(email string, nth int) mail.Entry {
 		}
 		var to []mail.Entry
 		for _, m := range list {
-			if m.To == email {
+			if m.To == email && strings.HasPrefix(m.Subject, subject) {
 				to = append(to, m)
 			}
 		}
@@ -321,6 +332,7 @@ func golden(t *testing.T, name, body string) {
 	for pattern, with := range map[string]string{
 		`(/assets/[a-z]+)-[0-9a-f]{12}`:              "$1-DIGEST",
 		`since \d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC`: "since TIME",
+		`until \d+ [A-Z][a-z]+`:                      "until DAY",
 		`name="token" value="[^"]{43}"`:              `name="token" value="TOKEN"`,
 	} {
 		body = regexp.MustCompile(pattern).ReplaceAllString(body, with)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"porchlight/assets/style"
-	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
@@ -46,7 +45,7 @@ type page struct {
 	Again   string // where to sign in
 
 	Owner string // who invites
-	Apps  []control.InvitedApp
+	Apps  []invitedRow
 	Other string // address this browser is signed in with instead
 	Until string // day an invitation ends
 
@@ -60,6 +59,12 @@ type page struct {
 	// formTarget is the origin that a form of this page leads to in the end.
 	// Browsers apply form-action to the redirects after a POST, too.
 	formTarget string
+}
+
+type invitedRow struct {
+	Label   string
+	Initial string // of the label, for the tile
+	Host    string
 }
 
 type sessionRow struct {

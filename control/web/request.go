@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -123,13 +124,26 @@ func cookie(r *http.Request, name string) string {
 	return c.Value
 }
 
-// current is the session of the browser; ok is false when it is signed out.
+// current is the session of the browser; ok is false when it is signed out, or
+// signed in by an invitation only, which is good for visits and nothing else.
 func (h *handler) current(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error) {
+	return h.sessionBy(w, r, h.svc.Session)
+}
+
+// visiting is the session of a browser that may visit the computer of this short
+// name, limited to it or not.
+func (h *handler) visiting(w http.ResponseWriter, r *http.Request, computer string) (session control.Session, ok bool, err error) {
+	return h.sessionBy(w, r, func(ctx context.Context, token string) (control.Session, error) {
+		return h.svc.SessionFor(ctx, token, computer)
+	})
+}
+
+func (h *handler) sessionBy(w http.ResponseWriter, r *http.Request, find func(context.Context, string) (control.Session, error)) (session control.Session, ok bool, err error) {
 	token := cookie(r, h.session)
 	if token == "" {
 		return control.Session{}, false, nil
 	}
-	session, err = h.svc.Session(r.Context(), token)
+	session, err = find(r.Context(), token)
 	if control.IsRefusal(err, controlapi.CodeUnauthorized) {
 		return control.Session{}, false, nil
 	}

@@ -160,8 +160,8 @@ func (h *handler) signOut(w http.ResponseWriter, r *http.Request) error {
 	}
 	if ok && f.Get("everywhere") != "" {
 		err = h.svc.SignOutEverywhere(r.Context(), session.Account.ID)
-	} else if ok {
-		err = h.svc.SignOut(r.Context(), cookie(r, h.session))
+	} else if token := cookie(r, h.session); token != "" {
+		err = h.svc.SignOut(r.Context(), token) // an invitation's session, too
 	}
 	if err != nil {
 		return err

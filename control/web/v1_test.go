@@ -334,6 +334,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/visit", 405, "GET"},
 		{"DELETE", "/v1/apps", 405, "PUT"},
 		{"GET", "/signout", 405, "POST"},
+		{"GET", controlapi.PathPeopleInvite, 405, "POST"},
 		{"GET", "/healthz", 200, ""},
 	} {
 		req := b.request(tt.method, tt.path, nil)

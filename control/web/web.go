@@ -75,6 +75,8 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"POST", "/signin/code", tierPage, h.signInCode},
 		{"GET", control.PathSignInLink, tierPage, h.linkForm},
 		{"POST", control.PathSignInLink, tierPage, h.signInLink},
+		{"GET", control.PathInvitation, tierPage, h.invitationForm},
+		{"POST", control.PathInvitation, tierPage, h.invitationAccept},
 		{"POST", "/signout", tierPage, h.signOut},
 		{"GET", "/account", tierPage, h.account},
 		{"GET", "/about", tierPage, h.about},
@@ -88,6 +90,10 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
 		{"POST", controlapi.PathVisits, tierDevice, h.device(h.redeem)},
+		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
+		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
+		{"POST", controlapi.PathPeopleGrant, tierDevice, h.device(h.grant)},
+		{"POST", controlapi.PathPeopleRevoke, tierDevice, h.device(h.revoke)},
 	}
 	mux := http.NewServeMux()
 	for _, rt := range h.routes {

@@ -1,0 +1,81 @@
+package controlapi
+
+import (
+	"context"
+	"net/http"
+)
+
+// Paths of who may reach the computer whose device credential is sent. Only the
+// owner's computer has one, so nobody else can ask.
+const (
+	PathPeople       = "/v1/people"        // GET: People
+	PathPeopleInvite = "/v1/people/invite" // POST Invite: Person
+	PathPeopleGrant  = "/v1/people/grant"  // POST Grant: Person
+	PathPeopleRevoke = "/v1/people/revoke" // POST Revoke: Person
+)
+
+// People is everybody with a row on the computer, removed ones included. Apps
+// are named by id, here and in what follows: the agent knows which label is
+// whose at this moment, and a rename changes nobody's access.
+type People struct {
+	Name    string   `json:"name"` // short name of the computer
+	Members []Person `json:"members"`
+}
+
+// Invite is the body of POST PathPeopleInvite. An app that the computer does not
+// serve is a refusal of the whole (CodeInvalid), and nothing is written; so is a
+// spent budget (CodeTooMany with Error.RetryAfter).
+type Invite struct {
+	Email string   `json:"email"`
+	Apps  []string `json:"apps"` // ids, at least one; the link opens the first
+}
+
+// Grant is the body of POST PathPeopleGrant: one app for one person. Only an app
+// that is live can be given; any can be withdrawn.
+type Grant struct {
+	AccountID string `json:"accountId"`
+	App       string `json:"app"` // id
+	Granted   bool   `json:"granted"`
+}
+
+// Revoke is the body of POST PathPeopleRevoke: the whole computer is taken away.
+type Revoke struct {
+	AccountID string `json:"accountId"`
+}
+
+// People lists who may reach the computer.
+func (c *Client) People(ctx context.Context) (People, error) {
+	req, err := c.request(ctx, http.MethodGet, PathPeople, nil)
+	if err != nil {
+		return People{}, err
+	}
+	var out People
+	err = c.do(req, &out, nil)
+	return out, err
+}
+
+// Invite invites an address to apps. The person's row as it is then says whether
+// they have accepted before.
+func (c *Client) Invite(ctx context.Context, i Invite) (Person, error) {
+	return c.changePerson(ctx, PathPeopleInvite, i)
+}
+
+// Grant gives or withdraws one app.
+func (c *Client) Grant(ctx context.Context, g Grant) (Person, error) {
+	return c.changePerson(ctx, PathPeopleGrant, g)
+}
+
+// Revoke takes the whole computer away from a person. Their row stays.
+func (c *Client) Revoke(ctx context.Context, r Revoke) (Person, error) {
+	return c.changePerson(ctx, PathPeopleRevoke, r)
+}
+
+func (c *Client) changePerson(ctx context.Context, path string, body any) (Person, error) {
+	req, err := c.request(ctx, http.MethodPost, path, body)
+	if err != nil {
+		return Person{}, err
+	}
+	var out Person
+	err = c.do(req, &out, nil)
+	return out, err
+}

@@ -1,0 +1,328 @@
+package control
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+// Invitations. One transaction writes the grant, the link and the mail, so that
+// the grant is there before anybody can read of it. The link is the sign-in as
+// well: whoever reads the invited address's mail is that address. Opening it
+// shows a page and changes nothing; the one click on that page uses the link up,
+// makes the person active and opens a session that may visit this computer and
+// no page of the account.
+
+const (
+	// InvitationLife is how long an invitation's link can be used.
+	InvitationLife = 7 * 24 * time.Hour
+	// PathInvitation is where the mailed link leads, under the auth URL, with
+	// the token as parameter "token".
+	PathInvitation = "/invitation"
+
+	// maxVisitable bounds the computers one limited session may visit.
+	maxVisitable = 32
+)
+
+// invitation is an open link as stored, under its hash.
+type invitation struct {
+	ComputerID string    `json:"computerId"`
+	AccountID  string    `json:"accountId"`
+	Apps       []string  `json:"apps"` // ids, as named
+	Until      time.Time `json:"until"`
+}
+
+// InvitedApp is one app on the page of an invitation.
+type InvitedApp struct {
+	Label string
+	Host  string // with the port unless it is 443
+}
+
+// Invitation is what the page of an open link shows.
+type Invitation struct {
+	Owner string // address of who invited
+	Email string // address invited
+	// Apps are those the person may open now, the ones named in the invitation
+	// first; it is empty when all were withdrawn since.
+	Apps  []InvitedApp
+	Root  string // root host of the computer
+	Until time.Time
+	// Other is the address this browser is signed in with, when it is not the
+	// one invited.
+	Other string
+}
+
+// Accepted is an invitation used.
+type Accepted struct {
+	// Token of the new session, in clear, or "" when the browser's own session
+	// is one of the same account and without limits, and stays.
+	Token string
+	Host  string // of the first app, or of the computer: where to go now
+}
+
+func invitationOver() error {
+	return refuse(controlapi.CodeNotFound, "This invitation was used already, was taken back, or is more than seven days old. "+
+		"If you used it before, sign in to see what you can open.")
+}
+
+// Invite invites an address to the apps with these ids, all of which the
+// computer must serve now: it writes the person's row, makes their account when
+// there is none, and mails a link. The inviting owner and the address both spend
+// from the mail budget. Somebody active keeps that status and has the apps
+// added. A refusal leaves nothing behind.
+func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
+	email, err := ParseEmail(email)
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	switch {
+	case len(appIDs) == 0:
+		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
+	case len(appIDs) > MaxApps:
+		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at most 500 apps.")
+	}
+	accountID, mailID, link := newID(), newID(), newToken()
+	hash := hashOf(purposeInvitation, link)
+	address := s.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
+	var out controlapi.Person
+	err = s.update(ctx, func(tx *txn) error {
+		c, owner, err := computerWithOwner(tx, computerID)
+		if err != nil {
+			return err
+		}
+		if err := tx.liveApps(computerID, appIDs); err != nil {
+			return err
+		}
+		account, err := tx.ensureAccount(accountID, email)
+		if err != nil {
+			return err
+		}
+		if err := tx.roomFor(computerID, account.ID); err != nil {
+			return err
+		}
+		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
+		if err != nil {
+			return err
+		}
+		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
+			return err
+		}
+		row := invitation{ComputerID: computerID, AccountID: account.ID, Apps: appIDs, Until: tx.now.Add(InvitationLife).UTC()}
+		if err := put(tx, keyInvitation(hash), row, InvitationLife); err != nil {
+			return err
+		}
+		if err := put(tx, keyPersonInvitation(computerID, account.ID, hash), struct{}{}, InvitationLife); err != nil {
+			return err
+		}
+		apps, err := s.appsNamed(tx, c, appIDs)
+		if err != nil {
+			return err
+		}
+		message, err := mail.Invitation{To: email, Owner: owner.Email, Apps: inMail(apps), Link: address, Until: row.Until}.Message()
+		if err != nil {
+			return err
+		}
+		out = p.wire()
+		return s.cfg.Mail.Put(tx, mailID, message)
+	})
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	return out, nil
+}
+
+// LookAtInvitation says what the page of a link shows, and consumes nothing:
+// mail scanners open links. The browser's session token tells who is signed in
+// there; it may be empty. It refuses with CodeNotFound.
+func (s *Service) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
+	if len(link) != 43 {
+		return Invitation{}, invitationOver()
+	}
+	var out Invitation
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		row, p, err := openInvitation(tx, hashOf(purposeInvitation, link))
+		if err != nil {
+			return err
+		}
+		c, owner, err := computerWithOwner(tx, row.ComputerID)
+		if err != nil {
+			return err
+		}
+		out = Invitation{Owner: owner.Email, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
+		if out.Apps, err = s.appsOpen(tx, c, row, p); err != nil {
+			return err
+		}
+		here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
+		if err != nil || !found || here.AccountID == p.AccountID {
+			return err
+		}
+		other, _, err := get[Account](tx, keyAccount(here.AccountID))
+		out.Other = other.Email
+		return err
+	})
+	if err != nil {
+		return Invitation{}, err
+	}
+	return out, nil
+}
+
+// AcceptInvitation uses a link up: the person becomes active, and the browser
+// that sent it, whose session token may be empty, is signed in as them. The
+// session it had ends, unless it is the same person's and without limits. A
+// limited one of the same person passes on what it may visit. It refuses with
+// CodeNotFound.
+func (s *Service) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
+	if len(link) != 43 {
+		return Accepted{}, invitationOver()
+	}
+	next := newEntry()
+	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
+	var out Accepted
+	err := s.update(ctx, func(tx *txn) error {
+		out = Accepted{}
+		row, p, err := openInvitation(tx, hash)
+		if err != nil {
+			return err
+		}
+		c, _, err := computerWithOwner(tx, row.ComputerID)
+		if err != nil {
+			return err
+		}
+		if p, err = tx.changePerson(c.ID, Account{ID: p.AccountID}, personAccepted, nil); err != nil {
+			return err
+		}
+		if err := tx.deleteInvitation(c.ID, p.AccountID, hash); err != nil {
+			return err
+		}
+		apps, err := s.appsOpen(tx, c, row, p)
+		if err != nil {
+			return err
+		}
+		out.Host = s.computer(c).Host
+		if len(apps) > 0 {
+			out.Host = apps[0].Host
+		}
+		here, found, err := get[session](tx, keySession(before))
+		if err != nil {
+			return err
+		}
+		samePerson := found && here.AccountID == p.AccountID
+		if samePerson && len(here.Only) == 0 {
+			return nil
+		}
+		only := []string{c.ID}
+		if samePerson {
+			for _, id := range here.Only {
+				if id != c.ID && len(only) < maxVisitable {
+					only = append(only, id)
+				}
+			}
+		}
+		if err := tx.endSession(before); err != nil {
+			return err
+		}
+		out.Token = next.token
+		return tx.openSession(next.id, next.hash, p.AccountID, client, only...)
+	})
+	if err != nil {
+		return Accepted{}, err
+	}
+	return out, nil
+}
+
+// openInvitation reads a link that can still be used, with the person it is
+// for.
+func openInvitation(tx kv.Tx, hash string) (invitation, person, error) {
+	row, found, err := get[invitation](tx, keyInvitation(hash))
+	if err != nil {
+		return invitation{}, person{}, err
+	}
+	if !found {
+		return invitation{}, person{}, invitationOver()
+	}
+	p, found, err := get[person](tx, keyPerson(row.ComputerID, row.AccountID))
+	if err != nil {
+		return invitation{}, person{}, err
+	}
+	// Revoking deletes the links; that the row is looked at here as well keeps a
+	// link that was missed from undoing it.
+	if !found || p.Status == controlapi.PersonRevoked {
+		return invitation{}, person{}, invitationOver()
+	}
+	return row, p, nil
+}
+
+func (t *txn) deleteInvitation(computerID, accountID, hash string) error {
+	if err := t.Delete(keyPersonInvitation(computerID, accountID, hash)); err != nil {
+		return err
+	}
+	return t.Delete(keyInvitation(hash))
+}
+
+// voidInvitations ends every open link of a person to a computer.
+func (t *txn) voidInvitations(computerID, accountID string) error {
+	return each(t, keyPersonInvitations(computerID, accountID), func(hash string, _ []byte) error {
+		return t.deleteInvitation(computerID, accountID, hash)
+	})
+}
+
+func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
+	none := refuse(controlapi.CodeNotFound, "There is no such computer.")
+	c, found, err := get[computer](tx, keyComputer(computerID))
+	if err != nil {
+		return computer{}, Account{}, err
+	}
+	if !found {
+		return computer{}, Account{}, none
+	}
+	owner, found, err := get[Account](tx, keyAccount(c.OwnerID))
+	if err == nil && !found {
+		err = none
+	}
+	return c, owner, err
+}
+
+// appsOpen are the live apps a person may open, those the invitation names
+// first.
+func (s *Service) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
+	return s.appsNamed(tx, c, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
+		return !slices.Contains(p.Apps, id)
+	}))
+}
+
+// appsNamed are the live apps among the ids, in that order, each once.
+func (s *Service) appsNamed(tx kv.Tx, c computer, ids []string) ([]InvitedApp, error) {
+	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[string]controlapi.App, len(apps))
+	for _, a := range apps {
+		byID[a.ID] = a
+	}
+	root := s.computer(c).Host
+	var out []InvitedApp
+	for _, id := range ids {
+		if a := byID[id]; a.Live {
+			out = append(out, InvitedApp{Label: a.Label, Host: a.Name + "." + root})
+			delete(byID, id)
+		}
+	}
+	return out, nil
+}
+
+func inMail(apps []InvitedApp) []mail.App {
+	out := make([]mail.App, len(apps))
+	for i, a := range apps {
+		name, _, _ := strings.Cut(a.Host, ".")
+		out[i] = mail.App{Label: a.Label, Name: name}
+	}
+	return out
+}

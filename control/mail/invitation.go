@@ -1,0 +1,131 @@
+package mail
+
+import (
+	"bytes"
+	"fmt"
+	htmltemplate "html/template"
+	"regexp"
+	"strings"
+	texttemplate "text/template"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+var (
+	invitationText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/invitation.txt"))
+	invitationHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/invitation.html"))
+)
+
+// App is an app as an invitation names it.
+type App struct {
+	Label string // as the owner's computer says it: not trusted
+	Name  string // first label of its host, which stands in for an unusable Label
+}
+
+// Invitation is what the mail of an invitation says.
+type Invitation struct {
+	To    string // canonical address
+	Owner string // canonical address of who invites, where answers go
+	Apps  []App  // at least one; the first is what the link opens
+	Link  string
+	Until time.Time // when the link ends
+}
+
+const (
+	maxLabel = 60 // characters of a label in a mail
+	maxNamed = 4  // labels in a mail; the rest are counted
+)
+
+// Message composes the mail.
+func (i Invitation) Message() (Message, error) {
+	if len(i.Apps) == 0 {
+		return Message{}, fmt.Errorf("composing an invitation: no app is named")
+	}
+	named := make([]string, len(i.Apps))
+	for n, a := range i.Apps {
+		if named[n] = plainLabel(a.Label); named[n] == "" {
+			named[n] = a.Name
+		}
+	}
+	shown := struct {
+		Invitation
+		Subject, First, Named, Day string
+	}{
+		Invitation: i,
+		Subject:    i.Owner + " shares " + named[0] + " with you",
+		First:      named[0], Named: enumerate(named),
+		Day: i.Until.UTC().Format("2 January"),
+	}
+	var text, html bytes.Buffer
+	if err := invitationText.Execute(&text, shown); err != nil {
+		return Message{}, fmt.Errorf("composing the text of a mail: %w", err)
+	}
+	if err := invitationHTML.Execute(&html, shown); err != nil {
+		return Message{}, fmt.Errorf("composing the HTML of a mail: %w", err)
+	}
+	return Message{
+		To: i.To, Subject: shown.Subject, ReplyTo: i.Owner,
+		Text: text.String(), HTML: html.String(), Links: []string{i.Link},
+	}, nil
+}
+
+// enumerate writes "Notes", "Notes and Photos", "Notes, Photos and 7 more".
+func enumerate(names []string) string {
+	if len(names) > maxNamed {
+		rest := len(names) - (maxNamed - 1)
+		names = append(names[:maxNamed-1:maxNamed-1], fmt.Sprintf("%d more", rest))
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
+// plainLabel makes a label fit for a mail that this service answers for: one
+// line without control and direction characters, without anything a mail program
+// would turn into a link, at most maxLabel characters. It may leave nothing.
+func plainLabel(label string) string {
+	label = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):
+			return ' '
+		case !unicode.IsPrint(r): // control, format (direction, joiners), unassigned
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(label, ""))
+	var kept []string
+	for word := range strings.FieldsSeq(label) {
+		if !looksLikeLink(word) {
+			kept = append(kept, word)
+		}
+	}
+	runes := []rune(strings.Join(kept, " "))
+	if len(runes) > maxLabel {
+		return strings.TrimRightFunc(string(runes[:maxLabel-1]), unicode.IsSpace) + "…"
+	}
+	return string(runes)
+}
+
+// looksLikeLink says whether a mail program might turn a word into a link: an
+// address with a scheme or of a mailbox, a number of four parts, or a dot with a
+// letter after it, as between a host and its domain.
+func looksLikeLink(word string) bool {
+	if strings.ContainsRune(word, '@') || schemePattern.MatchString(word) {
+		return true
+	}
+	// The full-width and ideographic dots separate host labels, too (IDNA).
+	parts := strings.FieldsFunc(word, func(r rune) bool { return r == '.' || r == '．' || r == '。' || r == '｡' })
+	for i, part := range parts {
+		r, _ := utf8.DecodeRuneInString(part)
+		if i > 0 && (unicode.IsLetter(r) || i == 3) {
+			return true
+		}
+	}
+	return false
+}
+
+// schemePattern finds "https://", "mailto:x" and their like, not "Note:".
+var schemePattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*:\S`)

@@ -1,0 +1,60 @@
+package web
+
+import (
+	"net/http"
+	"unicode"
+	"unicode/utf8"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// invitationForm looks at an invitation and changes nothing: mail scanners come
+// here, too.
+func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
+	token := r.URL.Query().Get("token")
+	i, err := h.svc.LookAtInvitation(r.Context(), token, cookie(r, h.session))
+	if err != nil {
+		return h.invitationError(w, err)
+	}
+	first := i.Root
+	if len(i.Apps) > 0 {
+		first = i.Apps[0].Host
+	}
+	rows := make([]invitedRow, len(i.Apps))
+	for n, a := range i.Apps {
+		initial, _ := utf8.DecodeRuneInString(a.Label)
+		rows[n] = invitedRow{Label: a.Label, Initial: string(unicode.ToUpper(initial)), Host: a.Host}
+	}
+	return h.show(w, http.StatusOK, "invitation", page{
+		Title: "An invitation from " + i.Owner, Token: token, Email: i.Email,
+		Owner: i.Owner, Apps: rows, Other: i.Other, Until: i.Until.UTC().Format("2 January"),
+		formTarget: "https://" + first,
+	})
+}
+
+// invitationAccept is the one click: it signs in, accepts, and leads to the app.
+func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	accepted, err := h.svc.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
+	if err != nil {
+		return h.invitationError(w, err)
+	}
+	if accepted.Token != "" {
+		setCookie(w, h.session, accepted.Token, control.SessionLife)
+		dropCookie(w, h.signIn)
+	}
+	return seeOther(w, r, "https://"+accepted.Host+"/")
+}
+
+func (h *handler) invitationError(w http.ResponseWriter, err error) error {
+	if !control.IsRefusal(err, controlapi.CodeNotFound) {
+		return err
+	}
+	return h.show(w, http.StatusNotFound, "error", page{
+		Title: "This invitation is over", Problem: err.Error(), Status: http.StatusNotFound, Again: "/signin",
+	})
+}
