@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check bench soak demo clean \
-        setup-cli setup-desktop setup-test test-go test-frontend test-e2e test-desktop
+        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-desktop
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,11 +70,12 @@ test-e2e: cli
 test-desktop: desktop cli
 	test/desktop/run.sh
 
-bench: setup-test ## the benchmarks: relay copy, proxied request, publish call
-	go test -run '^$$' -bench . -benchtime 2s ./control/relay ./agent/proxy ./agent/localapi ./control/kv
+bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store
+	go test -run '^$$' -bench . -benchtime 3x ./control/relay
+	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test: setup-%:
+setup-cli setup-desktop setup-test setup-bench: setup-%:
 	@build/setup.sh $*

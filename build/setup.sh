@@ -4,6 +4,7 @@
 #   build/setup.sh cli      Go: enough for the command line and the agent
 #   build/setup.sh desktop  cli, and what the menu-bar app is built from
 #   build/setup.sh test     desktop, and what the tests run against
+#   build/setup.sh bench    cli, and the peers the benchmarks compare with
 #
 # Debian 12 and its relatives, as root or as a user with sudo. Go and Node are
 # taken as they are when they are new enough; otherwise they go to .tools/ in
@@ -27,10 +28,11 @@ fail() { say "setup: $*"; exit 1; }
 packages="ca-certificates curl git"
 case $want in
 cli) ;;
+bench) packages="$packages haproxy postgresql" ;;
 desktop | test)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop or test, not '$want'" ;;
+*) fail "say cli, desktop, test or bench, not '$want'" ;;
 esac
 if [ "$want" = test ]; then
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
@@ -55,7 +57,8 @@ have_node() {
 
 # What fetches Go and Node, where they are missing or too old.
 have_go || packages="$packages golang-go"
-if [ "$want" != cli ] && ! have_node; then
+if [ "$want" = desktop ] || [ "$want" = test ]; then node=wanted; else node=; fi
+if [ -n "$node" ] && ! have_node; then
 	packages="$packages nodejs npm"
 fi
 
@@ -108,7 +111,7 @@ fi
 
 # Node, for the window's front end -------------------------------------------------
 
-if [ "$want" != cli ] && ! have_node; then
+if [ -n "$node" ] && ! have_node; then
 	say "Installing Node $node_version and npm $npm_version into .tools/node"
 	mkdir -p "$tools/node"
 	npm install --prefix "$tools/node" --no-save --no-audit --no-fund --loglevel=error \
