@@ -7,10 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tune makes the loss of the network known while bytes are under way; keepAlive
-// does while none are.
+// tune makes the loss of the network known while bytes are under way. The kernel
+// counts the time in which a visitor who lives reads nothing, so it has to be
+// longer than people pause.
 func tune(conn *net.TCPConn) {
-	const userTimeout = 30 * time.Second
+	const userTimeout = 5 * time.Minute
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return

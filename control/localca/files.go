@@ -108,7 +108,9 @@ func (ca *CA) save(dir string) error {
 	return syncDir(parent)
 }
 
-// moveAside makes room for dir, keeping what was there as dir.old.
+// moveAside makes room for dir, keeping what was there as dir.old but for its
+// key: browsers may trust the old root for years, and nobody needs to sign with
+// it any more.
 func moveAside(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -117,7 +119,13 @@ func moveAside(dir string) error {
 	if err := os.RemoveAll(old); err != nil {
 		return err
 	}
-	return os.Rename(dir, old)
+	if err := os.Rename(dir, old); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(old, IntermediateKeyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func writeFile(path string, data []byte, mode fs.FileMode) error {

@@ -271,6 +271,9 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 			if _, err := os.Stat(dir + ".old"); err != nil {
 				t.Errorf("the one replaced should be kept beside: %v", err)
 			}
+			if _, err := os.Stat(filepath.Join(dir+".old", IntermediateKeyFile)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("its key should be gone: %v", err)
+			}
 			if mustOpen(t, dir, c.opts).Fresh() {
 				t.Error("the replacement is not kept")
 			}

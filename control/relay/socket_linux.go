@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A dead peer is noticed after userTimeout when bytes are under way to it, and
-// after keepIdle + keepCount·keepEvery when none are.
+// A dead peer is noticed after userTimeout. The kernel counts towards it the time
+// in which a peer that lives takes nothing (a paused download), and lets it
+// overrule keepCount, so it has to be longer than people pause.
 const (
 	keepIdle    = 15 * time.Second
 	keepEvery   = 10 * time.Second
 	keepCount   = 3
-	userTimeout = 30 * time.Second
+	userTimeout = 5 * time.Minute
 	// deferAccept is how long the kernel keeps a connection to itself that has
 	// said nothing yet.
 	deferAccept = 3 * time.Second
