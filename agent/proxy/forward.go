@@ -132,6 +132,7 @@ func (v *visit) finish() {
 // happens with access granted and the visit registered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
+	limitBody(w, r, time.Time{})
 	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, host: v.at.host}, r.WithContext(v))
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end

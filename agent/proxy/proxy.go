@@ -83,10 +83,11 @@ type Config struct {
 	Log                *slog.Logger     // discarded when nil
 }
 
-// Limits of a visitor's request; bodies have none.
+// Limits of a visitor's request; bodies on their way to an app have none.
 const (
 	maxHeader     = 64 << 10 // bytes; more is 431
 	headerTimeout = 10 * time.Second
+	bodyTimeout   = 10 * time.Second // of what we answer ourselves
 	idleTimeout   = 2 * time.Minute
 	shutdownGrace = 2 * time.Second
 )

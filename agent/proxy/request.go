@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // maxReturn is the longest path and query a visitor is brought back to, in
@@ -31,6 +32,28 @@ func hostname(r *http.Request) (host string, ok bool) {
 	}
 	host = strings.ToLower(host)
 	return host, host != "" && host == strings.ToLower(r.TLS.ServerName)
+}
+
+// pathTarget says whether the request is for a path, or for OPTIONS as such. A
+// target like "x:http://inner/" has neither host nor path and would go on to the
+// app as it is, where it may count more than the Host header does.
+func pathTarget(r *http.Request) bool {
+	path := r.URL.Path
+	if path == "*" {
+		return r.Method == http.MethodOptions
+	}
+	return r.URL.Opaque == "" && (path == "" || path[0] == '/')
+}
+
+// limitBody has reading a request's body fail after until; the zero time takes
+// the limit off. The server reads what is left of a body before it answers, so
+// that without a limit anybody could hold a connection by sending none.
+func limitBody(w http.ResponseWriter, r *http.Request, until time.Time) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return // the server watches for the end of the connection instead
+	}
+	// A writer that knows no deadlines is one of a test, not of a connection.
+	_ = http.NewResponseController(w).SetReadDeadline(until)
 }
 
 func digits(s string) bool {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"porchlight/agent/access"
 	"porchlight/agent/store"
@@ -27,6 +28,7 @@ type place struct {
 
 // ServeHTTP is the way of a request, from its host to the app.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	limitBody(w, r, time.Now().Add(bodyTimeout)) // until there is an app to take it
 	host, ok := hostname(r)
 	if !ok {
 		p.misdirected(w, r)
@@ -34,6 +36,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method == http.MethodConnect {
 		p.refuse(w, r, http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
+		return
+	}
+	if !pathTarget(r) {
+		p.refuse(w, r, http.StatusBadRequest, "The request's target is not a path.")
 		return
 	}
 	if p.serveAsset(w, r) {

@@ -144,3 +144,77 @@ func TestHeaderLimits(t *testing.T) {
 		t.Errorf("many cookies: %v %v", res, err)
 	}
 }
+
+// Weakness: a request target that is not a path. "x:http://inner/" parses as an
+// opaque address without a host, so the Host header still fits the connection,
+// and goes on as the request line. An app that takes absolute targets (RFC 9112,
+// 3.2.2 has them win over Host) serves another of its hosts, or another server.
+// Attack: opaque targets, from a visitor who is signed in.
+// Checked: 400, and the app receives nothing; an absolute target of the host
+// itself goes on as a path.
+func TestTargetIsAPath(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	rec := newRecorder(t)
+	r.publish("notes", rec.port)
+	b := r.signedIn("notes", bobID, false)
+	const sni = "notes." + rootHost
+	ask := func(line string) *http.Response {
+		c := r.raw(sni, line+" HTTP/1.1\r\nHost: "+sni+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\nConnection: close\r\n\r\n")
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		return res
+	}
+	for _, line := range []string{
+		"GET x:http://169.254.169.254/latest", "GET http:http://127.0.0.1:8765/status", "GET http:admin",
+		"POST x:*", "GET notes." + rootHost + ":443", "GET *",
+	} {
+		if res := ask(line); res.StatusCode != 400 {
+			t.Errorf("%s: %s", line, res.Status)
+		}
+	}
+	if got := rec.requests(); len(got) != 0 {
+		t.Errorf("the app received %q", got)
+	}
+	for line, want := range map[string]string{
+		"GET https://" + sni + "/a?b": "GET /a?b HTTP/1.1\r\n",
+		"GET https://" + sni:          "GET / HTTP/1.1\r\n",
+		"GET //a/b":                   "GET //a/b HTTP/1.1\r\n",
+		"OPTIONS *":                   "OPTIONS * HTTP/1.1\r\n",
+	} {
+		before := len(rec.requests())
+		res := ask(line)
+		if got := rec.requests()[before:]; res.StatusCode != 200 || len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%s: %s, the app received %q", line, res.Status, got)
+		}
+	}
+}
+
+// Weakness: bodies have no time limit, and the server reads what is left of one
+// before it answers.
+// Attack: anybody, not signed in, announces a body and sends none of it; the
+// connection and its goroutine are held for as long as the attacker likes.
+// Checked: the refusal comes, and the connection ends.
+func TestBodiesOfStrangersAreNotAwaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	for _, head := range []string{
+		"POST / HTTP/1.1\r\nHost: notes." + rootHost + "\r\nContent-Length: 1000\r\n\r\na",
+		"POST / HTTP/1.1\r\nHost: notes." + rootHost + "\r\nTransfer-Encoding: chunked\r\n\r\n5\r\na",
+		"POST / HTTP/1.1\r\nHost: gone." + rootHost + "\r\nContent-Length: 1000\r\n\r\na",
+		"POST /.porchlight/sign-out HTTP/1.1\r\nHost: notes." + rootHost + "\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 1000\r\n\r\na",
+	} {
+		host := strings.TrimPrefix(strings.Split(head, "\r\n")[1], "Host: ")
+		c := r.raw(host, head)
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			c.SetReadDeadline(time.Now().Add(30 * time.Second))
+			if answer, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 ") {
+				t.Errorf("%q: %q, %v", head, answer, err)
+			}
+		})
+	}
+}
