@@ -256,3 +256,10 @@ func (p *Postgres) Close() error {
 	p.pool.Close()
 	return nil
 }
+
+// Connections says how many connections this process has that are in use and
+// that are not, and how many it may have.
+func (p *Postgres) Connections() (busy, idle, most int) {
+	s := p.pool.Stat()
+	return int(s.AcquiredConns()), int(s.IdleConns()), int(s.MaxConns())
+}

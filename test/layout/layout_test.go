@@ -105,7 +105,7 @@ func TestImportDirections(t *testing.T) {
 // a C library to load, so nothing they reach may need cgo or a screen.
 func TestCommandsReachNoScreen(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"./agent/cmd/porchlight"} {
+	for _, command := range []string{"./agent/cmd/porchlight", "./control/cmd/porchlight-control"} {
 		for _, p := range list(t, "-deps", command) {
 			if isGUI(p.ImportPath) || under(p.ImportPath, "desktop") {
 				t.Errorf("%s reaches %s", command, p.ImportPath)

@@ -1,0 +1,293 @@
+// Package admin is what the operator of a control plane can do with it from the
+// machine it runs on: accounts, computers, mails nobody delivers, backups.
+//
+// New takes a running control plane; Serve puts it on a unix socket in its data
+// directory, where porchlight-control finds it (Dial). When nothing runs, the
+// command opens the store itself and uses the same routes in its own process
+// (Direct), so there is one way for every verb: a row of the table in routes, its
+// handler, and a method of Client. Who can open the socket may do everything;
+// the file system decides who that is.
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/archive"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+// Config of an Admin. Service and Store are required.
+type Config struct {
+	Service *control.Service
+	Store   kv.Portable
+	// Naming is what Service was made with; it is left beside the socket for
+	// commands that find nothing running.
+	Naming Naming
+	// Outbox holds the mails that are read here; nil when they are delivered.
+	Outbox *mail.Outbox
+	// RootPEM is the certificate of the internal authority; nil without one.
+	RootPEM []byte
+	// Files are read for a backup, beside the rows; nil means there are none.
+	Files func() ([]archive.File, error)
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Naming is how a control plane's hosts are called; see control.Config.
+type Naming struct {
+	Domain     string `json:"domain"`
+	AuthHost   string `json:"authHost"`
+	PublicPort int    `json:"publicPort"`
+}
+
+// Admin is safe for concurrent use.
+type Admin struct {
+	cfg     Config
+	handler http.Handler
+	adding  sync.Mutex // one account or computer is made at a time
+}
+
+// New starts nothing; call Serve or Direct.
+func New(cfg Config) (*Admin, error) {
+	if cfg.Service == nil || cfg.Store == nil {
+		return nil, errors.New("admin: Service and Store are required")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &Admin{cfg: cfg}
+	mux := http.NewServeMux()
+	for _, r := range a.routes() {
+		mux.Handle(r.method+" "+r.path, a.dispatch(r))
+	}
+	a.handler = mux
+	return a, nil
+}
+
+type route struct {
+	method, path string
+	serve        func(http.ResponseWriter, *http.Request) error
+}
+
+func (a *Admin) routes() []route {
+	return []route{
+		{"GET", "/accounts", a.accounts},
+		{"POST", "/accounts", a.addAccount},
+		{"GET", "/computers", a.computers},
+		{"GET", "/outbox", a.outbox},
+		{"GET", "/ca", a.ca},
+		{"GET", "/backup", a.backup},
+	}
+}
+
+// bodyLimit bounds a request's body, in bytes.
+const bodyLimit = 64 << 10
+
+func (a *Admin) dispatch(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, bodyLimit)
+		err := rt.serve(w, r)
+		if err == nil {
+			return
+		}
+		refusal, ok := errors.AsType[*controlapi.Error](err)
+		if !ok {
+			// Whoever asks operates this: they are told what went wrong.
+			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "error", err)
+			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error()}
+		}
+		status := refusal.HTTPStatus
+		if status == 0 {
+			status = http.StatusBadRequest
+		}
+		writeJSON(w, status, refusal)
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+}
+
+func readJSON(r *http.Request, v any) error {
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return refuse("The request is not understood: %v.", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return refuse("The request is not understood: something follows it.")
+	}
+	return nil
+}
+
+func refuse(format string, args ...any) error {
+	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// AddAccount asks for an account and, with Short, for a computer of that name.
+type AddAccount struct {
+	Email string `json:"email"`
+	Short string `json:"short,omitempty"`
+}
+
+// Added is an account that is there now.
+type Added struct {
+	ID    string `json:"id"`
+	Email string `json:"email"`
+	New   bool   `json:"new"` // made by this request
+	// Computer is set when one was asked for.
+	Computer *controlapi.Computer `json:"computer,omitempty"`
+	// Credential lets the computer speak for itself. It is there only when the
+	// computer was made by this request, and cannot be had again.
+	Credential string `json:"credential,omitempty"`
+}
+
+func (a *Admin) accounts(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.cfg.Service.Accounts(r.Context())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
+	var ask AddAccount
+	if err := readJSON(r, &ask); err != nil {
+		return err
+	}
+	email, err := control.ParseEmail(ask.Email)
+	if err != nil {
+		return err
+	}
+	ctx, svc := r.Context(), a.cfg.Service
+	if ask.Short != "" {
+		// Before the account is made, so that a refusal leaves nothing.
+		if err := svc.ValidShortName(ask.Short); err != nil {
+			return err
+		}
+	}
+	// Asking for a computer that is there would replace its credential, so it is
+	// looked for first; nobody makes it in between.
+	a.adding.Lock()
+	defer a.adding.Unlock()
+	_, err = svc.AccountByEmail(ctx, email)
+	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
+	if err != nil && !fresh {
+		return err
+	}
+	if ask.Short == "" {
+		account, err := svc.EnsureAccount(ctx, email)
+		if err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
+		return nil
+	}
+	all, err := svc.Computers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.Name != ask.Short {
+			continue
+		}
+		if c.Owner != email {
+			return refuse("The name %q is taken. Choose another one.", ask.Short)
+		}
+		account, err := svc.AccountByEmail(ctx, email)
+		if err != nil {
+			return err
+		}
+		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
+		return nil
+	}
+	e, err := svc.EnsureComputer(ctx, email, ask.Short)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: fresh, Computer: &e.Computer, Credential: e.Credential})
+	return nil
+}
+
+func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.cfg.Service.Computers(r.Context())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+func (a *Admin) outbox(w http.ResponseWriter, r *http.Request) error {
+	if a.cfg.Outbox == nil {
+		return refuse("This control plane delivers its mails, so there is no outbox to read.")
+	}
+	list, err := a.cfg.Outbox.List(r.Context(), mail.OutboxSize)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+func (a *Admin) ca(w http.ResponseWriter, _ *http.Request) error {
+	if len(a.cfg.RootPEM) == 0 {
+		return refuse("This control plane has no certificate authority of its own.")
+	}
+	w.Header().Set("Content-Type", "application/x-pem-file")
+	_, _ = w.Write(a.cfg.RootPEM)
+	return nil
+}
+
+// rowsOnly is the query parameter that leaves the files out of a backup.
+const rowsOnly = "rows"
+
+// backup streams an archive. When it fails on the way the archive is left
+// without its end, by which the reader knows.
+func (a *Admin) backup(w http.ResponseWriter, r *http.Request) error {
+	var files []archive.File
+	if a.cfg.Files != nil && !r.URL.Query().Has(rowsOnly) {
+		var err error
+		if files, err = a.cfg.Files(); err != nil {
+			return err
+		}
+	}
+	w.Header().Set("Content-Type", "application/gzip")
+	err := func() error {
+		out, err := archive.NewWriter(w, a.cfg.Now())
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := out.File(f); err != nil {
+				return err
+			}
+		}
+		if err := a.cfg.Store.Dump(r.Context(), out.Row); err != nil {
+			return err
+		}
+		_, err = out.Close()
+		return err
+	}()
+	if err != nil {
+		a.cfg.Log.Error("a backup was not finished", "error", err)
+		panic(http.ErrAbortHandler) // the head is gone; breaking off is all that is left to say
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/mail"
+)
+
+// maxAnswer bounds an answer that is read whole, in bytes.
+const maxAnswer = 256 << 20
+
+// Client asks an Admin. It is safe for concurrent use; Close ends it.
+type Client struct {
+	http  *http.Client
+	close func()
+}
+
+// Dial finds the control plane that serves dir. The error wraps ErrNotRunning
+// when there is none.
+func Dial(dir string) (*Client, error) {
+	w, err := readWord(dir)
+	if err != nil {
+		return nil, err
+	}
+	if w.Socket == "" {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+	}
+	if filepath.Dir(w.Socket) != filepath.Clean(dir) {
+		if err := checkDirectory(filepath.Dir(w.Socket), dir); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+		}
+	}
+	conn, err := net.DialTimeout("unix", w.Socket, 5*time.Second)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning) // it was killed, and left its word
+	}
+	_ = conn.Close()
+	return newClient(func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", w.Socket)
+	}, func() {}), nil
+}
+
+func newClient(dial func(context.Context) (net.Conn, error), closed func()) *Client {
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}
+	return &Client{
+		http:  &http.Client{Transport: transport},
+		close: func() { transport.CloseIdleConnections(); closed() },
+	}
+}
+
+// Close lets go of the connections.
+func (c *Client) Close() { c.close() }
+
+// Direct returns a client of a within this process. Its Close, which must be
+// called, waits for what it started.
+func (a *Admin) Direct() *Client {
+	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = a.serve(ctx, l) // it ends when it is told to
+	}()
+	return newClient(l.dial, func() { cancel(); <-ended })
+}
+
+// pipes is a listener within this process.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "in this process", Net: "unix"} }
+
+// Do sends in, unless nil, as JSON and decodes the answer into out, unless nil.
+// A refusal is a *controlapi.Error.
+func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	answer, err := c.ask(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	b, err := io.ReadAll(io.LimitReader(answer, maxAnswer))
+	if err != nil {
+		return brokenOff(ctx, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("the control plane's answer is not understood; is it of the same version? %w", err)
+	}
+	return nil
+}
+
+func (c *Client) ask(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://admin"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, brokenOff(ctx, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	refusal := &controlapi.Error{HTTPStatus: resp.StatusCode}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, bodyLimit))
+	if err == nil {
+		err = json.Unmarshal(b, refusal)
+	}
+	if err != nil || refusal.Message == "" {
+		return nil, fmt.Errorf("the control plane answered with status %d; is it of the same version?", resp.StatusCode)
+	}
+	return nil, refusal
+}
+
+func brokenOff(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("the control plane broke off: %w", err)
+}
+
+// AddAccount makes an account, or finds it.
+func (c *Client) AddAccount(ctx context.Context, ask AddAccount) (out Added, err error) {
+	err = c.Do(ctx, "POST", "/accounts", ask, &out)
+	return out, err
+}
+
+// Accounts are all accounts.
+func (c *Client) Accounts(ctx context.Context) (out []control.Account, err error) {
+	err = c.Do(ctx, "GET", "/accounts", nil, &out)
+	return out, err
+}
+
+// Computers are all computers.
+func (c *Client) Computers(ctx context.Context) (out []control.OwnedComputer, err error) {
+	err = c.Do(ctx, "GET", "/computers", nil, &out)
+	return out, err
+}
+
+// Outbox are the mails nobody delivers, newest first.
+func (c *Client) Outbox(ctx context.Context) (out []mail.Entry, err error) {
+	err = c.Do(ctx, "GET", "/outbox", nil, &out)
+	return out, err
+}
+
+// RootPEM is the certificate of the internal authority.
+func (c *Client) RootPEM(ctx context.Context) ([]byte, error) {
+	answer, err := c.ask(ctx, "GET", "/ca", nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close()
+	return io.ReadAll(io.LimitReader(answer, bodyLimit))
+}
+
+// Backup writes an archive of everything to w; rows alone leaves out the files
+// of the certificate authority. The archive is whole only if its end is right
+// (archive.Check), which the caller has to look at.
+func (c *Client) Backup(ctx context.Context, w io.Writer, rows bool) error {
+	path := "/backup"
+	if rows {
+		path += "?" + rowsOnly
+	}
+	answer, err := c.ask(ctx, "GET", path, nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	if _, err := io.Copy(w, answer); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return errors.New("the control plane could not finish the backup; its log says why")
+		}
+		return fmt.Errorf("the backup was not finished: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control/admin"
+	"porchlight/control/archive"
+	"porchlight/control/kv"
+	"porchlight/control/serve"
+)
+
+// backupCommand is backup, and export, which leaves out what belongs to the
+// machine: the certificate authority.
+func backupCommand(term terminal, rows bool) *cobra.Command {
+	use, short := "backup FILE", "Write everything to a file, while it runs or not"
+	if rows {
+		use, short = "export FILE", "Write the rows to a file, to import them into another store"
+	}
+	cmd := clientCommand(use, short, exactly("a FILE"), func(ctx context.Context, c *admin.Client, args []string) error {
+		if err := writeBackup(ctx, c, args[0], rows); err != nil {
+			return err
+		}
+		fmt.Fprintf(term.err, "Written to %s. It holds the keys of this control plane: keep it as safe as the server.\n", args[0])
+		return nil
+	})
+	return cmd
+}
+
+// writeBackup leaves a whole archive at path, which must be free, or nothing.
+func writeBackup(ctx context.Context, c *admin.Client, path string, rows bool) (err error) {
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already; choose another name", path)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return fmt.Errorf("cannot write the backup: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	err = c.Backup(ctx, f, rows)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err == nil {
+		err = archive.Check(f)
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("cannot write the backup: %w", err)
+	}
+	return nil
+}
+
+// restoreCommand is restore, and import, which takes the rows alone.
+func restoreCommand(term terminal, rows bool) *cobra.Command {
+	use, short := "restore FILE", "Fill an empty data directory, or database, from a backup"
+	if rows {
+		use, short = "import FILE", "Fill an empty store with the rows of a backup or export"
+	}
+	var w where
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  exactly("a FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.settle(cmd); err != nil {
+				return err
+			}
+			if w.DataDir == "" && w.Postgres == "" {
+				return usagef("say where to put it: --data DIR or --postgres URL")
+			}
+			n, err := w.restore(cmd.Context(), args[0], rows)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(term.err, "%d rows are in place.\n", n)
+			return nil
+		},
+	}
+	w.flags(cmd.Flags())
+	return cmd
+}
+
+// restore reads the archive twice: nothing is written before it is known to be
+// whole.
+func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, fmt.Errorf("cannot read the backup: %w", err)
+	}
+	defer f.Close()
+	if err := archive.Check(f); err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return 0, fmt.Errorf("cannot read the backup: %w", err)
+	}
+	r, err := archive.NewReader(f)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres)
+	if errors.Is(err, kv.ErrInUse) {
+		return 0, fmt.Errorf("%w; stop the control plane first", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+
+	install := func() error { return nil }
+	if len(r.Files) > 0 && !rows && w.DataDir != "" {
+		var drop func()
+		if install, drop, err = stageCA(w.DataDir, r.Files); err != nil {
+			return 0, err
+		}
+		defer drop()
+	}
+	n, err = store.Load(ctx, r.Next)
+	if errors.Is(err, kv.ErrNotEmpty) {
+		return 0, fmt.Errorf("%w, and what is there would get lost: restore into an empty data directory or database", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return n, install()
+}
+
+// stageCA writes the authority's files beside their place, which must be free;
+// install moves them there and drop removes what was not installed.
+func stageCA(dataDir string, files []archive.File) (install func() error, drop func(), err error) {
+	dir := serve.CADir(dataDir)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s exists already, and agents trust it: restore into an empty data directory", dir)
+	}
+	staged, err := os.MkdirTemp(dataDir, ".ca-*") // 0700
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot restore the certificate authority: %w", err)
+	}
+	drop = func() { _ = os.RemoveAll(staged) }
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(staged, f.Name), f.Data, 0o600); err != nil {
+			drop()
+			return nil, nil, fmt.Errorf("cannot restore the certificate authority: %w", err)
+		}
+	}
+	return func() error {
+		if err := os.Rename(staged, dir); err != nil {
+			return fmt.Errorf("the rows are restored, but not the certificate authority: %w", err)
+		}
+		return nil
+	}, drop, nil
+}

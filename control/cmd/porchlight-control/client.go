@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control"
+	"porchlight/control/admin"
+	"porchlight/control/kv"
+	"porchlight/control/localca"
+	"porchlight/control/mail"
+	"porchlight/control/serve"
+)
+
+// patience bounds how long a command waits for another one that has the store
+// open for a moment.
+const patience = 5 * time.Second
+
+// with runs fn with a client of the control plane: of the process that serves
+// the data directory, else of the store itself, opened here.
+func (w *where) with(ctx context.Context, fn func(*admin.Client) error) error {
+	if w.DataDir == "" && w.Postgres == "" {
+		return usagef("say which control plane: --data DIR or --postgres URL")
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		client, done, err := w.client(ctx)
+		// It may have been started between our two looks, or another command
+		// has the store.
+		if errors.Is(err, kv.ErrInUse) && time.Now().Before(deadline) && ctx.Err() == nil {
+			continue // opening has waited a second
+		}
+		if err != nil {
+			return err
+		}
+		return errors.Join(fn(client), done())
+	}
+}
+
+func (w *where) client(ctx context.Context) (*admin.Client, func() error, error) {
+	if w.DataDir != "" {
+		client, err := admin.Dial(w.DataDir)
+		if err == nil {
+			return client, func() error { client.Close(); return nil }, nil
+		}
+		if !errors.Is(err, admin.ErrNotRunning) {
+			return nil, nil, err
+		}
+	}
+	if w.Postgres == "" {
+		path := filepath.Join(w.DataDir, serve.StoreFile)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("there is no control plane in %s: %w", w.DataDir, admin.ErrNotRunning)
+		}
+	}
+	naming, err := w.naming()
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := direct(store, naming, w.DataDir)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	client := a.Direct()
+	return client, func() error { client.Close(); return store.Close() }, nil
+}
+
+// naming is how the hosts are called: as given, else as they were when the data
+// directory was served last.
+func (w *where) naming() (admin.Naming, error) {
+	n := w.Naming
+	if w.DataDir != "" {
+		last, ok, err := admin.ReadNaming(w.DataDir)
+		if err != nil {
+			return n, err
+		}
+		if ok && n.Domain == "" {
+			n = last
+		}
+	}
+	if n.Domain == "" {
+		return n, usagef("say under which domain the computers are: --domain porch.example")
+	}
+	if n.AuthHost == "" {
+		n.AuthHost = "control." + n.Domain
+	}
+	return n, nil
+}
+
+// direct is the administration of a store that nobody serves.
+func direct(store kv.Portable, naming admin.Naming, dataDir string) (*admin.Admin, error) {
+	outbox := mail.NewOutbox(store, nil)
+	service, err := control.New(control.Config{
+		Store: store, Domain: naming.Domain, AuthHost: naming.AuthHost, PublicPort: naming.PublicPort, Mail: outbox,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var rootPEM []byte
+	if dataDir != "" {
+		rootPEM, err = os.ReadFile(filepath.Join(serve.CADir(dataDir), localca.RootFile))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("cannot read the certificate authority: %w", err)
+		}
+	}
+	return admin.New(admin.Config{
+		Service: service, Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
+	})
+}
+
+// clientCommand is a verb that asks a control plane.
+func clientCommand(use, short string, args cobra.PositionalArgs, do func(context.Context, *admin.Client, []string) error) *cobra.Command {
+	var w where
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.settle(cmd); err != nil {
+				return err
+			}
+			return w.with(cmd.Context(), func(c *admin.Client) error { return do(cmd.Context(), c, args) })
+		},
+	}
+	w.flags(cmd.Flags())
+	return cmd
+}
+
+// json prints v for programs: indented, one document.
+func (t terminal) json(v any) error {
+	enc := json.NewEncoder(t.out)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// table prints rows in columns under a header.
+func (t terminal) table(header []string, rows [][]string) error {
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(header, "\t"))
+	for _, row := range rows {
+		for i := range row {
+			row[i] = printable(row[i])
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
+// printable drops what could steer a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func jsonFlag(cmd *cobra.Command, v *bool) {
+	cmd.Flags().BoolVar(v, "json", false, "print JSON")
+}
+
+func accountCommand(term terminal) *cobra.Command {
+	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term))
+}
+
+func accountAddCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	var short string
+	cmd := clientCommand("add EMAIL", "Make an account, and with --short a computer of it", exactly("an EMAIL"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			added, err := c.AddAccount(ctx, admin.AddAccount{Email: args[0], Short: short})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(added)
+			}
+			if added.New {
+				fmt.Fprintf(term.out, "%s can sign in now.\n", added.Email)
+			} else {
+				fmt.Fprintf(term.out, "%s could sign in already.\n", added.Email)
+			}
+			if added.Computer != nil {
+				fmt.Fprintf(term.out, "Computer: %s\n", added.Computer.URL)
+			}
+			if added.Credential != "" {
+				fmt.Fprintf(term.out, "Its device credential, shown this once: %s\n", added.Credential)
+			}
+			return nil
+		})
+	cmd.Flags().StringVar(&short, "short", "", "also make a computer with this short name")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func accountListCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("list", "List the accounts", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.Accounts(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			var rows [][]string
+			for _, a := range list {
+				rows = append(rows, []string{a.Email, a.ID, a.CreatedAt.Format(time.DateOnly)})
+			}
+			return term.table([]string{"EMAIL", "ID", "SINCE"}, rows)
+		})
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func computerCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	list := clientCommand("list", "List the computers", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.Computers(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			var rows [][]string
+			for _, a := range list {
+				rows = append(rows, []string{a.Name, a.Owner, a.URL, a.CreatedAt.Format(time.DateOnly)})
+			}
+			return term.table([]string{"NAME", "OWNER", "ADDRESS", "SINCE"}, rows)
+		})
+	jsonFlag(list, &asJSON)
+	return group("computer", "Computers that are connected", list)
+}
+
+func outboxCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("outbox", "Read the mails that nobody delivers", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.Outbox(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			for _, m := range list {
+				fmt.Fprintf(term.out, "To: %s\nSubject: %s\nDate: %s\n\n%s\n\n", printable(m.To), printable(m.Subject), m.At.Format(time.RFC1123Z), m.Text)
+			}
+			return nil
+		})
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func caCommand(term terminal) *cobra.Command {
+	return clientCommand("ca", "Print the certificate that agents and browsers have to trust (--tls internal)", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			pem, err := c.RootPEM(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = term.out.Write(pem)
+			return err
+		})
+}

@@ -1,0 +1,164 @@
+// Command porchlight-control is the server side of Porchlight: control plane and
+// relay in one process, for whoever runs the service, and the commands to
+// administer it.
+//
+// Exit codes: 0 done, 1 refused, 2 usage, 3 there is no control plane.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control/admin"
+)
+
+const (
+	exitRefused    = 1
+	exitUsage      = 2
+	exitNotRunning = 3
+)
+
+// Version is set when the program is built for release.
+var Version = ""
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], terminal{os.Stdout, os.Stderr}))
+}
+
+// terminal is where a command prints: results to out, remarks to err.
+type terminal struct{ out, err io.Writer }
+
+// run is the whole program; the tests call it.
+func run(ctx context.Context, args []string, term terminal) int {
+	cmd := newRoot(term)
+	cmd.SetArgs(args)
+	cmd.SetOut(term.out)
+	cmd.SetErr(term.err)
+	err := cmd.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(term.err, "porchlight-control: "+sentence(err))
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	if errors.Is(err, admin.ErrNotRunning) {
+		return exitNotRunning
+	}
+	return exitRefused
+}
+
+func sentence(err error) string {
+	if usage, ok := errors.AsType[*usageError](err); ok {
+		return usage.Error() + "\nTry 'porchlight-control --help'."
+	}
+	return err.Error()
+}
+
+// usageError is a command line, or a configuration, that cannot be carried out
+// as it was written.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+func newRoot(term terminal) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "porchlight-control",
+		Short: "Run a Porchlight control plane and relay, and administer it",
+		Example: `  porchlight-control serve --data /var/lib/porchlight --domain porch.example --listen :443
+  porchlight-control account add anna@example.net --data /var/lib/porchlight
+  porchlight-control backup /root/porchlight.backup --data /var/lib/porchlight`,
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("there is no command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddCommand(
+		serveCommand(term),
+		accountCommand(term), computerCommand(term), outboxCommand(term), caCommand(term),
+		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
+		versionCommand(term),
+	)
+	return root
+}
+
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+				return s.Value[:12]
+			}
+		}
+	}
+	return "unknown"
+}
+
+func versionCommand(term terminal) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print which version this is",
+		Args:  exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(term.out, version())
+			return err
+		},
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("%s does not know what %q is", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// exactly is cobra.ExactArgs with a sentence.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s needs %s", cmd.CommandPath(), names[len(args)])
+		case len(args) > len(names):
+			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}

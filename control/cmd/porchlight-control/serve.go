@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"porchlight/control/serve"
+)
+
+// configurable are the settings that the environment and a configuration file
+// may hold.
+var configurable = []string{
+	"data", "postgres", "domain", "auth-host", "public-port",
+	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "metrics", "node", "open-sign-up", "grace", "log-level",
+}
+
+// where is which control plane a command is about.
+type where struct {
+	file string
+	serve.Config
+}
+
+// flags adds what every command takes.
+func (w *where) flags(f *pflag.FlagSet) {
+	f.StringVar(&w.file, flagFile, "", "YAML file with settings named like these flags")
+	f.StringVar(&w.DataDir, "data", "", "data directory")
+	f.StringVar(&w.Postgres, "postgres", "", "keep the rows in this PostgreSQL database (better in PORCHLIGHT_CONTROL_POSTGRES: it holds a password)")
+	f.StringVar(&w.Domain, "domain", "", "domain under which the computers are")
+	f.StringVar(&w.AuthHost, "auth-host", "", "host of sign-in and agents (default control.DOMAIN)")
+	f.IntVar(&w.PublicPort, "public-port", 0, "port visitors use (default that of the first --listen)")
+}
+
+// settle reads what was not given as flags.
+func (w *where) settle(cmd *cobra.Command) error {
+	return settle(cmd.Flags(), configurable, os.LookupEnv)
+}
+
+func serveCommand(term terminal) *cobra.Command {
+	var w where
+	var level string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run control plane and relay until SIGTERM",
+		Long: `Run control plane and relay until SIGTERM, then finish what is under way.
+
+Every flag may also be set in the environment (--auth-host as
+PORCHLIGHT_CONTROL_AUTH_HOST) or in the YAML file of --config (auth-host: ...);
+flags count more than the environment, and the environment more than the file.`,
+		Example: `  porchlight-control serve --data /var/lib/porchlight --domain porch.example --listen :443 \
+      --tls files --cert /etc/porchlight/cert.pem --key /etc/porchlight/key.pem
+  porchlight-control serve --config /etc/porchlight/control.yaml`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := w.settle(cmd); err != nil {
+				return err
+			}
+			var slogLevel slog.Level
+			if err := slogLevel.UnmarshalText([]byte(level)); err != nil {
+				return usagef("--log-level is debug, info, warn or error, not %q", level)
+			}
+			w.Log = slog.New(slog.NewJSONHandler(term.err, &slog.HandlerOptions{Level: slogLevel}))
+			if w.Node != "" {
+				w.Log = w.Log.With("node", w.Node)
+			}
+			if err := w.Complete(); err != nil {
+				return &usageError{err}
+			}
+			node, err := serve.Open(cmd.Context(), w.Config)
+			if err != nil {
+				return err
+			}
+			relay, metrics := node.Addrs()
+			w.Log.Info("serving", "authUrl", node.AuthURL(), "listen", strings.Join(relay, " "), "metrics", metrics, "version", version())
+			// For people, and for scripts that asked for a free port.
+			fmt.Fprintf(term.out, "Porchlight control plane at %s, listening on %s\n", node.AuthURL(), strings.Join(relay, " "))
+			if metrics != "" {
+				fmt.Fprintf(term.out, "Metrics and health at http://%s\n", metrics)
+			}
+			err = node.Run(cmd.Context())
+			if err == nil {
+				w.Log.Info("stopped")
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	w.flags(f)
+	f.StringArrayVar(&w.Listen, "listen", nil, "address visitors, agents and the auth host connect to; may be given several times")
+	f.StringVar(&w.TunnelAddress, "tunnel-address", "", "host:port at which agents reach this node (default the auth host and public port)")
+	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own) or files")
+	f.StringVar(&w.CertFile, "cert", "", "with --tls files: certificate and chain (PEM)")
+	f.StringVar(&w.KeyFile, "key", "", "with --tls files: key (PEM)")
+	f.StringVar(&w.OutboxDir, "outbox", "", "also write the mails to files in this directory")
+	f.StringVar(&w.Metrics, "metrics", "", "private address of /healthz, /readyz and /metrics")
+	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
+	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
+	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
+	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	return cmd
+}

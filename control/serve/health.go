@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"porchlight/control/kv"
+)
+
+// readyWithin is how long the store may take to answer.
+const readyWithin = 2 * time.Second
+
+// health answers how the node is, on an address of its own that is not for the
+// public.
+type health struct {
+	store    kv.Store
+	registry *prometheus.Registry
+	draining atomic.Bool
+}
+
+func newHealth(store kv.Store) *health { return &health{store: store} }
+
+// serve answers until ctx is done.
+func (h *health) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, "It runs.")
+	})
+	mux.HandleFunc("GET /readyz", h.ready)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
+	srv := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// ready says whether visitors should be sent here.
+func (h *health) ready(w http.ResponseWriter, r *http.Request) {
+	if h.draining.Load() {
+		answer(w, http.StatusServiceUnavailable, "It is shutting down.")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
+	defer cancel()
+	err := h.store.View(ctx, func(tx kv.Tx) error {
+		_, err := tx.Scan("", "", 1)
+		return err
+	})
+	if err != nil {
+		answer(w, http.StatusServiceUnavailable, "The store does not answer.")
+		return
+	}
+	answer(w, http.StatusOK, "It serves.")
+}
+
+func answer(w http.ResponseWriter, status int, sentence string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"ok": status == http.StatusOK, "message": sentence})
+}

@@ -1,0 +1,152 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"porchlight/control/kv"
+	"porchlight/control/relay"
+)
+
+// counts are the requests to the auth host. They carry no address and no path:
+// paths may hold what is not for everybody.
+type counts struct {
+	requests *prometheus.CounterVec
+	seconds  prometheus.Histogram
+}
+
+func newCounts() *counts {
+	return &counts{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "porchlight_http_requests_total",
+			Help: "Requests to the auth host, by method and class of the answer's status.",
+		}, []string{"method", "class"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "porchlight_http_request_seconds",
+			Help:    "Time to the end of an answer; syncs are held on purpose for up to 25 seconds.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}),
+	}
+}
+
+// handler counts what next answers.
+func (c *counts) handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		s := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			c.requests.WithLabelValues(method(r.Method), strconv.Itoa(s.status/100)+"xx").Inc()
+			c.seconds.Observe(time.Since(began).Seconds())
+		}()
+		next.ServeHTTP(s, r)
+	})
+}
+
+// method is bounded: a client may send any word.
+func method(m string) string {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS":
+		return m
+	}
+	return "other"
+}
+
+// statusWriter remembers the status. http.ResponseController reaches through it.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+	wrote  bool
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	if !w.wrote && status >= 200 {
+		w.status, w.wrote = status, true
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	w.wrote = true
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func newRegistry(c *counts, r *relay.Relay, store kv.Store) *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		c.requests, c.seconds,
+		relayStats{r},
+	)
+	if p, ok := store.(*kv.Postgres); ok {
+		registry.MustRegister(poolStats{p})
+	}
+	return registry
+}
+
+// relayStats turns the relay's own numbers into metrics when they are asked for.
+type relayStats struct{ relay *relay.Relay }
+
+func relayMetric(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("porchlight_relay_"+name, help, nil, nil)
+}
+
+var (
+	descSessions    = relayMetric("tunnels", "Control connections of agents.")
+	descParked      = relayMetric("parked_connections", "Idle data connections.")
+	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
+	descVisits      = relayMetric("visits_total", "Visits joined to a data connection.")
+	descBytesUp     = relayMetric("bytes_up_total", "Bytes of finished visits, visitor to agent.")
+	descBytesDown   = relayMetric("bytes_down_total", "Bytes of finished visits, agent to visitor.")
+	descRetried     = relayMetric("retried_visits_total", "Visits whose first data connection had died.")
+	descUnknown     = relayMetric("unknown_names_total", "Visitors for a name that is not here.")
+	descTimedOut    = relayMetric("timed_out_visits_total", "Visitors no data connection came for.")
+	descMalformed   = relayMetric("malformed_total", "Connections whose first bytes were not understood.")
+	descLimited     = relayMetric("limited_total", "Connections closed for a limit.")
+	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
+	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
+	descDeferred    = relayMetric("deferred_tunnels_total", "Control connections put off after a start.")
+)
+
+// Describe implements prometheus.Collector.
+func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+
+// Collect implements prometheus.Collector.
+func (s relayStats) Collect(ch chan<- prometheus.Metric) {
+	stats := s.relay.Stats()
+	for desc, v := range map[*prometheus.Desc]int{
+		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors,
+	} {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
+	}
+	for desc, v := range map[*prometheus.Desc]uint64{
+		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
+		descRetried: stats.Retried, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
+		descMalformed: stats.Malformed, descLimited: stats.Limited, descBadTickets: stats.BadTickets,
+		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
+	} {
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
+	}
+}
+
+// poolStats are the connections to PostgreSQL.
+type poolStats struct{ store *kv.Postgres }
+
+var descPool = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (s poolStats) Describe(ch chan<- *prometheus.Desc) { ch <- descPool }
+
+// Collect implements prometheus.Collector.
+func (s poolStats) Collect(ch chan<- prometheus.Metric) {
+	busy, idle, most := s.store.Connections()
+	for state, v := range map[string]int{"busy": busy, "idle": idle, "max": most} {
+		ch <- prometheus.MustNewConstMetric(descPool, prometheus.GaugeValue, float64(v), state)
+	}
+}

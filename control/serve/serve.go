@@ -1,0 +1,346 @@
+// Package serve is one node of a control plane for many: store, domain, pages,
+// relay, administration and metrics, wired together.
+//
+// Open checks the configuration and opens what can fail (the store, the
+// certificates, the listeners), Run serves until its context ends, and then
+// drains: /readyz turns to 503, held syncs are answered, agents are told to go
+// elsewhere, and what is under way may finish within the grace.
+//
+// With a data directory the rows are in one file there, for one node. With
+// PostgreSQL any number of nodes share them; a data directory may be given as
+// well, and then holds the administration's socket and the internal authority.
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/control"
+	"porchlight/control/admin"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/localca"
+	"porchlight/control/mail"
+	"porchlight/control/relay"
+	"porchlight/control/web"
+)
+
+// TLS modes of the auth host.
+const (
+	TLSInternal = "internal" // an authority of its own, in DataDir/ca
+	TLSFiles    = "files"    // CertFile and KeyFile, read again when they change
+)
+
+// StoreFile is the name of the store in a data directory.
+const StoreFile = "control.db"
+
+// DefaultGrace is how long what is under way may take to finish.
+const DefaultGrace = 10 * time.Second
+
+// Config of a Node. Domain, Listen, and one of DataDir and Postgres are
+// required.
+type Config struct {
+	DataDir  string
+	Postgres string // URL; holds a password and is never logged
+	admin.Naming
+	Listen []string // host:port of the relay and the auth host
+	// TunnelAddress is host:port at which agents reach this node; empty means
+	// the auth host and the public port.
+	TunnelAddress string
+	TLS           string
+	CertFile      string // PEM, with the chain
+	KeyFile       string // PEM
+	// OutboxDir gets the mails as files; empty means that they are read by
+	// administration only.
+	OutboxDir string
+	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
+	Metrics    string
+	Node       string // tells this node from others in logs, metrics and to agents
+	OpenSignUp bool
+	Grace      time.Duration
+	Log        *slog.Logger
+}
+
+// Complete checks the configuration and fills in what follows from the rest.
+// The errors are sentences that name the flag to change.
+func (c *Config) Complete() error {
+	switch {
+	case c.DataDir == "" && c.Postgres == "":
+		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
+	case c.Domain == "":
+		return errors.New("say under which domain the computers are: --domain porch.example")
+	case len(c.Listen) == 0:
+		return errors.New("say where visitors connect: --listen :443")
+	case c.PublicPort < 0 || c.PublicPort > 65535:
+		return fmt.Errorf("%d is not a port (--public-port)", c.PublicPort)
+	}
+	if c.TLS == "" {
+		c.TLS = TLSInternal
+	}
+	switch c.TLS {
+	case TLSInternal:
+		if c.DataDir == "" {
+			return errors.New("an authority of its own (--tls internal) is kept in a data directory: give --data DIR too, or --tls files")
+		}
+		if c.CertFile != "" || c.KeyFile != "" {
+			return errors.New("--cert and --key belong to --tls files")
+		}
+	case TLSFiles:
+		if c.CertFile == "" || c.KeyFile == "" {
+			return errors.New("--tls files needs --cert FILE and --key FILE")
+		}
+	default:
+		return fmt.Errorf("--tls is internal or files, not %q", c.TLS)
+	}
+	if c.AuthHost == "" {
+		c.AuthHost = "control." + c.Domain
+	}
+	for _, addr := range c.Listen {
+		_, port, err := net.SplitHostPort(addr)
+		n, convErr := strconv.Atoi(port)
+		if err != nil || convErr != nil || n < 0 || n > 65535 {
+			return fmt.Errorf("%q is not an address of the form 192.0.2.1:443 or :443 (--listen)", addr)
+		}
+		if c.PublicPort == 0 {
+			c.PublicPort = n // still 0 where a free port is asked for
+		}
+	}
+	if c.TunnelAddress != "" {
+		if _, _, err := net.SplitHostPort(c.TunnelAddress); err != nil {
+			return fmt.Errorf("%q is not an address of the form relay1.example:443 (--tunnel-address)", c.TunnelAddress)
+		}
+	}
+	if c.Grace <= 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// OpenStore opens the rows of a configuration.
+func OpenStore(ctx context.Context, dataDir, postgres string) (kv.Portable, error) {
+	if postgres != "" {
+		store, err := kv.OpenPostgres(ctx, postgres, kv.PostgresOptions{})
+		if err != nil {
+			return nil, err // not the nil pointer, which would make a store
+		}
+		return store, nil
+	}
+	store, err := kv.OpenBolt(filepath.Join(dataDir, StoreFile), kv.BoltOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// Node is one process of a control plane.
+type Node struct {
+	cfg       Config
+	store     kv.Portable
+	service   *control.Service
+	relay     *relay.Relay
+	admin     *admin.Socket // nil without a data directory
+	outbox    *outboxFiles  // nil without
+	listeners []net.Listener
+	metrics   net.Listener // nil without
+	health    *health
+}
+
+// Open opens the node: after it, connections are accepted by the system and
+// answered once Run is called. The errors are sentences for the operator.
+func Open(ctx context.Context, cfg Config) (*Node, error) {
+	if err := cfg.Complete(); err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg}
+	if err := n.open(ctx); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) open(ctx context.Context) (err error) {
+	if n.store, err = OpenStore(ctx, n.cfg.DataDir, n.cfg.Postgres); err != nil {
+		return err
+	}
+	if err := n.listen(); err != nil {
+		return err
+	}
+	return n.build()
+}
+
+func (n *Node) listen() error {
+	for _, addr := range n.cfg.Listen {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			return fmt.Errorf("cannot listen on %s: %w", addr, err)
+		}
+		n.listeners = append(n.listeners, l)
+	}
+	if n.cfg.PublicPort == 0 {
+		n.cfg.PublicPort = n.listeners[0].Addr().(*net.TCPAddr).Port
+	}
+	if n.cfg.Metrics == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", n.cfg.Metrics)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s for metrics: %w", n.cfg.Metrics, err)
+	}
+	n.metrics = l
+	return nil
+}
+
+func (n *Node) build() (err error) {
+	cfg := n.cfg
+	names, rootPEM, err := n.certificates()
+	if err != nil {
+		return err
+	}
+	tunnel := cfg.TunnelAddress
+	if tunnel == "" {
+		tunnel = net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
+	}
+	outbox := mail.NewOutbox(n.store, nil)
+	if cfg.OutboxDir != "" {
+		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, outbox, cfg.Log.With("part", "mail")); err != nil {
+			return err
+		}
+	}
+	n.service, err = control.New(control.Config{
+		Store:       n.store,
+		Domain:      cfg.Domain,
+		AuthHost:    cfg.AuthHost,
+		PublicPort:  cfg.PublicPort,
+		Mail:        outbox,
+		Relays:      []controlapi.Relay{{Address: tunnel, ServerName: cfg.AuthHost}},
+		OpenSignUp:  cfg.OpenSignUp,
+		SharedStore: cfg.Postgres != "",
+		Log:         cfg.Log.With("part", "control"),
+	})
+	if err != nil {
+		return err
+	}
+	n.health = newHealth(n.store)
+	count := newCounts()
+	n.relay, err = relay.New(relay.Config{
+		AuthHost:     cfg.AuthHost,
+		TLS:          names.config(),
+		Handler:      count.handler(web.New(n.service, web.Config{Log: cfg.Log.With("part", "control")})),
+		Authenticate: n.service.Authenticate,
+		Node:         cfg.Node,
+		Grace:        cfg.Grace,
+		Log:          cfg.Log.With("part", "relay"),
+	})
+	if err != nil {
+		return err
+	}
+	n.health.registry = newRegistry(count, n.relay, n.store)
+	administration, err := admin.New(admin.Config{
+		Service: n.service,
+		Store:   n.store,
+		Naming:  cfg.Naming,
+		Outbox:  outbox,
+		RootPEM: rootPEM,
+		Files:   CAFiles(cfg.DataDir),
+		Log:     cfg.Log.With("part", "admin"),
+	})
+	if err != nil || cfg.DataDir == "" {
+		return err
+	}
+	n.admin, err = administration.Listen(cfg.DataDir)
+	return err
+}
+
+// certificates is the source of the auth host's, and the root to trust when it
+// is our own.
+func (n *Node) certificates() (*certificate, []byte, error) {
+	if n.cfg.TLS == TLSFiles {
+		c, err := fromFiles(n.cfg.CertFile, n.cfg.KeyFile, n.cfg.AuthHost, n.cfg.Log)
+		return c, nil, err
+	}
+	ca, err := localca.Open(CADir(n.cfg.DataDir), localca.Options{
+		Names: []string{n.cfg.AuthHost},
+		Log:   n.cfg.Log.With("part", "certs"),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := fromAuthority(ca, n.cfg.AuthHost, n.cfg.Log)
+	return c, ca.RootPEM(), err
+}
+
+// Addrs are the addresses of the relay, and Metrics that of the metrics, or "".
+func (n *Node) Addrs() (relay []string, metrics string) {
+	for _, l := range n.listeners {
+		relay = append(relay, l.Addr().String())
+	}
+	if n.metrics != nil {
+		metrics = n.metrics.Addr().String()
+	}
+	return relay, metrics
+}
+
+// AuthURL is where people and agents find the control plane.
+func (n *Node) AuthURL() string { return n.service.AuthURL() }
+
+// Run serves until ctx is done, drains, and closes the node, which cannot be run
+// again. It returns nil after ctx has ended.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Whoever asks how it goes is answered until the draining is over.
+	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	var probes errgroup.Group
+	if n.metrics != nil {
+		probes.Go(func() error { return n.health.serve(last, n.metrics, n.cfg.Log) })
+	}
+
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		<-ctx.Done()
+		n.health.draining.Store(true)
+		return nil
+	})
+	g.Go(func() error { return n.service.Run(ctx) })
+	g.Go(func() error { return n.relay.Serve(ctx, n.listeners...) })
+	if n.admin != nil {
+		g.Go(func() error { return n.admin.Run(ctx) })
+	}
+	if n.outbox != nil {
+		g.Go(func() error { return n.outbox.run(ctx) })
+	}
+	err := g.Wait()
+	end()
+	err = errors.Join(err, probes.Wait())
+	return errors.Join(err, n.Close())
+}
+
+// Close gives back what Open opened, for a node that is not run.
+func (n *Node) Close() error {
+	for _, l := range n.listeners {
+		_ = l.Close() // Run has closed them already
+	}
+	if n.metrics != nil {
+		_ = n.metrics.Close()
+	}
+	var errs []error
+	if n.admin != nil {
+		errs = append(errs, n.admin.Close())
+	}
+	if n.store != nil {
+		errs = append(errs, n.store.Close())
+	}
+	return errors.Join(errs...)
+}
