@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,14 +64,14 @@ type Remote struct {
 
 	version string // of the last snapshot taken, "" for none; the sync's goroutine owns it
 
-	report   sync.Mutex       // held while the apps are being reported
-	reported []controlapi.App // guarded by report: what the control plane has
-	told     bool             // guarded by report: reported is valid
+	report   chan struct{}    // holds one token while the apps are being reported
+	reported []controlapi.App // owned by who holds report: what the control plane has
+	told     bool             // owned by who holds report: reported is valid
 }
 
 // New checks nothing and starts nothing.
 func New(cfg Config) *Remote {
-	r := &Remote{cfg: cfg}
+	r := &Remote{cfg: cfg, report: make(chan struct{}, 1)}
 	r.state.Store(&State{Since: time.Now()})
 	return r
 }
@@ -127,14 +126,20 @@ func (r *Remote) syncOnce(ctx context.Context) error {
 }
 
 // Report tells the control plane the approved apps as they are now, unless it
-// has that list already. It returns once the control plane has taken it.
+// has that list already. It returns once the control plane has taken it, or when
+// ctx ends, also while another report is under way.
 func (r *Remote) Report(ctx context.Context) error {
-	r.report.Lock()
-	defer r.report.Unlock()
+	select {
+	case r.report <- struct{}{}:
+		defer func() { <-r.report }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	apps := r.cfg.Apps()
 	if r.told && slices.Equal(apps, r.reported) {
 		return nil
 	}
+	r.told = false // until it is certain again what the control plane has
 	if err := r.cfg.Control.PutApps(ctx, controlapi.Apps{Apps: apps}); err != nil {
 		return err
 	}
