@@ -6,13 +6,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X porchlight/agent.Version=$(VERSION)
+LDFLAGS := -s -w -X porchlight/agent.Version=$(VERSION) -X main.Version=$(VERSION)
 TAGS    := desktop,production,webkit2_41
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check bench soak demo clean \
-        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-desktop
+        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-desktop screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,8 @@ demo: setup-cli cli ## publish a sample app, approve it, sign in, and show the h
 
 build: setup-desktop desktop cli ## build the programs into bin/
 
-cli: ## build porchlight, the command line and agent (no C compiler needed)
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./agent/cmd/porchlight
+cli: ## build porchlight, the command line and agent, and porchlight-control, the server (no C compiler needed)
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
 
 desktop: frontend ## build porchlight-desktop
 	go build -trimpath -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/porchlight-desktop .
@@ -69,6 +69,9 @@ test-e2e: cli
 
 test-desktop: desktop cli
 	test/desktop/run.sh
+
+screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
+	test/desktop/screenshots.sh
 
 bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay

@@ -39,7 +39,7 @@ if [ "$want" = test ]; then
 	# real apps and tools the tests use.
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
-		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core
+		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		chromium openssl radicale postgresql"
 fi
 

@@ -103,7 +103,9 @@ func (a *announcer) requests(s agentapi.OwnerState) (show []note, drop []string)
 			delete(a.told, name)
 		}
 	}
-	slices.SortFunc(fresh, func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) })
+	inTurn := func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) }
+	slices.SortStableFunc(fresh, inTurn)
+	slices.SortStableFunc(loud, inTurn)
 	many := len(loud) > maxNotes
 	for _, app := range fresh {
 		a.told[app.Name] = toldRequest{seen: seenOf(app), at: now, waiting: true, shown: !many}

@@ -231,8 +231,10 @@ func wants(a agentapi.OwnerApp) string { return isolate(shorten(a.Label)) + " wa
 func whoListens(a agentapi.OwnerApp) string {
 	s := fmt.Sprintf("port %d", a.LocalPort)
 	switch l := a.Listener; {
-	case l.Program == "":
-		return s + ": nothing listens there yet"
+	case l.Program == "" && l.User == "":
+		return s + ": no program seen there"
+	case l.Program == "": // another user's, whose name the system hides
+		return s + ": run by " + shorten(l.User)
 	case l.User == "":
 		return s + ": " + shorten(l.Program)
 	default:
@@ -274,11 +276,12 @@ func shorten(s string) string {
 }
 
 // isolate keeps the letters of a right-to-left label from reordering the words
-// around it.
+// around it. GTK takes a line's direction from its first letter, isolated or not;
+// the mark in front is that letter.
 func isolate(s string) string {
 	for _, r := range s {
 		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko) {
-			return "\u2068" + s + "\u2069"
+			return "\u200e\u2068" + s + "\u2069"
 		}
 	}
 	return s

@@ -135,3 +135,22 @@ func FuzzShorten(f *testing.F) {
 		}
 	})
 }
+
+func TestWhoListens(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		listener agentapi.Listener
+		want     string
+	}{
+		{agentapi.Listener{PID: 7, Program: "python3", User: "maya"}, "port 8010: python3, run by maya"},
+		{agentapi.Listener{PID: 7, Program: "python3"}, "port 8010: python3"},
+		{agentapi.Listener{User: "www-data"}, "port 8010: run by www-data"},
+		{agentapi.Listener{}, "port 8010: no program seen there"},
+	} {
+		app := pending("paperless", "Paperless", 8010)
+		app.Listener = c.listener
+		if got := whoListens(app); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.listener, got, c.want)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -42,6 +41,16 @@ func binary(t *testing.T) string {
 		return p
 	}
 	p, err := filepath.Abs("../../bin/porchlight-desktop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// cli is the command line.
+func cli(t *testing.T) string {
+	t.Helper()
+	p, err := filepath.Abs("../../bin/porchlight")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,38 +327,52 @@ func (p *program) memory() float64 {
 	return float64(kb) / 1024
 }
 
+// notification is one that was shown.
+type notification struct{ title, body string }
+
+// notifications takes all off the screen and returns them, newest first.
+func (s *session) notifications() (all []notification, err error) {
+	// What is on the screen is not in the history yet.
+	if _, err := s.tool("dunstctl", "close-all"); err != nil {
+		return nil, err
+	}
+	out, err := s.tool("dunstctl", "history")
+	if err != nil {
+		return nil, err
+	}
+	var history struct {
+		Data [][]map[string]struct {
+			Data any `json:"data"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal([]byte(out), &history); err != nil {
+		return nil, err
+	}
+	for _, list := range history.Data {
+		for _, n := range list {
+			title, _ := n["summary"].Data.(string)
+			body, _ := n["body"].Data.(string)
+			all = append(all, notification{title, body})
+		}
+	}
+	return all, nil
+}
+
 // notified waits for a notification and returns its body.
 func (s *session) notified(title string) (body string) {
 	s.t.Helper()
 	s.eventually("notification "+title, func() error {
-		// What is on the screen is not in the history yet.
-		if _, err := s.tool("dunstctl", "close-all"); err != nil {
-			return err
-		}
-		out, err := s.tool("dunstctl", "history")
+		all, err := s.notifications()
 		if err != nil {
 			return err
 		}
-		var history struct {
-			Data [][]map[string]struct {
-				Data any `json:"data"`
-			} `json:"data"`
-		}
-		if err := json.Unmarshal([]byte(out), &history); err != nil {
-			return err
-		}
-		var seen []string
-		for _, list := range history.Data {
-			for _, n := range list {
-				summary, _ := n["summary"].Data.(string)
-				if summary == title {
-					body, _ = n["body"].Data.(string)
-					return nil
-				}
-				seen = append(seen, summary)
+		for _, n := range all {
+			if n.title == title {
+				body = n.body
+				return nil
 			}
 		}
-		return errors.New("notified: " + strings.Join(seen, "; "))
+		return fmt.Errorf("notified: %v", all)
 	})
 	return body
 }

@@ -18,13 +18,23 @@ func amber(c color.Color) bool {
 	return r > 225 && g > 140 && g < 195 && b < 95
 }
 
+// sunken is the light window's colour of what can be copied.
+func sunken(c color.Color) bool {
+	r, g, b, _ := c.RGBA()
+	return r>>8 == 0xf5 && g>>8 == 0xf3 && b>>8 == 0xef
+}
+
 // findAmber returns the middle of the first place, from the top, where amber
 // fills at least w × h pixels.
 func findAmber(img image.Image, within image.Rectangle, w, h int) (image.Point, bool) {
+	return find(img, amber, within, w, h)
+}
+
+func find(img image.Image, is func(color.Color) bool, within image.Rectangle, w, h int) (image.Point, bool) {
 	within = within.Intersect(img.Bounds())
 	for y := within.Min.Y; y+h <= within.Max.Y; y++ {
 		for x := within.Min.X; x+w <= within.Max.X; x++ {
-			if amber(img.At(x, y)) && amber(img.At(x+w-1, y)) && amber(img.At(x, y+h-1)) && amber(img.At(x+w/2, y)) {
+			if is(img.At(x, y)) && is(img.At(x+w-1, y)) && is(img.At(x, y+h-1)) && is(img.At(x+w/2, y)) {
 				return image.Pt(x+w/2, y+h/2), true
 			}
 		}

@@ -35,6 +35,8 @@ type desk struct {
 	keyring   string // "" unlocked, "locked" or "none"
 	noPanel   bool
 	light     bool // a light panel
+	dark      bool // windows are dark
+	tidy      bool // for pictures in the documentation: see tidy_test.go
 }
 
 // session is a private desktop.
@@ -68,6 +70,7 @@ func newSession(t *testing.T, opts desk) *session {
 		"NO_AT_BRIDGE=1", "GTK_A11Y=none", "LIBGL_ALWAYS_SOFTWARE=1",
 	}
 	s.installBrowser()
+	s.dress()
 	if !opts.noDisplay {
 		s.startX()
 	}
@@ -234,9 +237,8 @@ func (s *session) startDunst() {
  follow=none
  origin=bottom-right
  width=(0, 460)
- font=DejaVu Sans 10
  dmenu=`+s.dir+`/bin/pick
-[urgency_normal]
+`+s.dunstLook()+`
  timeout=30
 `)
 	s.spawn("dunst")
@@ -267,7 +269,7 @@ func (s *session) startPanel() {
  <property name="plugins" type="empty">
   <property name="plugin-1" type="string" value="separator"><property name="expand" type="bool" value="true"/><property name="style" type="uint" value="0"/></property>
   <property name="plugin-2" type="string" value="systray"><property name="square-icons" type="bool" value="true"/><property name="icon-size" type="int" value="22"/><property name="known-items" type="array"><value type="string" value="Porchlight"/></property></property>
-  <property name="plugin-3" type="string" value="clock"/>
+  <property name="plugin-3" type="string" value="clock">`+s.clockLook()+`</property>
  </property>
 </channel>
 `)

@@ -129,9 +129,7 @@ func TestStory(t *testing.T) {
 		p.publish("photos", "Photos", webApp(t, "photos"))
 		s.trayShows("Photos wants an address", true)
 		s.notified("Photos wants an address") // and off the screen
-		panel := image.Rect(0, 0, 1100, 34)
-		s.clickAmber("the mark of what waits", panel, 3, 3, "3")
-		s.menuOpen(1)
+		s.openTray()
 		s.shot("2-tray-menu")
 		// The address, then the request, and into it: Approve is its first line.
 		s.keys("Down", "Down", "Right")

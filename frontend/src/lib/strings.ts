@@ -69,6 +69,7 @@ export const strings = {
     title: (label: string): Sentence => [{ name: label }, ' wants an address'],
     port: (port: number) => `port ${port}`,
     runBy: (program: string, user: string) => (program && user ? `${program}, run by ${user}` : program || (user && `run by ${user}`)),
+    nobodySeen: 'no program seen there',
     approve: 'Approve',
     approving: 'Approving…',
     deny: 'Deny',
@@ -84,7 +85,7 @@ export const strings = {
     comesFrom: 'Comes from',
     comesFromPort: (port: number) => `Port ${port} on this computer`,
     program: 'Program',
-    programUnknown: 'Nothing listens on that port yet',
+    programUnknown: 'None was seen on that port',
     process: (program: string, pid: number, user: string) =>
       [program || 'A program', pid ? `process ${pid}` : '', user ? `run by ${user}` : ''].filter(Boolean).join(', '),
     asked: 'Asked',

@@ -1,0 +1,118 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"net/http"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What is denied stays off and quiet; what is stopped comes back by itself.
+func TestDenyAndStopFromTheTray(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	s.trayShows("No app is on", true)
+
+	t.Run("deny", func(t *testing.T) {
+		port := webApp(t, "notes")
+		p.publish("notes", "Notes", port)
+		s.notified("Notes wants an address")
+		s.trayClick("Notes wants an address > Deny")
+		p.is("notes", "")
+		s.trayShows("Notes wants an address", false)
+		s.trayShows("Nothing is waiting for you", true)
+		// It asks again: in the menu, not in the owner's face. The next app's
+		// notification says that there was time enough for one.
+		p.publish("notes", "Notes", port)
+		s.trayShows("Notes wants an address", true)
+		p.publish("photos", "Photos", webApp(t, "photos"))
+		s.notified("Photos wants an address")
+		all, err := s.notifications()
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		for _, n := range all {
+			if n.title == "Notes wants an address" {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("the owner was told %d times of a denied app: %v", told, all)
+		}
+	})
+
+	t.Run("stop", func(t *testing.T) {
+		port := webApp(t, "diary")
+		p.publish("diary", "Diary", port)
+		s.trayClick("Diary wants an address > Approve")
+		p.is("diary", "live")
+		address := p.address("diary")
+		s.trayClick("Diary > Stop")
+		p.is("diary", "revoked")
+		s.trayShows("Diary: stopped > Copy address", true)
+		s.trayShows("Diary: stopped > Open", false)
+		s.trayShows("Diary: stopped > Stop", false)
+		s.eventually("the address is gone", func() error {
+			resp, err := p.visitor().Do(navigation(t, address))
+			if err != nil {
+				return nil // nobody answers for that name
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusNotFound {
+				return errors.New(resp.Status)
+			}
+			return nil
+		})
+		// It was approved before, so it need not ask.
+		p.publish("diary", "Diary", port)
+		p.is("diary", "live")
+		s.trayShows("Diary > Open", true)
+	})
+}
+
+// The window that has nothing to show yet teaches a command that works.
+func TestFirstSteps(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	s.trayClick("Open Porchlight")
+	s.windowShows(true)
+	var at image.Point
+	s.eventually("the window shows a command", func() (err error) {
+		var ok bool
+		if at, ok = find(s.screen(), sunken, image.Rect(290, 34, 1100, 700), 300, 4); !ok {
+			err = errors.New("nothing to copy is there")
+		}
+		return err
+	})
+	s.shot("empty")
+	s.mouse(at, "1")
+	s.keys("Tab", "Return") // from the command to its Copy
+	var command string
+	s.eventually("the command is on the clipboard", func() (err error) {
+		command, err = s.tool("xclip", "-o", "-selection", "clipboard")
+		if err == nil && !strings.HasPrefix(command, "curl ") {
+			err = fmt.Errorf("there is %q", command)
+		}
+		return err
+	})
+
+	shell := exec.Command("sh", "-c", command)
+	shell.Env = s.env
+	out, err := shell.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"pending"`) {
+		t.Fatalf("%s\n%s%v", command, out, err)
+	}
+	s.request()
+	p.approveInWindow("notes")
+	s.answered()
+}

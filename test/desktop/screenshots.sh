@@ -1,0 +1,42 @@
+#!/bin/sh
+# Makes the pictures of the documentation from the real program (see doc.go).
+#
+#   test/desktop/screenshots.sh [DIRECTORY]     default: docs/pictures
+#
+# The program runs as an owner called maya with every port free, in a mount and
+# a network namespace of its own. Packages: those of run.sh, and fonts-inter
+# iproute2 python3.
+set -eu
+cd "$(dirname "$0")/../.."
+if [ "${1:-}" = --inside ]; then
+	# Nobody outside sees this mount or this network.
+	names=$(mktemp)
+	sed "s/^$2:/maya:/" /etc/passwd >"$names"
+	chmod 644 "$names"
+	mount --bind "$names" /etc/passwd
+	rm "$names"
+	ip link set lo up
+	cd test/desktop
+	exec "$3" -test.run '^TestPictures$' -test.v -test.timeout 5m
+fi
+
+PORCHLIGHT_DESKTOP="${PORCHLIGHT_DESKTOP:-$PWD/bin/porchlight-desktop}"
+PORCHLIGHT_PICTURES="${1:-$PWD/docs/pictures}"
+mkdir -p "$PORCHLIGHT_PICTURES"
+PORCHLIGHT_PICTURES=$(cd "$PORCHLIGHT_PICTURES" && pwd)
+export PORCHLIGHT_DESKTOP PORCHLIGHT_PICTURES
+if [ ! -x "$PORCHLIGHT_DESKTOP" ]; then
+	echo "screenshots.sh: $PORCHLIGHT_DESKTOP is not there; build it with: make desktop" >&2
+	exit 2
+fi
+if ! fc-list : family | grep -q '^Inter'; then
+	echo "screenshots.sh: the typeface Inter is missing; install it with: build/setup.sh test" >&2
+	exit 2
+fi
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+go test -c -tags rig -o "$scratch/pictures.test" ./test/desktop
+# Root of the namespace is enough where we are not root already.
+as=
+[ "$(id -u)" = 0 ] || as=--map-root-user
+unshare $as --mount --net "$PWD/test/desktop/screenshots.sh" --inside root "$scratch/pictures.test"

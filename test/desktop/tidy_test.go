@@ -1,0 +1,94 @@
+//go:build rig
+
+package desktop
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// dress gives a tidy desktop the looks of a present one: one typeface and plain
+// frames. Tests that look for colours and places keep Debian's defaults.
+func (s *session) dress() {
+	if s.opts.dark {
+		s.env = append(s.env, "GTK_THEME=Adwaita:dark")
+	}
+	if !s.opts.tidy {
+		return
+	}
+	home := filepath.Join(s.dir, "home")
+	theme := filepath.Join(home, ".local/share/themes/Tidy/openbox-3")
+	for _, d := range []string{theme, filepath.Join(home, ".config/openbox"), filepath.Join(home, ".config/gtk-3.0")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	s.write(filepath.Join(home, ".config/gtk-3.0/settings.ini"), `[Settings]
+gtk-font-name=Inter 10.5
+gtk-xft-antialias=1
+gtk-xft-hinting=1
+gtk-xft-hintstyle=hintslight
+gtk-xft-rgba=none
+gtk-xft-dpi=98304
+gtk-enable-animations=0
+`)
+	bar, edge, words := "#e9e6e0", "#c9c4ba", "#3b352e"
+	if s.opts.dark {
+		bar, edge, words = "#2c2825", "#0f0d0c", "#d8d0c4"
+	}
+	s.write(filepath.Join(theme, "themerc"), `
+border.width: 1
+padding.width: 8
+padding.height: 6
+window.client.padding.width: 0
+window.handle.width: 0
+window.*.title.bg: flat solid
+window.*.title.bg.color: `+bar+`
+window.*.label.bg: parentrelative
+window.*.label.text.color: `+words+`
+window.label.text.justify: center
+window.*.border.color: `+edge+`
+window.*.title.separator.color: `+edge+`
+window.*.button.*.bg: parentrelative
+window.*.button.*.image.color: `+words+`
+`)
+	s.write(filepath.Join(home, ".config/openbox/rc.xml"), `<?xml version="1.0"?>
+<openbox_config xmlns="http://openbox.org/3.4/rc">
+<theme><name>Tidy</name><titleLayout>NLC</titleLayout><keepBorder>yes</keepBorder>
+<font place="ActiveWindow"><name>Inter</name><size>10</size><weight>Semi-Bold</weight></font>
+<font place="InactiveWindow"><name>Inter</name><size>10</size><weight>Semi-Bold</weight></font></theme>
+<desktops><number>1</number><popupTime>0</popupTime></desktops>
+<keyboard><keybind key="A-F4"><action name="Close"/></keybind></keyboard>
+</openbox_config>
+`)
+}
+
+// dunstLook is how notifications are drawn; it ends in the section of ordinary
+// ones.
+func (s *session) dunstLook() string {
+	if !s.opts.tidy {
+		return " font=DejaVu Sans 10\n[urgency_normal]"
+	}
+	return ` font=Inter 10
+ width=400
+ offset=16x16
+ corner_radius=10
+ frame_width=1
+ frame_color="#4a443c"
+ padding=12
+ horizontal_padding=14
+ show_indicators=no
+ max_icon_size=40
+[urgency_normal]
+ background="#2a2621"
+ foreground="#f6f2ec"`
+}
+
+// clockLook is what the panel's clock shows: the time alone.
+func (s *session) clockLook() string {
+	if !s.opts.tidy {
+		return ""
+	}
+	return `<property name="digital-layout" type="uint" value="3"/><property name="digital-time-font" type="string" value="Inter 10"/>` +
+		`<property name="digital-time-format" type="string" value=" %H:%M "/>`
+}
