@@ -33,6 +33,8 @@ var (
 	// budgetVisits bounds the codes a signed-in browser can have written.
 	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
 		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
+	budgetConsents = budgetKind{"consents", []limit{{30, time.Minute}},
+		"You allowed apps very often within a minute. Wait a moment, then try again."}
 )
 
 // subject is one budget: of one address, owner or client.

@@ -8,7 +8,7 @@
 // Every change that an agent has to hear of goes through Service.update, which
 // raises the version of the computers it touched and wakes their held syncs.
 //
-// Secrets (device credentials, links, codes, sessions) are made here, handed out
+// Secrets (device credentials, links, codes, sessions, tokens) are made here, handed out
 // once, and stored only as hashes.
 package control
 
@@ -20,6 +20,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,7 +64,8 @@ type Service struct {
 	store    kv.Store
 	now      func() time.Time
 	log      *slog.Logger
-	keys     keyRing
+	keys     atomic.Pointer[keyRing]
+	replays  atomic.Int64 // refresh tokens used twice
 	watchers watchers
 	pace     *pace        // what one node remembers of the budgets
 	attempts chan attempt // sign-ins answered, whose mail is still to be written
@@ -113,7 +115,7 @@ func New(cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
 	}
-	s.keys = ring
+	s.keys.Store(ring)
 	return s, nil
 }
 
@@ -131,6 +133,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.runVersionReader(ctx) })
+		g.Go(func() error { return s.runKeyReader(ctx) })
 	}
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {

@@ -11,6 +11,21 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Rotating the signing key: the new one is published at once and signs a while
+// later, when every node has read it and every agent has been told; the old one
+// verifies for as long as a token it signed can be used.
+const (
+	// KeyLead is how long a new key is known before it signs. Every held sync
+	// ends within controlapi.SyncHold, so every agent has heard of it by then.
+	KeyLead = 2 * time.Minute
+
+	// readKeysEvery is how late another node's rotation may be noticed.
+	readKeysEvery = 15 * time.Second
 )
 
 // storedKeys is the row of secrets made at the first start.
@@ -22,23 +37,50 @@ type storedKeys struct {
 type storedKey struct {
 	Seed      []byte    `json:"seed"` // of the Ed25519 key, RFC 8032
 	CreatedAt time.Time `json:"createdAt"`
+	SignsFrom time.Time `json:"signsFrom,omitzero"` // zero: since ever
 }
 
-// keyRing is storedKeys, ready to use.
+// keyRing is storedKeys, ready to use. It is never changed.
 type keyRing struct {
-	public   []string // PEM, newest first
+	signing  []signingKey // newest first, at least one
 	sealing  []byte
 	instance string
 }
 
+type signingKey struct {
+	private   ed25519.PrivateKey
+	public    string // PEM
+	signsFrom time.Time
+}
+
+// signer is the newest key that may sign by now.
+func (r *keyRing) signer(now time.Time) signingKey {
+	for _, k := range r.signing {
+		if !now.Before(k.signsFrom) {
+			return k
+		}
+	}
+	return r.signing[len(r.signing)-1]
+}
+
+// verifying are the keys whose tokens hold: all but those replaced for longer
+// than a token can be used.
+func (r *keyRing) verifying(now time.Time) []signingKey {
+	for i := 1; i < len(r.signing); i++ {
+		if !now.Before(r.signing[i-1].signsFrom.Add(controlapi.GrantMemory)) {
+			return r.signing[:i]
+		}
+	}
+	return r.signing
+}
+
 // loadKeys reads the keys, making them when this store has none. Nodes that
 // start together agree on those of whoever committed first.
-func (s *Service) loadKeys(ctx context.Context) (keyRing, error) {
+func (s *Service) loadKeys(ctx context.Context) (*keyRing, error) {
 	fresh := storedKeys{
-		Signing: []storedKey{{Seed: make([]byte, ed25519.SeedSize), CreatedAt: s.now().UTC()}},
+		Signing: []storedKey{newStoredKey(s.now())},
 		Sealing: make([]byte, 32),
 	}
-	rand.Read(fresh.Signing[0].Seed)
 	rand.Read(fresh.Sealing)
 
 	var kept storedKeys
@@ -52,34 +94,125 @@ func (s *Service) loadKeys(ctx context.Context) (keyRing, error) {
 		return put(tx, keyKeys, fresh, 0)
 	})
 	if err != nil {
-		return keyRing{}, err
+		return nil, err
 	}
 	return newKeyRing(kept)
 }
 
-func newKeyRing(k storedKeys) (keyRing, error) {
+func newStoredKey(now time.Time) storedKey {
+	k := storedKey{Seed: make([]byte, ed25519.SeedSize), CreatedAt: now.UTC()}
+	rand.Read(k.Seed)
+	return k
+}
+
+func newKeyRing(k storedKeys) (*keyRing, error) {
 	if len(k.Signing) == 0 || len(k.Sealing) != 32 {
-		return keyRing{}, errors.New("the stored keys are damaged")
+		return nil, errors.New("the stored keys are damaged")
 	}
 	id := sha256.Sum256(append([]byte("instance\n"), k.Sealing...))
-	ring := keyRing{sealing: k.Sealing, instance: hex.EncodeToString(id[:4])}
+	ring := &keyRing{sealing: k.Sealing, instance: hex.EncodeToString(id[:4])}
 	for _, key := range k.Signing {
 		if len(key.Seed) != ed25519.SeedSize {
-			return keyRing{}, errors.New("the stored signing key is damaged")
+			return nil, errors.New("the stored signing key is damaged")
 		}
-		der, err := x509.MarshalPKIXPublicKey(ed25519.NewKeyFromSeed(key.Seed).Public())
+		private := ed25519.NewKeyFromSeed(key.Seed)
+		der, err := x509.MarshalPKIXPublicKey(private.Public())
 		if err != nil {
-			return keyRing{}, fmt.Errorf("encoding the public key: %w", err)
+			return nil, fmt.Errorf("encoding the public key: %w", err)
 		}
-		ring.public = append(ring.public, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})))
+		ring.signing = append(ring.signing, signingKey{
+			private:   private,
+			public:    string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
+			signsFrom: key.SignsFrom,
+		})
 	}
 	return ring, nil
 }
 
+// RotateKey makes a new signing key. It signs after KeyLead; until then, and for
+// controlapi.GrantMemory after, the old one verifies, too. It refuses with
+// CodeInvalid while an earlier rotation is under way.
+func (s *Service) RotateKey(ctx context.Context) error {
+	fresh := newStoredKey(s.now())
+	fresh.SignsFrom = fresh.CreatedAt.Add(KeyLead)
+	var next *keyRing
+	err := s.update(ctx, func(tx *txn) error {
+		kept, found, err := get[storedKeys](tx, keyKeys)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return errors.New("the stored keys are gone")
+		}
+		ring, err := newKeyRing(kept)
+		if err != nil {
+			return err
+		}
+		if tx.now.Before(kept.Signing[0].SignsFrom) {
+			return refuse(controlapi.CodeInvalid, "The key was replaced a moment ago. Wait until the new one is in use.")
+		}
+		kept.Signing = append([]storedKey{fresh}, kept.Signing[:len(ring.verifying(tx.now))]...)
+		if next, err = newKeyRing(kept); err != nil {
+			return err
+		}
+		return put(tx, keyKeys, kept, 0)
+	})
+	if err != nil {
+		return err
+	}
+	s.keys.Store(next)
+	s.log.Info("a new signing key was made", "signs_from", fresh.SignsFrom)
+	return nil
+}
+
+// runKeyReader notices the rotations of other nodes.
+func (s *Service) runKeyReader(ctx context.Context) error {
+	tick := time.NewTicker(readKeysEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		if err := s.readKeys(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("reading the signing keys failed", "error", err)
+		}
+	}
+}
+
+// readKeys takes over the keys as they are stored now.
+func (s *Service) readKeys(ctx context.Context) error {
+	var stored storedKeys
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var err error
+		stored, _, err = get[storedKeys](tx, keyKeys)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ring, err := newKeyRing(stored)
+	if err != nil {
+		return err
+	}
+	s.keys.Store(ring)
+	return nil
+}
+
 // PublicKeys are the keys that verify what this control plane signs, as PEM
 // (PKIX, Ed25519), newest first.
-func (s *Service) PublicKeys() []string { return append([]string(nil), s.keys.public...) }
+func (s *Service) PublicKeys() []string {
+	var out []string
+	for _, k := range s.keys.Load().verifying(s.now()) {
+		out = append(out, k.public)
+	}
+	return out
+}
+
+// PublicKey is the one of PublicKeys whose private half signs now.
+func (s *Service) PublicKey() string { return s.keys.Load().signer(s.now()).public }
 
 // Instance is eight characters that tell this control plane's cookies from
 // those of another on the same host, as cookies ignore ports.
-func (s *Service) Instance() string { return s.keys.instance }
+func (s *Service) Instance() string { return s.keys.Load().instance }

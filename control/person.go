@@ -196,6 +196,9 @@ func (s *Service) DeletePerson(ctx context.Context, computerID, accountID string
 		if err := tx.voidInvitations(computerID, accountID); err != nil {
 			return err
 		}
+		if err := tx.revokePersonsGrants(computerID, accountID); err != nil {
+			return err
+		}
 		return tx.touch(computerID)
 	})
 }
@@ -244,6 +247,9 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, a
 	}
 	if ev == personRevoked {
 		if err := t.voidInvitations(computerID, account.ID); err != nil {
+			return person{}, err
+		}
+		if err := t.revokePersonsGrants(computerID, account.ID); err != nil {
 			return person{}, err
 		}
 	}

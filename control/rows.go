@@ -29,6 +29,12 @@ import (
 //	invitation/LINKHASH             invitation
 //	person-invitation/COMPUTER/ACCOUNT/LINKHASH  nothing: the index of invitation by person
 //	visit/HASH                      visit
+//	client/ID                       client
+//	authorization/HASH              authorization
+//	grant/ID                        grant
+//	account-grant/ACCOUNT/ID, computer-grant/COMPUTER/ID, client-grant/CLIENT/ID
+//	                                nothing: the indexes of grants not revoked
+//	revoked-grant/COMPUTER/ID       controlapi.RevokedGrant, while its tokens live
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
 func keyAccount(id string) string         { return "account/" + id }
@@ -62,7 +68,18 @@ func keyPersonInvitation(computer, account, linkHash string) string {
 func keyVisit(hash string) string        { return "visit/" + hash }
 func keyBudget(kind, hash string) string { return "budget/" + kind + "/" + hash }
 
-const keyKeys = "keys"
+func keyClient(id string) string               { return keyClients + id }
+func keyAuthorization(hash string) string      { return "authorization/" + hash }
+func keyGrant(id string) string                { return "grant/" + id }
+func keyAccountGrants(account string) string   { return "account-grant/" + account + "/" }
+func keyComputerGrants(computer string) string { return "computer-grant/" + computer + "/" }
+func keyClientGrants(client string) string     { return "client-grant/" + client + "/" }
+func keyRevokedGrants(computer string) string  { return "revoked-grant/" + computer + "/" }
+
+const (
+	keyKeys    = "keys"
+	keyClients = "client/"
+)
 
 // txn is a writing transaction of the domain. It collects the computers whose
 // snapshot it changes.

@@ -40,6 +40,9 @@ const (
 	purposeCode       = "sign-in code"
 	purposeSession    = "session"
 	purposeInvitation = "invitation"
+	purposeClient     = "client secret"
+	purposeAuthCode   = "authorization code"
+	purposeRefresh    = "refresh token"
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
 )
@@ -80,7 +83,7 @@ func (s *Service) Unseal(purpose, sealed string) (string, bool) {
 }
 
 func (s *Service) seal(purpose, text string) []byte {
-	h := hmac.New(sha256.New, s.keys.sealing)
+	h := hmac.New(sha256.New, s.keys.Load().sealing)
 	fmt.Fprintf(h, "%s\n%s", purpose, text)
 	return h.Sum(nil)
 }

@@ -30,10 +30,9 @@ const syncsPerComputer = 4
 // new relay address as well as a person, makes it another version.
 func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
 	out := controlapi.Snapshot{
-		RevokedGrants: []controlapi.RevokedGrant{},
-		PublicKeys:    s.PublicKeys(),
-		Billing:       controlapi.Billing{Plan: "self-hosted", Standing: "good"},
-		Relays:        s.cfg.Relays,
+		PublicKeys: s.PublicKeys(),
+		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
+		Relays:     s.cfg.Relays,
 	}
 	if out.Relays == nil {
 		out.Relays = []controlapi.Relay{}
@@ -47,6 +46,9 @@ func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.S
 			return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 		}
 		out.Computer, out.People = s.computer(c), []controlapi.Person{}
+		if out.RevokedGrants, err = revokedGrants(tx, computerID); err != nil {
+			return err
+		}
 		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
 			var p person
 			if err := json.Unmarshal(value, &p); err != nil {

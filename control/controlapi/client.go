@@ -137,6 +137,27 @@ func (c *Client) PublicKey(ctx context.Context) (PublicKey, error) {
 	return out, err
 }
 
+// OAuthGrants lists the OAuth grants for this computer.
+func (c *Client) OAuthGrants(ctx context.Context) ([]OAuthGrant, error) {
+	req, err := c.request(ctx, http.MethodGet, PathGrants, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out OAuthGrants
+	err = c.do(req, &out, nil)
+	return out.Grants, err
+}
+
+// RevokeOAuthGrant ends an OAuth grant for this computer; one that has ended already
+// is no error.
+func (c *Client) RevokeOAuthGrant(ctx context.Context, id string) error {
+	req, err := c.request(ctx, http.MethodPost, PathGrantsRevoke, RevokeOAuthGrant{ID: id})
+	if err != nil {
+		return err
+	}
+	return c.do(req, nil, nil)
+}
+
 func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
 	var r io.Reader
 	if body != nil {

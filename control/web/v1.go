@@ -123,7 +123,7 @@ func (h *handler) redeem(w http.ResponseWriter, r *http.Request, c controlapi.Co
 func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
 	allowAnyOrigin(w)
 	w.Header().Set("Cache-Control", "public, max-age=60")
-	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.PublicKeys()[0]})
+	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.PublicKey()})
 	return nil
 }
 

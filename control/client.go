@@ -1,0 +1,288 @@
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// OAuth clients: the interface, Resources: OAuth client. They are made by the
+// operator only, and all of them keep a secret.
+
+const (
+	maxRedirectURIs   = 10
+	maxRedirectURI    = 1024 // bytes
+	maxClientName     = 80   // characters
+	revokeAtOnce      = 200  // grants ended in one transaction
+	clientSecretBytes = 43   // as newToken makes them
+)
+
+// Client is a registered OAuth client.
+type Client struct {
+	ID           string
+	Name         string   // shown on the consent page
+	RedirectURIs []string // exact
+	CreatedAt    time.Time
+	RotatedAt    time.Time // when the secret was last replaced, zero if never
+}
+
+// client as stored.
+type client struct {
+	ID           string    `json:"id"`
+	Name         string    `json:"name"`
+	RedirectURIs []string  `json:"redirectUris"`
+	SecretHash   string    `json:"secretHash"`
+	CreatedAt    time.Time `json:"createdAt"`
+	RotatedAt    time.Time `json:"rotatedAt,omitzero"`
+}
+
+func (c client) shown() Client {
+	return Client{ID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt}
+}
+
+// Credentials are what a client authenticates with.
+type Credentials struct{ ID, Secret string }
+
+func noClient() error {
+	return refuse(controlapi.CodeNotFound, "There is no client of that id.")
+}
+
+// AddClient registers a client and returns its secret, this once.
+func (s *Service) AddClient(ctx context.Context, name string, redirectURIs []string) (Client, string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxClientName ||
+		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return Client{}, "", refuse(controlapi.CodeInvalid,
+			"A client's name has 1 to 80 characters, none of them invisible. People read it when they are asked for consent.")
+	}
+	if len(redirectURIs) == 0 || len(redirectURIs) > maxRedirectURIs {
+		return Client{}, "", refuse(controlapi.CodeInvalid, "A client has 1 to 10 redirect URIs.")
+	}
+	for i, uri := range redirectURIs {
+		if err := validRedirectURI(uri); err != nil {
+			return Client{}, "", err
+		}
+		if slices.Contains(redirectURIs[:i], uri) {
+			return Client{}, "", refuse(controlapi.CodeInvalid, "The redirect URI "+uri+" is there twice.")
+		}
+	}
+	secret := newToken()
+	row := client{
+		ID: newID(), Name: name, RedirectURIs: slices.Clone(redirectURIs),
+		SecretHash: hashOf(purposeClient, secret), CreatedAt: s.now().UTC(),
+	}
+	err := s.update(ctx, func(tx *txn) error { return put(tx, keyClient(row.ID), row, 0) })
+	if err != nil {
+		return Client{}, "", err
+	}
+	return row.shown(), secret, nil
+}
+
+// Clients lists the registered clients, oldest first.
+func (s *Service) Clients(ctx context.Context) ([]Client, error) {
+	var out []Client
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyClients, func(_ string, value []byte) error {
+			var c client
+			if err := json.Unmarshal(value, &c); err != nil {
+				return err
+			}
+			out = append(out, c.shown())
+			return nil
+		})
+	})
+	slices.SortStableFunc(out, func(a, b Client) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return out, err
+}
+
+// RotateClient replaces a client's secret and returns the new one, this once.
+// The old one stops working; grants stay. It refuses with CodeNotFound.
+func (s *Service) RotateClient(ctx context.Context, id string) (secret string, err error) {
+	secret = newToken()
+	hash := hashOf(purposeClient, secret)
+	err = s.update(ctx, func(tx *txn) error {
+		c, found, err := get[client](tx, keyClient(id))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return noClient()
+		}
+		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
+		return put(tx, keyClient(id), c, 0)
+	})
+	if err != nil {
+		return "", err
+	}
+	return secret, nil
+}
+
+// RemoveClient ends a client: at once nobody gets tokens with its id, and then
+// every grant it holds is revoked. Called again it goes on where it was
+// interrupted. It refuses with CodeNotFound.
+func (s *Service) RemoveClient(ctx context.Context, id string) error {
+	for first := true; ; first = false {
+		var more bool
+		err := s.update(ctx, func(tx *txn) error {
+			_, found, err := get[client](tx, keyClient(id))
+			if err != nil {
+				return err
+			}
+			items, err := tx.Scan(keyClientGrants(id), "", revokeAtOnce)
+			if err != nil {
+				return err
+			}
+			if !found && len(items) == 0 && first {
+				return noClient()
+			}
+			for _, it := range items {
+				if err := tx.revokeGrant(it.Key[len(keyClientGrants(id)):]); err != nil {
+					return err
+				}
+				// Of a grant that is no longer there only this row is left.
+				if err := tx.Delete(it.Key); err != nil {
+					return err
+				}
+			}
+			more = len(items) == revokeAtOnce
+			return tx.Delete(keyClient(id))
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+}
+
+// ClientFor finds the client of an authorization request, or refuses with
+// CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
+// one of its own, byte for byte. Nobody may be redirected then.
+func (s *Service) ClientFor(ctx context.Context, id, redirectURI string) (Client, error) {
+	var out Client
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		c, err := clientFor(tx, id, redirectURI)
+		out = c.shown()
+		return err
+	})
+	if err != nil {
+		return Client{}, err
+	}
+	return out, nil
+}
+
+func clientFor(tx kv.Tx, id, redirectURI string) (client, error) {
+	if !idPattern.MatchString(id) {
+		return client{}, unknownClient()
+	}
+	c, found, err := get[client](tx, keyClient(id))
+	if err != nil {
+		return client{}, err
+	}
+	if !found {
+		return client{}, unknownClient()
+	}
+	if !slices.Contains(c.RedirectURIs, redirectURI) {
+		return client{}, refuse(controlapi.CodeInvalidRedirectURI,
+			"The app that sent you here asked to get the answer at an address that is not registered for it.")
+	}
+	return c, nil
+}
+
+func unknownClient() error {
+	return refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
+}
+
+// AuthenticateClient checks a client's credentials and changes nothing, or
+// refuses with CodeInvalidClient.
+func (s *Service) AuthenticateClient(ctx context.Context, cred Credentials) error {
+	return s.store.View(ctx, func(tx kv.Tx) error {
+		_, err := authenticateClient(tx, cred)
+		return err
+	})
+}
+
+// authenticateClient checks a client's secret, or refuses with
+// CodeInvalidClient.
+func authenticateClient(tx kv.Tx, cred Credentials) (client, error) {
+	refused := refuse(controlapi.CodeInvalidClient, "The client is not known, or its secret is not right.")
+	if !idPattern.MatchString(cred.ID) || len(cred.Secret) != clientSecretBytes {
+		return client{}, refused
+	}
+	c, found, err := get[client](tx, keyClient(cred.ID))
+	if err != nil {
+		return client{}, err
+	}
+	hash := hashOf(purposeClient, cred.Secret)
+	if !found || subtle.ConstantTimeCompare([]byte(hash), []byte(c.SecretHash)) != 1 {
+		return client{}, refused
+	}
+	return c, nil
+}
+
+var (
+	// idPattern is that of newID.
+	idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
+	// privateSchemePattern is a reverse domain name, as native apps use (RFC
+	// 8252, section 7.1).
+	privateSchemePattern = regexp.MustCompile(`^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+$`)
+)
+
+// validRedirectURI accepts https anywhere, http on this very computer, and the
+// private schemes of native apps (RFC 8252, section 7). Everything it accepts
+// can be written into a Location and into a Content-Security-Policy.
+func validRedirectURI(raw string) error {
+	bad := func(why string) error {
+		return refuse(controlapi.CodeInvalid, "The redirect URI "+strings.ToValidUTF8(raw, "?")+" "+why)
+	}
+	if len(raw) > maxRedirectURI || strings.ContainsFunc(raw, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
+	}) {
+		return bad("has characters a URI cannot have, or is too long.")
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme == "" || !strings.HasPrefix(raw, u.Scheme+":") {
+		return bad("is not an absolute URI with its scheme in lower case.")
+	}
+	if strings.Contains(raw, "#") || u.User != nil {
+		return bad("must have no fragment and no user name.")
+	}
+	host := u.Hostname()
+	local := host == "127.0.0.1" || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	switch {
+	case u.Scheme == "https" || u.Scheme == "http" && local:
+		if u.Opaque != "" || !isHostName(host) || u.Host != host && (u.Port() == "" || u.Host != host+":"+u.Port()) {
+			return bad("needs a host name in lower case.")
+		}
+		return nil
+	case u.Scheme == "http":
+		return bad("must be https, or http to 127.0.0.1 or localhost.")
+	case privateSchemePattern.MatchString(u.Scheme):
+		return nil
+	default:
+		return bad("must be https, http to 127.0.0.1 or localhost, or have a scheme like com.example.app.")
+	}
+}
+
+// RedirectSource is a registered redirect URI as a source of a
+// Content-Security-Policy: its origin, or its scheme where that is a private
+// one.
+func RedirectSource(redirectURI string) string {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		return ""
+	}
+	if u.Scheme == "https" || u.Scheme == "http" {
+		return u.Scheme + "://" + u.Host
+	}
+	return u.Scheme + ":"
+}

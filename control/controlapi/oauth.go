@@ -1,0 +1,97 @@
+package controlapi
+
+import (
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Paths of OAuth, under the auth URL: the interface, Control plane.
+const (
+	PathAuthorize = "/oauth/authorize" // GET by a browser; its consent page posts back to it
+	PathToken     = "/oauth/token"     // POST, a form
+
+	PathGrants       = "/v1/grants"        // GET: OAuthGrants
+	PathGrantsRevoke = "/v1/grants/revoke" // POST RevokeOAuthGrant
+)
+
+// What holds for every access token.
+const (
+	TokenIssuer = "service-control"
+	TokenScope  = "connect"
+	TokenLife   = 600 * time.Second
+
+	// ClockSkew is how far an agent's clock may be off.
+	ClockSkew = 60 * time.Second
+	// GrantMemory is how long a snapshot names a revoked grant, and how long a
+	// replaced signing key still verifies: longer than any access token can be
+	// used, skew included.
+	GrantMemory = 720 * time.Second
+)
+
+// OAuth codes of Error: the interface, Control-plane OAuth errors. CodeInvalidGrant
+// is one of them, too.
+const (
+	CodeInvalidClient           = "invalid_client"
+	CodeAccessDenied            = "access_denied"
+	CodeUnsupportedGrantType    = "unsupported_grant_type"
+	CodeInvalidRedirectURI      = "invalid_redirect_uri"
+	CodeUnsupportedResponseType = "unsupported_response_type"
+)
+
+// OAuthGrant is a remote client that somebody allowed to open apps on a computer in
+// their name.
+type OAuthGrant struct {
+	ID         string    `json:"id"`
+	ClientID   string    `json:"clientId"`
+	ClientName string    `json:"clientName"` // as it was when they allowed it
+	AccountID  string    `json:"accountId"`
+	Email      string    `json:"email"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastUsedAt time.Time `json:"lastUsedAt"` // when tokens were last handed out
+}
+
+// OAuthGrants answers GET PathGrants: all grants for one computer, newest first.
+type OAuthGrants struct {
+	Grants []OAuthGrant `json:"grants"`
+}
+
+// RevokeOAuthGrant is the body of POST PathGrantsRevoke.
+type RevokeOAuthGrant struct {
+	ID string `json:"id"`
+}
+
+// AccessClaims are exactly the claims of an access token: the interface, Access
+// token claims. It is the jwt.Claims of golang-jwt; the audience is written as
+// one string and read as nothing else.
+type AccessClaims struct {
+	Issuer   string `json:"iss"`
+	Subject  string `json:"sub"` // account id
+	Email    string `json:"email"`
+	Audience string `json:"aud"` // root host of the computer
+	ClientID string `json:"client_id"`
+	Grant    string `json:"grant"`
+	Scope    string `json:"scope"`
+	IssuedAt int64  `json:"iat"` // unix seconds
+	Expires  int64  `json:"exp"` // unix seconds
+	ID       string `json:"jti"`
+}
+
+func (c AccessClaims) GetIssuer() (string, error)  { return c.Issuer, nil }
+func (c AccessClaims) GetSubject() (string, error) { return c.Subject, nil }
+
+func (c AccessClaims) GetAudience() (jwt.ClaimStrings, error) {
+	return jwt.ClaimStrings{c.Audience}, nil
+}
+
+func (c AccessClaims) GetIssuedAt() (*jwt.NumericDate, error)       { return date(c.IssuedAt), nil }
+func (c AccessClaims) GetExpirationTime() (*jwt.NumericDate, error) { return date(c.Expires), nil }
+func (c AccessClaims) GetNotBefore() (*jwt.NumericDate, error)      { return nil, nil }
+
+// date is nil for a claim that is not there.
+func date(unix int64) *jwt.NumericDate {
+	if unix == 0 {
+		return nil
+	}
+	return jwt.NewNumericDate(time.Unix(unix, 0))
+}

@@ -1,0 +1,280 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Grants: somebody let an OAuth client open, in their name, what they may open
+// on one computer. The interface, States: OAuth grant and refresh token.
+//
+// A grant is one row, and the hash of its one valid refresh token is in it, so
+// using a token is one read and one write of that row, and of many concurrent
+// uses one finds the hash it expects. The row lives as long as the token; a
+// revoked one stays as long, to say that it was revoked. Indexes find it by
+// account, computer and client while it is not revoked.
+
+const (
+	// GrantLife is how long a grant lasts after its refresh token was last used.
+	GrantLife = 90 * 24 * time.Hour
+
+	// indexSlide is how often the indexes of a grant in use are written again;
+	// they outlive the row by as much.
+	indexSlide = 24 * time.Hour
+
+	// maxGrants is how many grants one account has. One more ends the one that
+	// was not used for longest.
+	maxGrants = 100
+)
+
+// grant as stored.
+type grant struct {
+	ID          string    `json:"id"`
+	AccountID   string    `json:"accountId"`
+	Email       string    `json:"email"` // as the account's, which never changes
+	ClientID    string    `json:"clientId"`
+	ClientName  string    `json:"clientName"`
+	ComputerID  string    `json:"computerId"`
+	RefreshHash string    `json:"refreshHash"`
+	CreatedAt   time.Time `json:"createdAt"`
+	LastUsedAt  time.Time `json:"lastUsedAt"`
+	IndexedAt   time.Time `json:"indexedAt"`
+	RevokedAt   time.Time `json:"revokedAt,omitzero"`
+}
+
+func (g grant) wire() controlapi.OAuthGrant {
+	return controlapi.OAuthGrant{
+		ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email,
+		CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
+	}
+}
+
+func (g grant) indexes() []string {
+	return []string{
+		keyAccountGrants(g.AccountID) + g.ID,
+		keyComputerGrants(g.ComputerID) + g.ID,
+		keyClientGrants(g.ClientID) + g.ID,
+	}
+}
+
+// putGrant stores a grant that was used now.
+func (t *txn) putGrant(g grant) error {
+	g.LastUsedAt = t.now.UTC()
+	if t.now.Sub(g.IndexedAt) >= indexSlide {
+		g.IndexedAt = t.now.UTC()
+		for _, key := range g.indexes() {
+			if err := put(t, key, struct{}{}, GrantLife+indexSlide); err != nil {
+				return err
+			}
+		}
+	}
+	return put(t, keyGrant(g.ID), g, GrantLife)
+}
+
+// revokeGrant ends a grant: refreshing is refused from this commit on, and the
+// computer's agent is told to refuse the access tokens that are still out. One
+// that has ended, or never was, is no error.
+func (t *txn) revokeGrant(id string) error {
+	g, found, err := get[grant](t, keyGrant(id))
+	if err != nil || !found || !g.RevokedAt.IsZero() {
+		return err
+	}
+	g.RevokedAt = t.now.UTC()
+	if err := put(t, keyGrant(id), g, GrantLife); err != nil {
+		return err
+	}
+	for _, key := range g.indexes() {
+		if err := t.Delete(key); err != nil {
+			return err
+		}
+	}
+	told := controlapi.RevokedGrant{ID: g.ID, At: g.RevokedAt}
+	if err := put(t, keyRevokedGrants(g.ComputerID)+g.ID, told, controlapi.GrantMemory); err != nil {
+		return err
+	}
+	return t.touch(g.ComputerID)
+}
+
+// revokePersonsGrants ends every grant of an account for one computer: a person
+// who was removed, and is perhaps invited again, must not find old clients at
+// work.
+func (t *txn) revokePersonsGrants(computerID, accountID string) error {
+	return eachGrant(t, keyAccountGrants(accountID), func(g grant) error {
+		if g.ComputerID != computerID {
+			return nil
+		}
+		return t.revokeGrant(g.ID)
+	})
+}
+
+// makeRoom ends the account's longest unused grants until one more fits.
+func (t *txn) makeRoom(accountID string) error {
+	var all []grant
+	err := eachGrant(t, keyAccountGrants(accountID), func(g grant) error {
+		all = append(all, g)
+		return nil
+	})
+	if err != nil || len(all) < maxGrants {
+		return err
+	}
+	slices.SortFunc(all, func(a, b grant) int { return a.LastUsedAt.Compare(b.LastUsedAt) })
+	for _, g := range all[:len(all)-maxGrants+1] {
+		if err := t.revokeGrant(g.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachGrant calls fn for the grants an index names.
+func eachGrant(tx kv.Tx, index string, fn func(grant) error) error {
+	return each(tx, index, func(id string, _ []byte) error {
+		g, found, err := get[grant](tx, keyGrant(id))
+		if err != nil || !found || !g.RevokedAt.IsZero() {
+			return err
+		}
+		return fn(g)
+	})
+}
+
+// AccountGrant is a grant with the computer it is for.
+type AccountGrant struct {
+	controlapi.OAuthGrant
+	Computer controlapi.Computer
+}
+
+// AccountGrants lists what an account has allowed, newest first.
+func (s *Service) AccountGrants(ctx context.Context, accountID string) ([]AccountGrant, error) {
+	var out []AccountGrant
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
+			c, found, err := get[computer](tx, keyComputer(g.ComputerID))
+			if err != nil || !found {
+				return err
+			}
+			out = append(out, AccountGrant{OAuthGrant: g.wire(), Computer: s.computer(c)})
+			return nil
+		})
+	})
+	slices.SortFunc(out, func(a, b AccountGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return out, err
+}
+
+// ComputerGrants lists all grants for a computer, whoever gave them, newest
+// first.
+func (s *Service) ComputerGrants(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
+	var out []controlapi.OAuthGrant
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = []controlapi.OAuthGrant{}
+		return eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
+			out = append(out, g.wire())
+			return nil
+		})
+	})
+	slices.SortFunc(out, func(a, b controlapi.OAuthGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	return out, err
+}
+
+// RevokeAccountGrant ends a grant of an account. It refuses with CodeNotFound
+// when the account gave none of that id.
+func (s *Service) RevokeAccountGrant(ctx context.Context, accountID, id string) error {
+	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
+}
+
+// RevokeComputerGrant ends a grant for a computer, whoever gave it: it is the
+// owner's computer. It refuses with CodeNotFound when there is none of that id.
+func (s *Service) RevokeComputerGrant(ctx context.Context, computerID, id string) error {
+	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })
+}
+
+func (s *Service) revokeGrantIf(ctx context.Context, id string, theirs func(grant) bool) error {
+	none := refuse(controlapi.CodeNotFound, "That app is not connected any more.")
+	if !idPattern.MatchString(id) {
+		return none
+	}
+	return s.update(ctx, func(tx *txn) error {
+		g, found, err := get[grant](tx, keyGrant(id))
+		if err != nil {
+			return err
+		}
+		if !found || !theirs(g) {
+			return none
+		}
+		return tx.revokeGrant(id)
+	})
+}
+
+// revokedGrants are those a computer's agent must refuse, in the order of their
+// ids.
+func revokedGrants(tx kv.Tx, computerID string) ([]controlapi.RevokedGrant, error) {
+	out := []controlapi.RevokedGrant{}
+	err := each(tx, keyRevokedGrants(computerID), func(_ string, value []byte) error {
+		var g controlapi.RevokedGrant
+		if err := json.Unmarshal(value, &g); err != nil {
+			return err
+		}
+		out = append(out, g)
+		return nil
+	})
+	return out, err
+}
+
+// Choice is a computer that somebody may connect a client to.
+type Choice struct {
+	Computer controlapi.Computer
+	Role     controlapi.Role
+	Owner    string   // e-mail address of the owner
+	Apps     []string // labels of the live apps they may open there, sorted
+}
+
+// Choices lists the computers an account can reach, its own first.
+func (s *Service) Choices(ctx context.Context, accountID string) ([]Choice, error) {
+	var out []Choice
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+			p, found, err := get[person](tx, keyPerson(computerID, accountID))
+			if err != nil || !found || !p.mayOpen("") {
+				return err
+			}
+			c, found, err := get[computer](tx, keyComputer(computerID))
+			if err != nil || !found {
+				return err
+			}
+			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
+			if err != nil {
+				return err
+			}
+			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
+			if err != nil {
+				return err
+			}
+			choice := Choice{Computer: s.computer(c), Role: p.Role, Owner: owner.Email}
+			for _, a := range apps {
+				if a.Live && p.mayOpen(a.ID) {
+					choice.Apps = append(choice.Apps, a.Label)
+				}
+			}
+			slices.Sort(choice.Apps)
+			out = append(out, choice)
+			return nil
+		})
+	})
+	slices.SortStableFunc(out, func(a, b Choice) int {
+		switch {
+		case a.Role == b.Role:
+			return 0
+		case a.Role == controlapi.RoleOwner:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return out, err
+}

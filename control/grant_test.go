@@ -1,0 +1,492 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"pgregory.net/rapid"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+const appRedirect = "https://pocketnotes.example/cb"
+
+var proof = strings.Repeat("v", 43)
+
+func proofChallenge() string {
+	sum := sha256.Sum256([]byte(proof))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// registered is a client with its credentials.
+type registered struct {
+	*bench
+	Credentials
+}
+
+func (b *bench) registered() registered {
+	b.t.Helper()
+	c, secret, err := b.AddClient(b.t.Context(), "Pocket Notes", []string{appRedirect})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return registered{b, Credentials{c.ID, secret}}
+}
+
+func (c registered) code(account Account, short string) (string, error) {
+	return c.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: proofChallenge()}, account, short)
+}
+
+func (c registered) exchange(code string) (Tokens, error) {
+	return c.ExchangeCode(c.t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect, Verifier: proof})
+}
+
+func (c registered) use(token string) (Tokens, error) {
+	return c.Refresh(c.t.Context(), c.Credentials, token)
+}
+
+// granted is a grant of an account for a computer.
+func (c registered) granted(account Account, short string) Tokens {
+	c.t.Helper()
+	return ok[Tokens](c.t)(c.exchange(ok[string](c.t)(c.code(account, short))))
+}
+
+// member is an active member of maya's computer.
+func (b *bench) member(computerID, email string) Account {
+	b.t.Helper()
+	if err := b.PutApps(b.t.Context(), computerID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+		b.t.Fatal(err)
+	}
+	p := ok[controlapi.Person](b.t)(b.Invite(b.t.Context(), computerID, email, []string{"app1"}))
+	ok[controlapi.Person](b.t)(b.Accept(b.t.Context(), computerID, p.AccountID))
+	return Account{ID: p.AccountID, Email: email}
+}
+
+func grantID(token string) string {
+	id, _ := grantOfToken(token)
+	return id
+}
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	t.Run("O10_code_expires", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		c, owner := b.registered(), b.owner()
+		account := Account{ID: owner.AccountID}
+		early, late := ok[string](t)(c.code(account, "maya")), ok[string](t)(c.code(account, "maya"))
+		b.clock.Add(AuthorizationLife - time.Second)
+		ok[Tokens](t)(c.exchange(early))
+		b.clock.Add(time.Second)
+		_, err := c.exchange(late)
+		wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	})
+	t.Run("O16_secrets_are_stored_hashed", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		c, owner := b.registered(), b.owner()
+		code := ok[string](t)(c.code(Account{ID: owner.AccountID}, "maya"))
+		first := ok[Tokens](t)(c.exchange(ok[string](t)(c.code(Account{ID: owner.AccountID}, "maya"))))
+		second := ok[Tokens](t)(c.use(first.Refresh))
+		rows := 0
+		err := b.store.View(t.Context(), func(tx kv.Tx) error {
+			return each(tx, "", func(key string, value []byte) error {
+				rows++
+				row := key + " " + string(value)
+				for _, secret := range []string{c.Secret, code, first.Refresh, second.Refresh, second.Access} {
+					// The id at its beginning is no secret.
+					if _, secret, found := strings.Cut(secret, "."); found && strings.Contains(row, secret) {
+						t.Errorf("%s holds a token", key)
+					}
+					if strings.Contains(row, secret) {
+						t.Errorf("%s holds a secret", key)
+					}
+				}
+				return nil
+			})
+		})
+		if err != nil || rows < 8 {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+	})
+	t.Run("O18_clients_by_the_operator_secret_once", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		c := b.registered()
+		listed := ok[[]Client](t)(b.Clients(t.Context()))
+		if len(listed) != 1 || listed[0].ID != c.ID || listed[0].Name != "Pocket Notes" || !slices.Equal(listed[0].RedirectURIs, []string{appRedirect}) ||
+			strings.Contains(fmt.Sprint(listed), c.Secret) {
+			t.Errorf("listed %+v", listed)
+		}
+		secret := ok[string](t)(b.RotateClient(t.Context(), c.ID))
+		wantRefusal(t, b.AuthenticateClient(t.Context(), c.Credentials), controlapi.CodeInvalidClient)
+		if err := b.AuthenticateClient(t.Context(), Credentials{c.ID, secret}); err != nil {
+			t.Error(err)
+		}
+		if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+			t.Error(err)
+		}
+		wantRefusal(t, b.RemoveClient(t.Context(), c.ID), controlapi.CodeNotFound)
+		_, err := b.RotateClient(t.Context(), c.ID)
+		wantRefusal(t, err, controlapi.CodeNotFound)
+		wantRefusal(t, b.AuthenticateClient(t.Context(), Credentials{c.ID, secret}), controlapi.CodeInvalidClient)
+	})
+}
+
+func TestRedirectURIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for uri, fine := range map[string]bool{
+		"https://pocketnotes.example/cb":      true,
+		"https://pocketnotes.example":         true,
+		"https://pocketnotes.example:8443/?a": true,
+		"http://127.0.0.1:3000/cb":            true,
+		"http://localhost/cb":                 true,
+		"http://app.localhost:1/cb":           true,
+		"com.example.notes:/cb":               true,
+		"com.example.notes://cb":              true,
+
+		"":                                                         false,
+		"/cb":                                                      false,
+		"//pocketnotes.example/cb":                                 false,
+		"http://pocketnotes.example/cb":                            false,
+		"http://127.0.0.1.evil.example/cb":                         false,
+		"HTTPS://pocketnotes.example/cb":                           false,
+		"https://Pocketnotes.example/cb":                           false,
+		"https://user@pocketnotes.example/":                        false,
+		"https://pocketnotes.example/#here":                        false,
+		"https://pocketnotes.example/cb#":                          false,
+		"https://pocket notes.example/":                            false,
+		"https://pocketnotes.example/;script-src 'unsafe'":         false,
+		"https://pocketnotes.example;script-src/":                  false,
+		"https://pocketnotes.example,https://evil.example/":        false,
+		"https://pocketnotes.example:/":                            false,
+		"https://pocketnotes.example:x/":                           false,
+		"https://pocketnotes.example\\@evil.example/":              false,
+		"https://pocketnotes.example/\r\nSet-Cookie: a=b":          false,
+		"https:pocketnotes.example/cb":                             false,
+		"https:///cb":                                              false,
+		"https://[::1]/cb":                                         false,
+		"https://münchen.example/":                                 false,
+		"javascript:alert(1)":                                      false,
+		"data:text/html,x":                                         false,
+		"myapp:/cb":                                                false,
+		"https://pocketnotes.example/" + strings.Repeat("x", 1000): false,
+	} {
+		_, _, err := b.AddClient(t.Context(), "Pocket Notes", []string{uri})
+		if (err == nil) != fine || err != nil && !IsRefusal(err, controlapi.CodeInvalid) {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+	for name, uris := range map[string][]string{
+		"": {appRedirect}, " ": {appRedirect}, "a\nb": {appRedirect}, "a\u202eb": {appRedirect}, "\xff": {appRedirect},
+		strings.Repeat("n", 81): {appRedirect}, "none": nil, "twice": {appRedirect, appRedirect}, "many": slices.Repeat([]string{appRedirect}, 11),
+	} {
+		_, _, err := b.AddClient(t.Context(), name, uris)
+		wantRefusal(t, err, controlapi.CodeInvalid)
+	}
+}
+
+// What is accepted can be written into a Location and a policy.
+func FuzzRedirectURI(f *testing.F) {
+	for _, seed := range []string{appRedirect, "com.example.notes:/cb?x", "http://localhost:1/?&", "https://a/%zz", "https://a:0/"} {
+		f.Add(seed, "a state")
+	}
+	f.Fuzz(func(t *testing.T, uri, state string) {
+		if validRedirectURI(uri) != nil {
+			return
+		}
+		if source := RedirectSource(uri); source == "" || strings.ContainsAny(source, " ;,'\"") || !strings.HasPrefix(uri, source) {
+			t.Errorf("%q makes the source %q", uri, source)
+		}
+		to := Redirection(uri, url.Values{"state": {state}, "code": {"c"}})
+		before, err1 := url.Parse(uri)
+		after, err2 := url.Parse(to)
+		if err1 != nil || err2 != nil || after.Scheme != before.Scheme || after.Host != before.Host || after.Path != before.Path || strings.ContainsAny(to, " \r\n\\") {
+			t.Fatalf("%q leads to %q (%v, %v)", uri, to, err1, err2)
+		}
+		if q, err := url.ParseQuery(after.RawQuery); err == nil {
+			if states := q["state"]; len(states) == 0 || states[len(states)-1] != state {
+				t.Errorf("%q leads to %q, state %q", uri, to, states)
+			}
+		}
+	})
+}
+
+func TestGrantEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	account := Account{ID: owner.AccountID}
+	kept, lost := c.granted(account, "maya"), c.granted(account, "maya")
+	for range 3 {
+		b.clock.Add(GrantLife - time.Hour)
+		kept = ok[Tokens](t)(c.use(kept.Refresh))
+		if n := len(ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))); n != 1 && n != 2 {
+			t.Fatalf("%d grants are listed", n)
+		}
+	}
+	_, err := c.use(lost.Refresh)
+	wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	grants := ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))
+	if len(grants) != 1 || grants[0].ID != grantID(kept.Refresh) || !grants[0].LastUsedAt.Equal(b.clock.Now()) {
+		t.Errorf("listed %+v", grants)
+	}
+	for ok[int](t)(b.store.Sweep(t.Context(), 1000)) > 0 {
+	}
+	if n := b.rows("grant/") + b.rows("account-grant/") + b.rows("computer-grant/") + b.rows("client-grant/"); n != 4 {
+		t.Errorf("%d rows of one grant", n)
+	}
+}
+
+// A grant ends with the access of the person who gave it, and a fresh invitation
+// does not bring it back.
+func TestGrantEndsWithThePerson(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(b *bench, computer, account string) error{
+		"revoked": func(b *bench, computer, account string) error {
+			_, err := b.Revoke(b.t.Context(), computer, account)
+			return err
+		},
+		"deleted": func(b *bench, computer, account string) error {
+			return b.DeletePerson(b.t.Context(), computer, account)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			c, owner := b.registered(), b.owner()
+			computer := owner.Computer.ID
+			bob := b.member(computer, "bob@example.com")
+			own := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+			tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
+			open := ok[string](t)(c.code(bob, "maya"))
+			if err := end(b, computer, bob.ID); err != nil {
+				t.Fatal(err)
+			}
+			_, err := c.use(tokens.Refresh)
+			wantRefusal(t, err, controlapi.CodeAccessDenied)
+			_, err = c.exchange(open)
+			wantRefusal(t, err, controlapi.CodeInvalidGrant)
+			_, err = c.code(bob, "maya")
+			wantRefusal(t, err, controlapi.CodeForbidden)
+			snapshot := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), computer))
+			if len(snapshot.RevokedGrants) != 1 || snapshot.RevokedGrants[0].ID != grantID(tokens.Refresh) {
+				t.Errorf("the agent hears of %+v", snapshot.RevokedGrants)
+			}
+			b.member(computer, "bob@example.com")
+			_, err = c.use(tokens.Refresh)
+			wantRefusal(t, err, controlapi.CodeAccessDenied)
+			ok[Tokens](t)(c.use(elsewhere.Refresh))
+			if other := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), own.Computer.ID)); len(other.RevokedGrants) != 0 {
+				t.Errorf("another agent hears of %+v", other.RevokedGrants)
+			}
+		})
+	}
+}
+
+// An agent is told of a revoked grant for as long as its tokens could be used,
+// and the list of what it is told stays short.
+func TestRevokedGrantsAreToldFor720Seconds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
+	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID))
+	if err := b.RevokeComputerGrant(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)); err != nil {
+		t.Fatal(err)
+	}
+	told := func() int {
+		s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID))
+		if (len(s.RevokedGrants) > 0) == (s.Version == before.Version) {
+			t.Error("the version does not tell")
+		}
+		return len(s.RevokedGrants)
+	}
+	b.clock.Add(719 * time.Second)
+	if told() != 1 {
+		t.Error("forgotten while a token could be used")
+	}
+	b.clock.Add(time.Second)
+	if told() != 0 {
+		t.Error("told for ever")
+	}
+	_, err := c.use(tokens.Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+}
+
+func TestRemovingAClientEndsItsGrants(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, other, owner := b.registered(), b.registered(), b.owner()
+	account := Account{ID: owner.AccountID}
+	c.granted(account, "maya")
+	c.granted(account, "maya")
+	kept := other.granted(account, "maya")
+	open := ok[string](t)(c.code(account, "maya"))
+	if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)); len(s.RevokedGrants) != 2 {
+		t.Errorf("the agent hears of %+v", s.RevokedGrants)
+	}
+	if list := ok[[]controlapi.OAuthGrant](t)(b.ComputerGrants(t.Context(), owner.Computer.ID)); len(list) != 1 {
+		t.Errorf("left are %+v", list)
+	}
+	_, err := c.exchange(open)
+	wantRefusal(t, err, controlapi.CodeInvalidClient)
+	_, err = c.code(account, "maya")
+	wantRefusal(t, err, controlapi.CodeInvalidClient)
+	ok[Tokens](t)(other.use(kept.Refresh))
+}
+
+func TestGrantsOfAnAccountAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	account := Account{ID: owner.AccountID}
+	var all []Tokens
+	for range maxGrants {
+		all = append(all, c.granted(account, "maya"))
+		b.clock.Add(3 * time.Second) // within the budget of consents
+	}
+	all[0] = ok[Tokens](t)(c.use(all[0].Refresh)) // so the second is the one longest unused
+	b.clock.Add(time.Second)
+	c.granted(account, "maya")
+	_, err := c.use(all[1].Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+	ok[Tokens](t)(c.use(all[0].Refresh))
+	ok[Tokens](t)(c.use(all[2].Refresh))
+	if n := len(ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))); n != maxGrants {
+		t.Errorf("%d grants", n)
+	}
+}
+
+func TestConsentsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	for range 30 {
+		ok[string](t)(c.code(Account{ID: owner.AccountID}, "maya"))
+	}
+	_, err := c.code(Account{ID: owner.AccountID}, "maya")
+	wantRefusal(t, err, controlapi.CodeTooMany)
+}
+
+// Any sequence of events leaves a grant where the interface's table says.
+func TestGrantModel(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	account := Account{ID: owner.AccountID}
+	rapid.Check(t, func(rt *rapid.T) {
+		b.clock.Add(10 * time.Minute) // a fresh budget
+		used := []string{}
+		valid, revoked := c.granted(account, "maya").Refresh, false
+		refuses := func(err error, code string) {
+			if !IsRefusal(err, code) {
+				rt.Fatalf("got %v, want %s", err, code)
+			}
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"refresh": func(*rapid.T) {
+				next, err := c.use(valid)
+				if revoked {
+					refuses(err, controlapi.CodeAccessDenied)
+					return
+				}
+				if err != nil {
+					rt.Fatal(err)
+				}
+				used, valid = append(used, valid), next.Refresh
+			},
+			"replay": func(rt *rapid.T) {
+				if len(used) == 0 {
+					rt.Skip()
+				}
+				_, err := c.use(rapid.SampledFrom(used).Draw(rt, "token"))
+				if revoked {
+					refuses(err, controlapi.CodeAccessDenied)
+				} else {
+					refuses(err, controlapi.CodeInvalidGrant)
+				}
+			},
+			"revoke": func(*rapid.T) {
+				if err := b.RevokeAccountGrant(context.Background(), account.ID, grantID(valid)); err != nil {
+					rt.Fatal(err)
+				}
+				revoked = true
+			},
+			"forge": func(*rapid.T) {
+				_, err := c.use(newRefreshToken(newID()))
+				refuses(err, controlapi.CodeInvalidGrant)
+			},
+			"wait": func(*rapid.T) { b.clock.Add(time.Hour) },
+		})
+	})
+}
+
+func TestRotatingTheSigningKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
+	first := b.PublicKey()
+	signedBy := func(access, public string) bool {
+		key := ok[any](t)(func() (any, error) { return jwt.ParseEdPublicKeyFromPEM([]byte(public)) }())
+		_, err := jwt.Parse(access, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithTimeFunc(b.clock.Now))
+		if err != nil && !errors.Is(err, jwt.ErrTokenSignatureInvalid) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	next := func() string {
+		tokens = ok[Tokens](t)(c.use(tokens.Refresh))
+		return tokens.Access
+	}
+
+	other := ok[*Service](t)(New(b.cfg)) // another node on the same store
+	if err := b.RotateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, b.RotateKey(t.Context()), controlapi.CodeInvalid)
+	keys := b.PublicKeys()
+	if len(keys) != 2 || keys[1] != first || b.PublicKey() != first || !signedBy(next(), first) {
+		t.Error("the new key is in use before everybody knows it")
+	}
+	if len(other.PublicKeys()) != 1 {
+		t.Error("the other node knew without reading")
+	}
+	if err := other.readKeys(t.Context()); err != nil || !slices.Equal(other.PublicKeys(), keys) {
+		t.Errorf("the other node has %d keys, %v", len(other.PublicKeys()), err)
+	}
+	b.clock.Add(KeyLead)
+	if b.PublicKey() != keys[0] || other.PublicKey() != keys[0] || !signedBy(next(), keys[0]) {
+		t.Error("the new key is not in use")
+	}
+	b.clock.Add(controlapi.GrantMemory - time.Second)
+	if len(b.PublicKeys()) != 2 {
+		t.Error("the old key is gone while a token could be used")
+	}
+	b.clock.Add(time.Second)
+	if got := b.PublicKeys(); len(got) != 1 || got[0] != keys[0] {
+		t.Errorf("%d keys verify", len(got))
+	}
+	if err := b.RotateKey(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restarted := ok[*Service](t)(New(b.cfg))
+	if got := restarted.PublicKeys(); len(got) != 2 || got[1] != keys[0] || !slices.Equal(got, b.PublicKeys()) {
+		t.Errorf("after a restart %d keys verify", len(got))
+	}
+}

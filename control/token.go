@@ -1,0 +1,314 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// The tokens of OAuth (RFC 6749 and RFC 7636, as the interface narrows them):
+// consent makes a code, the code a grant with a first pair of tokens, and each
+// refresh token the next pair. A client is always authenticated before anything
+// is used up.
+
+// AuthorizationLife is how long a code can be exchanged.
+const AuthorizationLife = 60 * time.Second
+
+// Authorization is what a person is asked to allow. Its parts are well formed;
+// Client and RedirectURI belong together.
+type Authorization struct {
+	ClientID    string
+	RedirectURI string
+	Challenge   string // base64url of a SHA-256, 43 characters
+}
+
+// ValidChallenge says whether a code challenge has the form of S256.
+func ValidChallenge(challenge string) bool { return s256Pattern.MatchString(challenge) }
+
+// authorization is a code as stored, under its hash.
+type authorization struct {
+	ClientID    string `json:"clientId"`
+	RedirectURI string `json:"redirectUri"`
+	Challenge   string `json:"challenge"`
+	AccountID   string `json:"accountId"`
+	ComputerID  string `json:"computerId"`
+}
+
+// Authorize issues a code: the account allows the client to open apps on the
+// computer of that short name. It refuses with CodeForbidden when the account
+// cannot reach such a computer.
+func (s *Service) Authorize(ctx context.Context, a Authorization, account Account, short string) (code string, err error) {
+	if !ValidChallenge(a.Challenge) {
+		return "", refuse(controlapi.CodeInvalid, "The code challenge is not one of S256.")
+	}
+	if err := s.pace.spend(s.now(), budgetConsents.of(account.ID)); err != nil {
+		return "", err
+	}
+	code = newToken()
+	err = s.update(ctx, func(tx *txn) error {
+		refused := refuse(controlapi.CodeForbidden, "You cannot open anything on that computer.")
+		if _, err := clientFor(tx, a.ClientID, a.RedirectURI); err != nil {
+			return err
+		}
+		c, found, err := computerByName(tx, short)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return refused
+		}
+		if ok, err := mayReach(tx, c.ID, account.ID); err != nil {
+			return err
+		} else if !ok {
+			return refused
+		}
+		return put(tx, keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
+			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
+			AccountID: account.ID, ComputerID: c.ID,
+		}, AuthorizationLife)
+	})
+	if err != nil {
+		return "", err
+	}
+	return code, nil
+}
+
+// mayReach says whether an account is active on a computer.
+func mayReach(tx kv.Tx, computerID, accountID string) (bool, error) {
+	p, found, err := get[person](tx, keyPerson(computerID, accountID))
+	return found && p.mayOpen(""), err
+}
+
+// Redirection is a redirect URI with parameters added to its query. Spaces are
+// written so that every decoder reads them.
+func Redirection(redirectURI string, params url.Values) string {
+	sep := "?"
+	if strings.HasSuffix(redirectURI, "?") || strings.HasSuffix(redirectURI, "&") {
+		sep = ""
+	} else if strings.Contains(redirectURI, "?") {
+		sep = "&"
+	}
+	return redirectURI + sep + strings.ReplaceAll(params.Encode(), "+", "%20")
+}
+
+// Tokens are handed to a client, this once.
+type Tokens struct {
+	Access   string // compact JWS, valid controlapi.TokenLife
+	Refresh  string
+	Computer controlapi.Computer
+}
+
+// Exchange is a code with the proof that the client began the authorization.
+type Exchange struct {
+	Code        string
+	RedirectURI string
+	Verifier    string
+}
+
+func noGrant() error {
+	return refuse(controlapi.CodeInvalidGrant, "The code or token is not valid: it is unknown, used, too old, or not for this client.")
+}
+
+func accessEnded() error {
+	return refuse(controlapi.CodeAccessDenied, "The person has ended this app's access.")
+}
+
+// ExchangeCode makes a grant of a code. It refuses with CodeInvalidClient, and
+// then the code is untouched, or with CodeInvalidGrant; a code presented by its
+// own client is used up whatever else is wrong.
+func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange) (Tokens, error) {
+	// Checked by reading only: strangers cannot make the store write.
+	if err := s.AuthenticateClient(ctx, cred); err != nil {
+		return Tokens{}, err
+	}
+	if len(x.Code) != 43 || !verifierPattern.MatchString(x.Verifier) {
+		return Tokens{}, noGrant()
+	}
+	key := keyAuthorization(hashOf(purposeAuthCode, x.Code))
+	sum := sha256.Sum256([]byte(x.Verifier))
+	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
+	id := newID()
+	refresh := newRefreshToken(id)
+
+	var g grant
+	var c computer
+	var ok bool
+	err := s.update(ctx, func(tx *txn) error {
+		ok = false
+		client, err := authenticateClient(tx, cred) // it may have been removed just now
+		if err != nil {
+			return err
+		}
+		row, found, err := get[authorization](tx, key)
+		if err != nil || !found || row.ClientID != client.ID {
+			return err
+		}
+		if err := tx.Delete(key); err != nil {
+			return err
+		}
+		if row.RedirectURI != x.RedirectURI || subtle.ConstantTimeCompare([]byte(row.Challenge), []byte(challenge)) != 1 {
+			return nil
+		}
+		account, found, err := get[Account](tx, keyAccount(row.AccountID))
+		if err != nil || !found {
+			return err
+		}
+		if c, found, err = get[computer](tx, keyComputer(row.ComputerID)); err != nil || !found {
+			return err
+		}
+		if reach, err := mayReach(tx, c.ID, account.ID); err != nil || !reach {
+			return err
+		}
+		if err := tx.makeRoom(account.ID); err != nil {
+			return err
+		}
+		g = grant{
+			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
+			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
+		}
+		ok = true
+		return tx.putGrant(g)
+	})
+	if err != nil {
+		return Tokens{}, err
+	}
+	if !ok {
+		return Tokens{}, noGrant()
+	}
+	return s.tokens(g, c, refresh)
+}
+
+// errReplay is a refresh token of a grant that is not its valid one.
+var errReplay = errors.New("used refresh token")
+
+// Refresh uses a refresh token up and hands out the next pair. A client that
+// gives no id is the token's, which its secret proves. It refuses with
+// CodeInvalidClient; with CodeAccessDenied for every token of a grant that was
+// revoked, or whose person cannot reach the computer any more; and with
+// CodeInvalidGrant for a token that is unknown, too old, another client's, or
+// used before. None of these changes anything.
+func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
+	id, wellFormed := grantOfToken(token)
+	next := newRefreshToken(id)
+	hash := hashOf(purposeRefresh, token)
+	check := func(g grant) error {
+		switch {
+		case !g.RevokedAt.IsZero():
+			return accessEnded()
+		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
+			return errReplay
+		}
+		return nil
+	}
+
+	var g grant
+	var c computer
+	// All checks but one are made by reading. What they see can only be undone
+	// by revoking the grant, which the write looks for again.
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var found bool
+		var err error
+		if wellFormed {
+			if g, found, err = get[grant](tx, keyGrant(id)); err != nil {
+				return err
+			}
+		}
+		if cred.ID == "" && cred.Secret != "" {
+			if !found {
+				return noGrant()
+			}
+			cred.ID = g.ClientID
+		}
+		client, err := authenticateClient(tx, cred)
+		if err != nil {
+			return err
+		}
+		if !found || g.ClientID != client.ID {
+			return noGrant()
+		}
+		if err := check(g); err != nil {
+			return err
+		}
+		if c, found, err = get[computer](tx, keyComputer(g.ComputerID)); err != nil {
+			return err
+		}
+		reach, err := mayReach(tx, g.ComputerID, g.AccountID)
+		if err == nil && (!found || !reach) {
+			return accessEnded()
+		}
+		return err
+	})
+	if err == nil {
+		err = s.update(ctx, func(tx *txn) error {
+			now, found, err := get[grant](tx, keyGrant(id))
+			if err != nil {
+				return err
+			}
+			if !found {
+				return noGrant()
+			}
+			if err := check(now); err != nil {
+				return err
+			}
+			g = now
+			g.RefreshHash = hashOf(purposeRefresh, next)
+			return tx.putGrant(g)
+		})
+	}
+	if errors.Is(err, errReplay) {
+		s.replays.Add(1)
+		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
+		return Tokens{}, noGrant()
+	}
+	if err != nil {
+		return Tokens{}, err
+	}
+	return s.tokens(g, c, next)
+}
+
+// Replays counts the refresh tokens presented after their use, since this
+// process started.
+func (s *Service) Replays() int64 { return s.replays.Load() }
+
+// newRefreshToken is the id of a grant and 256 random bits. The id finds the
+// grant of a used token without a row for each; it is no secret.
+func newRefreshToken(grantID string) string { return grantID + "." + newToken() }
+
+func grantOfToken(token string) (grantID string, ok bool) {
+	id, secret, ok := strings.Cut(token, ".")
+	return id, ok && len(secret) == 43 && idPattern.MatchString(id)
+}
+
+// tokens signs the access token that goes with a grant's new refresh token.
+func (s *Service) tokens(g grant, c computer, refresh string) (Tokens, error) {
+	out := Tokens{Refresh: refresh, Computer: s.computer(c)}
+	now := s.now()
+	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, controlapi.AccessClaims{
+		Issuer:   controlapi.TokenIssuer,
+		Subject:  g.AccountID,
+		Email:    g.Email,
+		Audience: out.Computer.Host,
+		ClientID: g.ClientID,
+		Grant:    g.ID,
+		Scope:    controlapi.TokenScope,
+		IssuedAt: now.Unix(),
+		Expires:  now.Unix() + int64(controlapi.TokenLife/time.Second),
+		ID:       newID(),
+	})
+	var err error
+	if out.Access, err = token.SignedString(s.keys.Load().signer(now).private); err != nil {
+		return Tokens{}, fmt.Errorf("signing an access token: %w", err)
+	}
+	return out, nil
+}
