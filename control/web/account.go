@@ -37,6 +37,11 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 			p.Shared = append(p.Shared, m.Computer)
 		}
 	}
+	grants, err := h.svc.AccountGrants(r.Context(), session.Account.ID)
+	if err != nil {
+		return err
+	}
+	p.Grants = grantRows(grants)
 	sessions, err := h.svc.Sessions(r.Context(), session.Account.ID)
 	if err != nil {
 		return err

@@ -334,6 +334,8 @@ func golden(t *testing.T, name, body string) {
 		`since \d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC`: "since TIME",
 		`until \d+ [A-Z][a-z]+`:                      "until DAY",
 		`name="token" value="[^"]{43}"`:              `name="token" value="TOKEN"`,
+		`name="account" value="[a-z0-9]{26}"`:        `name="account" value="ACCOUNT"`,
+		`client_id=[a-z0-9]{26}`:                     "client_id=CLIENT",
 	} {
 		body = regexp.MustCompile(pattern).ReplaceAllString(body, with)
 	}

@@ -18,7 +18,7 @@ var templateFiles embed.FS
 
 // pages by the name of their template. Each has its own set, so that each can
 // define "main".
-var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "about", "error")
+var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "consent", "about", "error")
 
 func parsePages(names ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
@@ -55,6 +55,12 @@ type page struct {
 	Own      []controlapi.Computer
 	Shared   []controlapi.Computer
 	Sessions []sessionRow
+	Grants   []grantRow
+
+	Client    string // OAuth client that asks, by name
+	Target    string // where the browser goes afterwards
+	AccountID string
+	Choices   []choiceRow
 
 	// formTarget is the origin that a form of this page leads to in the end.
 	// Browsers apply form-action to the redirects after a POST, too.

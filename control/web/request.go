@@ -13,13 +13,14 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/oauth"
 )
 
 // Bounds of what is read, in bytes.
 const (
 	maxForm   = 16 << 10
 	maxJSON   = 512 << 10 // the apps of a computer, with long labels
-	maxReturn = 4 << 10
+	maxReturn = 4 << 10   // holds an authorization request, too: oauth.MaxQuery
 )
 
 // form reads a posted form whose fields come once each.
@@ -71,24 +72,35 @@ type destination struct {
 	path  string // with query, "" for none
 	host  string // what the visitor will open there, "" for none
 	leads string // origin of that host
+	app   string // OAuth client to be allowed there, by name, "" for none
 }
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
 // no destination. A visit must be well formed, which keeps its host within the
-// domain of this control plane.
-func (h *handler) parseReturn(raw string) destination {
+// domain of this control plane; an authorization must be a registered client's.
+func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	if raw == "/account" {
 		return destination{path: raw}
 	}
-	query, ok := strings.CutPrefix(raw, controlapi.PathVisit+"?")
-	if !ok || len(raw) > maxReturn {
+	if len(raw) > maxReturn {
 		return destination{}
 	}
-	v, err := h.svc.ParseVisit(query)
-	if err != nil {
-		return destination{}
+	path, query, _ := strings.Cut(raw, "?")
+	switch path {
+	case controlapi.PathVisit:
+		if v, err := h.svc.ParseVisit(query); err == nil {
+			return destination{path: raw, host: v.Host, leads: v.Origin()}
+		}
+	case controlapi.PathAuthorize:
+		req, err := oauth.ParseRequest(query)
+		if err != nil || req.Problem != "" {
+			break
+		}
+		if client, err := h.svc.ClientFor(ctx, req.ClientID, req.RedirectURI); err == nil {
+			return destination{path: raw, app: client.Name}
+		}
 	}
-	return destination{path: raw, host: v.Host, leads: v.Origin()}
+	return destination{}
 }
 
 // signInPath is the sign-in page that leads to d.

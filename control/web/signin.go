@@ -13,7 +13,7 @@ import (
 const sealSignIn = "sign-in cookie"
 
 func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
-	to := h.parseReturn(r.URL.Query().Get("return"))
+	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
 	_, ok, err := h.current(w, r)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) showSignIn(w http.ResponseWriter, status int, to destination, p page) error {
-	p.Title, p.Host, p.Return = "Sign in", to.host, to.path
+	p.Title, p.Host, p.Client, p.Return = "Sign in", to.host, to.app, to.path
 	return h.show(w, status, "signin", p)
 }
 
@@ -35,7 +35,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to := h.parseReturn(f.Get("return"))
+	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
 		return h.showSignIn(w, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
@@ -58,7 +58,7 @@ func (h *handler) began(r *http.Request) (token, email string, ok bool) {
 }
 
 func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
-	to := h.parseReturn(r.URL.Query().Get("return"))
+	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
 	_, email, ok := h.began(r)
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
@@ -76,7 +76,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to := h.parseReturn(f.Get("return"))
+	to := h.parseReturn(r.Context(), f.Get("return"))
 	token, email, ok := h.began(r)
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
@@ -99,9 +99,9 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.linkError(w, err)
 	}
-	to := h.parseReturn(returnTo)
+	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, http.StatusOK, "link", page{
-		Title: "Sign in", Email: email, Host: to.host, Token: token, formTarget: to.leads,
+		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Token: token, formTarget: to.leads,
 	})
 }
 
@@ -136,7 +136,7 @@ func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.Si
 	}
 	setCookie(w, h.session, in.Token, control.SessionLife)
 	dropCookie(w, h.signIn)
-	return h.onward(w, r, h.parseReturn(in.ReturnTo).path)
+	return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path)
 }
 
 func (h *handler) onward(w http.ResponseWriter, r *http.Request, path string) error {
@@ -153,7 +153,7 @@ func (h *handler) signOut(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	to := h.parseReturn(f.Get("return"))
+	to := h.parseReturn(r.Context(), f.Get("return"))
 	session, ok, err := h.current(w, r)
 	if err != nil {
 		return err

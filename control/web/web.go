@@ -20,6 +20,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/oauth"
 )
 
 // Config of the handler; the zero value is fine.
@@ -34,6 +35,7 @@ type handler struct {
 	log     *slog.Logger
 	session string // cookie names
 	signIn  string
+	oauth   *oauth.Handler
 	routes  []route
 }
 
@@ -47,7 +49,7 @@ const (
 )
 
 type route struct {
-	method string
+	method string // "" for all, where the handler answers the wrong ones itself
 	path   string
 	tier   tier
 	serve  func(http.ResponseWriter, *http.Request) error
@@ -67,6 +69,7 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		session: "__Host-porchlight-" + svc.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Instance(),
 	}
+	h.oauth = oauth.New(svc, oauthPages{h}, cfg.Log)
 	h.routes = []route{
 		{"GET", "/{$}", tierPage, h.home},
 		{"GET", "/signin", tierPage, h.signInForm},
@@ -79,10 +82,14 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"POST", control.PathInvitation, tierPage, h.invitationAccept},
 		{"POST", "/signout", tierPage, h.signOut},
 		{"GET", "/account", tierPage, h.account},
+		{"POST", "/account/grants/revoke", tierPage, h.revokeGrant},
 		{"GET", "/about", tierPage, h.about},
 		{"GET", controlapi.PathVisit, tierPage, h.visit},
 		{"GET", "/assets/{file}", tierPage, h.asset},
+		{"GET", controlapi.PathAuthorize, tierPage, h.oauth.Authorize},
+		{"POST", controlapi.PathAuthorize, tierPage, h.oauth.Decide},
 
+		{"", controlapi.PathToken, tierPublic, h.oauth.Token},
 		{"GET", controlapi.PathPublicKey, tierPublic, h.publicKey},
 		{"OPTIONS", controlapi.PathPublicKey, tierPublic, h.preflight},
 		{"GET", "/healthz", tierPublic, h.health},
@@ -94,10 +101,12 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
 		{"POST", controlapi.PathPeopleGrant, tierDevice, h.device(h.grant)},
 		{"POST", controlapi.PathPeopleRevoke, tierDevice, h.device(h.revoke)},
+		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
+		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
 	}
 	mux := http.NewServeMux()
 	for _, rt := range h.routes {
-		mux.Handle(rt.method+" "+rt.path, h.dispatch(rt))
+		mux.Handle(strings.TrimSpace(rt.method+" "+rt.path), h.dispatch(rt))
 	}
 	mux.Handle("/v1/", h.dispatch(route{"", "/v1/", tierPublic, h.noRoute}))
 	mux.Handle("/", h.dispatch(route{"", "/", tierPage, h.noRoute}))

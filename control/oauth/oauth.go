@@ -1,0 +1,126 @@
+// Package oauth is the HTTP side of OAuth for remote clients: the authorization
+// endpoint with its consent page, and the token endpoint (the interface, Control
+// plane; RFC 6749 and RFC 7636).
+//
+// A request is parsed once, strictly, into a value that is well formed; package
+// control decides and stores; what goes out is a redirect to a registered
+// address, a page, or JSON. Nobody is ever redirected to an address that is not
+// registered for the client, and no code is used up for a client that has not
+// proved who it is.
+//
+// The pages themselves are drawn by whoever mounts this package; see Pages.
+package oauth
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// maxForm bounds a posted form, in bytes.
+const maxForm = 16 << 10
+
+// codeInvalidRequest and codeServerError are RFC 6749's, for what the
+// interface's table has no code for and no client can act upon: a body that is
+// not a form, and our own failures.
+const (
+	codeInvalidRequest = "invalid_request"
+	codeServerError    = "server_error"
+)
+
+// Pages draws what people see and knows who is signed in.
+type Pages interface {
+	// Session is that of the browser; ok is false when it is signed out.
+	Session(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error)
+	// SignIn sends the browser to sign in, and back to a path of ours.
+	SignIn(w http.ResponseWriter, r *http.Request, back string) error
+	// Consent shows the consent page.
+	Consent(w http.ResponseWriter, status int, c Consent) error
+}
+
+// Consent is what the consent page says. Its form posts to the address it is
+// shown at: decision (allow or deny), computer (short name), account.
+type Consent struct {
+	Client  string // name of the app that asks
+	Target  string // where the browser goes afterwards, for a person to read
+	Source  string // the same for Content-Security-Policy's form-action
+	Account control.Account
+	Choices []control.Choice // computers to choose from
+	Chosen  string           // short name of the one preselected
+	Problem string           // a sentence about what was wrong with the last answer
+	Return  string           // path of this very page
+}
+
+// Handler of the endpoints. Its methods return errors that are not about OAuth,
+// or that only a person can be told, for the caller's error page.
+type Handler struct {
+	svc   *control.Service
+	pages Pages
+	log   *slog.Logger
+}
+
+// New makes the handler.
+func New(svc *control.Service, pages Pages, log *slog.Logger) *Handler {
+	return &Handler{svc: svc, pages: pages, log: log}
+}
+
+// readForm reads a posted form of ours, whose Content-Type and size are those of
+// one.
+func readForm(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return nil, &controlapi.Error{
+			Code: codeInvalidRequest, HTTPStatus: http.StatusUnsupportedMediaType,
+			Message: "The body must be application/x-www-form-urlencoded.",
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxForm))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, &controlapi.Error{
+			Code: codeInvalidRequest, HTTPStatus: http.StatusRequestEntityTooLarge, Message: "The form is too large.",
+		}
+	}
+	if err != nil {
+		return nil, &controlapi.Error{
+			Code: codeInvalidRequest, HTTPStatus: http.StatusBadRequest, Message: "The form could not be read.",
+		}
+	}
+	return parseForm(string(body))
+}
+
+// parseForm refuses what is malformed, as parameters that are wrong are refused
+// everywhere here.
+func parseForm(body string) (url.Values, error) {
+	form, err := url.ParseQuery(body)
+	if err != nil {
+		return nil, malformed("The form is not encoded as one.")
+	}
+	return form, nil
+}
+
+// malformed is a bad or missing parameter. The interface has no code of its own
+// for that; invalid_grant is the one every client understands as "begin again".
+func malformed(sentence string) error {
+	return &controlapi.Error{Code: controlapi.CodeInvalidGrant, Message: sentence, HTTPStatus: http.StatusBadRequest}
+}
+
+// writeCode writes an error as the interface has it: {error: code}.
+func writeCode(w http.ResponseWriter, status int, code string) {
+	writeJSON(w, status, map[string]string{"error": code})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	head := w.Header()
+	head.Set("Content-Type", "application/json")
+	head.Set("Cache-Control", "no-store")
+	head.Set("Pragma", "no-cache") // RFC 6749, section 5.1
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+}

@@ -1,0 +1,202 @@
+package oauth
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// tokenResponse is the interface's Token response.
+type tokenResponse struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int    `json:"expires_in"` // seconds
+	RefreshToken string `json:"refresh_token"`
+	Scope        string `json:"scope"`
+	Address      string `json:"address"`
+	Host         string `json:"host"`
+}
+
+// tokenRequest is a parsed form: one of exchange and refresh is meant, by
+// grantType. What a parameter must look like beyond being there is for package
+// control to say, after it has authenticated the client.
+type tokenRequest struct {
+	grantType string
+	client    control.Credentials
+	exchange  control.Exchange
+	refresh   string
+	// incomplete is what is wrong with the parameters besides the client's; it
+	// is told to authenticated clients only.
+	incomplete error
+}
+
+const (
+	grantCode    = "authorization_code"
+	grantRefresh = "refresh_token"
+)
+
+// tokenFields may come once each.
+var tokenFields = []string{
+	"grant_type", "client_id", "client_secret", "code", "redirect_uri", "code_verifier", "refresh_token", "scope",
+}
+
+// Token answers every method on PathToken. It writes its errors itself, because
+// they look different here, and lets any site's script read the answer: what
+// authenticates a client is in the request and never in a cookie.
+func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
+	head := w.Header()
+	head.Set("Access-Control-Allow-Origin", "*")
+	head.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
+	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
+	head.Set("Access-Control-Max-Age", "3600")
+	switch r.Method {
+	case http.MethodPost:
+	case http.MethodOptions:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	default:
+		head.Set("Allow", "POST, OPTIONS")
+		writeCode(w, http.StatusMethodNotAllowed, codeInvalidRequest)
+		return nil
+	}
+	basic := len(r.Header["Authorization"]) > 0
+	tokens, err := h.tokens(w, r)
+	if err != nil {
+		h.failed(w, r, err, basic)
+		return nil
+	}
+	writeJSON(w, http.StatusOK, tokenResponse{
+		AccessToken:  tokens.Access,
+		TokenType:    "Bearer",
+		ExpiresIn:    int(controlapi.TokenLife / time.Second),
+		RefreshToken: tokens.Refresh,
+		Scope:        controlapi.TokenScope,
+		Address:      tokens.Computer.URL,
+		Host:         tokens.Computer.Host,
+	})
+	return nil
+}
+
+func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (control.Tokens, error) {
+	form, err := readForm(w, r)
+	if err != nil {
+		return control.Tokens{}, err
+	}
+	req, err := parseToken(r.Header["Authorization"], form)
+	if err != nil {
+		return control.Tokens{}, err
+	}
+	ctx := r.Context()
+	if req.incomplete != nil {
+		if err := h.svc.AuthenticateClient(ctx, req.client); err != nil {
+			return control.Tokens{}, err
+		}
+		return control.Tokens{}, req.incomplete
+	}
+	if req.grantType == grantCode {
+		return h.svc.ExchangeCode(ctx, req.client, req.exchange)
+	}
+	return h.svc.Refresh(ctx, req.client, req.refresh)
+}
+
+// parseToken reads a token request. Nothing may come twice: whatever reads the
+// other one would see another request.
+func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
+	for _, name := range tokenFields {
+		if len(form[name]) > 1 {
+			return tokenRequest{}, malformed("The parameter " + name + " is there twice.")
+		}
+	}
+	req := tokenRequest{grantType: form.Get("grant_type")}
+	if req.grantType != grantCode && req.grantType != grantRefresh {
+		return tokenRequest{}, &controlapi.Error{
+			Code: controlapi.CodeUnsupportedGrantType, Message: "The grant type must be authorization_code or refresh_token.",
+		}
+	}
+	var err error
+	if req.client, err = credentials(authorization, form); err != nil {
+		return tokenRequest{}, err
+	}
+	if scope := form.Get("scope"); scope != "" && scope != controlapi.TokenScope {
+		req.incomplete = malformed("The only scope is connect.")
+	}
+	if req.grantType == grantRefresh {
+		req.refresh = form.Get("refresh_token")
+		if req.refresh == "" {
+			req.incomplete = malformed("The parameter refresh_token is missing.")
+		}
+		return req, nil
+	}
+	req.exchange = control.Exchange{
+		Code: form.Get("code"), RedirectURI: form.Get("redirect_uri"), Verifier: form.Get("code_verifier"),
+	}
+	if req.exchange.Code == "" || req.exchange.RedirectURI == "" || req.exchange.Verifier == "" {
+		req.incomplete = malformed("One of the parameters code, redirect_uri and code_verifier is missing.")
+	}
+	return req, nil
+}
+
+// credentials finds what the client authenticates with: HTTP Basic, whose two
+// halves are form-encoded (RFC 6749, section 2.3.1), or the form. Both at once
+// are refused (section 2.3), but for a client_id that says the same.
+func credentials(authorization []string, form url.Values) (control.Credentials, error) {
+	refused := func(sentence string) (control.Credentials, error) {
+		return control.Credentials{}, &controlapi.Error{Code: controlapi.CodeInvalidClient, Message: sentence}
+	}
+	inForm := control.Credentials{ID: form.Get("client_id"), Secret: form.Get("client_secret")}
+	if len(authorization) == 0 {
+		if inForm.Secret == "" {
+			return refused("The client's secret is missing.")
+		}
+		return inForm, nil
+	}
+	if len(authorization) > 1 {
+		return refused("There are two Authorization headers.")
+	}
+	scheme, encoded, _ := strings.Cut(authorization[0], " ")
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if !strings.EqualFold(scheme, "Basic") || err != nil {
+		return refused("The Authorization header is not HTTP Basic.")
+	}
+	first, second, ok := strings.Cut(string(raw), ":")
+	id, err1 := url.QueryUnescape(first)
+	secret, err2 := url.QueryUnescape(second)
+	if !ok || err1 != nil || err2 != nil || id == "" || secret == "" {
+		return refused("The Authorization header holds no id and secret.")
+	}
+	if inForm.Secret != "" || inForm.ID != "" && inForm.ID != id {
+		return refused("The client authenticates in two ways at once.")
+	}
+	return control.Credentials{ID: id, Secret: secret}, nil
+}
+
+// failed writes an error: the interface, Control-plane OAuth errors. A client
+// that tried HTTP Basic is told so with 401, every other refusal is 400.
+func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, basic bool) {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	if !ok {
+		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+			return // nobody waits for the answer
+		}
+		h.log.Error("a token request failed", "error", err)
+		writeCode(w, http.StatusInternalServerError, codeServerError)
+		return
+	}
+	status := http.StatusBadRequest
+	if refusal.HTTPStatus != 0 {
+		status = refusal.HTTPStatus
+	}
+	if refusal.Code == controlapi.CodeInvalidClient && basic {
+		w.Header().Set("WWW-Authenticate", `Basic realm="porchlight", charset="UTF-8"`)
+		status = http.StatusUnauthorized
+	}
+	h.log.Debug("a token request was refused", "code", refusal.Code, "why", refusal.Message)
+	writeCode(w, status, refusal.Code)
+}

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/oauth"
+)
+
+// oauthPages are the pages of package oauth.
+type oauthPages struct{ *handler }
+
+func (p oauthPages) Session(w http.ResponseWriter, r *http.Request) (control.Session, bool, error) {
+	return p.current(w, r)
+}
+
+func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) error {
+	return seeOther(w, r, signInPath("/signin", destination{path: back}))
+}
+
+func (p oauthPages) Consent(w http.ResponseWriter, status int, c oauth.Consent) error {
+	out := page{
+		Title: "Allow " + c.Client + "?", Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
+		Client: c.Client, Target: c.Target, Problem: c.Problem, formTarget: c.Source,
+	}
+	for _, choice := range c.Choices {
+		row := choiceRow{
+			Name: choice.Computer.Name, Host: choice.Computer.Host, Chosen: choice.Computer.Name == c.Chosen,
+			Apps: inWords(choice.Apps, 5),
+		}
+		if choice.Role != controlapi.RoleOwner {
+			row.From = choice.Owner
+		}
+		out.Choices = append(out.Choices, row)
+	}
+	return p.show(w, status, "consent", out)
+}
+
+// choiceRow is one computer on the consent page.
+type choiceRow struct {
+	Name   string // short name
+	Host   string
+	From   string // who shares it, "" for one's own
+	Chosen bool
+	Apps   string // labels in words, "" for none
+}
+
+// inWords puts labels into words: "Notes, Photos and Diary"; beyond most of them
+// the rest is counted.
+func inWords(labels []string, most int) string {
+	switch n := len(labels); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return labels[0]
+	case n <= most:
+		return strings.Join(labels[:n-1], ", ") + " and " + labels[n-1]
+	default:
+		return strings.Join(labels[:most-1], ", ") + " and more"
+	}
+}
+
+// grantRow is one connected app on the account page.
+type grantRow struct {
+	ID    string
+	Name  string
+	Host  string
+	Since string
+	Used  string
+}
+
+func grantRows(grants []control.AccountGrant) []grantRow {
+	var out []grantRow
+	for _, g := range grants {
+		out = append(out, grantRow{
+			ID: g.ID, Name: g.ClientName, Host: g.Computer.Host, Since: day(g.CreatedAt), Used: day(g.LastUsedAt),
+		})
+	}
+	return out
+}
+
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+// revokeGrant ends a connected app's access and leads back to the account page.
+func (h *handler) revokeGrant(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	session, ok, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
+	}
+	if err := h.svc.RevokeAccountGrant(r.Context(), session.Account.ID, f.Get("grant")); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/account")
+}
+
+// listGrants and endGrant are the owner's side, through the agent of their
+// computer.
+func (h *handler) listGrants(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	grants, err := h.svc.ComputerGrants(r.Context(), c.ID)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, controlapi.OAuthGrants{Grants: grants})
+	return nil
+}
+
+func (h *handler) endGrant(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.RevokeOAuthGrant
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	if err := h.svc.RevokeComputerGrant(r.Context(), c.ID, body.ID); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
