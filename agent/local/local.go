@@ -72,7 +72,7 @@ type Running struct {
 
 // Start opens the data directory and the listeners and begins to serve. When it
 // returns nil the loopback API, the relay and the agent accept connections. The
-// errors are sentences for the owner.
+// errors are sentences for the owner; one of a ctx that ended wraps its error.
 func Start(ctx context.Context, cfg Config) (*Running, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
@@ -112,6 +112,9 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 	select {
 	case <-a.Ready():
 	case <-r.done:
+		if r.err == nil { // nothing failed: it was told to stop
+			return nil, fmt.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
+		}
 		return nil, r.err
 	case <-time.After(readyWait):
 		// It serves; what is late says so in the owner's state.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,8 +16,9 @@ import (
 	"porchlight/agent/ownersecret"
 )
 
-// drain is how long requests under way may take after a signal to stop.
-const drain = 5 * time.Second
+// drain is how long stopping may take after a signal; more than the parts give
+// the requests that are under way.
+const drain = 15 * time.Second
 
 func agentCommand(where *location, term *terminal) *cobra.Command {
 	var localMode, verbose bool
@@ -41,7 +43,7 @@ file only you can read.`,
 			}
 			secret, err := fileSecret(cmd.Context(), dir)
 			if err != nil {
-				return err
+				return unlessStopped(err)
 			}
 			level := slog.LevelWarn
 			if verbose {
@@ -60,7 +62,7 @@ file only you can read.`,
 				Log:             slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 			})
 			if err != nil {
-				return err
+				return unlessStopped(err)
 			}
 			greet(term, where, running)
 			select {
@@ -77,6 +79,14 @@ file only you can read.`,
 	cmd.Flags().StringVar(&https, "https", local.DefaultHTTPS, "with --local: where visitors connect")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log everything to standard error")
 	return cmd
+}
+
+// unlessStopped is nil for an agent that was told to stop before it was up.
+func unlessStopped(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // fileSecret is the owner secret of a computer without a keychain, made the

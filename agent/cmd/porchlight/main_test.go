@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -302,6 +303,40 @@ func TestNothingSecretOnDisk(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStopsBesideAHangingCaller: a local program that began a request and never
+// ended it does not make stopping a failure.
+func TestStopsBesideAHangingCaller(t *testing.T) {
+	t.Parallel()
+	var caller net.Conn
+	t.Cleanup(func() { caller.Close() }) // after the agent has ended
+	s := startAgent(t)
+	running, err := agentapi.ReadRunning(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if caller, err = net.Dial("tcp", running.API); err != nil {
+		t.Fatal(err)
+	}
+	// The server asks for the body once the handler waits for it.
+	fmt.Fprintf(caller, "POST /publish HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", running.API)
+	if _, err := caller.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStoppedWhileStarting: Ctrl-C in the first moments ends the program as at
+// any other time.
+func TestStoppedWhileStarting(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var o output
+	code := run(ctx, []string{"agent", "--local", "--data", filepath.Join(t.TempDir(), "data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, o.terminal())
+	if code != 0 || o.stderr() != "" {
+		t.Errorf("exit %d: %s", code, o.stderr())
 	}
 }
 
