@@ -161,7 +161,7 @@ func (a *Agent) makeLink() (err error) {
 	a.client = &controlapi.Client{
 		BaseURL:    link.AuthURL,
 		Credential: link.Credential,
-		HTTP:       &http.Client{Transport: controlapi.NewTransport(link.RootCAs)},
+		HTTP:       &http.Client{Transport: link.transport()},
 	}
 	changed, _ := a.apps.Subscribe()
 	a.remote = remote.New(remote.Config{

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // Version of this build, set by the linker.
@@ -48,6 +50,16 @@ type Link struct {
 	RootCAs    *x509.CertPool // nil: the system's
 	// Local is true where control plane and relay run in this process.
 	Local bool
+}
+
+// transport makes the connections to the control plane. The proxy of the
+// environment is for one elsewhere: it cannot reach what is in this process.
+func (l *Link) transport() *http.Transport {
+	t := controlapi.NewTransport(l.RootCAs)
+	if l.Local {
+		t.Proxy = nil
+	}
+	return t
 }
 
 // DefaultDataDir is where the data directory is unless the owner says
