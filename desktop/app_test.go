@@ -81,6 +81,9 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
+	if _, err := parse([]string{"--nonsense"}, getenv, nil); err.Error() != "there is no option --nonsense" {
+		t.Error(err)
+	}
 	var out bytes.Buffer
 	if _, err := parse([]string{"--help"}, getenv, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
@@ -23,15 +24,20 @@ type startOptions struct {
 }
 
 const usage = `Porchlight lets the apps on this computer be opened, at an address of yours, by
-exactly the people you choose. This is its menu-bar app.
+exactly the people you choose. This is its menu-bar app. Started again, it shows
+the window of the one that runs already.
 
 Usage: porchlight-desktop [options]
 
-  --data DIR       where everything is kept (default %s)
-  --api ADDRESS    where local apps ask for an address (default %s)
-  --https ADDRESS  where this computer's addresses are served (default 127.0.0.1:8443)
-  --hidden         start in the menu bar only, and leave a running one alone
-  --panel COLOUR   draw the icon for a dark or a light panel; remembered
+  --data DIR       where everything is kept
+                   (default %s)
+  --api ADDRESS    where local apps ask for an address
+                   (default %s)
+  --https ADDRESS  where the addresses of this computer are served
+                   (default 127.0.0.1:8443)
+  --hidden         open no window, whether or not one runs already
+  --panel COLOUR   dark or light: what the panel is, so that the icon shows on it;
+                   remembered
   --secret-file    keep the owner secret in a file only you can read, where there
                    is no keychain
   --version        print the version
@@ -69,6 +75,9 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 		fmt.Fprintf(out, usage, agent.DefaultDataDir(), agentapi.DefaultAddress)
 		return o, err
 	case err != nil:
+		if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
+			return o, fmt.Errorf("there is no option --%s", name)
+		}
 		return o, err
 	case f.NArg() > 0:
 		return o, fmt.Errorf("unexpected argument: %s", f.Arg(0))
