@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/control"
+	"porchlight/control/admin"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/localca"
@@ -133,6 +134,7 @@ func serve(ctx context.Context, a *agent.Agent, p *plane, listeners []net.Listen
 	g.Go(func() error { return p.service.Run(ctx) })
 	g.Go(func() error { return p.relay.Serve(ctx, listeners...) })
 	g.Go(func() error { return a.Run(ctx) })
+	g.Go(func() error { return p.admin.Serve(ctx, controlDir(dataDir)) })
 	go func() {
 		defer close(r.done)
 		defer cancel()
@@ -183,10 +185,11 @@ func (r *Running) Close(ctx context.Context) error {
 type plane struct {
 	ca         *localca.CA
 	rootPath   string // of the authority's root certificate, PEM
-	store      kv.Store
+	store      *kv.Bolt
 	outbox     *mail.Outbox
 	service    *control.Service
 	relay      *relay.Relay
+	admin      *admin.Admin
 	credential string
 }
 
@@ -204,7 +207,7 @@ func openPlane(cfg Config) (p *plane, err error) {
 		return nil, err
 	}
 	// porchlight-control opens the same directory.
-	p.store, err = kv.OpenBolt(filepath.Join(cfg.DataDir, "control", "control.db"), kv.BoltOptions{})
+	p.store, err = kv.OpenBolt(filepath.Join(controlDir(cfg.DataDir), "control.db"), kv.BoltOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +232,17 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	if err := p.enrol(ctx); err != nil {
 		return err
 	}
+	p.admin, err = admin.New(admin.Config{
+		Service: p.service,
+		Store:   p.store,
+		Naming:  admin.Naming{Domain: domain, AuthHost: authHost, PublicPort: port},
+		Outbox:  p.outbox,
+		RootPEM: p.ca.RootPEM(),
+		Log:     cfg.Log.With("part", "admin"),
+	})
+	if err != nil {
+		return err
+	}
 	names := certs.New(certs.Config{
 		Issue:   p.ca.Issue,
 		Allowed: func(name string) bool { return name == authHost },
@@ -244,6 +258,10 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	})
 	return err
 }
+
+// controlDir is the control plane's own data directory; porchlight-control takes
+// it as --data, while this process runs and when it does not.
+func controlDir(dataDir string) string { return filepath.Join(dataDir, "control") }
 
 // enrol makes the owner's account and this computer, or finds them, and replaces
 // the device credential: it lives in this process only.
