@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -59,7 +60,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, plain(err))
 	}
 	path := filepath.Join(dir, FileName)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, FreelistType: bolt.FreelistMapType})
+	db, err := openFile(path)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
 	}
@@ -83,6 +84,54 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("prepare %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// openFile opens the database and reads all of it once. bbolt trusts what the
+// file says of itself, so damage is a panic or a fault on the first read of it:
+// for the time of opening both are made errors.
+func openFile(path string) (db *bolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			if db != nil {
+				db.Close()
+			}
+			db, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	var file *os.File
+	db, err = bolt.Open(path, 0o600, &bolt.Options{
+		Timeout:      time.Second,
+		FreelistType: bolt.FreelistMapType,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			file = f
+			return f, err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := db.View(func(tx *bolt.Tx) error { return whole(tx, file) }); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// whole compares the file's length with what its header promises and visits
+// every record.
+func whole(tx *bolt.Tx, file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if tx.Size() > info.Size() {
+		return fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
+	}
+	return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+		return b.ForEach(func(_, _ []byte) error { return nil })
+	})
 }
 
 // Close waits for transactions under way.
