@@ -1,6 +1,7 @@
 // Package kv is the control plane's storage: a transactional, ordered key-value
-// store with expiring values. The domain is written once above it; bolt.go keeps
-// it in one file, and another engine passes the same suite (kvtest).
+// store with expiring values. The domain is written once above it; Bolt keeps it
+// in one file for one process, Postgres in a database for several, and both pass
+// one suite (kvtest). Portable carries rows from one to the other.
 //
 // Transactions are serializable. A function given to Update may run more than
 // once, so it must be pure: make tokens before, send mail after.

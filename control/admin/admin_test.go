@@ -1,0 +1,286 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"porchlight/control"
+	"porchlight/control/archive"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newAdmin is an Admin above a real store, and the store.
+func newAdmin(t *testing.T) (*Admin, *kv.Bolt) {
+	t.Helper()
+	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	naming := Naming{Domain: "porch.test", AuthHost: "control.porch.test", PublicPort: 8443}
+	outbox := mail.NewOutbox(store, nil)
+	service, err := control.New(control.Config{
+		Store: store, Domain: naming.Domain, AuthHost: naming.AuthHost, PublicPort: naming.PublicPort, Mail: outbox,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Config{
+		Service: service, Store: store, Naming: naming, Outbox: outbox, RootPEM: []byte("pem"),
+		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, store
+}
+
+// serve runs a on dir until the test ends, or stop is called.
+func serve(t *testing.T, a *Admin, dir string) (stop func()) {
+	t.Helper()
+	s, err := a.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// Over the socket and within the process the verbs are the same.
+func TestVerbs(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(t *testing.T, a *Admin) *Client{
+		"direct": func(_ *testing.T, a *Admin) *Client { return a.Direct() },
+		"socket": func(t *testing.T, a *Admin) *Client {
+			dir := t.TempDir()
+			serve(t, a, dir)
+			c, err := Dial(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, store := newAdmin(t)
+			c := client(t, a)
+			defer c.Close()
+			ctx := t.Context()
+			added, err := c.AddAccount(ctx, AddAccount{Email: "Anna@Example.net"})
+			if err != nil || !added.New || added.Email != "anna@example.net" || added.Computer != nil {
+				t.Fatalf("AddAccount: %+v %v", added, err)
+			}
+			with, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
+			if err != nil || with.New || with.ID != added.ID || with.Credential == "" || with.Computer.URL != "https://anna.porch.test:8443" {
+				t.Fatalf("AddAccount with a computer: %+v %v", with, err)
+			}
+			again, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
+			if err != nil || again.Credential != "" || again.Computer == nil {
+				t.Errorf("AddAccount again: %+v %v", again, err)
+			}
+			if _, err := a.cfg.Service.Authenticate(ctx, with.Credential); err != nil {
+				t.Errorf("the credential given out first: %v", err)
+			}
+			for _, ask := range []AddAccount{{}, {Email: "x"}, {Email: "ben@example.net", Short: "anna"}, {Email: "ben@example.net", Short: "portal"}, {Email: "ben@example.net", Short: "control"}} {
+				if _, err := c.AddAccount(ctx, ask); !isRefusal(err) {
+					t.Errorf("%+v: %v", ask, err)
+				}
+			}
+			accounts, err := c.Accounts(ctx)
+			if err != nil || len(accounts) != 1 || accounts[0].ID != added.ID {
+				t.Errorf("Accounts after refusals: %+v %v", accounts, err)
+			}
+			computers, err := c.Computers(ctx)
+			if err != nil || len(computers) != 1 || computers[0].Owner != "anna@example.net" || computers[0].CreatedAt.IsZero() {
+				t.Errorf("Computers: %+v %v", computers, err)
+			}
+			if list, err := c.Outbox(ctx); err != nil || list == nil || len(list) != 0 {
+				t.Errorf("Outbox: %v %v", list, err)
+			}
+			if pem, err := c.RootPEM(ctx); err != nil || string(pem) != "pem" {
+				t.Errorf("RootPEM: %q %v", pem, err)
+			}
+			for rows, files := range map[bool]int{false: 1, true: 0} {
+				var b bytes.Buffer
+				if err := c.Backup(ctx, &b, rows); err != nil {
+					t.Fatal(err)
+				}
+				if err := archive.Check(bytes.NewReader(b.Bytes())); err != nil {
+					t.Error(err)
+				}
+				if r, err := archive.NewReader(&b); err != nil || len(r.Files) != files {
+					t.Errorf("Backup: %+v %v", r, err)
+				}
+			}
+			// A backup that cannot be finished is an error, not a short file.
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Backup(ctx, &bytes.Buffer{}, false); err == nil {
+				t.Error("a backup of a closed store worked")
+			}
+			if _, err := c.Accounts(ctx); err == nil {
+				t.Error("a closed store has accounts")
+			}
+		})
+	}
+}
+
+func isRefusal(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code != controlapi.CodeInternal && refusal.Message != ""
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	a, _ := newAdmin(t)
+	c := a.Direct()
+	defer c.Close()
+	for body, want := range map[string]int{
+		"": 400, "{": 400, "[]": 400, `{"email":1}`: 400, `{"email":"a@b.example","admin":true}`: 400,
+		`{"email":"a@b.example"} {}`: 400, `{"email":"` + strings.Repeat("x", bodyLimit) + `"}`: 400,
+	} {
+		resp, err := c.http.Post("http://admin/accounts", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%.40q: %d, want %d", body, resp.StatusCode, want)
+		}
+	}
+	for path, want := range map[string]int{"/": 404, "/accounts/x": 404} {
+		resp, err := c.http.Get("http://admin" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	if err := c.Do(t.Context(), http.MethodDelete, "/accounts", nil, nil); err == nil {
+		t.Error("DELETE /accounts worked")
+	}
+}
+
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	a, _ := newAdmin(t)
+	short := filepath.Join(t.TempDir(), "d")
+	long := filepath.Join(t.TempDir(), strings.Repeat("d", maxSocketPath))
+	for _, dir := range []string{short, long} {
+		if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Dial where nobody ever was: %v", err)
+		}
+		stop := serve(t, a, dir)
+		w, err := readWord(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in := filepath.Dir(w.Socket) == dir; in != (dir == short) {
+			t.Errorf("the socket is %s", w.Socket)
+		}
+		for path, want := range map[string]os.FileMode{
+			dir: 0o700, filepath.Dir(w.Socket): 0o700, w.Socket: 0o600, filepath.Join(dir, wordName): 0o600,
+		} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("%s: %v %v", path, info, err)
+			}
+		}
+		c, err := Dial(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Accounts(t.Context()); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		if _, err := a.Listen(dir); err == nil || !strings.Contains(err.Error(), "another control plane") {
+			t.Errorf("a second one: %v", err)
+		}
+		stop()
+		if _, err := os.Stat(w.Socket); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left behind: %v", w.Socket, err)
+		}
+		if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("Dial afterwards: %v", err)
+		}
+		if n, ok, err := ReadNaming(dir); err != nil || !ok || n != a.cfg.Naming {
+			t.Errorf("ReadNaming: %+v %t %v", n, ok, err)
+		}
+	}
+}
+
+// What a killed process leaves is replaced; a damaged word is said to be.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	a, _ := newAdmin(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, socketName)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
+	l.Close()
+	if err := writeWord(dir, word{Socket: path, PID: 1, Naming: a.cfg.Naming}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("Dial of a leftover: %v", err)
+	}
+	serve(t, a, dir)()
+
+	// A socket elsewhere, in a directory anybody could have made.
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	l, err = net.Listen("unix", filepath.Join(open, socketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := writeWord(dir, word{Socket: filepath.Join(open, socketName)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(dir); !errors.Is(err, ErrNotRunning) || !strings.Contains(err.Error(), "not to be trusted") {
+		t.Errorf("Dial of a socket in an open directory: %v", err)
+	}
+
+	if err := os.WriteFile(filepath.Join(dir, wordName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(dir); err == nil || errors.Is(err, ErrNotRunning) {
+		t.Errorf("Dial with a damaged word: %v", err)
+	}
+}

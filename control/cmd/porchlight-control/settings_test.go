@@ -1,0 +1,181 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+func testFlags() *pflag.FlagSet {
+	f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.String(flagFile, "", "")
+	f.String("auth-host", "default", "")
+	f.Int("public-port", 443, "")
+	f.StringArray("listen", []string{":443"}, "")
+	f.Bool("open-sign-up", false, "")
+	f.Duration("grace", time.Second, "")
+	f.Bool("json", false, "") // not configurable
+	return f
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		env  map[string]string
+		file string
+		want string // auth-host, public-port, listen, open-sign-up, grace
+	}{
+		{name: "nothing", want: "default 443 [:443] false 1s"},
+		{name: "file", file: "auth-host: file\npublic-port: 1\nlisten: [':1', ':2']\nopen-sign-up: true\ngrace: 3s\n", want: "file 1 [:1,:2] true 3s"},
+		{name: "a plain value where a list may be", file: "listen: :1\n", want: "default 443 [:1] false 1s"},
+		{name: "settings of other commands", file: "domain: porch.example\nauth-host: file\n", want: "file 443 [:443] false 1s"},
+		{name: "environment", env: map[string]string{"AUTH_HOST": "env", "LISTEN": ":1 :2", "OPEN_SIGN_UP": "true"}, want: "env 443 [:1,:2] true 1s"},
+		{name: "an empty variable is none", env: map[string]string{"AUTH_HOST": ""}, want: "default 443 [:443] false 1s"},
+		{name: "environment over file", env: map[string]string{"AUTH_HOST": "env", "LISTEN": ":3"}, file: "auth-host: file\nlisten: [':1', ':2']\n", want: "env 443 [:3] false 1s"},
+		{name: "flag over all", args: []string{"--auth-host", "flag", "--listen", ":9"}, env: map[string]string{"AUTH_HOST": "env", "LISTEN": ":3"}, file: "auth-host: file\nlisten: ':1'\ngrace: 3s\n", want: "flag 443 [:9] false 3s"},
+		{name: "a flag that says the default", args: []string{"--auth-host", "default"}, file: "auth-host: file\n", want: "default 443 [:443] false 1s"},
+		{name: "only what is configurable", env: map[string]string{"JSON": "true"}, want: "default 443 [:443] false 1s"},
+		{name: "an empty file", file: "# nothing\n", want: "default 443 [:443] false 1s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := testFlags()
+			env := map[string]string{}
+			for k, v := range c.env {
+				env[envPrefix+k] = v
+			}
+			if c.file != "" {
+				path := filepath.Join(t.TempDir(), "control.yaml")
+				if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				// The file may be named by the environment as well.
+				env[envPrefix+"CONFIG"] = path
+			}
+			if err := f.Parse(c.args); err != nil {
+				t.Fatal(err)
+			}
+			if err := settle(f, configurable, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, name := range []string{"auth-host", "public-port", "listen", "open-sign-up", "grace"} {
+				got = append(got, f.Lookup(name).Value.String())
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Error(diff)
+			}
+			if f.Lookup("json").Changed {
+				t.Error("--json was set")
+			}
+		})
+	}
+}
+
+func TestConfigRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ file, want string }{
+		{"auth-host: a\ncolour: blue\n", `control.yaml:2: there is no setting "colour"`},
+		{"config: other.yaml\n", `control.yaml:1: there is no setting "config"`},
+		{"json: true\n", `control.yaml:1: there is no setting "json"`},
+		{"grace: 1s\n\ngrace: 2s\n", "control.yaml:3: grace is set twice"},
+		{"grace: soon\n", "control.yaml:1: grace does not take what is there"},
+		{"listen:\n  - :1\n  - {a: b}\n", "control.yaml:3: listen takes a plain value, or a list of them"},
+		{"listen:\n", "control.yaml:1: listen takes a plain value, or a list of them"},
+		{"- listen\n", `control.yaml:1: settings are written as "name: value"`},
+		{"grace: 1s\n---\ngrace: 1s\n", "control.yaml:1: the file holds more than one document"},
+		{"a: [\n", "control.yaml is not YAML: "},
+		{"? [a]\n: b\n", "control.yaml:1: there is no setting"},
+		{strings.Repeat("#", maxConfig+1), "control.yaml is too large for a configuration"},
+	} {
+		path := filepath.Join(t.TempDir(), "control.yaml")
+		if err := os.WriteFile(path, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := testFlags()
+		if err := f.Parse([]string{"--config", path}); err != nil {
+			t.Fatal(err)
+		}
+		err := settle(f, configurable, func(string) (string, bool) { return "", false })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: %v, want %s", c.file, err, c.want)
+		}
+		if err != nil && exitCode(err) != exitUsage {
+			t.Errorf("%.40q: exit %d", c.file, exitCode(err))
+		}
+	}
+	f := testFlags()
+	err := settle(f, configurable, func(name string) (string, bool) { return "s3cret", name == envPrefix+"PUBLIC_PORT" })
+	if err == nil || !strings.Contains(err.Error(), "PORCHLIGHT_CONTROL_PUBLIC_PORT") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("a variable that is no number: %v", err)
+	}
+}
+
+// FuzzParseConfig: a file is refused or its settings are known ones, once each.
+func FuzzParseConfig(f *testing.F) {
+	for _, seed := range []string{"", "listen: [':1', ':2']\ndata: /x\n", "data: *a\n", "? a\n", "&a data: *a", "data: !!binary x\n", "{}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		settings, err := parseConfig(raw, configurable)
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, s := range settings {
+			if seen[s.name] || !strings.Contains(" "+strings.Join(configurable, " ")+" ", " "+s.name+" ") || s.line < 1 {
+				t.Fatalf("%+v", s)
+			}
+			seen[s.name] = true
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"serv"}, exitUsage, `there is no command "serv"`},
+		{[]string{"account", "ad"}, exitUsage, `porchlight-control account does not know what "ad" is`},
+		{[]string{"account", "add", "--data", dir}, exitUsage, "porchlight-control account add needs an EMAIL"},
+		{[]string{"account", "list"}, exitUsage, "say which control plane"},
+		{[]string{"account", "list", "--data", dir}, exitNotRunning, "there is no control plane in " + dir},
+		{[]string{"account", "list", "--colour"}, exitUsage, "unknown flag"},
+		{[]string{"serve"}, exitUsage, "--data DIR or --postgres URL"},
+		{[]string{"serve", "--data", dir}, exitUsage, "--domain"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example"}, exitUsage, "--listen"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "443"}, exitUsage, "(--listen)"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "acme"}, exitUsage, "internal or files"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "files"}, exitUsage, "--cert FILE and --key FILE"},
+		{[]string{"serve", "--postgres", "postgres:///x", "--domain", "d.example", "--listen", ":0"}, exitUsage, "give --data DIR too"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, exitUsage, "--log-level"},
+		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitRefused, "domain"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
+		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
+		{[]string{"serve", "--config", dir + "/none.yaml"}, exitRefused, "cannot read the configuration"},
+		{[]string{"restore", dir + "/none", "--data", dir}, exitRefused, "cannot read the backup"},
+		{[]string{"restore", dir + "/none"}, exitUsage, "say where to put it"},
+	} {
+		code, out, err := invoke(t, nil, c.args...)
+		if code != c.code || !strings.HasPrefix(err, "porchlight-control: ") || !strings.Contains(err, c.want) || out != "" {
+			t.Errorf("%s: exit %d, %q %q, want %d, %s", strings.Join(c.args, " "), code, out, err, c.code, c.want)
+		}
+		if strings.Contains(err, "hunter2") {
+			t.Errorf("%s: the password is in %q", strings.Join(c.args, " "), err)
+		}
+	}
+	if code, out, _ := invoke(t, nil, "version"); code != 0 || strings.TrimSpace(out) == "" {
+		t.Errorf("version: exit %d, %q", code, out)
+	}
+}

@@ -1,0 +1,303 @@
+package serve
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/control/admin"
+	"porchlight/control/kv"
+	"porchlight/control/localca"
+	"porchlight/control/mail"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	base := func() Config {
+		return Config{DataDir: "d", Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:8443", ":9443"}}
+	}
+	c := base()
+	if err := c.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if c.AuthHost != "control.porch.test" || c.PublicPort != 8443 || c.TLS != TLSInternal || c.Grace != DefaultGrace || c.Log == nil {
+		t.Errorf("%+v", c)
+	}
+	for what, change := range map[string]func(*Config){
+		"no store":                 func(c *Config) { c.DataDir = "" },
+		"no domain":                func(c *Config) { c.Domain = "" },
+		"no address":               func(c *Config) { c.Listen = nil },
+		"an address without port":  func(c *Config) { c.Listen = []string{"127.0.0.1"} },
+		"a port that is a word":    func(c *Config) { c.Listen = []string{":https"} },
+		"a port too high":          func(c *Config) { c.PublicPort = 65536 },
+		"a mode unknown":           func(c *Config) { c.TLS = "acme" },
+		"files without files":      func(c *Config) { c.TLS = TLSFiles },
+		"files without a key":      func(c *Config) { c.TLS, c.CertFile = TLSFiles, "c" },
+		"files, but internal":      func(c *Config) { c.CertFile = "c" },
+		"an authority nowhere":     func(c *Config) { c.DataDir, c.Postgres = "", "postgres:///x" },
+		"a tunnel address of sort": func(c *Config) { c.TunnelAddress = "relay.example" },
+	} {
+		c := base()
+		change(&c)
+		if err := c.Complete(); err == nil {
+			t.Errorf("%s was taken", what)
+		}
+	}
+}
+
+// What Open opened before it failed is given back.
+func TestOpenFails(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	cfg := Config{DataDir: dir, Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "for metrics") {
+		t.Fatalf("Open on a port that is taken: %v", err)
+	}
+	cfg.Metrics = ""
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Open of a directory in use: %v", err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// writePair has a new certificate for host in the files.
+func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x509.Certificate {
+	t.Helper()
+	pair, err := ca.Issue(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pair.Leaf
+}
+
+// Renewed files are served without being told; broken ones never are.
+func TestCertificateFiles(t *testing.T) {
+	t.Parallel()
+	const host = "control.porch.test"
+	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{"porch.test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	log := slog.New(slog.DiscardHandler)
+	if _, err := fromFiles(certFile, keyFile, host, log); err == nil {
+		t.Error("files that are not there were taken")
+	}
+	writePair(t, ca, "other.porch.test", certFile, keyFile)
+	if _, err := fromFiles(certFile, keyFile, host, log); err == nil || !strings.Contains(err.Error(), "not for the host") {
+		t.Errorf("another host's certificate: %v", err)
+	}
+	first := writePair(t, ca, host, certFile, keyFile)
+	c, err := fromFiles(certFile, keyFile, host, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	c.now = func() time.Time { return now }
+	served := func() *x509.Certificate {
+		t.Helper()
+		cert, err := c.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cert.Leaf
+	}
+	second := writePair(t, ca, host, certFile, keyFile)
+	if !served().Equal(first) {
+		t.Error("the files are read at every handshake")
+	}
+	now = now.Add(lookEvery)
+	if !served().Equal(second) {
+		t.Error("a renewed certificate is not served")
+	}
+	if err := os.WriteFile(keyFile, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(lookEvery)
+	if !served().Equal(second) {
+		t.Error("the old certificate does not outlive a broken file")
+	}
+	third := writePair(t, ca, host, certFile, keyFile)
+	now = now.Add(lookEvery)
+	if !served().Equal(third) {
+		t.Error("a mended certificate is not served")
+	}
+}
+
+func TestCertificateOfAuthority(t *testing.T) {
+	t.Parallel()
+	const host = "control.porch.test"
+	now := time.Now()
+	clock := func() time.Time { return now }
+	ca, err := localca.Open(filepath.Join(t.TempDir(), "ca"), localca.Options{Names: []string{host}, Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := fromAuthority(ca, host, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = clock
+	first, err := c.get(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		ahead time.Duration
+		same  bool
+	}{{24 * time.Hour, true}, {45 * 24 * time.Hour, true}, {70 * 24 * time.Hour, false}} {
+		now = first.Leaf.NotBefore.Add(step.ahead)
+		got, err := c.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := got == first; same != step.same {
+			t.Errorf("after %v: the same certificate: %t", step.ahead, same)
+		}
+	}
+}
+
+// Each mail becomes one file, once, over restarts, even when it was removed.
+func TestOutboxFiles(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "s.db"), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	now := time.Now()
+	outbox := mail.NewOutbox(store, func() time.Time { return now })
+	put := func(id, text string) {
+		t.Helper()
+		now = now.Add(time.Hour)
+		if err := store.Update(ctx, func(tx kv.Tx) error {
+			return outbox.Put(tx, id, mail.Message{To: "anna@example.net", Subject: "Hello", Text: text})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "mails")
+	log := slog.New(slog.DiscardHandler)
+	names := func() []string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	open := func() *outboxFiles {
+		t.Helper()
+		o, err := newOutboxFiles(dir, outbox, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.look(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	put("1", "one")
+	put("2", "two")
+	o := open()
+	if got := names(); len(got) != 2 {
+		t.Fatalf("files: %v", got)
+	}
+	text, err := os.ReadFile(names()[0])
+	if err != nil || !strings.HasPrefix(string(text), "To: anna@example.net\nSubject: Hello\nDate: ") || !strings.HasSuffix(string(text), "\n\none") {
+		t.Errorf("%q %v", text, err)
+	}
+	if info, err := os.Stat(names()[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	if err := os.Remove(names()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	open()
+	if got := names(); len(got) != 1 {
+		t.Errorf("a removed mail came back: %v", got)
+	}
+	put("3", "three")
+	open()
+	if got := names(); len(got) != 2 {
+		t.Errorf("after a third: %v", got)
+	}
+	// Run writes what is there when it is told to end.
+	put("4", "four")
+	o = &outboxFiles{dir: dir, outbox: outbox, log: log, written: map[string]bool{}, since: now}
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := o.run(over); err != nil {
+		t.Error(err)
+	}
+	if got := names(); len(got) != 3 {
+		t.Errorf("after the end: %v", got)
+	}
+}
+
+func TestReady(t *testing.T) {
+	t.Parallel()
+	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "s.db"), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	h := newHealth(store)
+	ask := func(want int, sentence string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		h.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		body, err := io.ReadAll(w.Result().Body)
+		if err != nil || w.Code != want || !strings.Contains(string(body), sentence) {
+			t.Errorf("%d %s %v, want %d", w.Code, body, err, want)
+		}
+	}
+	ask(200, "It serves.")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ask(503, "The store does not answer.")
+	h.draining.Store(true)
+	ask(503, "It is shutting down.")
+}
