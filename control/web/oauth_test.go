@@ -292,7 +292,7 @@ func specSignInAndBack(t *testing.T) {
 		c.authorizePath("client_id", "unknown"), c.authorizePath("redirect_uri", "https://evil.example/"),
 		c.authorizePath("response_type", "token"), controlapi.PathAuthorize,
 	} {
-		page := r.browser().get("/signin?" + url.Values{"return": {path}}.Encode()).want(t, http.StatusOK)
+		page := r.browser().get("/signin?"+url.Values{"return": {path}}.Encode()).want(t, http.StatusOK)
 		if strings.Contains(page.body, `name="return"`) {
 			t.Errorf("signing in would lead to %s", path)
 		}
