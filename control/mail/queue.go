@@ -1,0 +1,149 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// The rows of an SMTP queue are "mail/TIME-ID", where TIME is when the mail is
+// due, so that the first row is the next one. Taking a mail up moves it into the
+// future by lease: whoever took it and died gives it back by that.
+
+const (
+	queuePrefix = "mail/"
+	// lease is longer than any conversation about one mail.
+	lease = 5 * time.Minute
+	// rowLife bounds rows that nobody looks at any more. It begins anew whenever
+	// a row moves, so it is not what ends delivery.
+	rowLife = GiveUpAfter + slowestRetry
+)
+
+// queued is a mail as stored.
+type queued struct {
+	Message
+	PutAt time.Time `json:"putAt"`
+	Tries int       `json:"tries,omitempty"`
+}
+
+// taken is a mail held by this process.
+type taken struct {
+	queued
+	id  string
+	key string // where it is kept meanwhile
+}
+
+func queueKey(due time.Time, id string) string {
+	return fmt.Sprintf("%s%016x-%s", queuePrefix, uint64(due.UnixNano()), id)
+}
+
+// dueBy says whether the row at key is due, and whose it is.
+func dueBy(key string, now time.Time) (id string, due bool) {
+	at, id, _ := strings.Cut(key[len(queuePrefix):], "-")
+	return id, at <= fmt.Sprintf("%016x", uint64(now.UnixNano()))
+}
+
+func putQueued(tx kv.Tx, id string, q queued, due time.Time) error {
+	value, err := json.Marshal(q)
+	if err != nil {
+		return fmt.Errorf("encoding a mail: %w", err)
+	}
+	return tx.Put(queueKey(due, id), value, rowLife)
+}
+
+// over says whether a mail has waited too long to be of use.
+func (q queued) over(now time.Time) bool {
+	life := GiveUpAfter
+	if q.Life > 0 {
+		life = min(life, q.Life)
+	}
+	return now.Sub(q.PutAt) >= life
+}
+
+// due says whether there is anything to do, without writing.
+func (s *SMTP) due(ctx context.Context) (bool, error) {
+	var found bool
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		found = false
+		items, err := tx.Scan(queuePrefix, "", 1)
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		_, found = dueBy(items[0].Key, s.now())
+		return nil
+	})
+	return found, err
+}
+
+// take takes the next due mail up. One that is of no use any more is dropped
+// instead, and found is false.
+func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
+	now := s.now()
+	var dropped bool
+	err = s.store.Update(ctx, func(tx kv.Tx) error {
+		m, found, dropped = taken{}, false, false
+		items, err := tx.Scan(queuePrefix, "", 1)
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		id, due := dueBy(items[0].Key, now)
+		if !due {
+			return nil
+		}
+		m.id = id
+		if err := json.Unmarshal(items[0].Value, &m.queued); err != nil {
+			return fmt.Errorf("decoding a mail: %w", err)
+		}
+		if err := tx.Delete(items[0].Key); err != nil {
+			return err
+		}
+		if dropped = m.over(now); dropped {
+			return nil
+		}
+		found, m.key = true, queueKey(now.Add(lease), id)
+		return putQueued(tx, id, m.queued, now.Add(lease))
+	})
+	if err == nil && dropped {
+		s.log.Error("a mail was given up: it could not be delivered in time", "mail", m.id, "tries", m.Tries)
+	}
+	return m, found, err
+}
+
+// note keeps or drops a mail as the outcome says.
+func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
+	now := s.now()
+	wait := backoff(firstRetry, slowestRetry, m.Tries)
+	err := s.store.Update(ctx, func(tx kv.Tx) error {
+		if _, err := tx.Get(m.key); errors.Is(err, kv.ErrNotFound) {
+			return nil // the lease ran out, and somebody else has it
+		} else if err != nil {
+			return err
+		}
+		if err := tx.Delete(m.key); err != nil {
+			return err
+		}
+		if o.delivered || o.refused {
+			return nil
+		}
+		next := m.queued
+		next.Tries++
+		return putQueued(tx, m.id, next, now.Add(wait))
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.delivered:
+		s.log.Info("a mail was delivered", "mail", m.id, "waited", now.Sub(m.PutAt).Round(time.Millisecond))
+	case o.refused:
+		s.log.Error("a mail was refused by the server and dropped", "mail", m.id, "code", o.code)
+	default:
+		s.log.Warn("a mail could not be handed over yet", "mail", m.id, "code", o.code, "tries", m.Tries+1, "retry_in", wait.Round(time.Second))
+	}
+	return nil
+}

@@ -1,0 +1,551 @@
+package mail
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-message"
+	_ "github.com/emersion/go-message/charset"
+	gomessage "github.com/emersion/go-message/mail"
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+	"go.uber.org/goleak"
+
+	"porchlight/control/kv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const thePassword = "correct-horse"
+
+// sink is a real mail server that keeps what it is given.
+type sink struct {
+	t     testing.TB
+	tls   *tls.Config
+	roots *x509.CertPool
+	addr  string
+	user  string // demanded, with thePassword, unless empty
+	noTLS bool   // offers no STARTTLS
+
+	mu       sync.Mutex
+	server   *smtp.Server
+	ended    chan struct{}
+	received []received
+	onRcpt   func(to string) error
+	onData   func() error
+	secured  bool // the last mail came over TLS
+	got      chan struct{}
+}
+
+type received struct {
+	from, to string
+	data     []byte
+}
+
+func newSink(t testing.TB) *sink {
+	cert := httptest.NewTLSServer(nil) // for its certificate of 127.0.0.1
+	defer cert.Close()
+	s := &sink{t: t, addr: "127.0.0.1:0", roots: x509.NewCertPool(), got: make(chan struct{}, 64)}
+	s.roots.AddCert(cert.Certificate())
+	s.tls = &tls.Config{Certificates: cert.TLS.Certificates}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// start listens, again on the same port when it did before.
+func (s *sink) start(implicit bool) *sink {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.addr = ln.Addr().String()
+	if implicit {
+		ln = tls.NewListener(ln, s.tls)
+	}
+	server := smtp.NewServer(s)
+	server.Domain, server.ErrorLog = "sink.example", quiet{}
+	server.ReadTimeout, server.WriteTimeout = 30*time.Second, 30*time.Second
+	if !s.noTLS && !implicit {
+		server.TLSConfig = s.tls
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		server.Serve(ln)
+	}()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.server, s.ended = server, ended
+	return s
+}
+
+func (s *sink) stop() {
+	s.mu.Lock()
+	server, ended := s.server, s.ended
+	s.server = nil
+	s.mu.Unlock()
+	if server != nil {
+		server.Close()
+		<-ended
+	}
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+func (quiet) Println(...any)        {}
+
+func (s *sink) NewSession(c *smtp.Conn) (smtp.Session, error) {
+	return &sinkSession{sink: s, conn: c}, nil
+}
+
+type sinkSession struct {
+	*sink
+	conn     *smtp.Conn
+	from, to string
+	authed   bool
+}
+
+func (s *sinkSession) Reset()        {}
+func (s *sinkSession) Logout() error { return nil }
+
+func (s *sinkSession) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+func (s *sinkSession) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if s.user == "" || user != s.user || password != thePassword {
+			return smtp.ErrAuthFailed
+		}
+		s.authed = true
+		return nil
+	}), nil
+}
+
+func (s *sinkSession) Mail(from string, _ *smtp.MailOptions) error {
+	if s.user != "" && !s.authed {
+		return smtp.ErrAuthRequired
+	}
+	s.from = from
+	return nil
+}
+
+func (s *sinkSession) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.to = to
+	if s.onRcpt != nil {
+		return s.onRcpt(to)
+	}
+	return nil
+}
+
+func (s *sinkSession) Data(r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	if s.onData != nil {
+		if err := s.onData(); err != nil {
+			return err
+		}
+	}
+	_, secured := s.conn.TLSConnectionState()
+	s.mu.Lock()
+	s.secured = secured
+	s.received = append(s.received, received{s.from, s.to, data})
+	s.mu.Unlock()
+	s.got <- struct{}{}
+	return nil
+}
+
+func (s *sink) mails() []received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.received)
+}
+
+// queueRig is a queue on a real store, its clock moved by hand.
+type queueRig struct {
+	*SMTP
+	t     testing.TB
+	store kv.Store
+	clock *time.Time
+	logs  *bytes.Buffer
+}
+
+func newQueue(t testing.TB, s *sink, url string) *queueRig {
+	t.Helper()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	r := &queueRig{t: t, clock: &now, logs: &bytes.Buffer{}}
+	clock := func() time.Time { return *r.clock }
+	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "mail.db"), kv.BoltOptions{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bolt.Close() })
+	r.store = bolt
+	r.SMTP, err = NewSMTP(bolt, SMTPConfig{
+		Server: strings.ReplaceAll(url, "ADDR", s.addr), From: "Porchlight <porchlight@control.example.net>", RootCAs: s.roots, Now: clock,
+		Log: slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (r *queueRig) put(id string, m Message) {
+	r.t.Helper()
+	if err := r.store.Update(r.t.Context(), func(tx kv.Tx) error { return r.Put(tx, id, m) }); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *queueRig) waiting() int {
+	r.t.Helper()
+	n := 0
+	err := r.store.View(r.t.Context(), func(tx kv.Tx) error {
+		items, err := tx.Scan(queuePrefix, "", 1000)
+		n = len(items)
+		return err
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func (r *queueRig) after(d time.Duration) {
+	*r.clock = r.clock.Add(d)
+	r.deliverDue(r.t.Context())
+}
+
+func anInvitation(t testing.TB) Message {
+	t.Helper()
+	m, err := Invitation{
+		To: "bob@example.com", Owner: "maya@example.com", Until: time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC),
+		Apps: []App{{Label: "Notizbücher 日記", Name: "notes"}}, Link: "https://control.example.net/invitation?token=" + strings.Repeat("abc_", 20),
+	}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// What arrives, over STARTTLS with credentials, is what was composed, and the
+// headers say who may be answered.
+func TestSMTPDelivers(t *testing.T) {
+	t.Parallel()
+	for name, implicit := range map[string]bool{"smtp://maya:" + thePassword + "@ADDR": false, "smtps://maya:" + thePassword + "@ADDR": true} {
+		s := newSink(t)
+		s.user = "maya"
+		s.start(implicit)
+		r := newQueue(t, s, name)
+		m := anInvitation(t)
+		r.put("id1", m)
+		r.after(0)
+		list := s.mails()
+		if len(list) != 1 || r.waiting() != 0 || !s.secured {
+			t.Fatalf("%s: %d mails, %d waiting, secured %t\n%s", name, len(list), r.waiting(), s.secured, r.logs)
+		}
+		got := list[0]
+		if got.from != "porchlight@control.example.net" || got.to != "bob@example.com" {
+			t.Errorf("the envelope is %s to %s", got.from, got.to)
+		}
+		mr, err := gomessage.CreateReader(bytes.NewReader(got.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		subject, err1 := mr.Header.Subject()
+		from, err2 := mr.Header.AddressList("From")
+		to, err3 := mr.Header.AddressList("To")
+		reply, err4 := mr.Header.AddressList("Reply-To")
+		date, err5 := mr.Header.Date()
+		id, err6 := mr.Header.MessageID()
+		if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+			t.Fatal(err)
+		}
+		if subject != m.Subject || len(from) != 1 || from[0].Name != "Porchlight" || len(to) != 1 || to[0].Address != "bob@example.com" ||
+			len(reply) != 1 || reply[0].Address != "maya@example.com" || !date.Equal(*r.clock) || id != "id1@control.example.net" ||
+			mr.Header.Get("Auto-Submitted") != "auto-generated" {
+			t.Errorf("the headers are %v", mr.Header)
+		}
+		parts := map[string]string{}
+		for {
+			p, err := mr.NextPart()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			kind, _, _ := p.Header.(*gomessage.InlineHeader).ContentType()
+			body, err := io.ReadAll(p.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts[kind] = strings.ReplaceAll(string(body), "\r\n", "\n")
+		}
+		if len(parts) != 2 || strings.TrimSpace(parts["text/plain"]) != strings.TrimSpace(m.Text) || strings.TrimSpace(parts["text/html"]) != strings.TrimSpace(m.HTML) {
+			t.Errorf("the parts are %q", parts)
+		}
+		if e, err := message.Read(bytes.NewReader(got.data)); err != nil || !strings.HasPrefix(e.Header.Get("Content-Type"), "multipart/alternative") {
+			t.Errorf("the mail is %v, %v", e.Header.Get("Content-Type"), err)
+		}
+	}
+}
+
+// A server that is away for an hour loses nothing and costs no mail a try.
+func TestSMTPDownForAnHour(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	s.stop()
+	for n := range 5 {
+		r.put(fmt.Sprint(n), anInvitation(t))
+	}
+	for range 60 {
+		r.after(time.Minute)
+	}
+	if r.waiting() != 5 || len(s.mails()) != 0 {
+		t.Fatalf("%d wait, %d arrived", r.waiting(), len(s.mails()))
+	}
+	s.start(false)
+	r.after(slowestRedial)
+	ids := map[string]bool{}
+	for _, m := range s.mails() {
+		e, err := message.Read(bytes.NewReader(m.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[e.Header.Get("Message-Id")] = true
+	}
+	if len(s.mails()) != 5 || len(ids) != 5 || r.waiting() != 0 {
+		t.Errorf("%d arrived, %d of them different, %d wait\n%s", len(s.mails()), len(ids), r.waiting(), r.logs)
+	}
+}
+
+// Wrong credentials, a certificate that does not fit and a server without TLS
+// keep the mails waiting; no password is sent, and none is logged.
+func TestSMTPServerThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		url   string
+		set   func(*sink)
+		roots bool
+	}{
+		"wrong password": {"smtp://maya:wrong-" + thePassword + "@ADDR", func(s *sink) { s.user = "maya" }, true},
+		"no auth there":  {"smtp://ADDR?starttls=required", func(s *sink) { s.user = "maya" }, true},
+		"no STARTTLS":    {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) { s.noTLS = true }, true},
+		"unknown issuer": {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSink(t)
+			tt.set(s)
+			s.start(false)
+			r := newQueue(t, s, tt.url)
+			if !tt.roots {
+				r.roots = x509.NewCertPool()
+			}
+			r.put("id1", anInvitation(t))
+			for range 3 {
+				r.after(slowestRedial)
+			}
+			if r.waiting() != 1 || len(s.mails()) != 0 {
+				t.Errorf("%d wait, %d arrived", r.waiting(), len(s.mails()))
+			}
+			if logs := r.logs.String(); strings.Contains(logs, thePassword) || strings.Contains(logs, "abc_") || strings.Contains(logs, "bob@") ||
+				!strings.Contains(logs, "level=") {
+				t.Errorf("the log is\n%s", logs)
+			}
+		})
+	}
+}
+
+// 4xx is tried again, 5xx is dropped, and one bad mail does not hold up others.
+func TestSMTPAnswers(t *testing.T) {
+	t.Parallel()
+	s := newSink(t)
+	busy := true
+	s.onRcpt = func(to string) error {
+		switch {
+		case strings.HasPrefix(to, "gone@"):
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no <gone@example.com> here"}
+		case strings.HasPrefix(to, "grey@") && busy:
+			return &smtp.SMTPError{Code: 451, EnhancedCode: smtp.EnhancedCode{4, 7, 1}, Message: "later, grey@example.com"}
+		}
+		return nil
+	}
+	s.start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	for _, who := range []string{"gone", "grey", "bob"} {
+		m := anInvitation(t)
+		m.To = who + "@example.com"
+		r.put(who, m)
+	}
+	r.after(0)
+	if list := s.mails(); len(list) != 1 || list[0].to != "bob@example.com" || r.waiting() != 1 {
+		t.Fatalf("%d arrived, %d wait\n%s", len(list), r.waiting(), r.logs)
+	}
+	for range 10 {
+		r.after(firstRetry)
+	}
+	busy = false
+	r.after(slowestRetry)
+	if list := s.mails(); len(list) != 2 || list[1].to != "grey@example.com" || r.waiting() != 0 {
+		t.Fatalf("%d arrived, %d wait\n%s", len(list), r.waiting(), r.logs)
+	}
+	if logs := r.logs.String(); strings.Contains(logs, "@example.com") || !strings.Contains(logs, "code=550") || !strings.Contains(logs, "code=451") {
+		t.Errorf("the log is\n%s", logs)
+	}
+}
+
+func TestSMTPGivesUp(t *testing.T) {
+	t.Parallel()
+	s := newSink(t)
+	s.onData = func() error { return &smtp.SMTPError{Code: 452, Message: "full"} }
+	s.start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	short := anInvitation(t)
+	short.Life = 15 * time.Minute
+	r.put("short", short)
+	r.put("long", anInvitation(t))
+	r.after(14 * time.Minute)
+	if r.waiting() != 2 {
+		t.Fatalf("%d wait", r.waiting())
+	}
+	r.after(time.Minute)
+	if r.waiting() != 1 {
+		t.Errorf("a mail of no use any more is still kept")
+	}
+	for range 22 {
+		r.after(time.Hour)
+	}
+	if r.waiting() != 1 {
+		t.Errorf("given up before a day was over")
+	}
+	for range 2 {
+		r.after(slowestRetry)
+	}
+	if r.waiting() != 0 || len(s.mails()) != 0 || strings.Count(r.logs.String(), "given up") != 2 {
+		t.Errorf("%d wait, %d arrived\n%s", r.waiting(), len(s.mails()), r.logs)
+	}
+}
+
+// Weakness: a process dies, or loses the connection, with a mail in its hands.
+// Checked: after the lease it is delivered.
+func TestSMTPDiesWithAMailInHand(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	r.put("id1", anInvitation(t))
+	m, found, err := r.take(t.Context())
+	if err != nil || !found {
+		t.Fatal(found, err)
+	}
+	r.after(lease - time.Second) // another process: the mail is held
+	if len(s.mails()) != 0 {
+		t.Fatal("a mail was delivered that another process held")
+	}
+	r.after(time.Second)
+	if len(s.mails()) != 1 || r.waiting() != 0 {
+		t.Fatalf("%d arrived, %d wait", len(s.mails()), r.waiting())
+	}
+	// The first one wakes up again and was too late.
+	if err := r.note(t.Context(), m, outcome{broken: true}); err != nil || r.waiting() != 0 {
+		t.Errorf("%v, %d wait", err, r.waiting())
+	}
+}
+
+func TestSMTPRefusesHeaderInjection(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	for name, change := range map[string]func(*Message){
+		"line in the subject":   func(m *Message) { m.Subject = "x\r\nBcc: eve@example.com" },
+		"bare newline":          func(m *Message) { m.Subject = "x\nBcc: eve@example.com" },
+		"unicode line":          func(m *Message) { m.Subject = "x\u2028y" },
+		"two recipients":        func(m *Message) { m.To = "bob@example.com, eve@example.com" },
+		"line in the recipient": func(m *Message) { m.To = "bob@example.com\r\nRCPT TO:<eve@example.com>" },
+		"a display name":        func(m *Message) { m.ReplyTo = "Eve <eve@example.com>" },
+		"line in the reply":     func(m *Message) { m.ReplyTo = "eve@example.com\r\nBcc: x@example.com" },
+		"no recipient":          func(m *Message) { m.To = "" },
+	} {
+		m := anInvitation(t)
+		change(&m)
+		if err := r.store.Update(t.Context(), func(tx kv.Tx) error { return r.Put(tx, "id", m) }); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+	if r.waiting() != 0 {
+		t.Errorf("%d mails were kept", r.waiting())
+	}
+	for _, from := range []string{"", "nobody", "A <a@example.com>, b@example.com", "A\r\nBcc: b@example.com <a@example.com>"} {
+		if _, err := NewSMTP(r.store, SMTPConfig{Server: "smtp://127.0.0.1", From: from}); err == nil {
+			t.Errorf("the sender %q was taken", from)
+		}
+	}
+}
+
+// Run sees by itself what is put, and ends.
+func TestSMTPRuns(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	r.every = 5 * time.Millisecond
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	for n := range 3 {
+		r.put(fmt.Sprint(n), anInvitation(t))
+		select {
+		case <-s.got:
+		case <-time.After(30 * time.Second):
+			t.Fatal("waited in vain for the mail")
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if r.waiting() != 0 {
+		t.Errorf("%d wait", r.waiting())
+	}
+}
+
+// A server that hangs does not keep Run from ending.
+func TestSMTPEndsWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
+	s := newSink(t)
+	hanging, release := make(chan struct{}), make(chan struct{})
+	s.onData = func() error { close(hanging); <-release; return errors.New("gone") }
+	t.Cleanup(func() { close(release) })
+	s.start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	r.put("id1", anInvitation(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	<-hanging
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if r.waiting() != 1 {
+		t.Errorf("%d wait", r.waiting())
+	}
+}
