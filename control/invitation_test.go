@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+)
+
+const bob = "bob@example.com"
+
+// invite invites bob and returns the token of the link mailed.
+func (b *bench) invite(e Enrolment, apps ...string) (controlapi.Person, string) {
+	b.t.Helper()
+	b.clock.Add(time.Millisecond) // so that mails have an order
+	p := ok[controlapi.Person](b.t)(b.Invite(b.t.Context(), e.Computer.ID, bob, apps))
+	m := b.mails()[0]
+	u := ok[*url.URL](b.t)(url.Parse(m.Links[0]))
+	if m.To != bob || u.Path != PathInvitation || !strings.HasPrefix(m.Links[0], b.AuthURL()+"/") {
+		b.t.Fatalf("the mail is %+v", m)
+	}
+	return p, u.Query().Get("token")
+}
+
+func TestInvitationEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*bench, Enrolment, controlapi.Person) error{
+		"after seven days": func(b *bench, _ Enrolment, _ controlapi.Person) error { b.clock.Add(InvitationLife); return nil },
+		"when revoked": func(b *bench, e Enrolment, p controlapi.Person) error {
+			_, err := b.Revoke(b.t.Context(), e.Computer.ID, p.AccountID)
+			return err
+		},
+		"with the row": func(b *bench, e Enrolment, p controlapi.Person) error {
+			return b.DeletePerson(b.t.Context(), e.Computer.ID, p.AccountID)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			e := b.owner()
+			b.apps(e, "app1")
+			p, link := b.invite(e, "app1")
+			b.clock.Add(time.Minute)
+			i := ok[Invitation](t)(b.LookAtInvitation(t.Context(), link, ""))
+			if i.Owner != e.Email || i.Email != bob || len(i.Apps) != 1 || i.Apps[0].Host != "notes.maya.localhost:8443" || i.Other != "" {
+				t.Errorf("the invitation is %+v", i)
+			}
+			if err := end(b, e, p); err != nil {
+				t.Fatal(err)
+			}
+			_, err := b.LookAtInvitation(t.Context(), link, "")
+			wantRefusal(t, err, controlapi.CodeNotFound)
+			_, err = b.AcceptInvitation(t.Context(), link, "", home)
+			wantRefusal(t, err, controlapi.CodeNotFound)
+			if n := b.rows("session/"); n != 0 {
+				t.Errorf("%d sessions were opened", n)
+			}
+			if name != "after seven days" && b.rows("invitation/")+b.rows("person-invitation/") != 0 {
+				t.Error("the link is still stored")
+			}
+		})
+	}
+}
+
+// Of 64 clicks on one invitation one opens a session.
+func TestInvitationIsUsedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	_, link := b.invite(e, "app1")
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			_, err := b.AcceptInvitation(t.Context(), link, "", home)
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !IsRefusal(err, controlapi.CodeNotFound):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 || b.rows("session/") != 1 || b.rows("invitation/")+b.rows("person-invitation/") != 0 {
+		t.Errorf("%d won, %d sessions", won.Load(), b.rows("session/"))
+	}
+}
+
+// A limited session passes on what it may visit, to the same person only, and
+// is not a session of the account.
+func TestLimitedSession(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	maya := b.owner()
+	b.apps(maya, "app1")
+	olga := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "olga@example.com", "olga"))
+	b.apps(olga, "app1")
+	_, link := b.invite(maya, "app1")
+	first := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, "", home))
+	may := func(token, short string, want bool) {
+		t.Helper()
+		if _, err := b.SessionFor(t.Context(), token, short); (err == nil) != want || err != nil && !IsRefusal(err, controlapi.CodeUnauthorized) {
+			t.Errorf("%s: %v", short, err)
+		}
+	}
+	may(first.Token, "maya", true)
+	may(first.Token, "olga", false)
+	may(first.Token, "nobody", false)
+	_, err := b.Session(t.Context(), first.Token)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+
+	_, link = b.invite(olga, "app1")
+	second := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, first.Token, home))
+	may(second.Token, "maya", true)
+	may(second.Token, "olga", true)
+	may(first.Token, "maya", false) // ended
+	_, err = b.Session(t.Context(), second.Token)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+
+	// Somebody else's browser passes nothing on.
+	b.clock.Add(time.Hour)
+	ok[controlapi.Person](t)(b.Invite(t.Context(), maya.Computer.ID, "carol@example.com", []string{"app1"}))
+	u := ok[*url.URL](t)(url.Parse(b.mails()[0].Links[0]))
+	third := ok[Accepted](t)(b.AcceptInvitation(t.Context(), u.Query().Get("token"), second.Token, home))
+	may(third.Token, "maya", true)
+	may(third.Token, "olga", false)
+	may(second.Token, "olga", false) // ended
+}
+
+// A link that cannot be mailed is not made, and neither is the grant.
+func TestInvitationNeedsItsMail(t *testing.T) {
+	t.Parallel()
+	full := errors.New("the queue is full")
+	b := newBench(t, func(c *Config) { c.Mail = brokenQueue{full} })
+	e := b.owner()
+	b.apps(e, "app1")
+	if _, err := b.Invite(t.Context(), e.Computer.ID, bob, []string{"app1"}); !errors.Is(err, full) {
+		t.Fatalf("got %v", err)
+	}
+	if people := ok[[]controlapi.Person](t)(b.People(t.Context(), e.Computer.ID)); len(people) != 1 || b.rows("invitation/")+b.rows("budget/") != 0 {
+		t.Errorf("left are %+v", people)
+	}
+}
+
+type brokenQueue struct{ err error }
+
+func (q brokenQueue) Put(kv.Tx, string, mail.Message) error { return q.err }
+func (q brokenQueue) Run(ctx context.Context) error         { <-ctx.Done(); return nil }
+
+// The secret of a link is stored hashed, the mail's copy aside.
+func TestInvitationLinkIsStoredHashed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	_, link := b.invite(e, "app1")
+	err := b.store.View(t.Context(), func(tx kv.Tx) error {
+		return each(tx, "", func(key string, value []byte) error {
+			if !strings.HasPrefix(key, "outbox/") && (strings.Contains(key, link) || strings.Contains(string(value), link)) {
+				t.Errorf("%s holds the link", key)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
