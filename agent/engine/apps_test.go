@@ -48,6 +48,7 @@ func TestPublishRefusals(t *testing.T) {
 		"own short name":    {func(r *agentapi.PublishRequest) { r.Name = "maya" }, agentapi.CodeInvalid},
 		"empty label":       {func(r *agentapi.PublishRequest) { r.Label = " \t " }, agentapi.CodeInvalid},
 		"invisible label":   {func(r *agentapi.PublishRequest) { r.Label = "\u200b\u200d" }, agentapi.CodeInvalid},
+		"blank letters":     {func(r *agentapi.PublishRequest) { r.Label = "\u3164 \u115f\u2800" }, agentapi.CodeInvalid},
 		"101 characters":    {func(r *agentapi.PublishRequest) { r.Label = strings.Repeat("é", 101) }, agentapi.CodeInvalid},
 		"control character": {func(r *agentapi.PublishRequest) { r.Label = "a\x00b" }, agentapi.CodeInvalid},
 		"bidi override":     {func(r *agentapi.PublishRequest) { r.Label = "a\u202eb" }, agentapi.CodeInvalid},
@@ -163,7 +164,7 @@ func TestLookAlikeLabel(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "My notes", LocalPort: 8000})), second(h.apps.Approve(t.Context(), "notes")))
-	for _, label := range []string{"My no\u200btes", "my  NOTES", "My\u00a0notes", "My notes\ufe0f", "Ｍｙ notes"} {
+	for _, label := range []string{"My no\u200btes", "my  NOTES", "My\u00a0notes", "My notes\ufe0f", "Ｍｙ notes", "My notes\u3164", "My\u034f notes", "My\u2800notes"} {
 		_, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001})
 		if agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("%q: %v", label, err)

@@ -199,10 +199,14 @@ func changes(before, after store.App, at time.Time) []agentapi.Notice {
 	if before.Label != after.Label {
 		add("renamed", fmt.Sprintf("%s is now called %s.", before.Label, after.Label))
 	}
-	switch was, is := before.Listener.Program, after.Listener.Program; {
-	case was != "" && is != "" && was != is:
+	switch was, is := before.Listener, after.Listener; {
+	case was.Program != "" && is.Program != "" && was.Program != is.Program:
 		add("program-changed", fmt.Sprintf("%s is now answered by %s on port %d. Before, it was %s on port %d.",
-			after.Label, is, after.LocalPort, was, before.LocalPort))
+			after.Label, is.Program, after.LocalPort, was.Program, before.LocalPort))
+	case was.User != "" && is.User != "" && was.User != is.User:
+		// The system does not name the programs of other users.
+		add("program-changed", fmt.Sprintf("%s is now answered by a program of the user %s on port %d. Before, it was one of %s on port %d.",
+			after.Label, is.User, after.LocalPort, was.User, before.LocalPort))
 	case before.LocalPort != after.LocalPort:
 		add("port-changed", fmt.Sprintf("%s now answers on port %d. Before, it was port %d.", after.Label, after.LocalPort, before.LocalPort))
 	}

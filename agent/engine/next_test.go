@@ -101,6 +101,30 @@ func TestAnotherProgramIsTold(t *testing.T) {
 	}
 }
 
+// Weakness: of a program of another user only the user can be seen.
+// Attack: while an app is down, another user of this computer listens on its
+// port and publishes under its name, which needs no approval.
+// Checked: the owner is told, and told again when the app is back.
+func TestAnotherUserIsTold(t *testing.T) {
+	t.Parallel()
+	now := Row{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}}}
+	publish := func(l agentapi.Listener) Outcome {
+		t.Helper()
+		out, err := Next(now, Event{Kind: Publish, Label: "Notes", Port: 8000, Listener: l})
+		if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
+			t.Fatalf("%+v, %v", out.Notices, err)
+		}
+		return out
+	}
+	out := publish(agentapi.Listener{User: "eve"})
+	want := "Notes is now answered by a program of the user eve on port 8000. Before, it was one of maya on port 8000."
+	if out.Notices[0].Text != want {
+		t.Errorf("%q, want %q", out.Notices[0].Text, want)
+	}
+	now = out.Row
+	publish(agentapi.Listener{PID: 7, Program: "python3", User: "maya"})
+}
+
 func TestDenialsKeepQuiet(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)

@@ -52,7 +52,7 @@ func cleanLabel(label string) (string, error) {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
 			return "", agentapi.Errorf(agentapi.CodeInvalid, "The label contains characters that control how text is shown. Leave them out.")
 		}
-		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r)
+		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r) && !invisible(r) && !blank(r)
 	}
 	if !seen {
 		return "", agentapi.Errorf(agentapi.CodeInvalid, "The label has nothing that can be seen.")
@@ -72,12 +72,30 @@ func sameLabel(a, b string) bool { return foldLabel(a) == foldLabel(b) }
 
 func foldLabel(label string) string {
 	visible := strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+		switch {
+		case blank(r):
+			return ' '
+		case invisible(r):
 			return -1
 		}
 		return r
 	}, label)
 	return strings.Join(strings.Fields(cases.Fold().String(norm.NFKC.String(visible))), " ")
+}
+
+// blank is true for characters that count as letters or signs and show nothing:
+// the Hangul fillers and the empty Braille cell.
+func blank(r rune) bool {
+	switch r {
+	case '\u115f', '\u1160', '\u2800', '\u3164', '\uffa0':
+		return true
+	}
+	return false
+}
+
+// invisible is true for characters that leave neither ink nor room.
+func invisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 func checkPort(port int, own []int) error {
