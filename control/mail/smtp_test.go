@@ -43,6 +43,7 @@ type sink struct {
 
 	mu       sync.Mutex
 	server   *smtp.Server
+	listener net.Listener
 	ended    chan struct{}
 	received []received
 	onRcpt   func(to string) error
@@ -90,17 +91,18 @@ func (s *sink) start(implicit bool) *sink {
 	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.server, s.ended = server, ended
+	s.server, s.listener, s.ended = server, ln, ended
 	return s
 }
 
 func (s *sink) stop() {
 	s.mu.Lock()
-	server, ended := s.server, s.ended
+	server, ln, ended := s.server, s.listener, s.ended
 	s.server = nil
 	s.mu.Unlock()
 	if server != nil {
 		server.Close()
+		ln.Close() // the server knows it only once Serve has begun
 		<-ended
 	}
 }
