@@ -146,6 +146,7 @@ func (a *Agent) makeProxy() error {
 		Key:       instance.Key,
 		Local:     a.local(),
 		List:      a.liveApps,
+		Bearer:    access.NewBearer(a.access),
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
 		Log:       a.cfg.Log.With("part", "proxy"),

@@ -8,7 +8,8 @@
 // The package also keeps browser sessions, the owner's one-time links and the
 // register of live connections.
 //
-// It never parses HTTP and never asks the control plane.
+// Of HTTP it reads one header, Authorization (Bearer), and it never asks the
+// control plane.
 package access
 
 import (
@@ -71,6 +72,7 @@ type state struct {
 	people   map[string]*person // by account id
 	grants   map[string]bool    // revoked, by grant id
 	denied   map[store.DenyRecord]bool
+	keys     *keySet // that verify access tokens
 }
 
 type person struct {
@@ -134,6 +136,7 @@ func (st *state) take(snap controlapi.Snapshot) {
 	for _, g := range snap.RevokedGrants {
 		st.grants[g.ID] = true
 	}
+	st.keys = keysOf(snap.PublicKeys, st.keys)
 }
 
 // Snapshot returns the last snapshot of the control plane; its Version is empty
@@ -152,11 +155,11 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	old := a.state.Load()
-	next := &state{denied: old.denied}
+	next := &state{denied: old.denied, keys: old.keys}
 	next.take(snap)
 	now := a.now()
-	a.contact.Store(now.UnixNano())
-	closed = a.swap(next)
+	closed = a.contacted(now)
+	closed += a.swap(next)
 	if old.known && old.snapshot.Computer.ID != snap.Computer.ID {
 		// Another account, perhaps of another control plane: the old one's
 		// account ids mean nothing here.
@@ -173,7 +176,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 // Touch notes that the control plane has just confirmed the snapshot.
 func (a *Access) Touch() {
 	now := a.now()
-	a.contact.Store(now.UnixNano())
+	a.contacted(now)
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if !a.state.Load().known || now.Sub(a.contactSaved).Abs() < time.Minute {
@@ -184,6 +187,17 @@ func (a *Access) Touch() {
 		return
 	}
 	a.contactSaved = now
+}
+
+// contacted notes a word from the control plane. After a silence longer than
+// revoked grants are told of, one may have been revoked and forgotten meanwhile:
+// whatever is still open by an access token, which has expired since, is closed.
+func (a *Access) contacted(now time.Time) (closed int) {
+	last := time.Unix(0, a.contact.Swap(now.UnixNano()))
+	if now.Sub(last) < controlapi.GrantMemory {
+		return 0
+	}
+	return a.live.close(func(c *conn) bool { return c.id.GrantID != "" })
 }
 
 // Deny shuts a person (or one app for a person, or a grant) out at once and

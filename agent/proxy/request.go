@@ -1,20 +1,17 @@
 package proxy
 
 import (
-	"encoding/base64"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"porchlight/agent/access"
 )
 
 // maxReturn is the longest path and query a visitor is brought back to, in
 // bytes. Together with the nonce it stays within a 2 KiB cookie.
 const maxReturn = 1400
-
-// tokenIssuer is the iss claim of the control plane's access tokens.
-const tokenIssuer = "service-control"
 
 // ourPath begins the paths of every host that are ours and not the app's.
 const ourPath = "/.porchlight/"
@@ -145,24 +142,9 @@ func isOurs(path string) bool {
 }
 
 // ourBearer says whether an Authorization value is an access token of the
-// control plane, by its issuer and without verifying it: such a token is a
-// secret between visitor and agent even when it is worth nothing any more. An
-// app's own bearer tokens pass.
+// control plane, valid or not: such a token never reaches an app. An app's own
+// bearer tokens do.
 func ourBearer(value string) bool {
-	fields := strings.Fields(value)
-	if len(fields) != 2 || !strings.EqualFold(fields[0], "bearer") {
-		return false
-	}
-	parts := strings.Split(fields[1], ".")
-	if len(parts) != 3 {
-		return false
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return false
-	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	return json.Unmarshal(payload, &claims) == nil && claims.Issuer == tokenIssuer
+	_, ours := access.OwnToken(value)
+	return ours
 }

@@ -65,6 +65,8 @@ type rig struct {
 	redeemErr error
 	down, up  []string
 	people    []controlapi.Person
+	revoked   []controlapi.RevokedGrant
+	keys      []string // PEM
 }
 
 type visit struct {
@@ -173,9 +175,18 @@ func (r *rig) setPeople(people ...controlapi.Person) (closed int) {
 	r.mu.Lock()
 	r.people = people
 	r.mu.Unlock()
-	return r.access.SetSnapshot(controlapi.Snapshot{
-		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost}, People: people,
-	})
+	return r.sync()
+}
+
+// sync hands the agent a new snapshot.
+func (r *rig) sync() (closed int) {
+	r.mu.Lock()
+	s := controlapi.Snapshot{
+		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
+		People: r.people, RevokedGrants: r.revoked, PublicKeys: r.keys,
+	}
+	r.mu.Unlock()
+	return r.access.SetSnapshot(s)
 }
 
 // person returns the people with one of them changed; for nil, removed.

@@ -103,8 +103,7 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id a
 		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
-			w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-			p.refuse(w, r, http.StatusUnauthorized, "This access token is not valid here.")
+			p.invalidToken(w, r)
 			return access.Identity{}, "", false
 		}
 		if present {
@@ -121,6 +120,13 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id a
 	}
 	p.signIn(w, r, at)
 	return access.Identity{}, "", false
+}
+
+// invalidToken answers an access token that is worth nothing here (RFC 6750,
+// section 3.1).
+func (p *Proxy) invalidToken(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+	p.refuse(w, r, http.StatusUnauthorized, "This access token is not valid here.")
 }
 
 // signIn sends a browser that loads a page to sign in and tells anything else.
@@ -164,6 +170,8 @@ func (p *Proxy) denied(w http.ResponseWriter, r *http.Request, at place, id acce
 	switch d.Reason {
 	case access.ReasonSessionOver:
 		p.signIn(w, r, at)
+	case access.ReasonGrant: // revoked since the token was looked at
+		p.invalidToken(w, r)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
 		p.stale(w, r, at)
 	default:

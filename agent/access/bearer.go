@@ -1,0 +1,242 @@
+package access
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// Bearer finds out who a request comes from by its access token: the interface,
+// Access token claims. Whether that person may open the app is decided
+// afterwards, as for everybody else; a grant that was revoked, or denied on this
+// computer, is refused here already, because then it is the token that is worth
+// nothing.
+//
+// Verifying takes a signature check; tokens that passed are remembered by their
+// digest until they expire. What can change meanwhile is looked at every time:
+// the time, the keys, the root host and the grants.
+//
+// It is safe for concurrent use.
+type Bearer struct {
+	access *Access
+	behind sync.Once // tells once that the clocks differ
+
+	mu    sync.RWMutex
+	cache map[[sha256.Size]byte]*verified // guarded by mu
+}
+
+// verified is a token that passed.
+type verified struct {
+	id       Identity
+	keys     *keySet // that it was verified with
+	audience string
+	issued   time.Time
+	expires  time.Time
+}
+
+// keySet is the verifying keys of a snapshot. Snapshots with the same keys share
+// one, so that a pointer says whether they have changed.
+type keySet struct {
+	pems []string
+	keys []ed25519.PublicKey // those of pems that are keys
+}
+
+const (
+	maxToken    = 4 << 10 // bytes
+	maxVerified = 8192    // tokens remembered
+)
+
+// NewBearer makes one that verifies with the keys of a's snapshot.
+func NewBearer(a *Access) *Bearer {
+	return &Bearer{access: a, cache: map[[sha256.Size]byte]*verified{}}
+}
+
+var (
+	errTwoTokens    = errors.New("more than one access token")
+	errTokenLong    = errors.New("the access token is too long")
+	errNoKeys       = errors.New("no key to verify access tokens with is known yet")
+	errClaims       = errors.New("a claim is missing or not what it must be")
+	errExpired      = errors.New("the access token has expired")
+	errEarly        = errors.New("the access token is from the future")
+	errGrantRevoked = errors.New("the grant was revoked")
+)
+
+// Authenticate returns whom the request's access token names. present is false
+// when it carries none of ours: an app's own bearer token is the app's business.
+// With an error the token is of ours and worth nothing here.
+func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present bool, err error) {
+	var token string
+	for _, value := range r.Header["Authorization"] {
+		if t, ours := OwnToken(value); ours {
+			if present {
+				return Identity{}, true, errTwoTokens
+			}
+			token, present = t, true
+		}
+	}
+	if !present {
+		return Identity{}, false, nil
+	}
+	id, err = b.verify(token)
+	return id, true, err
+}
+
+// OwnToken returns the access token in an Authorization value when it is one of
+// the control plane's, by its issuer and without verifying it: such a token is a
+// secret between visitor and agent even when it is worth nothing any more.
+func OwnToken(authorization string) (token string, ours bool) {
+	fields := strings.Fields(authorization)
+	if len(fields) != 2 || !strings.EqualFold(fields[0], "bearer") {
+		return "", false
+	}
+	parts := strings.Split(fields[1], ".")
+	if len(parts) != 3 {
+		return "", false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return "", false
+	}
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(payload, &claims) != nil || claims.Issuer != controlapi.TokenIssuer {
+		return "", false
+	}
+	return fields[1], true
+}
+
+func (b *Bearer) verify(token string) (Identity, error) {
+	if len(token) > maxToken {
+		return Identity{}, errTokenLong
+	}
+	st, now := b.access.state.Load(), b.access.now()
+	if st.keys == nil || len(st.keys.keys) == 0 {
+		return Identity{}, errNoKeys
+	}
+	digest := sha256.Sum256([]byte(token))
+	b.mu.RLock()
+	v := b.cache[digest]
+	b.mu.RUnlock()
+	if v == nil || v.keys != st.keys || v.audience != st.snapshot.Computer.Host {
+		var err error
+		if v, err = check(token, st.keys, st.snapshot.Computer.Host); err != nil {
+			return Identity{}, err
+		}
+		if err := b.inTime(v, now); err != nil {
+			return Identity{}, err
+		}
+		b.remember(digest, v, now)
+	} else if err := b.inTime(v, now); err != nil {
+		return Identity{}, err
+	}
+	if st.grants[v.id.GrantID] || st.denied[store.DenyRecord{GrantID: v.id.GrantID}] {
+		return Identity{}, errGrantRevoked
+	}
+	return v.id, nil
+}
+
+// inTime holds a token to its times, allowing for clocks that are not quite
+// equal.
+func (b *Bearer) inTime(v *verified, now time.Time) error {
+	switch {
+	case !now.Before(v.expires.Add(controlapi.ClockSkew)):
+		return errExpired
+	case now.Before(v.issued.Add(-controlapi.ClockSkew)):
+		return errEarly
+	case !now.Before(v.expires), now.Before(v.issued.Add(-time.Second)):
+		b.behind.Do(func() {
+			b.access.log.Warn("an access token is used outside its time, as if this computer's clock or the control plane's were wrong; up to a minute is tolerated",
+				"issued", v.issued, "expires", v.expires, "here", now)
+		})
+	}
+	return nil
+}
+
+// check verifies a token but for its times: who signed it, for which computer,
+// and that it has every claim. A token that lived longer than a revoked grant is
+// remembered would outlive its revocation.
+func check(token string, keys *keySet, audience string) (*verified, error) {
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
+		jwt.WithStrictDecoding(),
+		jwt.WithoutClaimsValidation(), // the claims are looked at below
+	)
+	var claims controlapi.AccessClaims
+	var err error
+	for _, key := range keys.keys {
+		claims = controlapi.AccessClaims{}
+		if _, err = parser.ParseWithClaims(token, &claims, func(*jwt.Token) (any, error) { return key, nil }); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the access token does not verify: %w", err)
+	}
+	life := time.Duration(claims.Expires-claims.IssuedAt) * time.Second
+	switch {
+	case claims.Issuer != controlapi.TokenIssuer, claims.Audience != audience, audience == "",
+		claims.Scope != controlapi.TokenScope,
+		claims.Subject == "", claims.Email == "", claims.ClientID == "", claims.Grant == "", claims.ID == "",
+		claims.IssuedAt <= 0, life <= 0, life > controlapi.TokenLife:
+		return nil, errClaims
+	}
+	return &verified{
+		id:       Identity{AccountID: claims.Subject, Email: claims.Email, GrantID: claims.Grant},
+		keys:     keys,
+		audience: audience,
+		issued:   time.Unix(claims.IssuedAt, 0),
+		expires:  time.Unix(claims.Expires, 0),
+	}, nil
+}
+
+// remember caches a token that passed. When there is no room, the expired go,
+// and then any.
+func (b *Bearer) remember(digest [sha256.Size]byte, v *verified, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.cache) >= maxVerified {
+		for d, old := range b.cache {
+			if now.After(old.expires.Add(controlapi.ClockSkew)) || old.keys != v.keys {
+				delete(b.cache, d)
+			}
+		}
+		for d := range b.cache {
+			if len(b.cache) < maxVerified*9/10 {
+				break
+			}
+			delete(b.cache, d)
+		}
+	}
+	b.cache[digest] = v
+}
+
+// keysOf are the verifying keys of a snapshot; before are those of the last one.
+// What is no Ed25519 key is left out: the control plane may learn to sign
+// otherwise, and must not lock out what still verifies.
+func keysOf(pems []string, before *keySet) *keySet {
+	if before != nil && slices.Equal(before.pems, pems) {
+		return before
+	}
+	set := &keySet{pems: pems}
+	for _, p := range pems {
+		key, err := jwt.ParseEdPublicKeyFromPEM([]byte(p))
+		if ed, ok := key.(ed25519.PublicKey); err == nil && ok {
+			set.keys = append(set.keys, ed)
+		}
+	}
+	return set
+}

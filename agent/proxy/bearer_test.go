@@ -1,0 +1,215 @@
+package proxy_test
+
+import (
+	"bufio"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"porchlight/agent/access"
+	"porchlight/agent/proxy"
+	"porchlight/control/controlapi"
+)
+
+// bearerRig is a rig that takes access tokens, with the control plane's key.
+type bearerRig struct {
+	*rig
+	key ed25519.PrivateKey
+}
+
+func newBearerRig(t *testing.T) *bearerRig {
+	t.Helper()
+	r := &bearerRig{rig: newRig(t, func(c *proxy.Config) { c.Bearer = access.NewBearer(c.Access) })}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.key, r.keys = private, []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))}
+	r.sync()
+	return r
+}
+
+// token is an access token of one person, of grant "g-" and their account.
+func (r *bearerRig) token(accountID string, change ...func(*controlapi.AccessClaims)) string {
+	r.t.Helper()
+	now := r.now().Unix()
+	claims := controlapi.AccessClaims{
+		Issuer: "service-control", Subject: accountID, Email: accountID + "@example.com", Audience: rootHost, ClientID: "client",
+		Grant: "g-" + accountID, Scope: "connect", IssuedAt: now, Expires: now + 600, ID: rand.Text(),
+	}
+	for _, c := range change {
+		c(&claims)
+	}
+	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims).SignedString(r.key)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return token
+}
+
+// revoke is the control plane telling of a revoked grant.
+func (r *bearerRig) revoke(grant string) (closed int) {
+	r.mu.Lock()
+	r.revoked = append(r.revoked, controlapi.RevokedGrant{ID: grant, At: time.Now()})
+	r.mu.Unlock()
+	return r.sync()
+}
+
+func TestSpec(t *testing.T) {
+	t.Parallel()
+	t.Run("X6_tokens_taken_and_refused", specTokens)
+	t.Run("X7_no_call_per_request", specNoCall)
+	t.Run("V3_revoked_grant_closes", specRevokedGrantCloses)
+}
+
+func specTokens(t *testing.T) {
+	t.Parallel()
+	r := newBearerRig(t)
+	r.app("notes", func(w http.ResponseWriter, q *http.Request) {
+		fmt.Fprint(w, q.Header.Get("X-Service-User"), " ", q.Header.Get("X-Service-Email"), " ", q.Header.Get("X-Service-Name"), " ",
+			q.Header.Get("X-Service-App"), " ", q.Header.Get("X-Service-Role"), " ", q.Header.Get("Authorization"))
+	})
+	r.app("photos", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "photos") })
+	b := r.browser(true)
+	notes, photos := "https://notes."+rootHost+"/", "https://photos."+rootHost+"/"
+	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
+
+	// The address is the snapshot's, which is newer than the token's.
+	if res, body := b.fetch("GET", notes, bearer(r.token(bobID))...); res.StatusCode != 200 || body != bobID+" bob@example.com maya Notes member " {
+		t.Errorf("%s %q", res.Status, body)
+	}
+	if res, body := b.fetch("POST", notes, bearer(r.token(ownerID))...); res.StatusCode != 200 || body != ownerID+" maya@example.com maya Notes owner " {
+		t.Errorf("%s %q", res.Status, body)
+	}
+	// A token and no cookie: no page made the request, so its origin is its own.
+	if res, _ := b.fetch("POST", notes, append(bearer(r.token(bobID)), "Origin", "https://pocketnotes.example")...); res.StatusCode != 200 {
+		t.Errorf("with a foreign origin: %s", res.Status)
+	}
+	// Not for them.
+	for _, token := range []string{r.token(bobID), r.token("acc-stranger")} {
+		if res, body := b.fetch("GET", photos, bearer(token)...); res.StatusCode != http.StatusForbidden || body == "photos" {
+			t.Errorf("without the app: %s %q", res.Status, body)
+		}
+	}
+	// The launcher and our own paths.
+	if res, body := b.fetch("GET", "https://notes."+rootHost+"/.porchlight/me", bearer(r.token(bobID))...); res.StatusCode != 200 || !strings.Contains(body, "bob@example.com") {
+		t.Errorf("me: %s %q", res.Status, body)
+	}
+
+	refused := map[string]string{
+		"expired":   r.token(bobID, func(c *controlapi.AccessClaims) { c.IssuedAt -= 700; c.Expires -= 700 }),
+		"foreign":   r.token(bobID, func(c *controlapi.AccessClaims) { c.Audience = "zoe.porch.test" }),
+		"tampered":  r.token(bobID)[:100] + r.token(ownerID)[100:],
+		"unsigned":  r.token(bobID)[:strings.LastIndexByte(r.token(bobID), '.')+1],
+		"revoked":   r.token(bobID, func(c *controlapi.AccessClaims) { c.Grant = "gone" }),
+		"two of us": r.token(bobID) + "\x00" + r.token(ownerID),
+	}
+	r.revoke("gone")
+	owner := r.signedIn("notes", ownerID, false) // a cookie does not make up for it
+	for what, token := range refused {
+		header := bearer(token)
+		if first, second, two := strings.Cut(token, "\x00"); two {
+			header = append(bearer(first), bearer(second)...)
+		}
+		for _, browser := range []*browser{b, owner} {
+			res, body := browser.fetch("GET", notes, header...)
+			if res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
+				!strings.HasPrefix(body, `{"error":`) {
+				t.Errorf("%s: %s %q %s", what, res.Status, res.Header.Get("WWW-Authenticate"), body)
+			}
+		}
+	}
+
+	// An app's own bearer token goes with the cookie, and ours beside it does not.
+	if _, body := owner.fetch("GET", notes, bearer("the-apps.own.token")...); !strings.HasSuffix(body, " owner Bearer the-apps.own.token") {
+		t.Errorf("an app's own token with a session: %q", body)
+	}
+	if _, body := b.fetch("GET", notes, append(bearer(r.token(bobID)), bearer("the-apps.own.token")...)...); !strings.HasSuffix(body, " member Bearer the-apps.own.token") {
+		t.Errorf("both: %q", body)
+	}
+	if res, _ := b.fetch("GET", notes, bearer("the-apps.own.token")...); res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
+		t.Errorf("an app's own token alone: %s", res.Status)
+	}
+}
+
+// Every token is verified here: the control plane hears of none.
+func specNoCall(t *testing.T) {
+	t.Parallel()
+	r := newBearerRig(t)
+	r.app("notes", func(http.ResponseWriter, *http.Request) {})
+	b := r.browser(true)
+	for range 20 {
+		if res, _ := b.fetch("GET", "https://notes."+rootHost+"/", "Authorization", "Bearer "+r.token(bobID)); res.StatusCode != 200 {
+			t.Fatal(res.Status)
+		}
+	}
+	if n := r.redeems.Load(); n != 0 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// A streaming answer and a WebSocket that a token opened end with its grant;
+// those of the same person's session go on.
+func specRevokedGrantCloses(t *testing.T) {
+	t.Parallel()
+	r := newBearerRig(t)
+	r.app("notes", func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path == "/ws" {
+			echo(w, q)
+			return
+		}
+		fmt.Fprintln(w, "begun")
+		http.NewResponseController(w).Flush()
+		<-q.Context().Done()
+	})
+	session := r.signedIn("notes", bobID, false)
+	header := []string{"Authorization", "Bearer " + r.token(bobID)}
+	begin := func(b *browser, header ...string) *bufio.Reader {
+		res := b.do(b.request("GET", "https://notes."+rootHost+"/", nil, header...))
+		t.Cleanup(func() { res.Body.Close() })
+		body := bufio.NewReader(res.Body)
+		if line, err := body.ReadString('\n'); line != "begun\n" {
+			t.Fatalf("%s %q %v", res.Status, line, err)
+		}
+		return body
+	}
+	streams := map[string]*bufio.Reader{
+		"HTTP/1.1": begin(r.browser(false), header...), "HTTP/2": begin(r.browser(true), header...),
+	}
+	begin(session)
+	ws, _, err := r.browser(false).dial("wss://notes."+rootHost+"/ws", header...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
+	if _, _, err := ws.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	if closed := r.revoke("g-" + bobID); closed != 3 {
+		t.Errorf("%d connections closed", closed)
+	}
+	for what, body := range streams {
+		if _, err := body.ReadByte(); err == nil || errors.Is(err, io.EOF) {
+			t.Errorf("%s ended with %v, as if it were whole", what, err)
+		}
+	}
+	if _, _, err := ws.Read(t.Context()); err == nil {
+		t.Error("the WebSocket is open")
+	}
+	within(t, "only the session's is left", func() bool { return r.access.Connections()["id-notes"] == 1 })
+}
