@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ type Agent struct {
 	open        net.Listener // open tier
 	owner       net.Listener // owner tier
 	ownerSocket string
+	ownPorts    []int         // that no app may be served from
 	ready       chan struct{} // see Ready
 }
 
@@ -73,6 +75,7 @@ func New(cfg Config) (_ *Agent, err error) {
 	if a.open, err = localapi.ListenOpen(cfg.API); err != nil {
 		return nil, err
 	}
+	a.ownPorts = append([]int{a.open.Addr().(*net.TCPAddr).Port}, cfg.OwnPorts...)
 	if a.owner, a.ownerSocket, err = localapi.ListenOwner(cfg.DataDir); err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func (a *Agent) makeEngine() (err error) {
 			c := a.computer()
 			return engine.Root{Name: c.Name, Host: c.Host}
 		},
-		OwnPorts: func() []int { return append([]int{a.open.Addr().(*net.TCPAddr).Port}, a.cfg.OwnPorts...) },
+		OwnPorts: func() []int { return a.ownPorts },
 		Listener: func(port int) agentapi.Listener {
 			p := procinfo.Listening(port)
 			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
@@ -136,7 +139,7 @@ func (a *Agent) makeProxy() error {
 		Log:     a.cfg.Log.With("part", "certs"),
 	})
 	a.proxy, err = proxy.New(proxy.Config{
-		Apps:      appLookup{a.apps},
+		Apps:      appLookup{a},
 		Access:    a.access,
 		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
 		AuthURL:   func() string { return a.authURL() },
@@ -371,23 +374,26 @@ func (a *Agent) Account() agentapi.Account {
 }
 
 // appLookup is the engine as the proxy sees it.
-type appLookup struct{ apps *engine.Apps }
+type appLookup struct{ *Agent }
 
 func (l appLookup) Lookup(name string) (proxy.App, bool) {
 	app, ok := l.apps.Lookup(name)
-	return proxied(app), ok
+	return l.proxied(app), ok
 }
 
 func (a *Agent) liveApps() []proxy.App {
 	var live []proxy.App
 	for _, app := range a.apps.List() {
-		if p := proxied(app); p.Live {
+		if p := a.proxied(app); p.Live {
 			live = append(live, p)
 		}
 	}
 	return live
 }
 
-func proxied(app engine.App) proxy.App {
-	return proxy.App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: app.Status == agentapi.StatusLive}
+// proxied is an app as the proxy sees it. One whose port has become ours is not
+// reachable: its approval was for another program.
+func (a *Agent) proxied(app engine.App) proxy.App {
+	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
+	return proxy.App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live}
 }

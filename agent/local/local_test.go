@@ -313,6 +313,29 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	}
 }
 
+// TestOddNames: every name the interface allows is served, hyphens at its ends
+// included.
+func TestOddNames(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	ctx := t.Context()
+	for _, name := range []string{"-", "-a", "a-", "---", strings.Repeat("z", 63)} {
+		if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: "App " + name, LocalPort: h.port}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.owner.Approve(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		link, err := h.owner.Open(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err := h.browser(t).Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
+			t.Errorf("%q: %+v, %v", name, page, err)
+		}
+	}
+}
+
 // TestStartRefusals: what is in the way is named, and nothing is left behind.
 func TestStartRefusals(t *testing.T) {
 	t.Parallel()

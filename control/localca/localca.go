@@ -257,15 +257,17 @@ func everyAddress() []*net.IPNet {
 // normal is the form names are compared in.
 func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
 
-// isHostname holds for a lower-case DNS name of letters, digits and hyphens
-// (RFC 1123, 2.1) that cannot be taken for an address.
+// isHostname holds for a lower-case DNS name of letters, digits and hyphens that
+// cannot be taken for an address. RFC 1123 has no hyphen at either end of a
+// label; the names of apps may (the interface, Published app), and resolvers and
+// browsers take them.
 func isHostname(name string) bool {
 	if name == "" || len(name) > 253 {
 		return false
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+		if label == "" || len(label) > 63 {
 			return false
 		}
 		for _, c := range []byte(label) {
