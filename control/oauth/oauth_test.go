@@ -1,0 +1,161 @@
+package oauth
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+const goodQuery = "client_id=c&redirect_uri=https%3A%2F%2Fpocketnotes.example%2Fcb&response_type=code&state=s" +
+	"&code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256&scope=connect"
+
+func code(err error) string {
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok {
+		return refusal.Code
+	}
+	return ""
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	basic := func(id, secret string) string {
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+	}
+	none := control.Credentials{}
+	for what, tt := range map[string]struct {
+		header []string
+		form   string
+		want   control.Credentials
+	}{
+		"in the form":                 {nil, "client_id=c&client_secret=s", control.Credentials{ID: "c", Secret: "s"}},
+		"a secret alone":              {nil, "client_secret=s", control.Credentials{Secret: "s"}},
+		"Basic":                       {[]string{basic("c", "s")}, "", control.Credentials{ID: "c", Secret: "s"}},
+		"Basic, in another case":      {[]string{"bASIC" + basic("c", "s")[5:]}, "", control.Credentials{ID: "c", Secret: "s"}},
+		"Basic, form-encoded":         {[]string{basic("c%2Bd", "s+%3A%25")}, "", control.Credentials{ID: "c+d", Secret: "s :%"}},
+		"Basic, a colon in it":        {[]string{basic("c", "s:t")}, "", control.Credentials{ID: "c", Secret: "s:t"}},
+		"Basic and the same id":       {[]string{basic("c", "s")}, "client_id=c", control.Credentials{ID: "c", Secret: "s"}},
+		"nothing":                     {nil, "", none},
+		"an id alone":                 {nil, "client_id=c", none},
+		"an empty secret":             {nil, "client_id=c&client_secret=", none},
+		"Basic and another id":        {[]string{basic("c", "s")}, "client_id=d", none},
+		"Basic and the same in form":  {[]string{basic("c", "s")}, "client_id=c&client_secret=s", none},
+		"two headers":                 {[]string{basic("c", "s"), basic("c", "s")}, "", none},
+		"an empty header":             {[]string{""}, "client_id=c&client_secret=s", none},
+		"Bearer":                      {[]string{"Bearer x"}, "client_id=c&client_secret=s", none},
+		"Basic, no colon":             {[]string{"Basic " + base64.StdEncoding.EncodeToString([]byte("cs"))}, "", none},
+		"Basic, no id":                {[]string{basic("", "s")}, "", none},
+		"Basic, no secret":            {[]string{basic("c", "")}, "", none},
+		"Basic, not base64":           {[]string{"Basic ***"}, "", none},
+		"Basic, broken percent signs": {[]string{basic("c%zz", "s")}, "", none},
+	} {
+		form, err := url.ParseQuery(tt.form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := credentials(tt.header, form)
+		if got != tt.want || (err != nil) != (tt.want == none) || err != nil && code(err) != controlapi.CodeInvalidClient {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+	}
+}
+
+// A request that is taken apart is whole and unambiguous, whatever came in, and
+// every refusal has a code of the interface's.
+func FuzzTokenForm(f *testing.F) {
+	f.Add("", "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i&client_secret=s")
+	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t")
+	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t&refresh_token=u&scope=connect")
+	f.Add("Bearer x", "grant_type=password&%zz;a=b")
+	f.Fuzz(func(t *testing.T, header, body string) {
+		var authorization []string
+		if header != "" {
+			authorization = []string{header}
+		}
+		form, err := parseForm(body)
+		if err != nil {
+			if code(err) != controlapi.CodeInvalidGrant {
+				t.Errorf("%q: %v", body, err)
+			}
+			return
+		}
+		req, err := parseToken(authorization, form)
+		if err != nil {
+			switch code(err) {
+			case controlapi.CodeInvalidGrant, controlapi.CodeInvalidClient, controlapi.CodeUnsupportedGrantType:
+			default:
+				t.Errorf("%q %q: %v", header, body, err)
+			}
+			if req != (tokenRequest{}) {
+				t.Errorf("%q %q: %+v with %v", header, body, req, err)
+			}
+			return
+		}
+		for _, name := range tokenFields {
+			if len(form[name]) > 1 {
+				t.Errorf("%q has two of %s", body, name)
+			}
+		}
+		if req.client.Secret == "" || header != "" && req.client.ID == "" {
+			t.Errorf("%q %q: without credentials: %+v", header, body, req)
+		}
+		switch {
+		case req.incomplete != nil:
+			if code(req.incomplete) != controlapi.CodeInvalidGrant {
+				t.Errorf("%q: %v", body, req.incomplete)
+			}
+		case req.grantType == grantCode:
+			if req.exchange.Code == "" || req.exchange.RedirectURI == "" || req.exchange.Verifier == "" || req.refresh != "" {
+				t.Errorf("%q: %+v", body, req)
+			}
+		case req.grantType == grantRefresh:
+			if req.refresh == "" || req.exchange != (control.Exchange{}) {
+				t.Errorf("%q: %+v", body, req)
+			}
+		default:
+			t.Errorf("%q: %+v", body, req)
+		}
+	})
+}
+
+// An authorization request says at most one thing, and what goes back to the
+// client is one of the interface's codes.
+func FuzzAuthorizationRequest(f *testing.F) {
+	f.Add(goodQuery)
+	f.Add(goodQuery + "&state=t")
+	f.Add(goodQuery + "&redirect_uri=https%3A%2F%2Fevil.example%2F")
+	f.Add("client_id=c&redirect_uri=r&response_type=token&code_challenge_method=plain")
+	f.Add(strings.Repeat("&", 5000))
+	f.Add("a;b=c&%zz")
+	f.Fuzz(func(t *testing.T, query string) {
+		req, err := ParseRequest(query)
+		if err != nil {
+			if refusal, ok := errors.AsType[*controlapi.Error](err); !ok || refusal.HTTPStatus != http.StatusBadRequest || refusal.Message == "" || req != (Request{}) {
+				t.Errorf("%q: %+v, %v", query, req, err)
+			}
+			return
+		}
+		q, err := url.ParseQuery(query)
+		if err != nil || len(query) > MaxQuery || len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 || len(q["state"]) > 1 {
+			t.Fatalf("%q was taken as %+v", query, req)
+		}
+		if q.Get("state") != req.State || q.Get("redirect_uri") != req.RedirectURI || q.Get("client_id") != req.ClientID {
+			t.Errorf("%q was taken as %+v", query, req)
+		}
+		switch req.Problem {
+		case "":
+			if !control.ValidChallenge(req.Challenge) || q.Get("code_challenge_method") != "S256" || q.Get("response_type") != "code" ||
+				len(q["response_type"]) != 1 || len(q["code_challenge"]) != 1 || len(q["code_challenge_method"]) != 1 {
+				t.Errorf("%q was taken as %+v", query, req)
+			}
+		case controlapi.CodeAccessDenied, controlapi.CodeUnsupportedResponseType:
+		default:
+			t.Errorf("%q goes back with %q", query, req.Problem)
+		}
+	})
+}
