@@ -11,7 +11,7 @@ TAGS    := desktop,production,webkit2_41
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check bench soak demo clean \
+.PHONY: help run build cli desktop frontend test check bench demo clean \
         setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-desktop screenshots
 
 help: ## this list

@@ -84,7 +84,7 @@ func newRoot(term terminal) *cobra.Command {
 		Short: "Run a Porchlight control plane and relay, and administer it",
 		Example: `  porchlight-control serve --data /var/lib/porchlight --domain porch.example --listen :443
   porchlight-control account add anna@example.net --data /var/lib/porchlight
-  porchlight-control backup /root/porchlight.backup --data /var/lib/porchlight`,
+  porchlight-control backup /var/backups/porchlight.backup --data /var/lib/porchlight`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
