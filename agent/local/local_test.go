@@ -38,6 +38,7 @@ func startHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body) // trailers come after it
 		h.mu.Lock()
 		h.seen = append(h.seen, r)
 		h.mu.Unlock()
