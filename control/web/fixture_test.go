@@ -27,6 +27,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 )
 
@@ -34,7 +35,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(pgtest.Stopping(m))
 }
 
 const (
@@ -95,7 +96,30 @@ func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { bolt.Close() })
-	r := &rig{t: t, store: &tellingStore{bolt, make(chan struct{}, 1)}, logs: &lockedBuffer{}}
+	return newRigOn(t, bolt, change...)
+}
+
+// postgresStore is a store of its own on a real server; every call with the same
+// database is another node's.
+func postgresStore(t testing.TB, database string) kv.Store {
+	t.Helper()
+	store, err := kv.OpenPostgres(t.Context(), database, kv.PostgresOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// engines are the stores a control plane can be on.
+var engines = map[string]func(testing.TB) *rig{
+	"bolt":     func(t testing.TB) *rig { return newRig(t) },
+	"postgres": func(t testing.TB) *rig { return newRigOn(t, postgresStore(t, pgtest.Database(t))) },
+}
+
+func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *rig {
+	t.Helper()
+	r := &rig{t: t, store: &tellingStore{store, make(chan struct{}, 1)}, logs: &lockedBuffer{}}
 	r.outbox = mail.NewOutbox(r.store, nil)
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := control.Config{
@@ -105,6 +129,7 @@ func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 	for _, f := range change {
 		f(&cfg)
 	}
+	var err error
 	if r.svc, err = control.New(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,16 +16,65 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
 )
 
+// Refresh rotations a second through HTTP without TLS, by clients that each hold
+// a grant of their own among many others', on both engines; PostgreSQL waits for
+// the disk at every commit, as bolt does.
+func BenchmarkRefresh(b *testing.B) {
+	server, err := pgtest.Start(pgtest.Options{Durable: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	for _, engine := range []struct {
+		name string
+		open func(*testing.B) *rig
+	}{
+		{"bolt", func(b *testing.B) *rig { return newRig(b) }},
+		{"postgres", func(b *testing.B) *rig { return newRigOn(b, postgresStore(b, server.Database(b))) }},
+	} {
+		for _, clients := range []int{1, 16, 64} {
+			b.Run(fmt.Sprintf("%s/%d_clients", engine.name, clients), func(b *testing.B) {
+				benchmarkRefresh(b, engine.open(b), clients)
+			})
+		}
+	}
+}
+
+// otherGrants is how many rows the clients' grants are scattered among.
+const otherGrants = 50_000
+
 func benchmarkRefresh(b *testing.B, r *rig, clients int) {
+	row := []byte(`{"id":"` + strings.Repeat("x", 500) + `"}`)
+	for done := 0; done < otherGrants; done += 1000 {
+		err := r.store.Update(b.Context(), func(tx kv.Tx) error {
+			for range 1000 {
+				if err := tx.Put("grant/"+strings.ToLower(rand.Text()), row, time.Hour); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
 	server := httptest.NewServer(New(r.svc, Config{}))
 	defer server.Close()
 	c := r.remote(0)
 	tokens := make([]string, clients)
 	for i := range tokens {
+		short := "home-" + strconv.Itoa(i)
+		home := must(r.svc.EnsureComputer(b.Context(), short+"@example.com", short))
 		a := control.Authorization{ClientID: c.client.ID, RedirectURI: clientRedirect, Challenge: challenge()}
-		code := must(r.svc.Authorize(b.Context(), a, control.Account{ID: r.owner.AccountID}, "maya"))
+		code := must(r.svc.Authorize(b.Context(), a, control.Account{ID: home.AccountID}, short))
 		cred := control.Credentials{ID: c.client.ID, Secret: c.config.ClientSecret}
 		tokens[i] = must(r.svc.ExchangeCode(b.Context(), cred, control.Exchange{Code: code, RedirectURI: clientRedirect, Verifier: verifier})).Refresh
 	}
