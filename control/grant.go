@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -233,7 +234,7 @@ type Choice struct {
 	Apps     []string // labels of the live apps they may open there, sorted
 }
 
-// Choices lists the computers an account can reach, its own first.
+// Choices lists the computers an account can reach, its own first, by name.
 func (s *Service) Choices(ctx context.Context, accountID string) ([]Choice, error) {
 	var out []Choice
 	err := s.store.View(ctx, func(tx kv.Tx) error {
@@ -266,10 +267,10 @@ func (s *Service) Choices(ctx context.Context, accountID string) ([]Choice, erro
 			return nil
 		})
 	})
-	slices.SortStableFunc(out, func(a, b Choice) int {
+	slices.SortFunc(out, func(a, b Choice) int {
 		switch {
 		case a.Role == b.Role:
-			return 0
+			return strings.Compare(a.Computer.Name, b.Computer.Name)
 		case a.Role == controlapi.RoleOwner:
 			return -1
 		default:

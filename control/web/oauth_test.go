@@ -742,6 +742,10 @@ func specRevokedGrant(t *testing.T) {
 	if list := must(stranger.OAuthGrants(t.Context())); len(list) != 0 {
 		t.Errorf("another computer hears of %+v", list)
 	}
+	stranger.Credential = tokens.AccessToken
+	if _, err := stranger.OAuthGrants(t.Context()); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeUnauthorized {
+		t.Errorf("an access token as device credential: %v", err)
+	}
 	c.refresh(tokens.RefreshToken).want(t, http.StatusOK)
 }
 
