@@ -1,0 +1,226 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"porchlight/control/controlapi"
+)
+
+func specAuthorizeParameters(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	b.signIn("maya@example.com", "")
+	b.get(c.authorizePath()).want(t, http.StatusOK)
+	b.get(c.authorizePath("scope", "", "prompt", "consent", "resource", "x")).want(t, http.StatusOK)
+	b.get(c.authorizePath("state", "")).want(t, http.StatusOK)
+	for what, path := range map[string]string{
+		"no challenge":        c.authorizePath("code_challenge", ""),
+		"a malformed one":     c.authorizePath("code_challenge", "short"),
+		"padded":              c.authorizePath("code_challenge", challenge()+"="),
+		"no method":           c.authorizePath("code_challenge_method", ""),
+		"plain":               c.authorizePath("code_challenge_method", "plain"),
+		"another scope":       c.authorizePath("scope", "openid"),
+		"more scopes":         c.authorizePath("scope", "connect openid"),
+		"two challenges":      c.authorizePath() + "&code_challenge=" + challenge(),
+		"two methods":         c.authorizePath() + "&code_challenge_method=plain",
+		"scope twice":         c.authorizePath() + "&scope=connect",
+		"signed out is alike": c.authorizePath("scope", "openid"),
+	} {
+		browser := b
+		if what == "signed out is alike" {
+			browser = r.browser()
+		}
+		back := clientAnswer(t, browser.get(path))
+		if back.Get("error") != "access_denied" || back.Has("code") || back.Get("state") != "a state/with+odd&things ü" {
+			t.Errorf("%s: back with %v", what, back)
+		}
+		// The form does not get past what the page would not show.
+		if back := clientAnswer(t, browser.post(path, "decision", "allow", "computer", "maya")); back.Has("code") {
+			t.Errorf("%s: consented", what)
+		}
+	}
+}
+
+func specSignInAndBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	signIn := b.get(c.authorizePath()).to(t)
+	page := b.get(signIn).want(t, http.StatusOK)
+	if !strings.Contains(page.body, "to connect <b>Pocket Notes</b>") {
+		t.Errorf("the sign-in page does not say what for:\n%s", page.body)
+	}
+	if to := b.signIn("maya@example.com", must(url.Parse(signIn)).Query().Get("return")); to != c.authorizePath() {
+		t.Fatalf("signing in led to %s", to)
+	}
+	b.get(c.authorizePath()).want(t, http.StatusOK)
+
+	// Signing in leads to no authorization that could not be shown.
+	for _, path := range []string{
+		c.authorizePath("client_id", "unknown"), c.authorizePath("redirect_uri", "https://evil.example/"),
+		c.authorizePath("response_type", "token"), controlapi.PathAuthorize,
+	} {
+		page := r.browser().get("/signin?"+url.Values{"return": {path}}.Encode()).want(t, http.StatusOK)
+		if strings.Contains(page.body, `name="return"`) {
+			t.Errorf("signing in would lead to %s", path)
+		}
+	}
+}
+
+func specConsent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	r.member("bob@example.com", "app1")
+	own := must(r.svc.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	owner, bob, carol := r.browser(), r.browser(), r.browser()
+	owner.signIn("maya@example.com", "")
+	bob.signIn("bob@example.com", "")
+
+	page := owner.get(c.authorizePath()).want(t, http.StatusOK)
+	golden(t, "consent", page.body)
+	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' https://pocketnotes.example;") {
+		t.Errorf("the redirect to the client would be blocked: %s", csp)
+	}
+	golden(t, "consent-choice", bob.get(c.authorizePath()).want(t, http.StatusOK).body)
+
+	// With a choice to make, no answer is no choice; another's computer is none.
+	golden(t, "consent-again", bob.post(c.authorizePath(), "decision", "allow").want(t, http.StatusBadRequest).body)
+	if must(r.svc.EnsureComputer(t.Context(), "zoe@example.com", "zoe")).Computer.Name != "zoe" {
+		t.Fatal("no computer of a stranger")
+	}
+	for _, name := range []string{"zoe", "nobody", "MAYA", own.Computer.ID} {
+		bob.post(c.authorizePath(), "decision", "allow", "computer", name).want(t, http.StatusForbidden)
+	}
+	bob.post(c.authorizePath(), "computer", "bob").want(t, http.StatusBadRequest)
+	for _, tt := range []struct{ name, host string }{{"maya", r.owner.Computer.Host}, {"bob", own.Computer.Host}} {
+		code := c.param(bob.post(c.authorizePath(), "decision", "allow", "computer", tt.name), "code")
+		if got := c.exchange(code).want(t, http.StatusOK).tokens(t); got.Host != tt.host || claims(t, got.AccessToken)["aud"] != tt.host {
+			t.Errorf("chosen %s, got %+v", tt.host, got)
+		}
+	}
+
+	// Somebody else has signed in since the page was shown.
+	shown := regexp.MustCompile(`name="account" value="([^"]+)"`).FindStringSubmatch(page.body)[1]
+	bob.post(c.authorizePath(), "decision", "allow", "computer", "bob", "account", shown).want(t, http.StatusConflict)
+
+	// Nothing to connect: said so, and the way back is open.
+	if _, err := r.svc.EnsureAccount(t.Context(), "carol@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	carol.signIn("carol@example.com", "")
+	golden(t, "consent-nothing", carol.get(c.authorizePath()).want(t, http.StatusForbidden).body)
+	carol.post(c.authorizePath(), "decision", "allow").want(t, http.StatusForbidden)
+	if back := clientAnswer(t, carol.post(c.authorizePath(), "decision", "deny")); back.Get("error") != "access_denied" {
+		t.Errorf("back with %v", back)
+	}
+
+	// A foreign site's form, and a session that ended.
+	req := owner.request(http.MethodPost, c.authorizePath(), strings.NewReader("decision=allow&computer=maya"))
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Origin", "https://pocketnotes.example")
+	req.Header.Set("Sec-Fetch-Site", "cross-site")
+	owner.do(req).want(t, http.StatusForbidden)
+	owner.post("/signout").want(t, http.StatusSeeOther)
+	if to := owner.post(c.authorizePath(), "decision", "allow", "computer", "maya").to(t); !strings.HasPrefix(to, "/signin?") {
+		t.Errorf("signed out, consent leads to %s", to)
+	}
+}
+
+func specApproval(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	b.signIn("maya@example.com", "")
+	a := b.post(c.authorizePath(), "decision", "allow", "computer", "maya")
+	back := clientAnswer(t, a)
+	if len(back.Get("code")) != 43 || back.Get("state") != "a state/with+odd&things ü" || len(back) != 2 {
+		t.Errorf("back with %v", back)
+	}
+	if to := a.Header.Get("Location"); strings.ContainsAny(to, "+ ") {
+		t.Errorf("not every decoder reads %s", to)
+	}
+	// With one computer there is nothing to choose.
+	if back := clientAnswer(t, b.post(c.authorizePath("state", ""), "decision", "allow")); !back.Has("code") || back.Has("state") {
+		t.Errorf("back with %v", back)
+	}
+	// A native app.
+	native := r.remote(0, "com.example.notes:/cb")
+	page := b.get(native.authorizePath()).want(t, http.StatusOK)
+	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' com.example.notes:;") {
+		t.Errorf("policy %s", csp)
+	}
+	if to := b.post(native.authorizePath(), "decision", "allow").to(t); !strings.HasPrefix(to, "com.example.notes:/cb?code=") {
+		t.Errorf("led to %s", to)
+	}
+}
+
+func specDenial(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	b.signIn("maya@example.com", "")
+	back := clientAnswer(t, b.post(c.authorizePath(), "decision", "deny", "computer", "maya"))
+	if back.Get("error") != "access_denied" || back.Get("state") != "a state/with+odd&things ü" || back.Has("code") {
+		t.Errorf("back with %v", back)
+	}
+}
+
+func specNoRedirect(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	b.signIn("maya@example.com", "")
+	for what, tt := range map[string]struct{ path, code string }{
+		"unknown client":   {c.authorizePath("client_id", strings.Repeat("a", 26)), "invalid_client"},
+		"odd client":       {c.authorizePath("client_id", "../x"), "invalid_client"},
+		"no client":        {c.authorizePath("client_id", ""), "invalid_client"},
+		"two clients":      {c.authorizePath() + "&client_id=" + c.client.ID, "invalid_client"},
+		"another address":  {c.authorizePath("redirect_uri", "https://evil.example/cb"), "invalid_redirect_uri"},
+		"a longer one":     {c.authorizePath("redirect_uri", clientRedirect+"/x"), "invalid_redirect_uri"},
+		"another case":     {c.authorizePath("redirect_uri", strings.Replace(clientRedirect, "https", "HTTPS", 1)), "invalid_redirect_uri"},
+		"none":             {c.authorizePath("redirect_uri", ""), "invalid_redirect_uri"},
+		"two":              {c.authorizePath() + "&redirect_uri=" + url.QueryEscape("https://evil.example/"), "invalid_redirect_uri"},
+		"two states":       {c.authorizePath() + "&state=other", "invalid_request"},
+		"too long":         {c.authorizePath("state", strings.Repeat("s", 4000)), "invalid_request"},
+		"not decodable":    {c.authorizePath() + "&%zz", "invalid_request"},
+		"wrong everywhere": {c.authorizePath("client_id", "x", "redirect_uri", "https://evil.example/", "response_type", "token"), "invalid_client"},
+	} {
+		b.get(tt.path).refused(t, http.StatusBadRequest, tt.code)
+		req := b.request(http.MethodGet, tt.path, nil)
+		req.Header.Set("Accept", "text/html")
+		page := b.do(req)
+		if page.StatusCode != http.StatusBadRequest || page.Header.Get("Location") != "" || !strings.Contains(page.body, "<h1>") {
+			t.Errorf("%s, in a browser: %s %s", what, page.Status, page.body)
+		}
+		if a := b.post(tt.path, "decision", "allow", "computer", "maya"); a.StatusCode != http.StatusBadRequest || a.Header.Get("Location") != "" {
+			t.Errorf("%s, posted: %s", what, a.Status)
+		}
+	}
+}
+
+func specResponseType(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	for _, path := range []string{
+		c.authorizePath("response_type", "token"), c.authorizePath("response_type", ""),
+		c.authorizePath("response_type", "code token"), c.authorizePath() + "&response_type=code",
+	} {
+		back := clientAnswer(t, b.get(path))
+		if back.Get("error") != "unsupported_response_type" || back.Get("state") == "" {
+			t.Errorf("%s: back with %v", path, back)
+		}
+	}
+}
