@@ -139,9 +139,22 @@ type OwnerApp struct {
 	Denials     int        `json:"denials"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
-	// Connections counts what is open through the proxy to this app now.
-	Connections int `json:"connections"`
+	// Connections counts what is open through the proxy to this app now, and
+	// Here names whose it is, at most MaxNamed of them.
+	Connections int      `json:"connections"`
+	Here        []string `json:"here"`
+	// Paused is true while the owner keeps everybody out of a live app.
+	Paused  bool       `json:"paused"`
+	Options AppOptions `json:"options"`
+	// OpenTo names active and invited people who may open the app, the owner
+	// aside, at most MaxNamed of them; OpenToCount counts all.
+	OpenTo      []string `json:"openTo"`
+	OpenToCount int      `json:"openToCount"`
 }
+
+// MaxNamed is how many people a state names where it only has to give an idea;
+// GET /owner/people lists all.
+const MaxNamed = 15
 
 // Notice is something the owner should be told once. IDs only grow, so a
 // client that remembers the last one it showed never repeats itself.
@@ -151,6 +164,10 @@ type Notice struct {
 	Kind string    `json:"kind"` // renamed, port-changed, ...
 	App  string    `json:"app,omitempty"`
 	Text string    `json:"text"`
+	// By names the program that caused it, where the operating system tells.
+	By string `json:"by,omitempty"`
+	// Undo is true while POST /owner/notices/{id}/undo can take it back.
+	Undo bool `json:"undo,omitempty"`
 }
 
 // OwnerState is the one snapshot everything of the owner tier is drawn from:
@@ -170,6 +187,24 @@ type OwnerState struct {
 	Trouble string `json:"trouble"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
+	// DarkSince is when the owner closed everything; nil when they have not.
+	DarkSince *time.Time `json:"darkSince,omitempty"`
+	// Here counts the people who have something open now.
+	Here int `json:"here"`
+	// PeopleVersion changes whenever GET /owner/people may answer something
+	// else; PeopleCount counts active and invited people, the owner aside.
+	PeopleVersion string `json:"peopleVersion"`
+	PeopleCount   int    `json:"peopleCount"`
+	// Grants are the OAuth grants for this computer, newest first.
+	Grants []OAuthGrant `json:"grants"`
+	// Registrants are the programs attached to this engine.
+	Registrants []Registrant `json:"registrants"`
+	// AccessUntil is when access ends for everybody unless the control plane
+	// answers before; nil while it answers.
+	AccessUntil *time.Time `json:"accessUntil,omitempty"`
+	// Connecting is a connection to a control plane under way, or the last one
+	// that failed; nil for none.
+	Connecting *Connecting `json:"connecting,omitempty"`
 }
 
 // Seen is the optional body of POST /owner/apps/{name}/approve: the request as

@@ -93,5 +93,7 @@ type Done struct {
 }
 
 func onApp[Answer any](ctx context.Context, c *Client, name, verb string, body any) (Answer, error) {
-	return call[Answer](ctx, c, http.MethodPost, "/owner/apps/"+url.PathEscape(name)+"/"+verb, body)
+	return call[Answer](ctx, c, http.MethodPost, appPath(name, verb), body)
 }
+
+func appPath(name, verb string) string { return "/owner/apps/" + url.PathEscape(name) + "/" + verb }

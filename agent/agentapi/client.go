@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,7 +45,9 @@ type Client struct {
 	base   string // scheme and host
 	where  string // for sentences
 	secret string // owner secret, or empty
-	http   *http.Client
+	// capability of the last Register, nil before it.
+	capability atomic.Pointer[string]
+	http       *http.Client
 	// patience is answerIn, and silence how long a stream of events may be
 	// quiet; shorter in the tests.
 	patience, silence time.Duration
@@ -132,6 +135,9 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 	}
 	if c.secret != "" {
 		req.Header.Set(HeaderOwnerSecret, c.secret)
+	}
+	if capability := c.capability.Load(); capability != nil {
+		req.Header.Set(HeaderCapability, *capability)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

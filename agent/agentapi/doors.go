@@ -1,0 +1,167 @@
+package agentapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// AppOptions are the owner's choices for one app (the design, The proxy). The
+// zero value is the default.
+type AppOptions struct {
+	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
+	Forwarded bool `json:"forwarded"`
+	// LocalhostHost sends localhost:PORT as Host, for development servers that
+	// check it; otherwise the app sees the public host.
+	LocalhostHost bool `json:"localhostHost"`
+	// IdentityHeader additionally carries who the visitor is, for apps that
+	// know a header of their own: X-Remote-User, Remote-User, X-WEBAUTH-USER.
+	// Empty for none.
+	IdentityHeader string `json:"identityHeader"`
+	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
+	IdentityValue string `json:"identityValue"`
+	// AllowCrossOrigin lets pages of other apps send unsafe requests and open
+	// WebSockets with a visitor's cookie.
+	AllowCrossOrigin bool `json:"allowCrossOrigin"`
+	// H2C speaks HTTP/2 without TLS to the app.
+	H2C bool `json:"h2c"`
+}
+
+// Values of AppOptions.IdentityValue.
+const (
+	IdentityEmail = "email"
+	IdentityID    = "id"
+)
+
+// SetOptions replaces the options of an app: PUT /owner/apps/{name}/options.
+func (c *Client) SetOptions(ctx context.Context, name string, o AppOptions) (AppOptions, error) {
+	return call[AppOptions](ctx, c, http.MethodPut, appPath(name, "options"), o)
+}
+
+// Pause closes a live app to everybody and keeps its approval and its people;
+// Resume opens it again.
+func (c *Client) Pause(ctx context.Context, name string) (Closed, error) {
+	return onApp[Closed](ctx, c, name, "pause", nil)
+}
+
+// Resume takes a Pause back.
+func (c *Client) Resume(ctx context.Context, name string) error {
+	_, err := onApp[Done](ctx, c, name, "resume", nil)
+	return err
+}
+
+// GoDark closes everything at once and keeps every approval: POST /owner/dark.
+func (c *Client) GoDark(ctx context.Context) (Closed, error) {
+	return call[Closed](ctx, c, http.MethodPost, "/owner/dark", nil)
+}
+
+// LightUp takes a GoDark back: DELETE /owner/dark.
+func (c *Client) LightUp(ctx context.Context) error {
+	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/dark", nil)
+	return err
+}
+
+// Kinds of Activity.
+const (
+	ActivityOpened = "opened" // somebody opened an app in a browser
+	ActivityClient = "client" // a remote client opened an app for somebody
+	// What programs on this computer did through the capability.
+	ActivityInvited   = "invited"
+	ActivityGranted   = "granted"
+	ActivityWithdrawn = "withdrawn"
+	ActivityRemoved   = "removed"
+)
+
+// Activity is one line of what happened, kept on this computer only, 90 days.
+type Activity struct {
+	At    time.Time `json:"at"`
+	Email string    `json:"email"`
+	App   string    `json:"app"` // label as it was then
+	Kind  string    `json:"kind"`
+	// By names the program, or the remote client, that did it; empty for a
+	// browser.
+	By string `json:"by,omitempty"`
+}
+
+// Activity lists what happened, newest first, at most limit lines: GET
+// /owner/activity?limit=N.
+func (c *Client) Activity(ctx context.Context, limit int) ([]Activity, error) {
+	return call[[]Activity](ctx, c, http.MethodGet, "/owner/activity?limit="+strconv.Itoa(limit), nil)
+}
+
+// ClearActivity forgets all of it: DELETE /owner/activity.
+func (c *Client) ClearActivity(ctx context.Context) error {
+	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/activity", nil)
+	return err
+}
+
+// Settings of the owner that the agent keeps.
+type Settings struct {
+	// FailStaticHours is how long people keep their access while the control
+	// plane is away, 0 to 24.
+	FailStaticHours int `json:"failStaticHours"`
+	// AskAgain has a change of an app's port wait for the owner again.
+	AskAgain bool `json:"askAgain"`
+	// Quiet holds the kinds of Notice that raise no notification.
+	Quiet []string `json:"quiet"`
+}
+
+// Settings is GET /owner/settings.
+func (c *Client) Settings(ctx context.Context) (Settings, error) {
+	return call[Settings](ctx, c, http.MethodGet, "/owner/settings", nil)
+}
+
+// SetSettings replaces them: PUT /owner/settings.
+func (c *Client) SetSettings(ctx context.Context, s Settings) (Settings, error) {
+	return call[Settings](ctx, c, http.MethodPut, "/owner/settings", s)
+}
+
+// ConnectRequest is the body of POST /owner/connect.
+type ConnectRequest struct {
+	URL  string `json:"url"`            // of the control plane
+	Name string `json:"name,omitempty"` // short name wished for
+}
+
+// Connecting is a connection to a control plane that waits to be confirmed in a
+// browser (RFC 8628). State is ConnectWaiting until it ends.
+type Connecting struct {
+	State   string `json:"state"`
+	AuthURL string `json:"authUrl"`
+	// UserCode is compared in the browser; VerificationURL is where, and
+	// VerificationURLComplete has the code filled in.
+	UserCode                string    `json:"userCode"`
+	VerificationURL         string    `json:"verificationUrl"`
+	VerificationURLComplete string    `json:"verificationUrlComplete"`
+	ExpiresAt               time.Time `json:"expiresAt"`
+	// Problem is a sentence about why it ended without a connection.
+	Problem string `json:"problem,omitempty"`
+}
+
+// States of Connecting.
+const (
+	ConnectWaiting = "waiting" // for the browser
+	ConnectDone    = "done"    // the agent restarts under its new address
+	ConnectFailed  = "failed"  // see Problem
+)
+
+// Connect begins to connect this computer to a control plane. Follow
+// OwnerState.Connecting, and Account afterwards.
+func (c *Client) Connect(ctx context.Context, req ConnectRequest) (Connecting, error) {
+	return call[Connecting](ctx, c, http.MethodPost, "/owner/connect", req)
+}
+
+// CancelConnect gives up a Connect that waits: DELETE /owner/connect.
+func (c *Client) CancelConnect(ctx context.Context) error {
+	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/connect", nil)
+	return err
+}
+
+// Disconnect takes this computer off its control plane and returns it to this
+// computer alone: POST /owner/disconnect. Approvals stay.
+func (c *Client) Disconnect(ctx context.Context) error {
+	_, err := call[Done](ctx, c, http.MethodPost, "/owner/disconnect", nil)
+	return err
+}
+
+func formatID(id uint64) string { return strconv.FormatUint(id, 10) }

@@ -1,0 +1,125 @@
+package agentapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Roles and states of a Person, as on the wire.
+const (
+	RoleOwner  = "owner"
+	RoleMember = "member"
+
+	PersonActive  = "active"  // accepted
+	PersonPending = "pending" // invited
+	PersonRevoked = "revoked" // removed; the row stays
+)
+
+// Person is a member of the computer (the interface, Person). Apps are labels;
+// the owner's are all labels there are.
+type Person struct {
+	Email     string   `json:"email"`
+	AccountID string   `json:"accountId"`
+	Role      string   `json:"role"`
+	Status    string   `json:"status"`
+	Apps      []string `json:"apps"`
+}
+
+// People answers GET /people and GET /owner/people.
+type People struct {
+	Name          string   `json:"name"`
+	Members       []Person `json:"members"`
+	PublishedApps []string `json:"publishedApps"` // labels an invitation may hand over
+}
+
+// InviteRequest is the body of POST /people/invite and /owner/people/invite.
+type InviteRequest struct {
+	Email string   `json:"email"`
+	Apps  []string `json:"apps"` // labels
+}
+
+// Invitation answers an invitation (the interface, Invitation result).
+type Invitation struct {
+	Email  string `json:"email"`
+	Status string `json:"status"` // pending, also for somebody who is active already
+	URL    string `json:"url"`    // of the first app named
+}
+
+// GrantRequest is the body of POST /people/grant and /owner/people/grant.
+type GrantRequest struct {
+	AccountID string `json:"accountId"`
+	App       string `json:"app"` // label
+	Granted   bool   `json:"granted"`
+}
+
+// RevokeRequest is the body of POST /people/revoke and /owner/people/revoke.
+type RevokeRequest struct {
+	AccountID string `json:"accountId"`
+}
+
+// PersonChanged answers a grant and a revocation. Closed and Milliseconds say
+// what taking access away closed, and how soon after the request.
+type PersonChanged struct {
+	OK           bool   `json:"ok"`
+	Person       Person `json:"person"`
+	Closed       int    `json:"closed"`
+	Milliseconds int    `json:"milliseconds"`
+}
+
+// People lists who may reach the computer: as the owner on the owner's socket,
+// by the capability of Register otherwise. So do Invite, Grant and Remove.
+func (c *Client) People(ctx context.Context) (People, error) {
+	return call[People](ctx, c, http.MethodGet, c.peoplePath(""), nil)
+}
+
+// Invite sends an invitation that names apps by label.
+func (c *Client) Invite(ctx context.Context, req InviteRequest) (Invitation, error) {
+	return call[Invitation](ctx, c, http.MethodPost, c.peoplePath("/invite"), req)
+}
+
+// Grant gives one app to one person, or withdraws it.
+func (c *Client) Grant(ctx context.Context, req GrantRequest) (PersonChanged, error) {
+	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/grant"), req)
+}
+
+// Remove ends a person's access to the whole computer. Their row stays, revoked.
+func (c *Client) Remove(ctx context.Context, accountID string) (PersonChanged, error) {
+	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/revoke"), RevokeRequest{AccountID: accountID})
+}
+
+func (c *Client) peoplePath(rest string) string {
+	if c.secret != "" {
+		return "/owner/people" + rest
+	}
+	return "/people" + rest
+}
+
+// OAuthGrant is a remote client that somebody allowed to open apps in their name.
+type OAuthGrant struct {
+	ID         string    `json:"id"`
+	ClientID   string    `json:"clientId"`
+	ClientName string    `json:"clientName"`
+	Email      string    `json:"email"`
+	CreatedAt  time.Time `json:"createdAt"`
+	LastUsedAt time.Time `json:"lastUsedAt"`
+}
+
+// Grants lists the OAuth grants for this computer, newest first: GET
+// /owner/grants.
+func (c *Client) Grants(ctx context.Context) ([]OAuthGrant, error) {
+	return call[[]OAuthGrant](ctx, c, http.MethodGet, "/owner/grants", nil)
+}
+
+// RevokeGrant ends an OAuth grant: POST /owner/grants/{id}/revoke.
+func (c *Client) RevokeGrant(ctx context.Context, id string) (Closed, error) {
+	return call[Closed](ctx, c, http.MethodPost, "/owner/grants/"+url.PathEscape(id)+"/revoke", nil)
+}
+
+// UndoNotice takes back what the notice tells of, where it can be: POST
+// /owner/notices/{id}/undo.
+func (c *Client) UndoNotice(ctx context.Context, id uint64) error {
+	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/undo", nil)
+	return err
+}
