@@ -9,8 +9,8 @@ import (
 )
 
 //go:generate go run ./icongen tray
-//go:generate rsvg-convert -w 256 -h 256 app/icon.svg -o app/icon-256.png
-//go:generate rsvg-convert -w 48 -h 48 app/icon.svg -o app/icon-48.png
+//go:generate sh -c "for n in 16 32 48 64 128 256 512 1024; do rsvg-convert -w $$n -h $$n app/icon.svg -o app/icon-$$n.png; done"
+//go:generate go run ./icongen -icns app/icon.icns app
 
 //go:embed tray/*.png tray/*.ico
 var tray embed.FS

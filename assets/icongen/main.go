@@ -7,12 +7,17 @@
 // garbles half-transparent pixels.
 //
 //	go run ./assets/icongen assets/tray
+//
+// With -icns it packs the app icon's PNGs for macOS instead:
+//
+//	go run ./assets/icongen -icns assets/app/icon.icns assets/app
 package main
 
 import (
 	"bytes"
 	"encoding/binary"
 	"encoding/xml"
+	"flag"
 	"fmt"
 	"image"
 	"image/color"
@@ -26,11 +31,19 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: icongen DIRECTORY")
+	bundle := flag.String("icns", "", "pack icon-N.png of DIRECTORY into this file")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: icongen [-icns FILE] DIRECTORY")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	var err error
+	if *bundle != "" {
+		err = writeICNS(*bundle, flag.Arg(0))
+	} else {
+		err = run(flag.Arg(0))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "icongen:", err)
 		os.Exit(1)
 	}

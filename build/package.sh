@@ -1,0 +1,47 @@
+#!/bin/bash
+# Makes the Debian packages of this machine's architecture from bin/, into out/.
+# usage: build/package.sh VERSION
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# A Debian version begins with a digit: v1.2.3-4-gabc becomes 1.2.3+4.gabc, and
+# a checkout without a tag 0+g1234567.
+version=${1#v}
+case $version in
+[0-9]*.*) version=$(sed 's/-\([0-9]*\)-g/+\1.g/; s/-dirty/+dirty/' <<<"$version") ;;
+*) version=0+g$(sed 's/-dirty/+dirty/' <<<"$version") ;;
+esac
+
+export VERSION=$version ARCH STAGE
+ARCH=$(dpkg --print-architecture)
+STAGE=$(mktemp -d)
+trap 'rm -rf "$STAGE"' EXIT
+umask 022
+
+# Everything of the same commit is byte for byte the same.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH
+
+install -D -m 755 -t "$STAGE/bin" bin/porchlight bin/porchlight-control bin/porchlight-desktop
+for program in porchlight porchlight-control; do
+	case $program in
+	porchlight) source=./agent/cmd/porchlight ;;
+	*) source=./control/cmd/porchlight-control ;;
+	esac
+	CGO_ENABLED=0 go run -tags docs "$source" man "$STAGE/man/$program"
+	gzip -9n "$STAGE/man/$program"/*
+	mkdir -p "$STAGE/completions"
+	for shell in bash zsh fish; do
+		"bin/$program" completion $shell >"$STAGE/completions/$program.$shell"
+	done
+	{
+		printf '%s (%s) stable; urgency=medium\n\n  * See the history of the source.\n\n' "$program" "$version"
+		printf ' -- The Porchlight authors <porchlight@porchlight.invalid>  %s\n' "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
+	} | gzip -9n >"$STAGE/changelog.$program.gz"
+done
+gzip -9nc build/linux/porchlight-desktop.1 >"$STAGE/man/porchlight/porchlight-desktop.1.gz"
+
+mkdir -p out
+for config in nfpm nfpm-control; do
+	go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/$config.yaml" --packager deb --target out/
+done
