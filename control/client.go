@@ -230,12 +230,15 @@ func authenticateClient(tx kv.Tx, cred Credentials) (client, error) {
 }
 
 var (
-	// idPattern is that of newID.
+	// idPattern is that of newID; see IsID.
 	idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
 	// privateSchemePattern is a reverse domain name, as native apps use (RFC
 	// 8252, section 7.1).
 	privateSchemePattern = regexp.MustCompile(`^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+$`)
 )
+
+// IsID says whether a string has the form of the ids this service makes.
+func IsID(s string) bool { return idPattern.MatchString(s) }
 
 // validRedirectURI accepts https anywhere, http on this very computer, and the
 // private schemes of native apps (RFC 8252, section 7). Everything it accepts

@@ -210,6 +210,52 @@ func (s *Service) PublicKeys() []string {
 	return out
 }
 
+// Key is a signing key as the operator sees it.
+type Key struct {
+	PublicKey string    `json:"publicKey"` // PEM (PKIX, Ed25519)
+	CreatedAt time.Time `json:"createdAt"`
+	// SignsFrom is when it signs for the first time; before, it is only made
+	// known.
+	SignsFrom time.Time `json:"signsFrom"`
+	// VerifiesUntil is when tokens it signed stop being accepted; zero while no
+	// newer key has replaced it.
+	VerifiesUntil time.Time `json:"verifiesUntil,omitzero"`
+	Signs         bool      `json:"signs"` // now
+}
+
+// Keys are the keys whose tokens are accepted now, newest first. They are read
+// from the store, so a rotation at another node is among them.
+func (s *Service) Keys(ctx context.Context) ([]Key, error) {
+	var stored storedKeys
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var err error
+		stored, _, err = get[storedKeys](tx, keyKeys)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ring, err := newKeyRing(stored)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	signer := ring.signer(now).public
+	var out []Key
+	for i, k := range ring.verifying(now) {
+		kept := stored.Signing[i]
+		key := Key{PublicKey: k.public, CreatedAt: kept.CreatedAt, SignsFrom: kept.SignsFrom, Signs: k.public == signer}
+		if key.SignsFrom.IsZero() {
+			key.SignsFrom = key.CreatedAt
+		}
+		if i > 0 {
+			key.VerifiesUntil = ring.signing[i-1].signsFrom.Add(controlapi.GrantMemory)
+		}
+		out = append(out, key)
+	}
+	return out, nil
+}
+
 // PublicKey is the one of PublicKeys whose private half signs now.
 func (s *Service) PublicKey() string { return s.keys.Load().signer(s.now()).public }
 

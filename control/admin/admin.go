@@ -1,5 +1,6 @@
 // Package admin is what the operator of a control plane can do with it from the
-// machine it runs on: accounts, computers, mails nobody delivers, backups.
+// machine it runs on: accounts, computers, OAuth clients, the signing key, mails,
+// backups.
 //
 // New takes a running control plane; Serve puts it on a unix socket in its data
 // directory, where porchlight-control finds it (Dial). When nothing runs, the
@@ -87,6 +88,12 @@ func (a *Admin) routes() []route {
 		{"GET", "/accounts", a.accounts},
 		{"POST", "/accounts", a.addAccount},
 		{"GET", "/computers", a.computers},
+		{"GET", "/clients", a.oauthClients},
+		{"POST", "/clients", a.addOAuthClient},
+		{"POST", "/clients/{id}/secret", a.rotateOAuthClient},
+		{"DELETE", "/clients/{id}", a.removeOAuthClient},
+		{"GET", "/keys", a.keys},
+		{"POST", "/keys", a.rotateKey},
 		{"GET", "/outbox", a.outbox},
 		{"GET", "/ca", a.ca},
 		{"GET", "/backup", a.backup},

@@ -100,10 +100,11 @@ func newRoot(term terminal) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.AddCommand(
 		serveCommand(term),
-		accountCommand(term), computerCommand(term), outboxCommand(term), caCommand(term),
+		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), outboxCommand(term), caCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
 		versionCommand(term),
 	)
+	addManual(root)
 	return root
 }
 

@@ -1,0 +1,125 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"porchlight/control"
+)
+
+// OAuth clients: the interface, Resources: OAuth client. They are made here and
+// nowhere else.
+
+// AddOAuthClient asks for a client. RedirectURIs are compared byte for byte.
+type AddOAuthClient struct {
+	Name         string   `json:"name"` // shown on the consent page
+	RedirectURIs []string `json:"redirectUris"`
+}
+
+// OAuthSecret is what a client authenticates with. The secret cannot be had
+// again.
+type OAuthSecret struct {
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+}
+
+// OAuthClient is a registered client.
+type OAuthClient struct {
+	ClientID     string    `json:"clientId"`
+	Name         string    `json:"name"`
+	RedirectURIs []string  `json:"redirectUris"`
+	CreatedAt    time.Time `json:"createdAt"`
+	RotatedAt    time.Time `json:"rotatedAt,omitzero"` // when its secret was last replaced
+}
+
+func (a *Admin) oauthClients(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.cfg.Service.Clients(r.Context())
+	if err != nil {
+		return err
+	}
+	out := make([]OAuthClient, len(list))
+	for i, c := range list {
+		out[i] = OAuthClient{
+			ClientID: c.ID, Name: c.Name, RedirectURIs: c.RedirectURIs, CreatedAt: c.CreatedAt, RotatedAt: c.RotatedAt,
+		}
+	}
+	writeJSON(w, http.StatusOK, out)
+	return nil
+}
+
+func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
+	var ask AddOAuthClient
+	if err := readJSON(r, &ask); err != nil {
+		return err
+	}
+	client, secret, err := a.cfg.Service.AddClient(r.Context(), ask.Name, ask.RedirectURIs)
+	if err != nil {
+		return err
+	}
+	a.cfg.Log.Info("an OAuth client was added", "client", client.ID)
+	writeJSON(w, http.StatusOK, OAuthSecret{ClientID: client.ID, ClientSecret: secret})
+	return nil
+}
+
+func (a *Admin) rotateOAuthClient(w http.ResponseWriter, r *http.Request) error {
+	id, err := clientID(r)
+	if err != nil {
+		return err
+	}
+	secret, err := a.cfg.Service.RotateClient(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	a.cfg.Log.Info("the secret of an OAuth client was replaced", "client", id)
+	writeJSON(w, http.StatusOK, OAuthSecret{ClientID: id, ClientSecret: secret})
+	return nil
+}
+
+func (a *Admin) removeOAuthClient(w http.ResponseWriter, r *http.Request) error {
+	id, err := clientID(r)
+	if err != nil {
+		return err
+	}
+	if err := a.cfg.Service.RemoveClient(r.Context(), id); err != nil {
+		return err
+	}
+	a.cfg.Log.Info("an OAuth client was removed with its grants", "client", id)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// clientID is the id in the path, which is only ever one that could exist: what
+// somebody mistyped is not written to the log.
+func clientID(r *http.Request) (string, error) {
+	id := r.PathValue("id")
+	if !control.IsID(id) {
+		return "", refuse("There is no client of that id.")
+	}
+	return id, nil
+}
+
+// OAuthClients are the registered clients, oldest first.
+func (c *Client) OAuthClients(ctx context.Context) (out []OAuthClient, err error) {
+	err = c.Do(ctx, "GET", "/clients", nil, &out)
+	return out, err
+}
+
+// AddOAuthClient registers a client and returns its secret, this once.
+func (c *Client) AddOAuthClient(ctx context.Context, ask AddOAuthClient) (out OAuthSecret, err error) {
+	err = c.Do(ctx, "POST", "/clients", ask, &out)
+	return out, err
+}
+
+// RotateOAuthClient replaces a client's secret. The old one stops working at
+// once; what was allowed to the client stays allowed.
+func (c *Client) RotateOAuthClient(ctx context.Context, id string) (out OAuthSecret, err error) {
+	err = c.Do(ctx, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil, &out)
+	return out, err
+}
+
+// RemoveOAuthClient ends a client and every grant it holds.
+func (c *Client) RemoveOAuthClient(ctx context.Context, id string) error {
+	return c.Do(ctx, "DELETE", "/clients/"+url.PathEscape(id), nil, nil)
+}

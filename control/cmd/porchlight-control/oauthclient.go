@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control/admin"
+)
+
+// oauthClientCommand is "client": the apps that may ask people for access.
+func oauthClientCommand(term terminal) *cobra.Command {
+	return group("client", "OAuth clients: apps elsewhere that people may let in",
+		oauthClientAddCommand(term), oauthClientListCommand(term), oauthClientRotateCommand(term), oauthClientRemoveCommand(term))
+}
+
+func oauthClientAddCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	var ask admin.AddOAuthClient
+	cmd := clientCommand("add --name NAME --redirect-uri URI...", "Register a client and print its id and secret", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			secret, err := c.AddOAuthClient(ctx, ask)
+			if err != nil {
+				return err
+			}
+			return term.oauthSecret(secret, asJSON)
+		})
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch {
+		case ask.Name == "":
+			return usagef("client add needs --name: people read it on the page that asks for their consent")
+		case len(ask.RedirectURIs) == 0:
+			return usagef("client add needs at least one --redirect-uri")
+		}
+		return nil
+	}
+	cmd.Long = `Register a client and print its id and its secret.
+
+The secret is shown this once and stored as a hash only: whoever loses it needs
+a new one (client rotate). Redirect URIs are compared byte for byte; they are
+https, http to 127.0.0.1 or localhost, or of a scheme like com.example.app, and
+have no fragment.`
+	cmd.Example = `  porchlight-control client add --name "Pocket Notes" \
+      --redirect-uri https://notes.example/callback --data /var/lib/porchlight`
+	cmd.Flags().StringVar(&ask.Name, "name", "", "what people read on the page that asks for their consent")
+	cmd.Flags().StringArrayVar(&ask.RedirectURIs, "redirect-uri", nil, "where the browser goes with the answer; may be given several times")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// oauthSecret prints a secret that is shown this once.
+func (t terminal) oauthSecret(s admin.OAuthSecret, asJSON bool) error {
+	if asJSON {
+		return t.json(s)
+	}
+	_, err := fmt.Fprintf(t.out, "Client id:     %s\nClient secret: %s\nThe secret is shown this once; keep it where the client runs.\n", s.ClientID, s.ClientSecret)
+	return err
+}
+
+func oauthClientListCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("list", "List the clients", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.OAuthClients(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			var rows [][]string
+			for _, a := range list {
+				since := a.CreatedAt
+				if !a.RotatedAt.IsZero() {
+					since = a.RotatedAt
+				}
+				rows = append(rows, []string{a.ClientID, a.Name, since.Format(time.DateOnly), strings.Join(a.RedirectURIs, " ")})
+			}
+			return term.table([]string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"}, rows)
+		})
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func oauthClientRotateCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("rotate ID", "Replace a client's secret; the old one stops working at once", exactly("the ID of a client"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			secret, err := c.RotateOAuthClient(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return term.oauthSecret(secret, asJSON)
+		})
+	cmd.Long = `Replace a client's secret and print the new one, this once.
+
+The old secret stops working at once. What people allowed the client stays
+allowed: with the new secret it goes on refreshing its tokens.`
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func oauthClientRemoveCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("remove ID", "End a client and everything people allowed it", exactly("the ID of a client"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			if err := c.RemoveOAuthClient(ctx, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(term.err, "The client is removed. Its tokens stop working within seconds.")
+			return err
+		})
+	return cmd
+}
