@@ -43,10 +43,13 @@ func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.S
 			return err
 		}
 		if !found {
-			return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+			return credentialUnknown()
 		}
 		out.Computer, out.People = s.computer(c), []controlapi.Person{}
 		if out.RevokedGrants, err = revokedGrants(tx, computerID); err != nil {
+			return err
+		}
+		if out.ClientOrigins, err = clientOrigins(tx, computerID); err != nil {
 			return err
 		}
 		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
@@ -146,6 +149,23 @@ func (ws *watchers) watched() []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// runEndedReader tells of device credentials that other nodes ended.
+func (s *Service) runEndedReader(ctx context.Context) error {
+	tick := time.NewTicker(readVersionsEvery)
+	defer tick.Stop()
+	seen := map[string]bool{}
+	for {
+		if err := s.tellEnded(ctx, seen); err != nil && ctx.Err() == nil {
+			s.log.Warn("reading the credentials that ended failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // runVersionReader wakes the watches of computers whose version another node

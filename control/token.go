@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -178,6 +177,9 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
 		}
 		ok = true
+		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
+			return err
+		}
 		return tx.putGrant(g)
 	})
 	if err != nil {
@@ -187,94 +189,6 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		return Tokens{}, noGrant()
 	}
 	return s.tokens(g, c, refresh)
-}
-
-// errReplay is a refresh token of a grant that is not its valid one.
-var errReplay = errors.New("used refresh token")
-
-// Refresh uses a refresh token up and hands out the next pair. A client that
-// gives no id is the token's, which its secret proves. It refuses with
-// CodeInvalidClient; with CodeAccessDenied for every token of a grant that was
-// revoked, or whose person cannot reach the computer any more; and with
-// CodeInvalidGrant for a token that is unknown, too old, another client's, or
-// used before. None of these changes anything.
-func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
-	id, wellFormed := grantOfToken(token)
-	next := newRefreshToken(id)
-	hash := hashOf(purposeRefresh, token)
-	check := func(g grant) error {
-		switch {
-		case !g.RevokedAt.IsZero():
-			return accessEnded()
-		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
-			return errReplay
-		}
-		return nil
-	}
-
-	var g grant
-	var c computer
-	// All checks but one are made by reading. What they see can only be undone
-	// by revoking the grant, which the write looks for again.
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var found bool
-		var err error
-		if wellFormed {
-			if g, found, err = get[grant](tx, keyGrant(id)); err != nil {
-				return err
-			}
-		}
-		if cred.ID == "" && cred.Secret != "" {
-			if !found {
-				return noGrant()
-			}
-			cred.ID = g.ClientID
-		}
-		client, err := authenticateClient(tx, cred)
-		if err != nil {
-			return err
-		}
-		if !found || g.ClientID != client.ID {
-			return noGrant()
-		}
-		if err := check(g); err != nil {
-			return err
-		}
-		if c, found, err = get[computer](tx, keyComputer(g.ComputerID)); err != nil {
-			return err
-		}
-		reach, err := mayReach(tx, g.ComputerID, g.AccountID)
-		if err == nil && (!found || !reach) {
-			return accessEnded()
-		}
-		return err
-	})
-	if err == nil {
-		err = s.update(ctx, func(tx *txn) error {
-			now, found, err := get[grant](tx, keyGrant(id))
-			if err != nil {
-				return err
-			}
-			if !found {
-				return noGrant()
-			}
-			if err := check(now); err != nil {
-				return err
-			}
-			g = now
-			g.RefreshHash = hashOf(purposeRefresh, next)
-			return tx.putGrant(g)
-		})
-	}
-	if errors.Is(err, errReplay) {
-		s.replays.Add(1)
-		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
-		return Tokens{}, noGrant()
-	}
-	if err != nil {
-		return Tokens{}, err
-	}
-	return s.tokens(g, c, next)
 }
 
 // Replays counts the refresh tokens presented after their use, since this

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 )
 
@@ -35,6 +36,8 @@ type App struct {
 	Label string // shown name
 	Port  int    // on 127.0.0.1
 	Live  bool
+	// Options are the owner's choices for this app; zero is the default.
+	Options agentapi.AppOptions
 }
 
 // Apps finds published apps. Lookup is called several times a request, from

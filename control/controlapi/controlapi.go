@@ -114,6 +114,10 @@ type Snapshot struct {
 	PublicKeys    []string       `json:"publicKeys"`    // PEM, newest first
 	Billing       Billing        `json:"billing"`
 	Relays        []Relay        `json:"relays"`
+	// ClientOrigins are the web origins (scheme://host[:port]) of the redirect
+	// URIs of OAuth clients that hold a grant for this computer, in order:
+	// pages of these may use an access token from a browser.
+	ClientOrigins []string `json:"clientOrigins,omitempty"`
 }
 
 // App is an approved app as reported to the control plane.
