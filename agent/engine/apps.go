@@ -45,6 +45,9 @@ type AppsConfig struct {
 	Root  func() Root
 	// OwnPorts are ports of Porchlight itself.
 	OwnPorts func() []int
+	// AskAgain has an approved app whose port changed wait for the owner again;
+	// nil for not.
+	AskAgain func() bool
 	// Listener says who listens on a local port.
 	Listener func(port int) agentapi.Listener
 	// OnLive is called when an app went live, before that is answered, so that
@@ -64,6 +67,8 @@ type App struct {
 	Port       int
 	Status     agentapi.Status
 	ApprovedAt *time.Time
+	Paused     bool // closed to everybody by the owner
+	Options    agentapi.AppOptions
 }
 
 // Apps is safe for concurrent use.
@@ -208,6 +213,7 @@ func (a *Apps) apply(ctx context.Context, name string, e Event) (outcome, error)
 	if ctx.Err() != nil {
 		return outcome{}, agentapi.Errorf(agentapi.CodeUnavailable, "The request was given up before anything was changed.")
 	}
+	began := time.Now()
 	e.At = a.cfg.Now()
 	out, wentLive, changed, err := a.decide(name, e)
 	if err != nil {
@@ -216,6 +222,7 @@ func (a *Apps) apply(ctx context.Context, name string, e Event) (outcome, error)
 	done := outcome{Outcome: out, closed: agentapi.Closed{OK: true}}
 	if out.Gone != "" {
 		done.closed = a.cfg.OnGone(out.Gone)
+		done.closed.Milliseconds = int(time.Since(began).Milliseconds())
 	}
 	if changed {
 		a.cfg.Log.Info("published app", "name", name, "event", string(e.Kind), "connections_closed", done.closed.Closed)
@@ -234,6 +241,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	e.LabelTaken = a.labelTaken(name, now, e)
 	e.PortTaken = now.App != nil && slices.Contains(a.cfg.OwnPorts(), now.App.LocalPort)
 	e.AskedLately = e.At.Before(a.asked[name].Add(askAgainAfter))
+	e.AskAgain = a.cfg.AskAgain != nil && a.cfg.AskAgain()
 	if out, err = Next(now, e); err != nil {
 		return out, false, false, err
 	}
@@ -273,7 +281,8 @@ const askAgainAfter = time.Minute
 // remember notes when a name asked aloud. What is older than askAgainAfter has
 // no effect and is dropped.
 func (a *Apps) remember(name string, now Row, out Outcome, at time.Time) {
-	if now.App != nil || out.App == nil || out.App.Quiet {
+	asks := func(app *store.App) bool { return app != nil && app.Status == agentapi.StatusPending }
+	if asks(now.App) || !asks(out.App) || out.App.Quiet {
 		return
 	}
 	maps.DeleteFunc(a.asked, func(_ string, then time.Time) bool { return !at.Before(then.Add(askAgainAfter)) })
@@ -292,7 +301,8 @@ func (a *Apps) labelTaken(name string, now Row, e Event) bool {
 		return false
 	}
 	for other, row := range a.rows {
-		if other != name && approved(row.App) && sameLabel(row.App.Label, label) {
+		if other != name && approved(row.App) &&
+			(sameLabel(row.App.Label, label) || sameLabel(approvedOf(row.App).Label, label)) {
 			return true
 		}
 	}
@@ -342,9 +352,10 @@ func (a *Apps) List() []App {
 	return slices.SortedFunc(maps.Values(*a.byName.Load()), byLabel)
 }
 
-// Approved returns the apps that have an approval, live or stopped, by label.
+// Approved returns the apps that have an approval, by label: live, stopped, or
+// asking again because they changed.
 func (a *Apps) Approved() []App {
-	return slices.DeleteFunc(a.List(), func(app App) bool { return app.Status == agentapi.StatusPending })
+	return slices.DeleteFunc(a.List(), func(app App) bool { return app.ID == "" })
 }
 
 // Subscribe returns a channel that is readable after anything changed, until
@@ -395,6 +406,8 @@ func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
 			RequestedAt: row.App.RequestedAt,
 			ApprovedAt:  row.App.ApprovedAt,
 			Connections: connections[row.App.ID],
+			Paused:      row.App.Paused,
+			Options:     row.App.Options,
 		}
 		if row.Denial != nil {
 			app.Denials = row.Denial.Count
@@ -428,14 +441,17 @@ func (a *Apps) summary(app *store.App) agentapi.AppSummary {
 }
 
 func appOf(app *store.App) App {
-	return App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status, ApprovedAt: app.ApprovedAt}
+	return App{
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
+		ApprovedAt: app.ApprovedAt, Paused: app.Paused, Options: app.Options,
+	}
 }
 
 func isLive(app *store.App) bool { return app != nil && app.Status == agentapi.StatusLive }
 
-func approved(app *store.App) bool {
-	return app != nil && app.Status != agentapi.StatusPending
-}
+// approved says whether the owner said yes to an app once and did not take it
+// back. One that has changed since may be waiting for another yes.
+func approved(app *store.App) bool { return app != nil && app.ID != "" }
 
 func byLabel(x, y App) int { return compareLabels(x.Label, y.Label, x.Name, y.Name) }
 

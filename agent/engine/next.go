@@ -19,6 +19,9 @@ const (
 	Stop     Kind = "stop"     // the owner takes the app off its address
 	Revoke   Kind = "revoke"   // the owner takes the approval back
 	Unmute   Kind = "unmute"   // the owner wants to hear of the name again
+	Pause    Kind = "pause"    // the owner closes a door and keeps its key
+	Resume   Kind = "resume"   // the owner opens it again
+	Choose   Kind = "choose"   // the owner sets the app's options
 )
 
 // Event is what happens to one name, with everything that decides its outcome.
@@ -35,7 +38,13 @@ type Event struct {
 	// and withdrawn, and must not ring again and again.
 	AskedLately bool
 
-	// NewID is the random app id an approval gives.
+	// AskAgain has an approved app whose port changed wait for the owner.
+	AskAgain bool
+
+	// Options of Choose, clean.
+	Options agentapi.AppOptions
+
+	// NewID is the random app id a first approval gives.
 	NewID string
 	// Seen is what the owner looked at when approving; nil approves whatever
 	// is asked.
@@ -83,6 +92,9 @@ func Next(now Row, e Event) (Outcome, error) {
 	case Withdraw:
 		switch state {
 		case agentapi.StatusPending:
+			if approved(now.App) {
+				return restored(now, now.Denial), nil
+			}
 			return Outcome{Row: Row{Denial: now.Denial}}, nil
 		case agentapi.StatusLive:
 			return stopped(now), nil
@@ -97,7 +109,10 @@ func Next(now Row, e Event) (Outcome, error) {
 				return same, err
 			}
 			app := *now.App
-			app.ID, app.Status, app.Quiet, app.ApprovedAt = e.NewID, agentapi.StatusLive, false, &e.At
+			if app.ID == "" {
+				app.ID = e.NewID
+			}
+			app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
 			return Outcome{Row: Row{App: &app}}, nil
 		case agentapi.StatusLive:
 			return same, nil
@@ -109,6 +124,9 @@ func Next(now Row, e Event) (Outcome, error) {
 	case Deny:
 		switch state {
 		case agentapi.StatusPending:
+			if approved(now.App) {
+				return restored(now, denied(now.Denial, e.At)), nil
+			}
 			return Outcome{Row: Row{Denial: denied(now.Denial, e.At)}}, nil
 		case agentapi.StatusLive, agentapi.StatusRevoked:
 			return same, agentapi.Errorf(agentapi.CodeConflict,
@@ -122,14 +140,25 @@ func Next(now Row, e Event) (Outcome, error) {
 		case agentapi.StatusRevoked:
 			return same, nil
 		case agentapi.StatusPending:
+			if approved(now.App) {
+				return restored(now, now.Denial), nil
+			}
 			return same, notApproved(now.App.Label)
 		}
 
 	case Revoke:
-		switch state {
-		case agentapi.StatusLive, agentapi.StatusRevoked:
+		switch {
+		case approved(now.App):
 			return Outcome{Gone: now.App.ID}, nil
-		case agentapi.StatusPending:
+		case now.App != nil:
+			return same, notApproved(now.App.Label)
+		}
+
+	case Pause, Resume, Choose:
+		switch {
+		case approved(now.App):
+			return door(now, e), nil
+		case now.App != nil:
 			return same, notApproved(now.App.Label)
 		}
 
@@ -169,7 +198,7 @@ func publish(now Row, e Event) (Outcome, error) {
 	if e.LabelTaken {
 		return Outcome{Row: now}, labelTaken(e.Label)
 	}
-	if now.App == nil || now.App.Status == agentapi.StatusPending {
+	if !approved(now.App) {
 		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately}
 		if now.App != nil {
 			app = *now.App
@@ -178,8 +207,12 @@ func publish(now Row, e Event) (Outcome, error) {
 		app.Label, app.LocalPort, app.Listener = e.Label, e.Port, e.Listener
 		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
 	}
+	if held := approvedOf(now.App); held.LocalPort != e.Port && (e.AskAgain || now.App.Status == agentapi.StatusPending) {
+		return askAgain(now, held, e), nil
+	}
+	now.App = asApproved(now.App)
 	app := *now.App
-	app.Status, app.Label, app.LocalPort = agentapi.StatusLive, e.Label, e.Port
+	app.Status, app.Label, app.LocalPort, app.Quiet = agentapi.StatusLive, e.Label, e.Port, false
 	if e.Listener != (agentapi.Listener{}) || e.Port != now.App.LocalPort {
 		// Nobody seen on the same port keeps who was seen there last: another
 		// program could otherwise slip in after a moment of silence.

@@ -24,7 +24,7 @@ var (
 // App is a published app or a request for one. There is no record for an app
 // that was removed, denied or withdrawn.
 type App struct {
-	// ID is random and made at the first approval; empty while pending. Grants
+	// ID is random and made at the first approval; empty before it. Grants
 	// belong to it, so that a name or label taken later by another app opens
 	// nothing.
 	ID        string          `json:"id,omitempty"`
@@ -38,6 +38,20 @@ type App struct {
 	Quiet       bool       `json:"quiet,omitempty"`
 	RequestedAt time.Time  `json:"requestedAt"`
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
+	// Paused keeps everybody out of the app until the owner resumes it.
+	Paused bool `json:"paused,omitempty"`
+	// Options are the owner's choices for the app.
+	Options agentapi.AppOptions `json:"options,omitzero"`
+	// Approved is what the owner approved, of an app that has to ask again
+	// because it changed; nil otherwise.
+	Approved *Approved `json:"approved,omitempty"`
+}
+
+// Approved is the part of an App that an approval was given for.
+type Approved struct {
+	Label     string            `json:"label"`
+	LocalPort int               `json:"localPort"`
+	Listener  agentapi.Listener `json:"listener"`
 }
 
 // Denial remembers that the owner said no to a name.

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/agent/agentapi"
+)
+
+// Keys of settingsBucket and metaBucket.
+var (
+	ownerSettingsKey = []byte("owner")
+	darkKey          = []byte("dark.since")
+)
+
+// Settings returns what the owner chose; ok is false when they never did.
+func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		raw := tx.Bucket(settingsBucket).Get(ownerSettingsKey)
+		if raw == nil {
+			return nil
+		}
+		if err := json.Unmarshal(raw, &settings); err != nil {
+			return fmt.Errorf("the stored settings are damaged: %w", err)
+		}
+		ok = true
+		return nil
+	})
+	return settings, ok, err
+}
+
+// SaveSettings replaces them.
+func (s *Store) SaveSettings(settings agentapi.Settings) error {
+	raw, err := json.Marshal(settings)
+	if err != nil {
+		return fmt.Errorf("encode the settings: %w", err)
+	}
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, raw) })
+}
+
+// DarkSince returns when the owner closed everything; nil when it is not closed.
+// A damaged record is an error: to skip it would open everything again.
+func (s *Store) DarkSince() (since *time.Time, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		raw := tx.Bucket(metaBucket).Get(darkKey)
+		if raw == nil {
+			return nil
+		}
+		var at time.Time
+		if err := at.UnmarshalText(raw); err != nil {
+			return fmt.Errorf("the record that everything is closed is damaged: %w", err)
+		}
+		since = &at
+		return nil
+	})
+	return since, err
+}
+
+// SetDark keeps that everything is closed since then; nil: that it is open.
+func (s *Store) SetDark(since *time.Time) error {
+	if since == nil {
+		return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(darkKey) })
+	}
+	raw, err := since.UTC().MarshalText()
+	if err != nil {
+		return fmt.Errorf("encode a time: %w", err)
+	}
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(darkKey, raw) })
+}
