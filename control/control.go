@@ -51,6 +51,13 @@ type Config struct {
 	// address that has no account gets the same answer as one that has, and no
 	// mail.
 	OpenSignUp bool
+	// MembersEnrol lets accounts that exist only because they were invited
+	// connect computers of their own.
+	MembersEnrol bool
+	// OnCredentialEnded, if set, is called after a device credential has ended,
+	// by this node or, on a shared store, by another: the tunnel it opened is to
+	// end. It may be called from several goroutines, and once too often.
+	OnCredentialEnded func(computerID string)
 	// SharedStore says that other nodes write to the same store, so that held
 	// syncs have to look for their changes.
 	SharedStore bool
@@ -66,6 +73,7 @@ type Service struct {
 	log      *slog.Logger
 	keys     atomic.Pointer[keyRing]
 	replays  atomic.Int64 // refresh tokens used twice
+	parties  parties      // of grants refreshed lately
 	watchers watchers
 	pace     *pace        // what one node remembers of the budgets
 	attempts chan attempt // sign-ins answered, whose mail is still to be written
@@ -88,7 +96,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("control: no mail queue given")
 	case !isHostName(cfg.Domain):
 		return nil, fmt.Errorf("control: %q cannot be the parent domain of computers", cfg.Domain)
-	case !isHostName(cfg.AuthHost) || cfg.AuthHost == cfg.Domain:
+	case !isHostName(cfg.AuthHost) || cfg.AuthHost == cfg.Domain || isAppHost(cfg.AuthHost, cfg.Domain):
 		return nil, fmt.Errorf("control: %q cannot be the host of the control plane", cfg.AuthHost)
 	case cfg.PublicPort < 0 || cfg.PublicPort > 65535:
 		return nil, fmt.Errorf("control: %d is not a port", cfg.PublicPort)
@@ -134,6 +142,7 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.runVersionReader(ctx) })
 		g.Go(func() error { return s.runKeyReader(ctx) })
+		g.Go(func() error { return s.runEndedReader(ctx) })
 	}
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
@@ -212,4 +221,11 @@ func isHostName(name string) bool {
 		}
 	}
 	return true
+}
+
+// isAppHost says whether host could be an app's, NAME.COMPUTER.DOMAIN, or be
+// below one. The relay would otherwise have two owners for one name.
+func isAppHost(host, domain string) bool {
+	below, ok := strings.CutSuffix(host, "."+domain)
+	return ok && strings.Contains(below, ".")
 }

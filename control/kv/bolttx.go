@@ -3,6 +3,7 @@ package kv
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -72,6 +73,21 @@ func (t *boltTx) Get(key string) ([]byte, error) {
 	return clone(value), nil
 }
 
+func (t *boltTx) GetAll(keys ...string) ([][]byte, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		value, err := t.Get(key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		values[i] = value
+	}
+	return values, nil
+}
+
 func (t *boltTx) Put(key string, value []byte, ttl time.Duration) error {
 	if t.over {
 		return errTxOver
@@ -84,7 +100,7 @@ func (t *boltTx) Put(key string, value []byte, ttl time.Duration) error {
 	}
 	var deadline int64
 	if ttl > 0 {
-		deadline = t.now + int64(ttl)
+		deadline = expiryOf(time.Unix(0, t.now), ttl).UnixNano()
 		if deadline < t.now { // past the year 2262
 			deadline = math.MaxInt64
 		}
@@ -190,9 +206,10 @@ func (t *boltTx) dropExpired(limit int) int {
 func (t *boltTx) merge() error {
 	for key, w := range t.writes {
 		k := []byte(key)
+		var old int64 // deadline
 		if raw := t.items.Get(k); raw != nil {
-			old, _, err := unpack(key, raw)
-			if err != nil {
+			var err error
+			if old, _, err = unpack(key, raw); err != nil {
 				return err
 			}
 			if old != 0 && (w.deleted || old != w.deadline) {
@@ -210,7 +227,7 @@ func (t *boltTx) merge() error {
 		if err := t.items.Put(k, pack(w.deadline, w.value)); err != nil {
 			return err
 		}
-		if w.deadline != 0 {
+		if w.deadline != 0 && w.deadline != old {
 			if err := t.expiry.Put(expiryKey(w.deadline, k), nil); err != nil {
 				return err
 			}

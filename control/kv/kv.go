@@ -22,10 +22,12 @@ var (
 	ErrReadOnly = errors.New("kv: write in a read-only transaction")
 )
 
-// Limits of keys and values, in bytes. Put refuses what is larger.
+// Limits of keys and values, in bytes, which Put refuses to exceed, and of the
+// number of keys of one GetAll.
 const (
 	MaxKey   = 1 << 10
 	MaxValue = 1 << 20
+	MaxKeys  = 256
 )
 
 // Item is one key and its value.
@@ -39,8 +41,13 @@ type Item struct {
 type Tx interface {
 	// Get returns a copy of the value, or ErrNotFound.
 	Get(key string) ([]byte, error)
+	// GetAll returns a copy of the value of each key, nil for what is absent. Where
+	// the rows are elsewhere it is one round trip, and a Get of any of these keys
+	// is none afterwards. At most MaxKeys at once.
+	GetAll(keys ...string) ([][]byte, error)
 	// Put stores value. A ttl above zero makes the key absent after that time;
-	// zero keeps it until it is deleted, negative is refused.
+	// zero keeps it until it is deleted, negative is refused. A ttl of a day or
+	// more may last up to an hour longer.
 	Put(key string, value []byte, ttl time.Duration) error
 	// Delete removes the key; an absent key is no error.
 	Delete(key string) error

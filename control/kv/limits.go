@@ -25,6 +25,37 @@ func checkPut(key string, value []byte, ttl time.Duration) error {
 	return nil
 }
 
+// A deadline that is far away is moved to the end of its hour, so that a value
+// put again and again, each time to live as long, mostly keeps its deadline. The
+// index of deadlines is then left alone, and in PostgreSQL so is the one of keys.
+const (
+	farAway   = 24 * time.Hour
+	roundedTo = time.Hour
+)
+
+// expiryOf is when a value put at now expires. It is the zero time for a ttl
+// of zero.
+func expiryOf(now time.Time, ttl time.Duration) time.Time {
+	if ttl == 0 {
+		return time.Time{}
+	}
+	deadline := now.Add(ttl)
+	if ttl >= farAway {
+		if whole := deadline.Truncate(roundedTo); whole.Before(deadline) {
+			deadline = whole.Add(roundedTo)
+		}
+	}
+	return deadline
+}
+
+// checkKeys refuses a GetAll of more than one round trip should carry.
+func checkKeys(keys []string) error {
+	if len(keys) > MaxKeys {
+		return fmt.Errorf("kv: %d keys at once are too many (at most %d)", len(keys), MaxKeys)
+	}
+	return nil
+}
+
 // checkLimit refuses a Scan or Sweep without a bound: both would otherwise be
 // mistaken for "everything" or "nothing" depending on the reader.
 func checkLimit(limit int) error {

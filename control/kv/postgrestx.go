@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ const (
 	// Both bounds of a scan are always there, so that there is one statement
 	// with one plan; endOfKeys stands in where there is no upper one.
 	selectOne  = "select key, value from kv where key = $1 and (expires is null or expires > $2)"
+	selectAll  = "select key, value from kv where key = any($1) and (expires is null or expires > $2)"
 	selectMany = `select key, value from kv where key >= $1 and key > $2 and key < $3
 		and (expires is null or expires > $4) order by key limit $5`
 	putOne = `insert into kv (key, value, expires) values ($1, $2, $3)
@@ -38,6 +40,7 @@ type pgTx struct {
 	err      error // the database's, which ends the run whatever fn makes of it
 
 	writes map[string]pgWrite
+	reads  map[string][]byte // what was read; nil for what is absent. A snapshot does not change
 }
 
 // pgWrite is what a transaction did to one key.
@@ -60,14 +63,67 @@ func (t *pgTx) Get(key string) ([]byte, error) {
 	if key == "" || len(key) > MaxKey {
 		return nil, ErrNotFound // never stored
 	}
-	items, err := t.read(selectOne, []byte(key), t.now)
-	if err != nil {
-		return nil, err
+	value, ok := t.reads[key]
+	if !ok {
+		items, err := t.read(selectOne, []byte(key), t.now)
+		if err != nil {
+			return nil, err
+		}
+		if len(items) > 0 {
+			value = items[0].Value
+		}
+		t.remember(key, value)
 	}
-	if len(items) == 0 {
+	if value == nil {
 		return nil, ErrNotFound
 	}
-	return items[0].Value, nil
+	return clone(value), nil
+}
+
+func (t *pgTx) remember(key string, value []byte) {
+	if t.reads == nil {
+		t.reads = make(map[string][]byte)
+	}
+	t.reads[key] = value
+}
+
+// GetAll asks for what is not known yet in one statement.
+func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
+	if t.over {
+		return nil, errTxOver
+	}
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
+	var ask [][]byte
+	for _, key := range keys {
+		_, written := t.writes[key]
+		_, known := t.reads[key]
+		if !written && !known && key != "" && len(key) <= MaxKey {
+			ask = append(ask, []byte(key))
+		}
+	}
+	if len(ask) > 0 {
+		items, err := t.read(selectAll, ask, t.now)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range ask {
+			t.remember(string(key), nil)
+		}
+		for _, item := range items {
+			t.remember(item.Key, item.Value)
+		}
+	}
+	values := make([][]byte, len(keys))
+	for i, key := range keys {
+		value, err := t.Get(key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return nil, err
+		}
+		values[i] = value
+	}
+	return values, nil
 }
 
 func (t *pgTx) Put(key string, value []byte, ttl time.Duration) error {
@@ -83,7 +139,7 @@ func (t *pgTx) Put(key string, value []byte, ttl time.Duration) error {
 	w := pgWrite{value: clone(value)}
 	if ttl > 0 {
 		// The database knows microseconds; less than one must not be none.
-		deadline := t.now.Add(ttl).Add(time.Microsecond - 1).Truncate(time.Microsecond)
+		deadline := expiryOf(t.now, ttl).Add(time.Microsecond - 1).Truncate(time.Microsecond)
 		w.expires = &deadline
 	}
 	t.write(key, w)

@@ -91,3 +91,22 @@ func sweep(t *testing.T, f *fixture) {
 	}
 	equalAll(t, "what is left", f.scan(t, "", "", 10), "stays=x", "t/03=again")
 }
+
+// A deadline far away may be up to an hour late, never early, and putting the
+// value again moves it.
+func farExpiry(t *testing.T, f *fixture) {
+	const life = 48 * time.Hour
+	f.put(t, "k", "1", life)
+	f.advance(life - time.Nanosecond)
+	equal(t, "at the end", f.get(t, "k"), "1")
+	f.put(t, "k", "2", life)
+	f.advance(life - time.Nanosecond)
+	equal(t, "put again", f.get(t, "k"), "2")
+	f.advance(time.Hour)
+	equal(t, "an hour later", f.get(t, "k"), absent)
+	n, err := f.Sweep(context.Background(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "swept", n, 1)
+}

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 	}{
 		{"put, get, delete", putGetDelete},
 		{"values are copies", copies},
+		{"many keys at once", many},
 		{"a failing update keeps nothing", rollback},
 		{"a panicking update keeps nothing", panics},
 		{"a transaction reads its own writes", readYourWrites},
@@ -34,6 +35,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 		{"limits", limits},
 		{"expiry", expiry},
 		{"a later put decides the expiry", expiryReplaced},
+		{"expiry far away", farExpiry},
 		{"sweep", sweep},
 		{"a context that is over", contexts},
 		{"a closed store", closed},

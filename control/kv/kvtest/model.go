@@ -72,7 +72,20 @@ func model(t *testing.T, f *fixture) {
 					inside = maps.Clone(kept) // an engine may run it again
 					for range rapid.IntRange(1, 8).Draw(t, "calls") {
 						k := name("key")
-						switch rapid.IntRange(0, 3).Draw(t, "call") {
+						switch rapid.IntRange(0, 4).Draw(t, "call") {
+						case 4:
+							other := name("other key")
+							values, err := tx.GetAll(k, other)
+							if err != nil {
+								return err
+							}
+							for i, k := range []string{k, other} {
+								got := absent
+								if values[i] != nil {
+									got = string(values[i])
+								}
+								compare("get all "+k, got, inside.get(k, now))
+							}
 						case 0:
 							compare("get "+k, get(tx, k), inside.get(k, now))
 						case 1:

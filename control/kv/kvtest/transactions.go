@@ -267,3 +267,47 @@ func limits(t *testing.T, f *fixture) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func many(t *testing.T, f *fixture) {
+	f.put(t, "a", "1", 0)
+	f.put(t, "b", "", 0)
+	f.put(t, "gone", "x", time.Minute)
+	f.put(t, "stays", "x", 0)
+	f.advance(time.Hour)
+	show := func(tx kv.Tx, keys ...string) string {
+		values, err := tx.GetAll(keys...)
+		if err != nil {
+			return "(" + err.Error() + ")"
+		}
+		shown := make([]string, len(values))
+		for i, v := range values {
+			if shown[i] = absent; v != nil {
+				shown[i] = string(v)
+				copy(v, "?")
+			}
+		}
+		return strings.Join(shown, ",")
+	}
+	tooLong, most := strings.Repeat("k", kv.MaxKey+1), make([]string, kv.MaxKeys)
+	ask := func(tx kv.Tx) {
+		equal(t, "in any order, twice, absent, expired, empty", show(tx, "stays", "b", "none", "a", "gone", "a"), "x,,"+absent+",1,"+absent+",1")
+		equal(t, "once more", show(tx, "a"), "1")
+		equal(t, "none", show(tx), "")
+		equal(t, "keys that cannot be", show(tx, "", tooLong), absent+","+absent)
+		if _, err := tx.GetAll(most...); err != nil {
+			t.Errorf("as many as may be: %v", err)
+		}
+		if _, err := tx.GetAll(append(most, "one")...); err == nil {
+			t.Error("one more than may be is taken")
+		}
+	}
+	f.view(t, ask)
+	f.update(t, func(tx kv.Tx) error { ask(tx); return nil })
+	f.update(t, func(tx kv.Tx) error {
+		err := errors.Join(tx.Put("a", []byte("own"), 0), tx.Put("new", []byte("n"), time.Minute), tx.Delete("b"))
+		equal(t, "with own writes", show(tx, "stays", "a", "new", "b"), "x,own,n,"+absent)
+		equal(t, "own writes only", show(tx, "b", "new"), absent+",n")
+		return err
+	})
+	f.view(t, func(tx kv.Tx) { equal(t, "afterwards", show(tx, "a", "b", "new"), "own,"+absent+",n") })
+}

@@ -1,0 +1,137 @@
+package control
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"sync"
+
+	"porchlight/control/kv"
+)
+
+// errReplay is a refresh token of a grant that is not its valid one.
+var errReplay = errors.New("used refresh token")
+
+// Refresh uses a refresh token up and hands out the next pair. A client that
+// gives no id is the token's, which its secret proves. It refuses with
+// CodeInvalidClient; with CodeAccessDenied for every token of a grant that was
+// revoked, or whose person cannot reach the computer any more; and with
+// CodeInvalidGrant for a token that is unknown, too old, another client's, or
+// used before. None of these changes anything.
+//
+// It is what a service with many clients does most, so it is one transaction,
+// and with PostgreSQL two round trips: the rows it looks at, and the row it
+// changes with the commit.
+func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
+	id, wellFormed := grantOfToken(token)
+	next := newRefreshToken(id)
+	hash, nextHash := hashOf(purposeRefresh, token), hashOf(purposeRefresh, next)
+
+	var g grant
+	var c computer
+	err := s.update(ctx, func(tx *txn) error {
+		g, c = grant{}, computer{}
+		if err := s.readAhead(tx, cred, id); err != nil {
+			return err
+		}
+		var found bool
+		var err error
+		if wellFormed {
+			if g, found, err = get[grant](tx, keyGrant(id)); err != nil {
+				return err
+			}
+		}
+		cred := cred // as this run finds it
+		if cred.ID == "" && cred.Secret != "" {
+			if !found {
+				return noGrant()
+			}
+			cred.ID = g.ClientID
+		}
+		client, err := authenticateClient(tx, cred)
+		switch {
+		case err != nil:
+			return err
+		case !found || g.ClientID != client.ID:
+			return noGrant()
+		case !g.RevokedAt.IsZero():
+			return accessEnded()
+		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
+			return errReplay
+		}
+		if c, found, err = get[computer](tx, keyComputer(g.ComputerID)); err != nil {
+			return err
+		}
+		reach, err := mayReach(tx, g.ComputerID, g.AccountID)
+		if err != nil {
+			return err
+		}
+		if !found || !reach {
+			return accessEnded()
+		}
+		g.RefreshHash = nextHash
+		return tx.putGrant(g)
+	})
+	if errors.Is(err, errReplay) {
+		s.replays.Add(1)
+		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
+		return Tokens{}, noGrant()
+	}
+	if err != nil {
+		return Tokens{}, err
+	}
+	s.parties.note(g)
+	return s.tokens(g, c, next)
+}
+
+// readAhead reads in one go what a refresh is going to look at, as far as it can
+// be told before the grant is known.
+func (s *Service) readAhead(tx kv.Tx, cred Credentials, grantID string) error {
+	keys := []string{keyGrant(grantID)}
+	of, known := s.parties.of(grantID)
+	if known {
+		keys = append(keys, keyComputer(of.computer), keyPerson(of.computer, of.account))
+	}
+	if cred.ID == "" {
+		cred.ID = of.client
+	}
+	if cred.ID != "" {
+		keys = append(keys, keyClient(cred.ID))
+	}
+	_, err := tx.GetAll(keys...)
+	return err
+}
+
+// parties remembers between whom the grants used lately are, which never
+// changes: it saves a round trip and decides nothing. The zero value is ready.
+type parties struct {
+	mu         sync.Mutex
+	young, old map[string]party // by grant, guarded by mu; young becomes old when it is full
+}
+
+type party struct{ client, account, computer string }
+
+// maxParties bounds each of the two generations: some 4 MB in all.
+const maxParties = 16 << 10
+
+func (p *parties) of(grantID string) (party, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of, ok := p.young[grantID]; ok {
+		return of, true
+	}
+	of, ok := p.old[grantID]
+	return of, ok
+}
+
+func (p *parties) note(g grant) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.young[g.ID]; ok {
+		return
+	}
+	if p.young == nil || len(p.young) >= maxParties {
+		p.young, p.old = make(map[string]party), p.young
+	}
+	p.young[g.ID] = party{g.ClientID, g.AccountID, g.ComputerID}
+}
