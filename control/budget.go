@@ -26,6 +26,11 @@ type budgetKind struct {
 var (
 	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}},
 		"Several mails were asked for at that address. Links already sent still work; another mail can be asked for later."}
+	// budgetPair keeps one network from spending an address's whole day.
+	budgetPair = budgetKind{"recipient-client", []limit{{10, 24 * time.Hour}},
+		"Several mails were asked for at that address from your network. Links already sent still work; another mail can be asked for tomorrow."}
+	// budgetKnown is that of a known browser, which no stranger spends.
+	budgetKnown = budgetKind{"known", budgetRecipient.limits, budgetRecipient.spent}
 	budgetOwner = budgetKind{"owner", []limit{{50, 24 * time.Hour}},
 		"You invited many people today. The invitations already sent still work; more can be sent tomorrow."}
 	budgetClient = budgetKind{"client", []limit{{30, time.Hour}},
@@ -43,8 +48,8 @@ type subject struct {
 	key  string
 }
 
-func (k budgetKind) of(who string) subject {
-	return subject{k, keyBudget(k.name, hashOf(purposeBudget, k.name, who))}
+func (k budgetKind) of(who ...string) subject {
+	return subject{k, keyBudget(k.name, hashOf(purposeBudget, append([]string{k.name}, who...)...))}
 }
 
 // window is when a budget was spent, oldest first, in unix milliseconds.

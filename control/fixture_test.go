@@ -181,7 +181,7 @@ func (b *bench) mailed(email string, nth int) (link, code string) {
 func (b *bench) begin(email string, nth int) (browser, link, code string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
-	browser, err := b.BeginSignIn(b.t.Context(), email, home, "")
+	browser, err := b.BeginSignIn(b.t.Context(), email, Browser{Client: home}, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}

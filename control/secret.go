@@ -45,6 +45,7 @@ const (
 	purposeRefresh    = "refresh token"
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
+	purposeKnown      = "known browser"
 )
 
 // hashOf is how secrets are stored and looked up: a plain hash suffices because

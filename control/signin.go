@@ -38,6 +38,7 @@ const (
 type attempt struct {
 	email    string
 	client   string
+	known    string // device of a known browser, else ""
 	returnTo string
 	link     string // token, in clear until it is in the mail
 	code     string
@@ -47,7 +48,10 @@ type attempt struct {
 
 // subjects are the budgets a sign-in spends from.
 func (a attempt) subjects() []subject {
-	return []subject{budgetClient.of(a.client), budgetRecipient.of(a.email)}
+	if a.known != "" {
+		return []subject{budgetKnown.of(a.known, a.email)}
+	}
+	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.client), budgetRecipient.of(a.email)}
 }
 
 // signIn is an attempt as stored, under the hash of its link.
@@ -65,15 +69,22 @@ type SignedIn struct {
 	ReturnTo string // where the browser was going, as given to BeginSignIn, or ""
 }
 
+// Browser is where a sign-in begins.
+type Browser struct {
+	Client netip.Addr // the address it asks from
+	Known  string     // what Remember returned for it, or ""
+}
+
 // BeginSignIn answers a browser that wants to sign in with a canonical address.
 // The token returned belongs in a cookie of that browser: the mailed code works
 // only together with it. It refuses with CodeTooMany when a budget is spent and
 // with CodeUnavailable when mails cannot be written fast enough; neither
 // depends on whether the address has an account.
-func (s *Service) BeginSignIn(ctx context.Context, email string, client netip.Addr, returnTo string) (browserToken string, err error) {
+func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, returnTo string) (browserToken string, err error) {
 	browserToken = newToken()
+	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
-		email: email, client: clientKey(client), returnTo: returnTo,
+		email: email, client: clientKey(from.Client), known: known, returnTo: returnTo,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
 	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })

@@ -114,7 +114,7 @@ func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
 	b.owner()
 	before := b.rows("")
 	for _, email := range []string{"maya@example.com", "nobody@example.com"} {
-		if token, err := b.BeginSignIn(t.Context(), email, home, ""); err != nil || len(token) != 43 {
+		if token, err := b.BeginSignIn(t.Context(), email, Browser{Client: home}, ""); err != nil || len(token) != 43 {
 			t.Fatalf("%s: %q, %v", email, token, err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
 	}
 
 	// Typing codes is answered and counted alike, too.
-	token := ok[string](t)(b.BeginSignIn(t.Context(), "nobody@example.com", home, ""))
+	token := ok[string](t)(b.BeginSignIn(t.Context(), "nobody@example.com", Browser{Client: home}, ""))
 	_, err := b.SignInWithCode(t.Context(), token, "123456", home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	if n := b.rows("signin-tries/"); n != 1 {
@@ -200,7 +200,7 @@ func TestOneOfManyWins(t *testing.T) {
 func TestMailBudgets(t *testing.T) {
 	t.Parallel()
 	spend := func(b *bench, email string, client netip.Addr) error {
-		_, err := b.BeginSignIn(t.Context(), email, client, "")
+		_, err := b.BeginSignIn(t.Context(), email, Browser{Client: client}, "")
 		return err
 	}
 	addr := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, byte(n >> 8), byte(n)}) }
@@ -266,7 +266,7 @@ func TestMailBudgets(t *testing.T) {
 		}
 		b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
 		again := ok[*Service](t)(New(b.cfg))
-		_, err := again.BeginSignIn(t.Context(), "maya@example.com", netip.MustParseAddr("203.0.113.9"), "")
+		_, err := again.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: netip.MustParseAddr("203.0.113.9")}, "")
 		wantWait(t, err, 15*time.Minute)
 	})
 	t.Run("invitations spend from the same", func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestSignInsAnsweredAreWrittenBeforeRunReturns(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	for range 3 {
-		ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", home, ""))
+		ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: home}, ""))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

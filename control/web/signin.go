@@ -40,7 +40,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.showSignIn(w, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
 	}
-	token, err := h.svc.BeginSignIn(r.Context(), email, clientAddr(r), to.path)
+	token, err := h.svc.BeginSignIn(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
 	if err != nil {
 		return err
 	}
@@ -135,6 +135,7 @@ func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.Si
 		}
 	}
 	setCookie(w, h.session, in.Token, control.SessionLife)
+	setCookie(w, h.known, h.svc.Remember(cookie(r, h.known), in.Account.Email), control.KnownLife)
 	dropCookie(w, h.signIn)
 	return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path)
 }

@@ -339,7 +339,7 @@ func TestCookies(t *testing.T) {
 			}
 		}
 	}
-	if n != 3 { // begun, session, no longer begun
+	if n != 4 { // begun, session, known from now on, no longer begun
 		t.Errorf("%d cookies were set", n)
 	}
 }

@@ -35,6 +35,7 @@ type handler struct {
 	log     *slog.Logger
 	session string // cookie names
 	signIn  string
+	known   string
 	oauth   *oauth.Handler
 	routes  []route
 }
@@ -68,6 +69,7 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		svc: svc, now: cfg.Now, log: cfg.Log,
 		session: "__Host-porchlight-" + svc.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Instance(),
+		known:   "__Host-porchlight-known-" + svc.Instance(),
 	}
 	h.oauth = oauth.New(svc, oauthPages{h}, cfg.Log)
 	h.routes = []route{

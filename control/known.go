@@ -1,0 +1,94 @@
+package control
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Known browsers. Anybody may ask for mail at anybody's address, so the budget of
+// an address can be spent by strangers, and its owner would then get no mail. A
+// browser that has signed in with the address before is given a proof of that,
+// and asks from a budget of its own, which no stranger can touch. The proof opens
+// nothing else, and nothing is stored for it here.
+
+const (
+	// KnownLife is how long a browser is known after it signed in with an
+	// address.
+	KnownLife = 180 * 24 * time.Hour
+
+	sealKnown = "known browser"
+	// maxKnown is how many addresses one browser is known with.
+	maxKnown = 4
+)
+
+// knownBrowser is what the proof says.
+type knownBrowser struct {
+	device string // random; tells its budget from that of the person's other browsers
+	with   []knownAddress
+}
+
+// knownAddress is an address the browser signed in with, as a hash, and when.
+type knownAddress struct {
+	hash string
+	at   int64 // unix seconds
+}
+
+// Remember returns the proof a browser is to keep after it has signed in with
+// email, for BeginSignIn. known is the one it kept before, or anything.
+func (s *Service) Remember(known, email string) string {
+	b, ok := s.parseKnown(known)
+	if !ok {
+		b.device = newID()
+	}
+	now := s.now().Unix()
+	hash := hashOf(purposeKnown, email)
+	with := []knownAddress{{hash, now}} // newest first
+	for _, a := range b.with {
+		if a.hash != hash && len(with) < maxKnown {
+			with = append(with, a)
+		}
+	}
+	text := b.device
+	for _, a := range with {
+		text += fmt.Sprintf(" %s:%d", a.hash, a.at)
+	}
+	return s.Seal(sealKnown, text)
+}
+
+// knownFor says which known browser asks for mail at email, if it is one.
+func (s *Service) knownFor(known, email string) (device string, ok bool) {
+	b, ok := s.parseKnown(known)
+	if !ok {
+		return "", false
+	}
+	hash, oldest := hashOf(purposeKnown, email), s.now().Add(-KnownLife).Unix()
+	for _, a := range b.with {
+		if a.hash == hash && a.at > oldest {
+			return b.device, true
+		}
+	}
+	return "", false
+}
+
+func (s *Service) parseKnown(known string) (b knownBrowser, ok bool) {
+	text, ok := s.Unseal(sealKnown, known)
+	if !ok {
+		return knownBrowser{}, false
+	}
+	fields := strings.Fields(text)
+	if len(fields) == 0 {
+		return knownBrowser{}, false
+	}
+	b.device = fields[0]
+	for _, f := range fields[1:] {
+		hash, at, _ := strings.Cut(f, ":")
+		unix, err := strconv.ParseInt(at, 10, 64)
+		if err != nil {
+			return knownBrowser{}, false
+		}
+		b.with = append(b.with, knownAddress{hash, unix})
+	}
+	return b, true
+}
