@@ -56,8 +56,10 @@ type Deregistered struct {
 type Registrant struct {
 	AppID string `json:"appId"`
 	PID   int    `json:"pid"` // as claimed
-	// Program and User are of the process that called, where the operating
-	// system tells; empty otherwise.
+	// CallerPID, Program and User are of the process that called, where the
+	// operating system tells; empty otherwise. CallerPID differs from PID where
+	// an app had itself registered by another program, or runs in a sandbox.
+	CallerPID    int       `json:"callerPid,omitempty"`
 	Program      string    `json:"program,omitempty"`
 	User         string    `json:"user,omitempty"`
 	RegisteredAt time.Time `json:"registeredAt"`

@@ -44,3 +44,33 @@ func parseLsof(out []byte, port int) agentapi.Listener {
 	}
 	return wildcard
 }
+
+// parseLsofCaller reads the field output of `lsof -FpcLn` and returns the process
+// that has the given socket, "from->to".
+func parseLsofCaller(out []byte, socket string) Process {
+	var current Process
+	for line := range bytes.Lines(out) {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) < 2 {
+			continue
+		}
+		value := string(line[1:])
+		switch line[0] {
+		case 'p':
+			pid, err := strconv.Atoi(value)
+			if err != nil || pid < 1 {
+				pid = 0
+			}
+			current = Process{PID: pid}
+		case 'c':
+			current.Program = path.Base(value)
+		case 'L':
+			current.User = value
+		case 'n':
+			if current.PID != 0 && value == socket {
+				return current
+			}
+		}
+	}
+	return Process{}
+}

@@ -1,8 +1,9 @@
 // Package procinfo tells which process listens on a TCP port of 127.0.0.1, so
 // that the owner approves a program and not only a number, and so that a busy
-// port can be explained. It reads what the operating system shows to the
-// current user and never guesses: what is not told stays empty. The answer is
-// for people to read; nothing is permitted because of it.
+// port can be explained; which process is at the other end of a connection; and
+// when a process has ended. It reads what the operating system shows to the
+// current user and never guesses: what is not told stays empty. The answers are
+// for people to read; nothing is permitted because of them.
 package procinfo
 
 import "porchlight/agent/agentapi"

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -112,20 +111,29 @@ func holder(inode string) int {
 		if err != nil {
 			continue
 		}
-		dir := filepath.Join("/proc", entry.Name(), "fd")
-		descriptors, err := os.Open(dir)
-		if err != nil {
-			continue
-		}
-		names, _ := descriptors.Readdirnames(-1)
-		descriptors.Close()
-		for _, name := range names {
-			if target, err := os.Readlink(filepath.Join(dir, name)); err == nil && target == want {
-				return pid
-			}
+		if holds(entry.Name(), want) {
+			return pid
 		}
 	}
 	return 0
+}
+
+// holds says whether the process has a descriptor of what a link of /proc reads
+// as; false also where its descriptors are not ours to see.
+func holds(pid, want string) bool {
+	dir := filepath.Join("/proc", pid, "fd")
+	descriptors, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	names, _ := descriptors.Readdirnames(-1)
+	descriptors.Close()
+	for _, name := range names {
+		if target, err := os.Readlink(filepath.Join(dir, name)); err == nil && target == want {
+			return true
+		}
+	}
+	return false
 }
 
 // program is the base name of the executable; of the command's short name when
@@ -140,11 +148,4 @@ func program(pid int) string {
 		return ""
 	}
 	return strings.TrimSpace(string(raw))
-}
-
-func userName(uid string) string {
-	if u, err := user.LookupId(uid); err == nil {
-		return u.Username
-	}
-	return uid
 }

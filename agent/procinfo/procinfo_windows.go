@@ -22,7 +22,7 @@ var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetE
 func listening(port int) agentapi.Listener {
 	var pid uint32
 	best := 0
-	for row := range rows(ipv4Listeners()) {
+	for row := range rows(ipv4Table(tcpTableOwnerPIDListener)) {
 		// MIB_TCPROW_OWNER_PID: state, local address, local port, remote
 		// address, remote port, pid; the port in network order.
 		if int(binary.BigEndian.Uint16(row[8:])) != port {
@@ -42,16 +42,16 @@ func listening(port int) agentapi.Listener {
 	if pid == 0 {
 		return agentapi.Listener{}
 	}
-	return describe(pid)
+	return describeListener(pid)
 }
 
-// ipv4Listeners is the raw table: a count, then rows.
-func ipv4Listeners() []byte {
+// ipv4Table is a raw table of the given class: a count, then rows.
+func ipv4Table(class uintptr) []byte {
 	size := uint32(16 << 10)
 	for size <= maxTable {
 		buf := make([]byte, size)
 		r, _, _ := getExtendedTCPTable.Call(uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&size)),
-			0, windows.AF_INET, tcpTableOwnerPIDListener, 0)
+			0, windows.AF_INET, class, 0)
 		switch windows.Errno(r) {
 		case 0:
 			return buf
@@ -78,7 +78,7 @@ func rows(table []byte) func(yield func([]byte) bool) {
 	}
 }
 
-func describe(pid uint32) agentapi.Listener {
+func describeListener(pid uint32) agentapi.Listener {
 	p := agentapi.Listener{PID: int(pid)}
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {

@@ -1,0 +1,113 @@
+package procinfo
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// ErrGone is returned by Open for an id that no process has.
+var ErrGone = errors.New("there is no such process")
+
+// Process is a process as far as the system tells; what it does not tell is
+// zero. User is known more often than the rest: tables of sockets name it also
+// where another user's processes are hidden.
+type Process struct {
+	PID     int
+	Program string // base name of the executable
+	User    string // login name, or the numeric id of a user without one
+}
+
+// Caller returns the process that made a TCP connection between two addresses of
+// this computer: from is its own end, to the server's. Of a socket that several
+// processes share it names one of them. hint, when positive, is the id it
+// probably has, which is looked at first: that costs far less than looking
+// through all processes.
+func Caller(from, to netip.AddrPort, hint int) Process {
+	if !from.IsValid() || !to.IsValid() {
+		return Process{}
+	}
+	return caller(unmapped(from), unmapped(to), hint)
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Describe names the program and user of a process.
+func Describe(pid int) Process {
+	if pid < 1 || pid > maxPID {
+		return Process{}
+	}
+	return describe(pid)
+}
+
+// Calls says whether the process pid of this computer may call itself by the id
+// claimed: it has that id, or has it inside the container or sandbox that it
+// runs in.
+func Calls(pid, claimed int) bool { return pid > 0 && (pid == claimed || insideID(pid) == claimed) }
+
+// Handle holds on to one process: it never means another one that was given
+// the same id later. Close it, unless Wait was called.
+type Handle struct {
+	pid  int
+	impl handle
+}
+
+// handle is what a system offers to watch a process with.
+type handle interface {
+	ended() bool
+	// wait blocks until the process has ended (nil) or ctx has.
+	wait(ctx context.Context) error
+	close()
+}
+
+// Open takes hold of the process with this id, or fails with ErrGone. One that
+// has ended and that its parent has not looked after yet is gone.
+func Open(pid int) (*Handle, error) {
+	if pid < 1 || pid > maxPID {
+		return nil, ErrGone
+	}
+	impl, err := open(pid)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handle{pid: pid, impl: impl}
+	if impl.ended() {
+		h.Close()
+		return nil, ErrGone
+	}
+	return h, nil
+}
+
+// Ended says whether the process has ended.
+func (h *Handle) Ended() bool { return h.impl.ended() }
+
+// Wait blocks until the process has ended and returns nil, or until ctx ends
+// and returns its error. It closes the handle, and it is called once.
+func (h *Handle) Wait(ctx context.Context) error {
+	defer h.impl.close()
+	return h.impl.wait(ctx)
+}
+
+// Close lets go of the process.
+func (h *Handle) Close() { h.impl.close() }
+
+// lookEvery is how often a process is looked at where the system cannot tell a
+// goroutine by itself.
+const lookEvery = 500 * time.Millisecond
+
+// waitLooking waits by looking again and again.
+func waitLooking(ctx context.Context, ended func() bool) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for !ended() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}

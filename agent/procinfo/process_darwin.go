@@ -1,0 +1,90 @@
+package procinfo
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"os/exec"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const maxPID = 1<<31 - 1
+
+// caller asks lsof for both ends of the connection and takes the one that
+// dialled.
+func caller(from, to netip.AddrPort, _ int) Process {
+	ctx, cancel := context.WithTimeout(context.Background(), lsofTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w",
+		"-iTCP:"+strconv.Itoa(int(from.Port())), "-sTCP:ESTABLISHED", "-FpcLn").Output()
+	if err != nil {
+		return Process{} // exit 1: nobody found
+	}
+	return parseLsofCaller(out, from.String()+"->"+to.String())
+}
+
+func describe(pid int) Process {
+	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil {
+		return Process{}
+	}
+	p := Process{PID: pid, Program: unix.ByteSliceToString(k.Proc.P_comm[:])}
+	p.User = userName(strconv.FormatUint(uint64(k.Eproc.Ucred.Uid), 10))
+	return p
+}
+
+// insideID: this system has no namespaces of processes.
+func insideID(pid int) int { return pid }
+
+// open registers for NOTE_EXIT with a queue of its own: the kernel attaches it
+// to the process, not to the id, and remembers that it came.
+func open(pid int) (handle, error) {
+	kq, err := unix.Kqueue()
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(kq)
+	change := unix.Kevent_t{Fflags: unix.NOTE_EXIT}
+	unix.SetKevent(&change, pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_CLEAR)
+	if _, err := unix.Kevent(kq, []unix.Kevent_t{change}, nil, nil); err != nil {
+		unix.Close(kq)
+		if errors.Is(err, unix.ESRCH) {
+			return nil, ErrGone
+		}
+		return nil, err
+	}
+	return &kqueue{fd: kq}, nil
+}
+
+type kqueue struct {
+	mu     sync.Mutex
+	fd     int
+	exited bool
+	closed bool
+}
+
+func (k *kqueue) ended() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || k.exited {
+		return true
+	}
+	events := make([]unix.Kevent_t, 1)
+	n, err := unix.Kevent(k.fd, nil, events, &unix.Timespec{})
+	k.exited = err == nil && n > 0
+	return k.exited
+}
+
+func (k *kqueue) wait(ctx context.Context) error { return waitLooking(ctx, k.ended) }
+
+func (k *kqueue) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.closed {
+		k.closed = true
+		unix.Close(k.fd)
+	}
+}

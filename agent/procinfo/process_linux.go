@@ -1,0 +1,232 @@
+package procinfo
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPID is PID_MAX_LIMIT of the kernel.
+const maxPID = 1 << 22
+
+// stateEstablished is TCP_ESTABLISHED as /proc/net/tcp prints it.
+const stateEstablished = "01"
+
+func caller(from, to netip.AddrPort, hint int) Process {
+	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
+	if from.Addr().Is6() {
+		tables = tables[1:]
+	}
+	var found socket
+	for _, table := range tables {
+		raw, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		var ok bool
+		if found, ok = findConnection(raw, from, to); ok {
+			break
+		}
+	}
+	if found.inode == "" {
+		return Process{}
+	}
+	p := Process{User: userName(found.uid)}
+	if hint > 0 && holds(strconv.Itoa(hint), "socket:["+found.inode+"]") {
+		p.PID = hint
+	} else {
+		p.PID = holder(found.inode)
+	}
+	if p.PID != 0 {
+		p.Program = program(p.PID)
+	}
+	return p
+}
+
+// findConnection picks the line of the socket at the end from.
+func findConnection(table []byte, from, to netip.AddrPort) (socket, bool) {
+	for line := range bytes.Lines(table) {
+		f := strings.Fields(string(line))
+		if len(f) < 10 || f[3] != stateEstablished || f[9] == "0" {
+			continue
+		}
+		if tableAddress(f[1]) == from && tableAddress(f[2]) == to {
+			return socket{inode: f[9], uid: f[7]}, true
+		}
+	}
+	return socket{}, false
+}
+
+// tableAddress reads an address as the kernel prints it: 32-bit words in the
+// machine's byte order, each in hexadecimal, a colon, and the port. IPv4 inside
+// IPv6 is IPv4; what cannot be read is no address.
+func tableAddress(s string) netip.AddrPort {
+	words, hexPort, ok := strings.Cut(s, ":")
+	if !ok {
+		return netip.AddrPort{}
+	}
+	b, err := hex.DecodeString(words)
+	if err != nil || len(b)%4 != 0 {
+		return netip.AddrPort{}
+	}
+	for w := b; len(w) > 0; w = w[4:] {
+		binary.NativeEndian.PutUint32(w, binary.BigEndian.Uint32(w))
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	port, err := strconv.ParseUint(hexPort, 16, 16)
+	if !ok || err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
+}
+
+func describe(pid int) Process {
+	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
+	if err != nil {
+		return Process{}
+	}
+	p := Process{PID: pid, Program: program(pid)}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		p.User = userName(strconv.FormatUint(uint64(st.Uid), 10))
+	}
+	return p
+}
+
+// insideID is the id a process has in the innermost namespace it is in; 0 when
+// the kernel does not say.
+func insideID(pid int) int {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(raw)) {
+		ids, ok := strings.CutPrefix(line, "NSpid:")
+		if !ok {
+			continue
+		}
+		f := strings.Fields(ids)
+		if len(f) == 0 {
+			return 0
+		}
+		inside, err := strconv.Atoi(f[len(f)-1])
+		if err != nil {
+			return 0
+		}
+		return inside
+	}
+	return 0
+}
+
+// open prefers a pidfd, which the kernel makes readable when the process ends
+// and which the Go runtime waits for without a thread. Where there is none to
+// be had (an old kernel, a sandbox, too many open files) the time the process
+// was born tells it from another one with its id.
+func open(pid int) (handle, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	switch {
+	case errors.Is(err, unix.ESRCH):
+		return nil, ErrGone
+	case err == nil:
+		if err := unix.SetNonblock(fd, true); err == nil {
+			return pidfd{os.NewFile(uintptr(fd), "pidfd")}, nil
+		}
+		unix.Close(fd)
+	}
+	birth, ok := born(pid)
+	if !ok {
+		return nil, ErrGone
+	}
+	return birthday{pid, birth}, nil
+}
+
+type pidfd struct{ file *os.File }
+
+func (p pidfd) ended() bool {
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		return true // closed
+	}
+	ended := true
+	_ = raw.Control(func(fd uintptr) { ended = readable(fd) }) // an error leaves it closed
+	return ended
+}
+
+func readable(fd uintptr) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n > 0 && fds[0].Revents&unix.POLLIN != 0
+}
+
+func (p pidfd) wait(ctx context.Context) error {
+	raw, err := p.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = p.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	err = raw.Read(readable)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return waitLooking(ctx, p.ended) // the runtime could not take the descriptor
+}
+
+func (p pidfd) close() { p.file.Close() }
+
+// birthday is a process by its id and the time it was born.
+type birthday struct {
+	pid  int
+	born string
+}
+
+func (b birthday) ended() bool {
+	now, ok := born(b.pid)
+	return !ok || now != b.born
+}
+
+func (b birthday) wait(ctx context.Context) error { return waitLooking(ctx, b.ended) }
+func (birthday) close()                           {}
+
+// born reads when a process was started, in clock ticks since the computer was;
+// false for one that has ended.
+func born(pid int) (string, bool) {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		// A /proc that hides other users' processes still answers kill.
+		if errors.Is(err, fs.ErrNotExist) && errors.Is(unix.Kill(pid, 0), unix.EPERM) {
+			return "hidden", true
+		}
+		return "", false
+	}
+	return birthOf(raw)
+}
+
+// birthOf parses a line of /proc/PID/stat; the name, in parentheses, may contain
+// anything, parentheses too.
+func birthOf(stat []byte) (string, bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return "", false
+	}
+	const state, startTime = 0, 19 // counted after the name
+	f := strings.Fields(string(stat[end+1:]))
+	if len(f) <= startTime || f[state] == "Z" || f[state] == "X" {
+		return "", false
+	}
+	return f[startTime], true
+}

@@ -1,0 +1,81 @@
+package procinfo
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/sys/windows"
+)
+
+const (
+	maxPID = 1<<32 - 1
+
+	tcpTableOwnerPIDConnections = 4 // TCP_TABLE_OWNER_PID_CONNECTIONS
+)
+
+func caller(from, to netip.AddrPort, _ int) Process {
+	if !from.Addr().Is4() || !to.Addr().Is4() {
+		return Process{}
+	}
+	for row := range rows(ipv4Table(tcpTableOwnerPIDConnections)) {
+		// MIB_TCPROW_OWNER_PID, see listening.
+		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
+			return Describe(int(binary.LittleEndian.Uint32(row[20:])))
+		}
+	}
+	return Process{}
+}
+
+func rowAddress(b []byte) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[:4])), binary.BigEndian.Uint16(b[4:]))
+}
+
+func describe(pid int) Process {
+	l := describeListener(uint32(pid))
+	return Process{PID: l.PID, Program: l.Program, User: l.User}
+}
+
+// insideID: this system has no namespaces of processes.
+func insideID(pid int) int { return pid }
+
+// open takes a handle, which keeps the id from being given to another process.
+func open(pid int) (handle, error) {
+	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
+	switch {
+	case errors.Is(err, windows.ERROR_INVALID_PARAMETER):
+		return nil, ErrGone
+	case err != nil:
+		return nil, err
+	}
+	return &processHandle{handle: h}, nil
+}
+
+type processHandle struct {
+	mu     sync.Mutex
+	handle windows.Handle
+	closed bool
+}
+
+func (p *processHandle) ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return true
+	}
+	event, err := windows.WaitForSingleObject(p.handle, 0)
+	return err == nil && event == windows.WAIT_OBJECT_0
+}
+
+func (p *processHandle) wait(ctx context.Context) error { return waitLooking(ctx, p.ended) }
+
+func (p *processHandle) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.closed = true
+		windows.CloseHandle(p.handle)
+	}
+}
