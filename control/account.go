@@ -18,6 +18,9 @@ type Account struct {
 	ID        string    `json:"id"`    // opaque and stable: sub, X-Service-User
 	Email     string    `json:"email"` // canonical, see ParseEmail
 	CreatedAt time.Time `json:"createdAt"`
+	// MayEnrol is set for accounts the operator made or that own a computer;
+	// see Service.MayEnrol for the others.
+	MayEnrol bool `json:"mayEnrol,omitempty"`
 }
 
 // ParseEmail returns the one canonical form of an e-mail address: what was
@@ -74,7 +77,7 @@ func (s *Service) AccountByEmail(ctx context.Context, email string) (Account, er
 }
 
 // EnsureAccount returns the account of an address, making it when there is
-// none.
+// none. Either way it may connect computers from then on.
 func (s *Service) EnsureAccount(ctx context.Context, email string) (Account, error) {
 	email, err := ParseEmail(email)
 	if err != nil {
@@ -84,7 +87,7 @@ func (s *Service) EnsureAccount(ctx context.Context, email string) (Account, err
 	var a Account
 	err = s.update(ctx, func(tx *txn) error {
 		var err error
-		a, err = tx.ensureAccount(id, email)
+		a, err = tx.ensureOwnAccount(id, email)
 		return err
 	})
 	return a, err
@@ -109,4 +112,14 @@ func (t *txn) ensureAccount(id, email string) (Account, error) {
 		return Account{}, err
 	}
 	return a, put(t, keyAccount(id), a, 0)
+}
+
+// ensureOwnAccount is ensureAccount for somebody who may have computers.
+func (t *txn) ensureOwnAccount(id, email string) (Account, error) {
+	a, err := t.ensureAccount(id, email)
+	if err != nil || a.MayEnrol {
+		return a, err
+	}
+	a.MayEnrol = true
+	return a, put(t, keyAccount(a.ID), a, 0)
 }

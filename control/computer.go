@@ -16,15 +16,20 @@ const MaxApps = 500
 var (
 	labelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 	appIDPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	// platformPattern accepts any GOOS.
+	platformPattern = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 )
 
 // computer as stored. The device credential is kept as a hash only.
 type computer struct {
 	ID             string    `json:"id"`
 	Name           string    `json:"name"`
-	OwnerID        string    `json:"ownerId"` // account id
-	CredentialHash string    `json:"credentialHash"`
+	OwnerID        string    `json:"ownerId"`        // account id
+	CredentialHash string    `json:"credentialHash"` // "" while it is not connected
 	CreatedAt      time.Time `json:"createdAt"`
+	// Machine and Platform are what it called itself when it was enrolled.
+	Machine  string `json:"machine,omitempty"`
+	Platform string `json:"platform,omitempty"`
 }
 
 // Enrolment is what a computer needs to speak for itself from now on.
@@ -69,7 +74,7 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 
 	var out Enrolment
 	err = s.update(ctx, func(tx *txn) error {
-		account, err := tx.ensureAccount(accountID, email)
+		account, err := tx.ensureOwnAccount(accountID, email)
 		if err != nil {
 			return err
 		}
@@ -80,28 +85,13 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 		if found && c.OwnerID != account.ID {
 			return refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
 		}
-		if found {
-			if err := tx.Delete(keyCredential(c.CredentialHash)); err != nil {
+		if !found {
+			if c, err = tx.newComputer(computerID, short, account); err != nil {
 				return err
 			}
-		} else {
-			c = computer{ID: computerID, Name: short, OwnerID: account.ID, CreatedAt: tx.now.UTC()}
-			if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
-				return err
-			}
-		}
-		c.CredentialHash = hash
-		if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
-			return err
-		}
-		if err := put(tx, keyCredential(hash), c.ID, 0); err != nil {
-			return err
-		}
-		if err := tx.ensureOwner(c.ID, account); err != nil {
-			return err
 		}
 		out = Enrolment{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}
-		return tx.touch(c.ID)
+		return tx.giveCredential(c, hash)
 	})
 	if err != nil {
 		return Enrolment{}, err
@@ -109,10 +99,14 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 	return out, nil
 }
 
+func credentialUnknown() error {
+	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+}
+
 // Authenticate finds the computer a device credential belongs to, or refuses
 // with CodeUnauthorized.
 func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
-	unknown := refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
+	unknown := credentialUnknown()
 	if len(credential) != 43 { // as newToken makes them
 		return controlapi.Computer{}, unknown
 	}

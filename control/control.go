@@ -20,6 +20,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -75,9 +76,12 @@ type Service struct {
 	replays  atomic.Int64 // refresh tokens used twice
 	parties  parties      // of grants refreshed lately
 	watchers watchers
-	pace     *pace        // what one node remembers of the budgets
-	attempts chan attempt // sign-ins answered, whose mail is still to be written
-	closing  chan struct{}
+	// endedHere are the endings of credentials this node told of itself, on a
+	// shared store: endedEvent, true.
+	endedHere sync.Map
+	pace      *pace        // what one node remembers of the budgets
+	attempts  chan attempt // sign-ins answered, whose mail is still to be written
+	closing   chan struct{}
 }
 
 // Sweeping removes rows whose time is over; they are unreadable long before.
@@ -181,6 +185,10 @@ func (s *Service) runSweeper(ctx context.Context) error {
 
 // AuthHost is the host of the control plane, with the port unless it is 443.
 func (s *Service) AuthHost() string { return s.withPort(s.cfg.AuthHost) }
+
+// HostSuffix is what follows a computer's short name in its root host, with the
+// leading dot and with the port unless it is 443.
+func (s *Service) HostSuffix() string { return s.withPort("." + s.cfg.Domain) }
 
 // AuthURL is {auth_url} of the interface.
 func (s *Service) AuthURL() string { return "https://" + s.AuthHost() }

@@ -18,6 +18,9 @@ import (
 //	computer-name/NAME              computer id
 //	computer-apps/ID                []controlapi.App
 //	credential/HASH                 computer id
+//	ended-credential/EVENT/ID       computer id, for other nodes, for a while
+//	enrolment/DEVICEHASH            enrolment
+//	user-code/HASH                  hash of the device code
 //	person/COMPUTER/ACCOUNT         person
 //	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
@@ -43,6 +46,8 @@ func keyComputer(id string) string        { return "computer/" + id }
 func keyComputerName(name string) string  { return "computer-name/" + name }
 func keyComputerApps(id string) string    { return "computer-apps/" + id }
 func keyCredential(hash string) string    { return "credential/" + hash }
+func keyEnrolment(hash string) string     { return "enrolment/" + hash }
+func keyUserCode(hash string) string      { return "user-code/" + hash }
 func keyPersons(computer string) string   { return "person/" + computer + "/" }
 func keyPerson(computer, account string) string {
 	return keyPersons(computer) + account
@@ -79,6 +84,8 @@ func keyRevokedGrants(computer string) string  { return "revoked-grant/" + compu
 const (
 	keyKeys    = "keys"
 	keyClients = "client/"
+
+	keyEndedCredentials = "ended-credential/"
 )
 
 // txn is a writing transaction of the domain. It collects the computers whose
@@ -88,6 +95,7 @@ type txn struct {
 	now     time.Time
 	version string // of every computer touched; made before, as fn may run twice
 	touched map[string]bool
+	ended   []string // computers whose credential ended
 }
 
 // touch raises the version of a computer: everybody holding a sync for it is to
@@ -115,6 +123,12 @@ func (s *Service) update(ctx context.Context, fn func(*txn) error) error {
 	}
 	for id := range t.touched {
 		s.watchers.wake(id)
+	}
+	for _, id := range t.ended {
+		if s.cfg.SharedStore { // its reader is to leave this one alone
+			s.endedHere.Store(endedEvent(version, id), true)
+		}
+		s.credentialEnded(id)
 	}
 	return nil
 }

@@ -99,9 +99,19 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 	if version != "" {
 		req.Header.Set("If-None-Match", strconv.Quote(version))
 	}
-	var out Snapshot
+	var out struct {
+		Snapshot
+		Error
+	}
 	err = c.do(req, &out, func() { timer.Reset(limit) })
-	return out, err
+	if err == nil && out.Code != "" {
+		// The credential ended while the answer was held: its status was sent.
+		if out.Code == CodeUnauthorized {
+			out.HTTPStatus = http.StatusUnauthorized
+		}
+		return Snapshot{}, &out.Error
+	}
+	return out.Snapshot, err
 }
 
 // PutApps reports the approved apps, all of them.

@@ -11,7 +11,7 @@ import (
 const (
 	PathEnrol      = "/v1/enrol"       // POST EnrolRequest, no credential: EnrolStarted
 	PathEnrolToken = "/v1/enrol/token" // POST EnrolPoll, no credential: Enrolled
-	PathComputer   = "/v1/computer"    // DELETE: the credential ends, the short name is kept for the account
+	PathComputer   = "/v1/computer"    // DELETE: the credential ends at once, the short name is kept for the account
 	PathDevice     = "/device"         // pages
 )
 
@@ -19,7 +19,7 @@ const (
 const (
 	CodeAuthorizationPending = "authorization_pending" // not confirmed yet
 	CodeSlowDown             = "slow_down"             // poll five seconds less often
-	CodeExpiredToken         = "expired_token"         // ten minutes are over, or five wrong codes
+	CodeExpiredToken         = "expired_token"         // ten minutes are over, or it was answered already
 )
 
 // EnrolRequest is the body of POST PathEnrol.

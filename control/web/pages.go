@@ -18,7 +18,8 @@ var templateFiles embed.FS
 
 // pages by the name of their template. Each has its own set, so that each can
 // define "main".
-var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "consent", "about", "error")
+var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "consent", "device", "device-confirm",
+	"device-replace", "device-done", "about", "error")
 
 func parsePages(names ...string) map[string]*template.Template {
 	out := map[string]*template.Template{}
@@ -57,10 +58,16 @@ type page struct {
 	Sessions []sessionRow
 	Grants   []grantRow
 
+	Fresh     bool   // whether they sign in to connect a computer
 	Client    string // OAuth client that asks, by name
 	Target    string // where the browser goes afterwards
 	AccountID string
 	Choices   []choiceRow
+
+	Device deviceRow // computer that asks to be connected
+	Code   string    // its user code
+	Name   string    // short name
+	Domain string    // what follows a short name in its host, with the dot
 
 	// formTarget is the origin that a form of this page leads to in the end.
 	// Browsers apply form-action to the redirects after a POST, too.

@@ -73,20 +73,25 @@ type destination struct {
 	host  string // what the visitor will open there, "" for none
 	leads string // origin of that host
 	app   string // OAuth client to be allowed there, by name, "" for none
+	fresh bool   // whether having signed in long ago is not enough
 }
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
 // no destination. A visit must be well formed, which keeps its host within the
 // domain of this control plane; an authorization must be a registered client's.
 func (h *handler) parseReturn(ctx context.Context, raw string) destination {
-	if raw == "/account" {
-		return destination{path: raw}
+	if raw == "/account" || raw == controlapi.PathDevice {
+		return destination{path: raw, fresh: raw == controlapi.PathDevice}
 	}
 	if len(raw) > maxReturn {
 		return destination{}
 	}
 	path, query, _ := strings.Cut(raw, "?")
 	switch path {
+	case controlapi.PathDevice:
+		if code, err := control.ParseUserCode(strings.TrimPrefix(query, "code=")); err == nil {
+			return destination{path: devicePath(code), fresh: true}
+		}
 	case controlapi.PathVisit:
 		if v, err := h.svc.ParseVisit(query); err == nil {
 			return destination{path: raw, host: v.Host, leads: v.Origin()}

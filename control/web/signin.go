@@ -14,18 +14,18 @@ const sealSignIn = "sign-in cookie"
 
 func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), r.URL.Query().Get("return"))
-	_, ok, err := h.current(w, r)
+	session, ok, err := h.current(w, r)
 	if err != nil {
 		return err
 	}
-	if ok {
+	if ok && (!to.fresh || h.svc.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
-	return h.showSignIn(w, http.StatusOK, to, page{})
+	return h.showSignIn(w, http.StatusOK, to, page{Email: session.Account.Email})
 }
 
 func (h *handler) showSignIn(w http.ResponseWriter, status int, to destination, p page) error {
-	p.Title, p.Host, p.Client, p.Return = "Sign in", to.host, to.app, to.path
+	p.Title, p.Host, p.Client, p.Return, p.Fresh = "Sign in", to.host, to.app, to.path, to.fresh
 	return h.show(w, status, "signin", p)
 }
 
@@ -101,7 +101,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, http.StatusOK, "link", page{
-		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Token: token, formTarget: to.leads,
+		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Fresh: to.fresh, Token: token, formTarget: to.leads,
 	})
 }
 

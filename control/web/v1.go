@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,7 +37,8 @@ const writeWithin = 10 * time.Second
 
 // sync holds the answer until the computer's snapshot is another one than the
 // agent has, as controlapi.Snapshot describes. Status and headers go out at
-// once, so what fails later can only break the connection.
+// once, so a refusal later is a body without its status, and any other failure
+// can only break the connection.
 func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
 	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
 	watch := h.svc.Watch(c.ID) // before the snapshot is read, so that nothing falls between
@@ -73,10 +75,15 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 			return nil
 		case <-watch.Changed:
 			// The credential may be what changed.
-			if _, err := h.svc.Authenticate(r.Context(), bearer(r)); err != nil {
-				panic(http.ErrAbortHandler)
+			_, err := h.svc.Authenticate(r.Context(), bearer(r))
+			if err == nil {
+				snapshot, err = h.svc.Snapshot(r.Context(), c.ID)
 			}
-			snapshot, err := h.svc.Snapshot(r.Context(), c.ID)
+			var over *controlapi.Error
+			if errors.As(err, &over) {
+				json.NewEncoder(w).Encode(over)
+				return nil
+			}
 			if err != nil {
 				panic(http.ErrAbortHandler)
 			}

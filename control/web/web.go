@@ -46,7 +46,7 @@ type tier int
 const (
 	tierPage   tier = iota // people: pages, on our own host, no foreign forms
 	tierPublic             // anybody, other sites' scripts included: JSON
-	tierDevice             // agents: JSON, device credential
+	tierDevice             // agents: JSON, device credential unless they are only getting one
 )
 
 type route struct {
@@ -85,6 +85,9 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"POST", "/signout", tierPage, h.signOut},
 		{"GET", "/account", tierPage, h.account},
 		{"POST", "/account/grants/revoke", tierPage, h.revokeGrant},
+		{"GET", controlapi.PathDevice, tierPage, h.deviceForm},
+		{"POST", controlapi.PathDevice, tierPage, h.deviceDecide},
+		{"GET", "/device/done", tierPage, h.deviceDone},
 		{"GET", "/about", tierPage, h.about},
 		{"GET", controlapi.PathVisit, tierPage, h.visit},
 		{"GET", "/assets/{file}", tierPage, h.asset},
@@ -96,6 +99,9 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"OPTIONS", controlapi.PathPublicKey, tierPublic, h.preflight},
 		{"GET", "/healthz", tierPublic, h.health},
 
+		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
+		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},
+		{"DELETE", controlapi.PathComputer, tierDevice, h.leave},
 		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
 		{"POST", controlapi.PathVisits, tierDevice, h.device(h.redeem)},
@@ -206,7 +212,8 @@ func statusOf(e *controlapi.Error) int {
 		return e.HTTPStatus
 	}
 	switch e.Code {
-	case controlapi.CodeInvalid, controlapi.CodeInvalidGrant:
+	case controlapi.CodeInvalid, controlapi.CodeInvalidGrant,
+		controlapi.CodeAuthorizationPending, controlapi.CodeSlowDown, controlapi.CodeExpiredToken, controlapi.CodeAccessDenied:
 		return http.StatusBadRequest
 	case controlapi.CodeUnauthorized:
 		return http.StatusUnauthorized

@@ -1,0 +1,287 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"net/netip"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// FreshFor is how long after proving who they are somebody may connect a
+// computer: a browser left open is not enough to do so.
+const FreshFor = 10 * time.Minute
+
+// MaxComputers is how many computers, and so how many short names, one account
+// may have.
+const MaxComputers = 50
+
+// Fresh says whether the person of a session has just proven who they are.
+func (s *Service) Fresh(session Session) bool {
+	return s.now().Sub(session.CreatedAt) < FreshFor
+}
+
+// Asking is a computer that waits to be confirmed, as its owner is shown it.
+type Asking struct {
+	Machine  string // host name as it says itself, may be ""
+	Platform string // GOOS as it says itself
+	Name     string // short name wished for, or ""
+	Client   netip.Addr
+	BeganAt  time.Time
+}
+
+// Confirmed is what became of a confirmation.
+type Confirmed struct {
+	Computer controlapi.Computer
+	// Replaces says that nothing was done, because the account has a computer of
+	// this name that would be cut off: ask, and confirm again.
+	Replaces bool
+}
+
+// MayEnrol refuses with CodeForbidden an account that may not connect computers:
+// one that exists only because somebody shared an app with it, unless the
+// operator allows that.
+func (s *Service) MayEnrol(account Account) error {
+	if account.MayEnrol || s.cfg.MembersEnrol || s.cfg.OpenSignUp {
+		return nil
+	}
+	return refuse(controlapi.CodeForbidden, "Somebody shared apps with this address; that does not let it connect computers here. "+
+		"Ask whoever runs "+s.AuthHost()+" to allow it.")
+}
+
+// LookAtEnrolment finds the computer that shows this user code. A code that is
+// not right counts against the account and the address that tried it, and is
+// refused with CodeNotFound, or CodeTooMany after five.
+func (s *Service) LookAtEnrolment(ctx context.Context, account Account, code string, client netip.Addr) (Asking, error) {
+	var out Asking
+	err := s.withEnrolment(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
+		address, _ := netip.ParseAddr(row.Client) // the zero Addr where it is not known
+		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: row.Name, Client: address, BeganAt: row.BeganAt}
+		return nil
+	})
+	return out, err
+}
+
+// ConfirmEnrolment lets the computer that shows this user code become the
+// account's computer named short. A session that is not fresh is refused with
+// CodeUnauthorized, an account that may not connect computers with
+// CodeForbidden, a name that cannot be chosen with CodeInvalid, and a wrong code
+// as by LookAtEnrolment. Taking the place of a computer that is connected needs
+// replace.
+func (s *Service) ConfirmEnrolment(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (Confirmed, error) {
+	if !s.Fresh(session) {
+		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
+	}
+	computerID := newID()
+	var out Confirmed
+	err := s.withEnrolment(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
+		out = Confirmed{}
+		if err := s.ValidShortName(short); err != nil {
+			return err
+		}
+		if slices.Contains(row.Apps, short) {
+			return refuse(controlapi.CodeInvalid, "An app on that computer is called \""+short+"\" already. Choose another name for the computer.")
+		}
+		c, found, err := computerByName(tx, short)
+		switch {
+		case err != nil:
+			return err
+		case found && c.OwnerID != session.Account.ID:
+			return refuse(controlapi.CodeInvalid, "The name \""+short+"\" is taken. Choose another one.")
+		case found && c.CredentialHash != "" && !replace:
+			out = Confirmed{Computer: s.computer(c), Replaces: true}
+			return nil
+		case !found:
+			if c, err = tx.newComputer(computerID, short, session.Account); err != nil {
+				return err
+			}
+		}
+		row.Status, row.ComputerID, row.Replaces = enrolmentConfirmed, c.ID, c.CredentialHash
+		out.Computer = s.computer(c)
+		if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
+			return err
+		}
+		return put(tx, keyEnrolment(device), row, row.left(tx.now))
+	})
+	if err != nil {
+		return Confirmed{}, err
+	}
+	return out, nil
+}
+
+// DenyEnrolment refuses the computer that shows this user code; it is told so by
+// its next poll.
+func (s *Service) DenyEnrolment(ctx context.Context, account Account, code string, client netip.Addr) error {
+	return s.withEnrolment(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
+		row.Status = enrolmentDenied
+		if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
+			return err
+		}
+		return put(tx, keyEnrolment(device), row, row.left(tx.now))
+	})
+}
+
+// withEnrolment runs fn with the waiting enrolment of a code as ParseUserCode
+// returns it, or counts a wrong try.
+func (s *Service) withEnrolment(ctx context.Context, account Account, code string, client netip.Addr, fn func(tx *txn, device string, row enrolment) error) error {
+	if err := s.MayEnrol(account); err != nil {
+		return err
+	}
+	tries := []subject{budgetUserCodes.of(account.ID), budgetUserCodesFrom.of(clientKey(client))}
+	codeHash := s.userCodeHash(code)
+	var wrong bool
+	err := s.update(ctx, func(tx *txn) error {
+		wrong = false
+		if err := affords(tx, tx.now, tries...); err != nil {
+			return err
+		}
+		device, row, found, err := enrolmentByCode(tx, codeHash)
+		if err != nil {
+			return err
+		}
+		if !found {
+			wrong = true
+			return tx.spend(tries...)
+		}
+		return fn(tx, device, row)
+	})
+	if err == nil && wrong {
+		return userCodeWrong()
+	}
+	return err
+}
+
+// newComputer makes a computer that nobody's credential speaks for yet. It
+// refuses with CodeForbidden an account that has as many as it can have.
+func (t *txn) newComputer(id, short string, owner Account) (computer, error) {
+	n := 0
+	err := each(t, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
+		p, _, err := get[person](t, keyPerson(computerID, owner.ID))
+		if p.Role == controlapi.RoleOwner {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		return computer{}, err
+	}
+	if n >= MaxComputers {
+		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
+	}
+	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: t.now.UTC()}
+	if err := put(t, keyComputerName(short), c.ID, 0); err != nil {
+		return computer{}, err
+	}
+	if err := put(t, keyComputer(c.ID), c, 0); err != nil {
+		return computer{}, err
+	}
+	return c, t.ensureOwner(c.ID, owner)
+}
+
+// giveCredential makes the credential with this hash the only one of a computer.
+func (t *txn) giveCredential(c computer, hash string) error {
+	if err := t.endCredential(&c); err != nil {
+		return err
+	}
+	c.CredentialHash = hash
+	if err := put(t, keyComputer(c.ID), c, 0); err != nil {
+		return err
+	}
+	if err := put(t, keyCredential(hash), c.ID, 0); err != nil {
+		return err
+	}
+	return t.touch(c.ID)
+}
+
+// endCredential ends what a computer authenticates with, if it has anything. The
+// caller stores c.
+func (t *txn) endCredential(c *computer) error {
+	if c.CredentialHash == "" {
+		return nil
+	}
+	if err := t.Delete(keyCredential(c.CredentialHash)); err != nil {
+		return err
+	}
+	c.CredentialHash = ""
+	t.ended = append(t.ended, c.ID)
+	// For the other nodes; the random version keeps one ending from another.
+	if err := put(t, keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory); err != nil {
+		return err
+	}
+	return t.touch(c.ID)
+}
+
+// EndCredential ends a device credential: requests with it are refused, held
+// ones end, and so does the tunnel it opened. The computer's short name, its
+// people and their apps are kept. It refuses with CodeUnauthorized when the
+// credential is over.
+func (s *Service) EndCredential(ctx context.Context, credential string) error {
+	hash := hashOf(purposeCredential, credential)
+	return s.update(ctx, func(tx *txn) error {
+		id, found, err := get[string](tx, keyCredential(hash))
+		if err != nil {
+			return err
+		}
+		var c computer
+		if found {
+			if c, found, err = get[computer](tx, keyComputer(id)); err != nil {
+				return err
+			}
+		}
+		if !found {
+			return credentialUnknown()
+		}
+		if err := tx.endCredential(&c); err != nil {
+			return err
+		}
+		return put(tx, keyComputer(c.ID), c, 0)
+	})
+}
+
+// endedMemory is how long other nodes can learn that a credential ended.
+const endedMemory = time.Hour
+
+// endedEvent names the ending of a computer's credential by the transaction of
+// this version.
+func endedEvent(version, computerID string) string { return version + "/" + computerID }
+
+// tellEnded tells of credentials that other nodes ended since the last call,
+// given what was seen until then.
+func (s *Service) tellEnded(ctx context.Context, seen map[string]bool) error {
+	now := map[string]string{}
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		return each(tx, keyEndedCredentials, func(event string, value []byte) error {
+			var id string
+			err := json.Unmarshal(value, &id)
+			now[event] = id
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for event := range seen {
+		if _, still := now[event]; !still {
+			delete(seen, event)
+		}
+	}
+	for event, id := range now {
+		if seen[event] {
+			continue
+		}
+		seen[event] = true
+		if _, here := s.endedHere.LoadAndDelete(event); !here {
+			s.credentialEnded(id)
+		}
+	}
+	return nil
+}
+
+func (s *Service) credentialEnded(computerID string) {
+	if s.cfg.OnCredentialEnded != nil {
+		s.cfg.OnCredentialEnded(computerID)
+	}
+}

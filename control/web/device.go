@@ -1,0 +1,213 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// The pages of connecting a computer: type its code, look at who asks, choose a
+// name; where the name belongs to a computer already connected, once more. Each
+// step is a post that carries what the steps before it decided, and only the
+// last one changes anything. All of them want somebody who has just signed in.
+
+// deviceRow is the computer that asks, in words.
+type deviceRow struct {
+	Machine   string
+	Platform  string
+	Client    string // address it asked from, "" where it is not known
+	Elsewhere bool   // whether that is another address than this browser's
+	Age       string // since it asked
+}
+
+func devicePath(code string) string {
+	if code == "" {
+		return controlapi.PathDevice
+	}
+	return controlapi.PathDevice + "?" + url.Values{"code": {code}}.Encode()
+}
+
+// deviceForm shows the field for the code, filled in where the address has one;
+// a code in an address is nobody's decision.
+func (h *handler) deviceForm(w http.ResponseWriter, r *http.Request) error {
+	code, err := control.ParseUserCode(r.URL.Query().Get("code"))
+	if err != nil {
+		code = ""
+	}
+	session, ok, err := h.freshly(w, r, code)
+	if !ok {
+		return err
+	}
+	if err := h.svc.MayEnrol(session.Account); err != nil {
+		return h.deviceRefused(w, session, err)
+	}
+	return h.showDevice(w, http.StatusOK, session, page{Code: code})
+}
+
+// deviceDecide goes on with a posted step.
+func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	code, wrong := control.ParseUserCode(f.Get("code"))
+	session, ok, err := h.freshly(w, r, code)
+	if !ok {
+		return err
+	}
+	again := page{Code: f.Get("code")}
+	if wrong != nil {
+		again.Problem = wrong.Error()
+		return h.showDevice(w, http.StatusNotFound, session, again)
+	}
+	switch f.Get("decision") {
+	case "":
+		err = h.showAsking(w, r, http.StatusOK, session, page{Code: code})
+	case "deny":
+		if err = h.svc.DenyEnrolment(r.Context(), session.Account, code, clientAddr(r)); err == nil {
+			return seeOther(w, r, "/device/done")
+		}
+	case "allow":
+		err = h.connect(w, r, session, code, f)
+	default:
+		err = invalid("This form was not sent by its page. Open the page again.")
+	}
+	switch {
+	case control.IsRefusal(err, controlapi.CodeNotFound):
+		again.Problem = err.Error()
+		return h.showDevice(w, http.StatusNotFound, session, again)
+	case control.IsRefusal(err, controlapi.CodeForbidden):
+		return h.deviceRefused(w, session, err)
+	}
+	return err
+}
+
+// connect confirms the enrolment, or asks once more.
+func (h *handler) connect(w http.ResponseWriter, r *http.Request, session control.Session, code string, f url.Values) error {
+	name := f.Get("name")
+	// The step that asks for a replacement names what it replaces, so that a
+	// name changed after it asks again.
+	replace := f.Get("replace") != "" && f.Get("replace") == name
+	done, err := h.svc.ConfirmEnrolment(r.Context(), session, code, name, replace, clientAddr(r))
+	if control.IsRefusal(err, controlapi.CodeInvalid) {
+		return h.showAsking(w, r, http.StatusBadRequest, session, page{Code: code, Name: name, Problem: err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	if done.Replaces {
+		return h.showReplace(w, r, session, code, done.Computer)
+	}
+	return seeOther(w, r, "/device/done?"+url.Values{"computer": {name}}.Encode())
+}
+
+// deviceDone says how it ended. It names a computer only to its owner, so that
+// the address cannot be made to say anything else.
+func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
+	session, ok, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
+	}
+	p := page{Title: "Nothing was connected", Email: session.Account.Email}
+	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
+	if err != nil {
+		return err
+	}
+	for _, m := range memberships {
+		if m.Role == controlapi.RoleOwner && m.Computer.Name == r.URL.Query().Get("computer") {
+			p.Title, p.Host = "Connected", m.Computer.Host
+		}
+	}
+	return h.show(w, http.StatusOK, "device-done", p)
+}
+
+// freshly is the session of somebody who has just signed in. Where ok is false
+// the answer is written already, or is err.
+func (h *handler) freshly(w http.ResponseWriter, r *http.Request, code string) (session control.Session, ok bool, err error) {
+	session, ok, err = h.current(w, r)
+	if err != nil {
+		return control.Session{}, false, err
+	}
+	if !ok || !h.svc.Fresh(session) {
+		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: devicePath(code)}))
+	}
+	return session, true, nil
+}
+
+func (h *handler) showDevice(w http.ResponseWriter, status int, session control.Session, p page) error {
+	p.Title, p.Email = "Connect a computer", session.Account.Email
+	return h.show(w, status, "device", p)
+}
+
+func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int, session control.Session, p page) error {
+	asking, err := h.svc.LookAtEnrolment(r.Context(), session.Account, p.Code, clientAddr(r))
+	if err != nil {
+		return err
+	}
+	if p.Problem == "" {
+		p.Name = asking.Name
+	}
+	p.Title, p.Email = "Connect this computer?", session.Account.Email
+	p.Domain = h.svc.HostSuffix()
+	p.Device = h.deviceRow(r, asking)
+	return h.show(w, status, "device-confirm", p)
+}
+
+func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session control.Session, code string, c controlapi.Computer) error {
+	asking, err := h.svc.LookAtEnrolment(r.Context(), session.Account, code, clientAddr(r))
+	if err != nil {
+		return err
+	}
+	return h.show(w, http.StatusOK, "device-replace", page{
+		Title: "Replace " + c.Host + "?", Email: session.Account.Email, Code: code, Name: c.Name, Host: c.Host,
+		Device: h.deviceRow(r, asking),
+	})
+}
+
+func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
+	row := deviceRow{Machine: a.Machine, Platform: platformName(a.Platform), Age: ago(h.now().Sub(a.BeganAt))}
+	if row.Machine == "" {
+		row.Machine = "A computer without a name"
+	}
+	if a.Client.IsValid() {
+		row.Client, row.Elsewhere = a.Client.String(), a.Client != clientAddr(r)
+	}
+	return row
+}
+
+// deviceRefused tells somebody that their account may not connect computers.
+func (h *handler) deviceRefused(w http.ResponseWriter, session control.Session, err error) error {
+	return h.show(w, http.StatusForbidden, "error", page{
+		Title: "This address can’t connect computers", Email: session.Account.Email, Problem: err.Error(), Status: http.StatusForbidden,
+	})
+}
+
+// platformName is how people call what Go calls goos.
+func platformName(goos string) string {
+	switch goos {
+	case "darwin":
+		return "macOS"
+	case "linux":
+		return "Linux"
+	case "windows":
+		return "Windows"
+	case "freebsd":
+		return "FreeBSD"
+	default:
+		return goos
+	}
+}
+
+// ago puts an age into words, coarse and rounded down.
+func ago(d time.Duration) string {
+	if d < time.Minute {
+		return "less than a minute ago"
+	}
+	return waitInWords(d.Truncate(time.Minute)) + " ago"
+}
