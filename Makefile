@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-desktop screenshots
+        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-clients test-desktop screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 
 ## Trying it ----------------------------------------------------------------
 
-test: setup-test check test-go test-frontend test-e2e test-desktop ## set everything up and run every test
+test: setup-test check test-go test-frontend test-e2e test-clients test-desktop ## set everything up and run every test
 	@echo "All tests passed."
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
@@ -66,6 +66,9 @@ test-frontend: frontend
 
 test-e2e: cli
 	test/e2e/run.sh
+
+test-clients: cli ## real OAuth client libraries against the real programs
+	test/clients/run.sh
 
 test-desktop: desktop cli
 	test/desktop/run.sh

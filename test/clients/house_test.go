@@ -1,0 +1,283 @@
+//go:build clients
+
+package clients
+
+import (
+	"bufio"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
+	"porchlight/test/visitor"
+)
+
+// house is an agent in local mode, its owner signed in, with one app published.
+type house struct {
+	t       testing.TB
+	bin     string // where the programs are
+	data    string
+	rootPEM string // path of the local CA's root certificate
+	roots   *x509.CertPool
+	env     []string // of the owner's commands
+	api     string   // host:port of the loopback API
+	account agentapi.Account
+	app     string // address of the published app
+	appPort int
+	back    string // a redirect URI that answers
+	browser *visitor.Visitor
+	proxy   string // address of a proxy that finds *.localhost, as browsers do
+}
+
+func newHouse(t testing.TB) *house {
+	t.Helper()
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	h := &house{t: t, bin: bin, data: filepath.Join(dir, "data")}
+	h.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
+	h.startAgent()
+
+	h.rootPEM = filepath.Join(h.data, "ca", "root.pem")
+	pem, err := os.ReadFile(h.rootPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.roots = x509.NewCertPool()
+	h.roots.AppendCertsFromPEM(pem)
+	h.browser = visitor.New(h.roots)
+	t.Cleanup(h.browser.Close)
+	h.proxy = startProxy(t)
+	h.asJSON(&h.account, "account")
+	var running agentapi.Running
+	raw, err := os.ReadFile(filepath.Join(h.data, "agent.json"))
+	if err == nil {
+		err = json.Unmarshal(raw, &running)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.api = running.API
+
+	h.appPort = portOf(startApp(t))
+	h.porchlight("publish", "notes", "--label", "Notes", "--port", strconv.Itoa(h.appPort))
+	h.porchlight("approve", "notes")
+	h.app = "https://notes." + h.account.Host
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "You can close this window.")
+	}))
+	t.Cleanup(back.Close)
+	h.back = back.URL + "/callback"
+	return h
+}
+
+// startAgent runs the agent until the test ends and waits until it says it is
+// on.
+func (h *house) startAgent() {
+	h.t.Helper()
+	cmd := exec.Command(filepath.Join(h.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+	cmd.Env, cmd.Stderr = h.env, h.t.Output()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			h.t.Errorf("the agent: %v", err)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		h.t.Fatal("the agent did not start")
+	}
+	go io.Copy(io.Discard, out) // the rest says what to type next
+}
+
+// startApp answers with the identity headers it receives and with what the proxy
+// must not have let through.
+func startApp(t testing.TB) *httptest.Server {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"User", "Email", "Name", "App", "Role"} {
+			fmt.Fprintf(w, "%s=%s|", name, strings.Join(r.Header["X-Service-"+name], ","))
+		}
+		io.WriteString(w, r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(app.Close)
+	return app
+}
+
+// answer is what the app answers to the owner.
+func (h *house) answer() string {
+	a := h.account
+	return fmt.Sprintf("User=%s|Email=%s|Name=%s|App=Notes|Role=owner|", a.AccountID, a.Email, a.Name)
+}
+
+func portOf(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
+
+// porchlight runs a command of the owner's and returns what it prints.
+func (h *house) porchlight(args ...string) []byte { return h.command("porchlight", args...) }
+
+func (h *house) asJSON(into any, args ...string) {
+	h.t.Helper()
+	if err := json.Unmarshal(h.porchlight(append(args, "--json")...), into); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *house) command(program string, args ...string) []byte {
+	h.t.Helper()
+	cmd := exec.Command(filepath.Join(h.bin, program), args...)
+	cmd.Env = h.env
+	out, err := cmd.Output()
+	if err != nil {
+		var printed []byte
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			printed = exit.Stderr
+		}
+		h.t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, printed)
+	}
+	return out
+}
+
+// issue adds a client as an operator does.
+func (h *house) issue(name, redirectURI string) registered {
+	h.t.Helper()
+	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI}
+	raw := h.command("porchlight-control", "client", "add", "--data", filepath.Join(h.data, "control"),
+		"--name", name, "--redirect-uri", redirectURI, "--json")
+	if err := json.Unmarshal(raw, &out); err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+// signIn signs the owner in by a mailed link.
+func (h *house) signIn() {
+	h.t.Helper()
+	page, err := h.browser.SignIn(h.t.Context(), h.account.AuthURL+"/account", h.account.Email, func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		for {
+			var mails []agentapi.Mail
+			h.asJSON(&mails, "outbox")
+			if len(mails) > 0 && len(mails[0].Links) > 0 {
+				return mails[0].Links[0], nil
+			}
+			select {
+			case <-ctx.Done():
+				return "", errors.New("no mail came")
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
+	if err != nil || page.Status != http.StatusOK {
+		h.t.Fatalf("signing in: %+v, %v", page, err)
+	}
+}
+
+// allow has the owner open an authorization request, read who asks, and allow
+// it; it returns where the browser ended.
+func (h *house) allow(t testing.TB, authorize, client string) string {
+	t.Helper()
+	page, err := h.browser.Open(t.Context(), authorize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page.Status != http.StatusOK || !strings.Contains(page.Body, client) {
+		t.Fatalf("consent: HTTP %d at %s: %s", page.Status, page.URL, page.Body)
+	}
+	if page, err = h.browser.Submit(t.Context(), page, "computer", map[string]string{"decision": "allow"}); err != nil {
+		t.Fatal(err)
+	}
+	return page.URL.String()
+}
+
+// revoke has the owner end a grant on the account page.
+func (h *house) revoke(t testing.TB, grant string) {
+	t.Helper()
+	page, err := h.browser.Open(t.Context(), h.account.AuthURL+"/account")
+	if err == nil {
+		page, err = h.browser.Submit(t.Context(), page, "grant", map[string]string{"grant": grant})
+	}
+	if err != nil || page.Status != http.StatusOK {
+		t.Fatalf("revoking: %+v, %v", page, err)
+	}
+}
+
+// startProxy runs a proxy that tunnels (CONNECT) and finds *.localhost on this
+// computer. Programs that resolve names by the system, which does not know these
+// everywhere, are pointed at it by HTTPS_PROXY.
+func startProxy(t testing.TB) string {
+	var tunnels sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			http.Error(w, "only CONNECT", http.StatusMethodNotAllowed)
+			return
+		}
+		there, err := controlapi.DialContext(r.Context(), "tcp", r.Host)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		here, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			there.Close()
+			return
+		}
+		tunnels.Go(func() {
+			stop := context.AfterFunc(ctx, func() { here.Close(); there.Close() })
+			defer stop()
+			io.WriteString(here, "HTTP/1.1 200 OK\r\n\r\n")
+			var up sync.WaitGroup
+			up.Go(func() { io.Copy(there, buffered); there.(*net.TCPConn).CloseWrite() })
+			io.Copy(here, there)
+			here.Close()
+			up.Wait()
+			there.Close()
+		})
+	}))
+	t.Cleanup(func() { server.Close(); cancel(); tunnels.Wait() })
+	return server.URL
+}
+
+// programEnv is the environment of a remote client's program: it trusts the
+// local CA and finds *.localhost.
+func (h *house) programEnv() []string {
+	env := []string{
+		"NODE_EXTRA_CA_CERTS=" + h.rootPEM, "REQUESTS_CA_BUNDLE=" + h.rootPEM, "SSL_CERT_FILE=" + h.rootPEM,
+		"HTTPS_PROXY=" + h.proxy, "https_proxy=" + h.proxy, "PYTHONDONTWRITEBYTECODE=1", "NODE_NO_WARNINGS=1",
+	}
+	for _, kept := range os.Environ() {
+		name, _, _ := strings.Cut(kept, "=")
+		switch strings.ToUpper(name) {
+		case "NO_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS",
+			"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE":
+		default:
+			env = append(env, kept)
+		}
+	}
+	return env
+}

@@ -1,0 +1,16 @@
+// Verifies access tokens as a server would that is handed them.
+import { importSPKI, jwtVerify } from 'jose'
+import { client, drive } from './drive.mjs'
+
+drive({
+  async verify({ token, audience }) {
+    const { publicKey } = await (await fetch(client.authUrl + '/auth/pubkey')).json()
+    const key = await importSPKI(publicKey, 'EdDSA')
+    const { payload, protectedHeader } = await jwtVerify(token, key, {
+      algorithms: ['EdDSA'],
+      issuer: 'service-control',
+      audience,
+    })
+    return { claims: payload, header: protectedHeader }
+  },
+})

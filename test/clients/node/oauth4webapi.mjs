@@ -1,0 +1,70 @@
+import * as oauth from 'oauth4webapi'
+import { client, drive, Refused } from './drive.mjs'
+
+// There is no discovery document; the metadata is written down by hand.
+const server = {
+  issuer: client.authUrl,
+  authorization_endpoint: client.authUrl + '/oauth/authorize',
+  token_endpoint: client.authUrl + '/oauth/token',
+}
+const who = { client_id: client.clientId }
+const authentication =
+  client.authentication === 'basic'
+    ? oauth.ClientSecretBasic(client.clientSecret)
+    : oauth.ClientSecretPost(client.clientSecret)
+const verifier = oauth.generateRandomCodeVerifier()
+const state = oauth.generateRandomState()
+let accessToken
+
+async function tokens(processed) {
+  try {
+    const answer = await processed
+    accessToken = answer.access_token
+    return { tokens: answer }
+  } catch (error) {
+    if (error instanceof oauth.ResponseBodyError) throw new Refused(error.error, error.status)
+    // An error that came with WWW-Authenticate is reported by its challenges.
+    if (error instanceof oauth.WWWAuthenticateChallengeError) {
+      throw new Refused((await error.response.json()).error, error.status)
+    }
+    throw error
+  }
+}
+
+drive({
+  async begin() {
+    const url = new URL(server.authorization_endpoint)
+    url.search = new URLSearchParams({
+      client_id: client.clientId,
+      redirect_uri: client.redirectUri,
+      response_type: 'code',
+      scope: 'connect',
+      state,
+      code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    })
+    return { url: url.href }
+  },
+  async finish({ callback }) {
+    const params = oauth.validateAuthResponse(server, who, new URL(callback), state)
+    const response = await oauth.authorizationCodeGrantRequest(
+      server, who, authentication, params, client.redirectUri, verifier,
+    )
+    return tokens(oauth.processAuthorizationCodeResponse(server, who, response))
+  },
+  async call({ url }) {
+    try {
+      const response = await oauth.protectedResourceRequest(accessToken, 'GET', new URL(url))
+      return { status: response.status, body: await response.text() }
+    } catch (error) {
+      if (error instanceof oauth.WWWAuthenticateChallengeError) {
+        return { status: error.status, body: await error.response.text() }
+      }
+      throw error
+    }
+  },
+  async refresh({ refreshToken }) {
+    const response = await oauth.refreshTokenGrantRequest(server, who, authentication, refreshToken)
+    return tokens(oauth.processRefreshTokenResponse(server, who, response))
+  },
+})

@@ -1,0 +1,32 @@
+#!/bin/sh
+# Holds the programs in bin/ against real OAuth client libraries (see doc.go).
+#
+#   test/clients/run.sh [go test flags]
+#
+# Ends with a table of what each library did, kept in out/clients.txt.
+# Debian packages: python3-requests-oauthlib python3-authlib python3-jwt
+# python3-cryptography.
+set -eu
+cd "$(dirname "$0")/node"
+if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch node_modules/.package-lock.json
+fi
+cd ../../..
+for program in porchlight porchlight-control; do
+	if [ ! -x "bin/$program" ]; then
+		echo "run.sh: bin/$program is not there; build it with: make cli" >&2
+		exit 2
+	fi
+done
+if ! /usr/bin/python3 -c 'import authlib, jwt, requests_oauthlib' 2>/dev/null; then
+	echo "run.sh: Python's OAuth libraries are missing; install them with: build/setup.sh test" >&2
+	exit 2
+fi
+mkdir -p out
+export PORCHLIGHT_TABLE="$PWD/out/clients.txt"
+rm -f "$PORCHLIGHT_TABLE"
+status=0
+go test -tags clients -count=1 -timeout 5m "$@" ./test/clients || status=$?
+[ ! -e "$PORCHLIGHT_TABLE" ] || cat "$PORCHLIGHT_TABLE"
+exit $status
