@@ -29,6 +29,7 @@ type queued struct {
 	Message
 	PutAt time.Time `json:"putAt"`
 	Tries int       `json:"tries,omitempty"`
+	Code  int       `json:"code,omitempty"` // the server's at the last try
 }
 
 // taken is a mail held by this process.
@@ -80,7 +81,7 @@ func (s *SMTP) due(ctx context.Context) (bool, error) {
 	return found, err
 }
 
-// take takes the next due mail up. One that is of no use any more is dropped
+// take takes the next due mail up. One that is of no use any more is given up
 // instead, and found is false.
 func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 	now := s.now()
@@ -103,21 +104,24 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 			return err
 		}
 		if dropped = m.over(now); dropped {
-			return nil
+			return putFailure(tx, id, m.failure(now, ReasonExpired, m.Code))
 		}
 		found, m.key = true, queueKey(now.Add(lease), id)
 		return putQueued(tx, id, m.queued, now.Add(lease))
 	})
 	if err == nil && dropped {
+		s.expired.Add(1)
 		s.log.Error("a mail was given up: it could not be delivered in time", "mail", m.id, "tries", m.Tries)
 	}
 	return m, found, err
 }
 
-// note keeps or drops a mail as the outcome says.
+// note keeps a mail or lets it go, as the outcome says.
 func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 	now := s.now()
 	wait := backoff(firstRetry, slowestRetry, m.Tries)
+	next := m.queued
+	next.Tries, next.Code = next.Tries+1, o.code
 	err := s.store.Update(ctx, func(tx kv.Tx) error {
 		if _, err := tx.Get(m.key); errors.Is(err, kv.ErrNotFound) {
 			return nil // the lease ran out, and somebody else has it
@@ -127,11 +131,12 @@ func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 		if err := tx.Delete(m.key); err != nil {
 			return err
 		}
-		if o.delivered || o.refused {
+		switch {
+		case o.delivered:
 			return nil
+		case o.refused:
+			return putFailure(tx, m.id, next.failure(now, ReasonRefused, o.code))
 		}
-		next := m.queued
-		next.Tries++
 		return putQueued(tx, m.id, next, now.Add(wait))
 	})
 	if err != nil {
@@ -139,10 +144,13 @@ func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 	}
 	switch {
 	case o.delivered:
+		s.delivered.Add(1)
 		s.log.Info("a mail was delivered", "mail", m.id, "waited", now.Sub(m.PutAt).Round(time.Millisecond))
 	case o.refused:
-		s.log.Error("a mail was refused by the server and dropped", "mail", m.id, "code", o.code)
+		s.refused.Add(1)
+		s.log.Error("a mail was refused by the server and given up", "mail", m.id, "code", o.code)
 	default:
+		s.putOff.Add(1)
 		s.log.Warn("a mail could not be handed over yet", "mail", m.id, "code", o.code, "tries", m.Tries+1, "retry_in", wait.Round(time.Second))
 	}
 	return nil

@@ -29,14 +29,20 @@ type server struct {
 // or smtps:// with TLS from the first byte. Ports are 587 and 465 unless given.
 // The parameter starttls=never, without credentials only, turns encryption off;
 // it is what a host on the loopback interface has unless starttls=required says
-// otherwise. No error holds the password.
-func parseServer(raw string) (server, error) {
+// otherwise. The password may be given beside the URL instead of in it. No error
+// holds it.
+func parseServer(raw, password string) (server, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return server{}, errors.New("the address of the mail server cannot be read; write smtp://user:password@host:587, with special characters in % form")
 	}
 	s := server{host: strings.ToLower(u.Hostname()), user: u.User.Username()}
-	s.password, _ = u.User.Password()
+	if s.password, _ = u.User.Password(); password != "" {
+		if s.password != "" || s.user == "" {
+			return server{}, errors.New("a password is given beside the address of the mail server, which has one itself or names no user")
+		}
+		s.password = password
+	}
 	ip := net.ParseIP(s.host)
 	loopback := s.host == "localhost" || ip != nil && ip.IsLoopback()
 	switch u.Scheme {

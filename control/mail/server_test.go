@@ -18,7 +18,7 @@ func TestParseServer(t *testing.T) {
 		"smtp://u:p@127.0.0.1:25":                    {host: "127.0.0.1", port: 25, startTLS: true, user: "u", password: "p"},
 		"smtp://relay.lan.example:25?starttls=never": {host: "relay.lan.example", port: 25},
 	} {
-		if got, err := parseServer(raw); err != nil || got != want {
+		if got, err := parseServer(raw, ""); err != nil || got != want {
 			t.Errorf("%s is %+v, %v", raw, got, err)
 		}
 	}
@@ -29,7 +29,7 @@ func TestParseServer(t *testing.T) {
 		"smtps://mail.example.net?starttls=never", "smtp://mail.example.net?tls=no", "smtp://mail.example.net?starttls=maybe",
 		"smtp://u:secret%zz@mail.example.net", "smtp://u:secret@mail.example.net:port",
 	} {
-		if got, err := parseServer(raw); err == nil {
+		if got, err := parseServer(raw, ""); err == nil {
 			t.Errorf("%s is %+v", raw, got)
 		} else if strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error holds the password: %v", raw, err)
@@ -37,11 +37,25 @@ func TestParseServer(t *testing.T) {
 	}
 }
 
+func TestParseServerWithAPasswordBeside(t *testing.T) {
+	t.Parallel()
+	got, err := parseServer("smtp://u@mail.example.net", "p@ss secret")
+	if want := (server{host: "mail.example.net", port: 587, startTLS: true, user: "u", password: "p@ss secret"}); err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, raw := range []string{"smtp://mail.example.net", "smtp://u:p@mail.example.net", "smtp://u@mail.example.net?starttls=never"} {
+		if got, err := parseServer(raw, "secret"); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s is %+v, %v", raw, got, err)
+		}
+	}
+}
+
 func FuzzParseServer(f *testing.F) {
-	f.Add("smtp://user:password@host:587?starttls=required")
-	f.Add("smtps://[::1]:465/")
-	f.Fuzz(func(t *testing.T, raw string) {
-		s, err := parseServer(raw)
+	f.Add("smtp://user:password@host:587?starttls=required", "")
+	f.Add("smtp://user@host", "password")
+	f.Add("smtps://[::1]:465/", "")
+	f.Fuzz(func(t *testing.T, raw, password string) {
+		s, err := parseServer(raw, password)
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/mail"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -34,8 +35,9 @@ const (
 type SMTPConfig struct {
 	// Server is smtp://user:password@host:587, where STARTTLS is required, or
 	// smtps://user:password@host:465. A host on the loopback interface without
-	// credentials needs no encryption.
-	Server string
+	// credentials needs no encryption. The password may be left out of it.
+	Server   string
+	Password string // of the user in Server, unless it is there
 	// From is what mails come from: an address, with a display name or without.
 	From    string
 	RootCAs *x509.CertPool // that the server's certificate is checked with; nil means the system's
@@ -55,8 +57,9 @@ type SMTPConfig struct {
 // While the server cannot be reached, refuses the credentials or has no TLS,
 // mails wait, and only connecting is retried. A mail the server puts off (4xx) is
 // tried again, later each time, up to GiveUpAfter or its own Life; one it refuses
-// (5xx for the recipient or the content) is dropped. What is dropped is logged
-// without address or content.
+// (5xx for the recipient or the content) is given up. What is given up is logged
+// without address or content, counted (Stats), and noted for the operator
+// (Failures).
 type SMTP struct {
 	store  kv.Store
 	now    func() time.Time
@@ -67,6 +70,8 @@ type SMTP struct {
 	roots  *x509.CertPool
 	every  time.Duration // lookEvery, but in tests
 
+	delivered, refused, expired, putOff, away atomic.Uint64 // see Stats
+
 	// Of the goroutine of Run.
 	redialAt time.Time
 	failures int
@@ -75,7 +80,7 @@ type SMTP struct {
 // NewSMTP makes the queue, which uses the keys under "mail/" in store. It
 // connects to nothing before Run.
 func NewSMTP(store kv.Store, cfg SMTPConfig) (*SMTP, error) {
-	srv, err := parseServer(cfg.Server)
+	srv, err := parseServer(cfg.Server, cfg.Password)
 	if err != nil {
 		return nil, fmt.Errorf("mail: %w", err)
 	}
@@ -203,6 +208,7 @@ func (s *SMTP) unreachable(ctx context.Context, err error) {
 	}
 	wait := backoff(firstRedial, slowestRedial, s.failures)
 	s.failures++
+	s.away.Add(1)
 	s.redialAt = s.now().Add(wait)
 	s.log.Error("the mail server cannot be used; mails wait", "host", s.server.host, "port", s.server.port,
 		"retry_in", wait.Round(time.Second), "error", err)
