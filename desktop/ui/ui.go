@@ -28,54 +28,77 @@ type Agent interface {
 	Stop(ctx context.Context, name string) (agentapi.Closed, error)
 	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
 	Unmute(ctx context.Context, name string) error
+	Pause(ctx context.Context, name string) (agentapi.Closed, error)
+	Resume(ctx context.Context, name string) error
+	SetOptions(ctx context.Context, name string, o agentapi.AppOptions) (agentapi.AppOptions, error)
+	GoDark(ctx context.Context) (agentapi.Closed, error)
+	LightUp(ctx context.Context) error
 	Outbox(ctx context.Context) ([]agentapi.Mail, error)
+
+	People(ctx context.Context) (agentapi.People, error)
+	Invite(ctx context.Context, req agentapi.InviteRequest) (agentapi.Invitation, error)
+	Grant(ctx context.Context, req agentapi.GrantRequest) (agentapi.PersonChanged, error)
+	Remove(ctx context.Context, accountID string) (agentapi.PersonChanged, error)
+	UndoNotice(ctx context.Context, id uint64) error
+
+	RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error)
+	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
+	ClearActivity(ctx context.Context) error
+
+	Settings(ctx context.Context) (agentapi.Settings, error)
+	SetSettings(ctx context.Context, s agentapi.Settings) (agentapi.Settings, error)
+	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
+	CancelConnect(ctx context.Context) error
+	Disconnect(ctx context.Context) error
 }
+
+// Source returns the agent to ask, or a sentence why there is none.
+type Source func() (Agent, error)
 
 // Apps is the area of the published apps and the requests.
 type Apps struct {
-	agent func() (Agent, error)
+	agent Source
 	open  func(ctx context.Context, name string) error
 }
 
-// NewApps makes the area. agent returns the agent to ask, or a sentence why
-// there is none; open opens an app in the owner's browser.
-func NewApps(agent func() (Agent, error), open func(ctx context.Context, name string) error) *Apps {
+// NewApps makes the area. open opens an app in the owner's browser.
+func NewApps(agent Source, open func(ctx context.Context, name string) error) *Apps {
 	return &Apps{agent: agent, open: open}
 }
 
 // State is the snapshot everything is drawn from; later ones come as the event
 // "state".
 func (a *Apps) State() (agentapi.OwnerState, error) {
-	return ask(a, func(ctx context.Context, g Agent) (agentapi.OwnerState, error) { return g.State(ctx) })
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.OwnerState, error) { return g.State(ctx) })
 }
 
 // Approve gives a waiting app its address, if it still asks for what the page
 // showed: this label, this port of this computer.
 func (a *Apps) Approve(name, label string, localPort int) (agentapi.Publication, error) {
 	seen := agentapi.Seen{Label: label, LocalPort: localPort}
-	return ask(a, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
 		return g.ApproveSeen(ctx, name, seen)
 	})
 }
 
 // Deny refuses a waiting app.
 func (a *Apps) Deny(name string) error {
-	return tell(a, func(ctx context.Context, g Agent) error { return g.Deny(ctx, name) })
+	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Deny(ctx, name) })
 }
 
 // Stop takes an app off the network and keeps its approval.
 func (a *Apps) Stop(name string) (agentapi.Closed, error) {
-	return ask(a, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Stop(ctx, name) })
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Stop(ctx, name) })
 }
 
 // Revoke takes an app's address and approval away.
 func (a *Apps) Revoke(name string) (agentapi.Closed, error) {
-	return ask(a, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Revoke(ctx, name) })
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Revoke(ctx, name) })
 }
 
 // Unmute lets a twice denied app ask again.
 func (a *Apps) Unmute(name string) error {
-	return tell(a, func(ctx context.Context, g Agent) error { return g.Unmute(ctx, name) })
+	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Unmute(ctx, name) })
 }
 
 // Open opens an app in the owner's browser, signed in.
@@ -87,13 +110,38 @@ func (a *Apps) Open(name string) error {
 
 // Outbox lists the mails of local mode, newest first.
 func (a *Apps) Outbox() ([]agentapi.Mail, error) {
-	return ask(a, func(ctx context.Context, g Agent) ([]agentapi.Mail, error) { return g.Outbox(ctx) })
+	return ask(a.agent, func(ctx context.Context, g Agent) ([]agentapi.Mail, error) { return g.Outbox(ctx) })
 }
 
-func ask[T any](a *Apps, call func(context.Context, Agent) (T, error)) (T, error) {
+// Pause keeps everybody out of a live app until Resume.
+func (a *Apps) Pause(name string) (agentapi.Closed, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Pause(ctx, name) })
+}
+
+// Resume lets people into a paused app again.
+func (a *Apps) Resume(name string) error {
+	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Resume(ctx, name) })
+}
+
+// SetOptions replaces an app's options.
+func (a *Apps) SetOptions(name string, o agentapi.AppOptions) (agentapi.AppOptions, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.AppOptions, error) { return g.SetOptions(ctx, name, o) })
+}
+
+// GoDark closes everything at once; LightUp takes it back.
+func (a *Apps) GoDark() (agentapi.Closed, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.GoDark(ctx) })
+}
+
+// LightUp takes a GoDark back.
+func (a *Apps) LightUp() error {
+	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.LightUp(ctx) })
+}
+
+func ask[T any](from Source, call func(context.Context, Agent) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	g, err := a.agent()
+	g, err := from()
 	if err != nil {
 		var none T
 		return none, err
@@ -101,8 +149,8 @@ func ask[T any](a *Apps, call func(context.Context, Agent) (T, error)) (T, error
 	return call(ctx, g)
 }
 
-func tell(a *Apps, call func(context.Context, Agent) error) error {
-	_, err := ask(a, func(ctx context.Context, g Agent) (struct{}, error) { return struct{}{}, call(ctx, g) })
+func tell(from Source, call func(context.Context, Agent) error) error {
+	_, err := ask(from, func(ctx context.Context, g Agent) (struct{}, error) { return struct{}{}, call(ctx, g) })
 	return err
 }
 

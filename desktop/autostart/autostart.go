@@ -1,0 +1,17 @@
+// Package autostart has the desktop app started when its owner logs in, by the
+// means each system has for one user: an entry of the XDG autostart directory,
+// a launch agent on macOS, the Run key on Windows. What the owner changes there
+// by hand counts.
+package autostart
+
+// Arguments the app is started with: no window unless it is asked for.
+const argument = "--hidden"
+
+// Enabled says whether the app at executable starts at login.
+func Enabled(executable string) (bool, error) { return enabled(executable) }
+
+// Enable has the app at executable start at login, again or anew.
+func Enable(executable string) error { return enable(executable) }
+
+// Disable undoes Enable; it is no error when there is nothing to undo.
+func Disable() error { return disable() }

@@ -1,0 +1,53 @@
+package autostart
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/windows/registry"
+)
+
+const (
+	runKey    = `Software\Microsoft\Windows\CurrentVersion\Run`
+	valueName = "Porchlight"
+)
+
+func enabled(executable string) (bool, error) {
+	key, err := registry.OpenKey(registry.CURRENT_USER, runKey, registry.QUERY_VALUE)
+	if err != nil {
+		return false, fmt.Errorf("look whether Porchlight starts at login: %w", err)
+	}
+	defer key.Close()
+	value, _, err := key.GetStringValue(valueName)
+	if errors.Is(err, registry.ErrNotExist) {
+		return false, nil
+	}
+	return value == command(executable), err
+}
+
+func enable(executable string) error {
+	key, _, err := registry.CreateKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
+	if err != nil {
+		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+	}
+	defer key.Close()
+	if err := key.SetStringValue(valueName, command(executable)); err != nil {
+		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+	}
+	return nil
+}
+
+func disable() error {
+	key, err := registry.OpenKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
+	if err != nil {
+		return fmt.Errorf("Porchlight still starts at login: %w", err)
+	}
+	defer key.Close()
+	if err := key.DeleteValue(valueName); err != nil && !errors.Is(err, registry.ErrNotExist) {
+		return fmt.Errorf("Porchlight still starts at login: %w", err)
+	}
+	return nil
+}
+
+// command quotes the path; a path of Windows holds no quotation mark.
+func command(executable string) string { return `"` + executable + `" ` + argument }

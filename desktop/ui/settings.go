@@ -1,0 +1,111 @@
+package ui
+
+import (
+	"context"
+
+	"porchlight/agent/agentapi"
+)
+
+// Preferences are what the desktop app keeps for itself and what it finds on
+// this computer.
+type Preferences struct {
+	// Welcomed is true once the owner has chosen how to begin.
+	Welcomed     bool `json:"welcomed"`
+	StartAtLogin bool `json:"startAtLogin"`
+	// Appearance is "", "light" or "dark"; empty follows the system.
+	Appearance string `json:"appearance"`
+	// Trust says whether browsers here trust this computer's own authority, in
+	// local mode.
+	Trust Trust `json:"trust"`
+	// SecretKept is where the owner secret is: "keychain" or "file".
+	SecretKept string `json:"secretKept"`
+	DataDir    string `json:"dataDir"`
+}
+
+// Trust of the local certificate authority.
+type Trust struct {
+	// Possible is false where this computer offers no way; Problem says why.
+	Possible bool   `json:"possible"`
+	Trusted  bool   `json:"trusted"`
+	Problem  string `json:"problem"`
+}
+
+// Desk is the desktop app, as the settings page changes it. Its errors are
+// sentences.
+type Desk interface {
+	Preferences(ctx context.Context) Preferences
+	SetWelcomed() error
+	SetStartAtLogin(on bool) error
+	SetAppearance(appearance string) error
+	SetTrust(ctx context.Context, trusted bool) error
+	// ShowData opens the data directory in the file manager.
+	ShowData(ctx context.Context) error
+}
+
+// Settings is the area of the agent's and the desktop's settings, and of the
+// connection to a control plane.
+type Settings struct {
+	agent Source
+	desk  Desk
+}
+
+// NewSettings makes the area.
+func NewSettings(agent Source, desk Desk) *Settings { return &Settings{agent, desk} }
+
+// Get is the agent's settings.
+func (s *Settings) Get() (agentapi.Settings, error) {
+	return ask(s.agent, func(ctx context.Context, g Agent) (agentapi.Settings, error) { return g.Settings(ctx) })
+}
+
+// Set replaces the agent's settings.
+func (s *Settings) Set(v agentapi.Settings) (agentapi.Settings, error) {
+	return ask(s.agent, func(ctx context.Context, g Agent) (agentapi.Settings, error) { return g.SetSettings(ctx, v) })
+}
+
+// Preferences is what the desktop app keeps.
+func (s *Settings) Preferences() Preferences {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.desk.Preferences(ctx)
+}
+
+// Welcomed notes that the owner has chosen how to begin.
+func (s *Settings) Welcomed() error { return s.desk.SetWelcomed() }
+
+// StartAtLogin has the app start when the owner logs in, or not.
+func (s *Settings) StartAtLogin(on bool) error { return s.desk.SetStartAtLogin(on) }
+
+// Appearance sets the window's: "", "light" or "dark".
+func (s *Settings) Appearance(appearance string) error { return s.desk.SetAppearance(appearance) }
+
+// Trust has this computer's browsers trust the local authority, or no longer.
+func (s *Settings) Trust(trusted bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.desk.SetTrust(ctx, trusted)
+}
+
+// ShowData opens the data directory in the file manager.
+func (s *Settings) ShowData() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return s.desk.ShowData(ctx)
+}
+
+// Connect begins to connect this computer to a control plane; the snapshot's
+// connecting tells how it goes on.
+func (s *Settings) Connect(url, name string) (agentapi.Connecting, error) {
+	return ask(s.agent, func(ctx context.Context, g Agent) (agentapi.Connecting, error) {
+		return g.Connect(ctx, agentapi.ConnectRequest{URL: url, Name: name})
+	})
+}
+
+// CancelConnect gives a connection up that waits.
+func (s *Settings) CancelConnect() error {
+	return tell(s.agent, func(ctx context.Context, g Agent) error { return g.CancelConnect(ctx) })
+}
+
+// Disconnect returns this computer to itself alone.
+func (s *Settings) Disconnect() error {
+	return tell(s.agent, func(ctx context.Context, g Agent) error { return g.Disconnect(ctx) })
+}
