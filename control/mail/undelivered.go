@@ -1,0 +1,146 @@
+package mail
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+// Bounds of the list of mails that were given up.
+const (
+	FailuresSize = 500                // mails
+	FailuresLife = 7 * 24 * time.Hour // of each
+)
+
+const failurePrefix = "mail-failed/"
+
+// Why a mail was given up.
+const (
+	ReasonRefused = "refused" // by the server, for good: 5xx
+	ReasonExpired = "expired" // it could not be handed over while it was of use
+)
+
+// Failure is a mail that was given up: who did not get what, and why. The text,
+// which may let somebody in, is not kept.
+type Failure struct {
+	To       string    `json:"to"`
+	Subject  string    `json:"subject"`
+	At       time.Time `json:"at"` // when it was written
+	FailedAt time.Time `json:"failedAt"`
+	Reason   string    `json:"reason"`
+	Code     int       `json:"code,omitempty"` // the server's last, where it gave one
+	Tries    int       `json:"tries"`
+}
+
+// Waiting is a mail that is still to be delivered.
+type Waiting struct {
+	To      string    `json:"to"`
+	Subject string    `json:"subject"`
+	At      time.Time `json:"at"`
+	Next    time.Time `json:"next"` // when it is due; the server may be away then
+	Tries   int       `json:"tries"`
+}
+
+// putFailure notes that a mail was given up, and drops the oldest note when
+// there are too many.
+func putFailure(tx kv.Tx, id string, f Failure) error {
+	value, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encoding a failed mail: %w", err)
+	}
+	// Keys sort newest first, which is how they are read.
+	key := fmt.Sprintf("%s%016x-%s", failurePrefix, uint64(math.MaxInt64-f.FailedAt.UnixNano()), id)
+	if err := tx.Put(key, value, FailuresLife); err != nil {
+		return err
+	}
+	kept, err := tx.Scan(failurePrefix, "", FailuresSize+1)
+	if err != nil || len(kept) <= FailuresSize {
+		return err
+	}
+	return tx.Delete(kept[FailuresSize].Key)
+}
+
+func (q queued) failure(now time.Time, reason string, code int) Failure {
+	return Failure{
+		To: q.To, Subject: q.Subject, At: q.PutAt, FailedAt: now.UTC(), Reason: reason, Code: code, Tries: q.Tries,
+	}
+}
+
+// Failures are the mails that an SMTP queue on store gave up in the last seven
+// days, newest first, at most FailuresSize.
+func Failures(ctx context.Context, store kv.Store) ([]Failure, error) {
+	out := []Failure{}
+	err := store.View(ctx, func(tx kv.Tx) error {
+		out = out[:0]
+		items, err := tx.Scan(failurePrefix, "", FailuresSize)
+		for _, it := range items {
+			var f Failure
+			if err := json.Unmarshal(it.Value, &f); err != nil {
+				return fmt.Errorf("decoding a failed mail: %w", err)
+			}
+			out = append(out, f)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the failed mails: %w", err)
+	}
+	return out, nil
+}
+
+// WaitingSize bounds what Queued returns, in mails.
+const WaitingSize = 1000
+
+// Queued are the mails that an SMTP queue on store has still to deliver, the one
+// due first at the head, at most WaitingSize.
+func Queued(ctx context.Context, store kv.Store) ([]Waiting, error) {
+	out := []Waiting{}
+	err := store.View(ctx, func(tx kv.Tx) error {
+		out = out[:0]
+		items, err := tx.Scan(queuePrefix, "", WaitingSize)
+		for _, it := range items {
+			var q queued
+			if err := json.Unmarshal(it.Value, &q); err != nil {
+				return fmt.Errorf("decoding a mail: %w", err)
+			}
+			out = append(out, Waiting{To: q.To, Subject: q.Subject, At: q.PutAt, Next: dueAt(it.Key), Tries: q.Tries})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the mails to be delivered: %w", err)
+	}
+	return out, nil
+}
+
+// dueAt is the time in a queue's key.
+func dueAt(key string) time.Time {
+	var ns uint64
+	at, _, _ := strings.Cut(strings.TrimPrefix(key, queuePrefix), "-")
+	if _, err := fmt.Sscanf(at, "%x", &ns); err != nil {
+		return time.Time{} // no key of ours
+	}
+	return time.Unix(0, int64(ns)).UTC()
+}
+
+// Stats counts what became of mails since the process began.
+type Stats struct {
+	Delivered   uint64
+	Refused     uint64 // by the server for good, and given up
+	Expired     uint64 // given up for their age
+	PutOff      uint64 // tries that are repeated
+	Unreachable uint64 // connections that did not come about
+}
+
+// Stats may be called at any time.
+func (s *SMTP) Stats() Stats {
+	return Stats{
+		Delivered: s.delivered.Load(), Refused: s.refused.Load(), Expired: s.expired.Load(),
+		PutOff: s.putOff.Load(), Unreachable: s.away.Load(),
+	}
+}

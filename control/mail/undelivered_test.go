@@ -1,0 +1,109 @@
+package mail
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"porchlight/control/kv"
+)
+
+// What the server refuses for good, and what got too old, is noted for the
+// operator, without its text and its links; the rest waits in sight.
+func TestUndeliveredMailsAreSeen(t *testing.T) {
+	t.Parallel()
+	s := newSink(t)
+	s.onRcpt = func(to string) error {
+		switch {
+		case strings.HasPrefix(to, "gone@"):
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+		case strings.HasPrefix(to, "full@"), strings.HasPrefix(to, "late@"):
+			return &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 2, 2}, Message: "mailbox full"}
+		}
+		return nil
+	}
+	s.start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	began := *r.clock
+	for _, who := range []string{"gone", "full", "late", "bob"} {
+		m := anInvitation(t)
+		m.To = who + "@example.com"
+		if who == "late" {
+			m.Life = 15 * time.Minute
+		}
+		r.put(who, m)
+	}
+	waiting, err := Queued(t.Context(), r.store)
+	if err != nil || len(waiting) != 4 || !waiting[0].At.Equal(began) || !waiting[0].Next.Equal(began) {
+		t.Fatalf("before the first try wait %+v, %v", waiting, err)
+	}
+	r.after(0)
+	r.after(15 * time.Minute) // the late one is dropped, the full one is put off again
+
+	failed, err := Failures(t.Context(), r.store)
+	if err != nil || len(failed) != 2 {
+		t.Fatalf("failed are %+v, %v", failed, err)
+	}
+	if f := failed[0]; f.To != "late@example.com" || f.Reason != ReasonExpired || f.Code != 452 || f.Tries != 1 || !f.FailedAt.Equal(*r.clock) {
+		t.Errorf("the one too old: %+v", f)
+	}
+	if f := failed[1]; f.To != "gone@example.com" || f.Reason != ReasonRefused || f.Code != 550 || f.Tries != 1 || !f.At.Equal(began) ||
+		!strings.HasPrefix(f.Subject, "maya@example.com shares") {
+		t.Errorf("the one refused: %+v", f)
+	}
+	waiting, err = Queued(t.Context(), r.store)
+	if err != nil || len(waiting) != 1 || waiting[0].To != "full@example.com" || waiting[0].Tries != 2 || !waiting[0].Next.After(*r.clock) {
+		t.Errorf("waiting are %+v, %v", waiting, err)
+	}
+	if got, want := r.Stats(), (Stats{Delivered: 1, Refused: 1, Expired: 1, PutOff: 3}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+	if err := r.store.View(t.Context(), func(tx kv.Tx) error {
+		items, err := tx.Scan(failurePrefix, "", 10)
+		for _, it := range items {
+			if strings.Contains(string(it.Value), "token=") {
+				t.Errorf("%s holds the link: %s", it.Key, it.Value)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The list of failures is bounded, newest first.
+func TestFailuresAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
+	for n := range FailuresSize + 3 {
+		if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
+			return putFailure(tx, fmt.Sprint(n), Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := Failures(t.Context(), r.store)
+	if err != nil || len(list) != FailuresSize || list[0].To != fmt.Sprint(FailuresSize+2) || list[FailuresSize-1].To != "3" {
+		t.Errorf("%d failures, %v", len(list), err)
+	}
+}
+
+// A server that is away, then back, is counted; no mail is put off by it.
+func TestUnreachableIsCounted(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	s.stop()
+	r.put("id1", anInvitation(t))
+	for range 3 {
+		r.after(slowestRedial)
+	}
+	s.start(false)
+	r.after(slowestRedial)
+	if got, want := r.Stats(), (Stats{Delivered: 1, Unreachable: 3}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
