@@ -134,8 +134,11 @@ func newCA(opts Options) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the intermediate key: %w", err)
 	}
-	// The month tells two roots apart in a list of trusted authorities.
-	about := fmt.Sprintf("%s %s", strings.Join(opts.Names, " "), now.UTC().Format("2006-01"))
+	// The month tells a person two roots apart in a list of trusted authorities,
+	// and the number a store that knows certificates by their subject (NSS).
+	var number [4]byte
+	rand.Read(number[:])
+	about := fmt.Sprintf("%s %s %x", strings.Join(opts.Names, " "), now.UTC().Format("2006-01"), number)
 	template := func(role string, pathLen int) *x509.Certificate {
 		return &x509.Certificate{ // the serial number is chosen at random by CreateCertificate
 			Subject: pkix.Name{

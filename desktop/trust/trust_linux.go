@@ -1,0 +1,124 @@
+package trust
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// nickname prefix of our certificates in a store; the serial number follows, so
+// that two data directories do not overwrite each other's.
+const nickname = "Porchlight on this computer "
+
+func (a *Authority) nick() string { return nickname + a.cert.SerialNumber.Text(16) }
+
+// stores are the NSS databases of the owner: Chromium's, which is shared by its
+// relatives, and one for each profile of Firefox, also as a snap or a flatpak.
+func stores() (shared string, firefox []string, err error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", nil, err
+	}
+	shared = filepath.Join(home, ".pki", "nssdb")
+	for _, root := range []string{
+		filepath.Join(home, ".mozilla", "firefox"),
+		filepath.Join(home, "snap", "firefox", "common", ".mozilla", "firefox"),
+		filepath.Join(home, ".var", "app", "org.mozilla.firefox", ".mozilla", "firefox"),
+	} {
+		found, _ := filepath.Glob(filepath.Join(root, "*", "cert9.db")) // fails on a bad pattern only
+		for _, db := range found {
+			firefox = append(firefox, filepath.Dir(db))
+		}
+	}
+	for _, snap := range []string{"chromium", "brave"} {
+		db := filepath.Join(home, "snap", snap, "current", ".pki", "nssdb")
+		if _, err := os.Stat(filepath.Join(db, "cert9.db")); err == nil {
+			firefox = append(firefox, db)
+		}
+	}
+	return shared, firefox, nil
+}
+
+func certutil(ctx context.Context, db string, args ...string) ([]byte, error) {
+	program, err := exec.LookPath("certutil")
+	if err != nil {
+		return nil, fmt.Errorf("%w: the program certutil is missing. Install the package libnss3-tools (nss-tools on Fedora)", ErrUnavailable)
+	}
+	cmd := exec.CommandContext(ctx, program, append([]string{"-d", "sql:" + db}, args...)...)
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("the store of certificates in %s cannot be used: %s", db, strings.TrimSpace(problem.String()))
+	}
+	return out.Bytes(), nil
+}
+
+// holds says whether a store has this certificate, not merely one of its name.
+func (a *Authority) holds(ctx context.Context, db string) bool {
+	out, err := certutil(ctx, db, "-L", "-n", a.nick(), "-r")
+	return err == nil && bytes.Equal(out, a.cert.Raw)
+}
+
+func (a *Authority) trusted(ctx context.Context) (bool, error) {
+	if _, err := exec.LookPath("certutil"); err != nil {
+		_, err := certutil(ctx, "")
+		return false, err
+	}
+	shared, others, err := stores()
+	if err != nil {
+		return false, err
+	}
+	for _, db := range append(others, shared) {
+		if !a.holds(ctx, db) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (a *Authority) trust(ctx context.Context) error {
+	shared, others, err := stores()
+	if err != nil {
+		return err
+	}
+	// A Chromium that never ran has no store yet, and takes the one it finds.
+	if _, err := os.Stat(filepath.Join(shared, "cert9.db")); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(shared, 0o700); err != nil {
+			return fmt.Errorf("make a store of certificates: %w", err)
+		}
+		if _, err := certutil(ctx, shared, "-N", "--empty-password"); err != nil {
+			return err
+		}
+	}
+	var problems []error
+	for _, db := range append(others, shared) {
+		if a.holds(ctx, db) {
+			continue
+		}
+		_, err := certutil(ctx, db, "-A", "-t", "C,,", "-n", a.nick(), "-i", a.Path)
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+func (a *Authority) distrust(ctx context.Context) error {
+	shared, others, err := stores()
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, db := range append(others, shared) {
+		if !a.holds(ctx, db) {
+			continue
+		}
+		_, err := certutil(ctx, db, "-D", "-n", a.nick())
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}

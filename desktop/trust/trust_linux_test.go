@@ -1,0 +1,122 @@
+package trust
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func newAuthority(t *testing.T, serial int64) *Authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: fmt.Sprint("Test authority ", serial)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "root.pem")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func check(t *testing.T, a *Authority, want bool) {
+	t.Helper()
+	if got, err := a.Trusted(t.Context()); err != nil || got != want {
+		t.Errorf("Trusted = %v, %v; want %v", got, err, want)
+	}
+}
+
+func TestTrust(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	ours, other := newAuthority(t, 1), newAuthority(t, 2)
+	check(t, ours, false)
+	if err := ours.Distrust(t.Context()); err != nil {
+		t.Errorf("nothing to take out: %v", err)
+	}
+	for range 2 {
+		if err := ours.Trust(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check(t, ours, true)
+	}
+	// A verifier of certificates agrees, and for servers only.
+	db := filepath.Join(home, ".pki", "nssdb")
+	if out, err := certutil(t.Context(), db, "-V", "-u", "L", "-n", ours.nick()); err != nil {
+		t.Errorf("the store does not trust it for servers: %v %s", err, out)
+	}
+
+	// A second data directory's authority is another one.
+	check(t, other, false)
+	if err := other.Trust(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Distrust(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, ours, false)
+	check(t, other, true)
+
+	// Firefox is started for the first time afterwards.
+	profile := filepath.Join(home, ".mozilla", "firefox", "x7.default-release")
+	if err := os.MkdirAll(profile, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := certutil(t.Context(), profile, "-N", "--empty-password"); err != nil {
+		t.Fatal(err)
+	}
+	check(t, other, false)
+	if err := other.Trust(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, other, true)
+}
+
+// TestAnImpostorIsNotTrusted: what has our name in the store need not be ours.
+func TestAnImpostorIsNotTrusted(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	impostor, ours := newAuthority(t, 7), newAuthority(t, 7)
+	if err := impostor.Trust(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, ours, false)
+}
+
+func TestWithoutCertutil(t *testing.T) {
+	if _, err := exec.LookPath("certutil"); err != nil {
+		t.Fatal("certutil is not here; install libnss3-tools")
+	}
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	a := newAuthority(t, 1)
+	if _, err := a.Trusted(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("Trusted: %v", err)
+	}
+	if err := a.Trust(t.Context()); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("Trust: %v", err)
+	}
+}
