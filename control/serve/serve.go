@@ -226,7 +226,9 @@ func (n *Node) build() (err error) {
 		Relays:      []controlapi.Relay{{Address: tunnel, ServerName: cfg.AuthHost}},
 		OpenSignUp:  cfg.OpenSignUp,
 		SharedStore: cfg.Postgres != "",
-		Log:         cfg.Log.With("part", "control"),
+		// Called from Run on, when there is a relay.
+		OnCredentialEnded: func(computerID string) { n.relay.Kick(computerID) },
+		Log:               cfg.Log.With("part", "control"),
 	})
 	if err != nil {
 		return err
