@@ -20,6 +20,7 @@ require (
 	github.com/emersion/go-smtp v0.25.1 // indirect
 	github.com/esiqveland/notify v0.13.3 // indirect
 	github.com/gen2brain/beeep v0.11.3 // indirect
+	github.com/getkin/kin-openapi v0.152.0 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect
 	github.com/godbus/dbus/v5 v5.2.4 // indirect
 	github.com/golang-jwt/jwt/v5 v5.3.1 // indirect

@@ -121,6 +121,13 @@ func (c *Client) SetSettings(ctx context.Context, s Settings) (Settings, error) 
 type ConnectRequest struct {
 	URL  string `json:"url"`            // of the control plane
 	Name string `json:"name,omitempty"` // short name wished for
+	// CA holds the certificates (PEM) that the control plane's must lead to,
+	// where it is not one the system trusts.
+	CA string `json:"ca,omitempty"`
+	// ACMEDirectory is where this computer's own certificates are ordered. When
+	// empty it is Let's Encrypt, or nowhere with CA set: this computer then makes
+	// its certificates itself, and every visitor has to trust it first.
+	ACMEDirectory string `json:"acmeDirectory,omitempty"`
 }
 
 // Connecting is a connection to a control plane that waits to be confirmed in a
@@ -136,6 +143,8 @@ type Connecting struct {
 	ExpiresAt               time.Time `json:"expiresAt"`
 	// Problem is a sentence about why it ended without a connection.
 	Problem string `json:"problem,omitempty"`
+	// Note says what becomes of approvals and people.
+	Note string `json:"note,omitempty"`
 }
 
 // States of Connecting.

@@ -25,6 +25,11 @@ func TLSConfig(src Source) *tls.Config {
 		// no longer, and a download costs about an eighth less CPU.
 		DynamicRecordSizingDisabled: true,
 	}
+	if _, ok := src.(*ACME); ok {
+		// Negotiated with nobody but the authority; an HTTP server closes such a
+		// connection after the handshake, which is all the authority came for.
+		cfg.NextProtos = append(cfg.NextProtos, acmeALPN)
+	}
 	// Both use the keys of cfg itself, which crypto/tls changes every day, even
 	// when a server works with a clone.
 	cfg.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {

@@ -1,0 +1,302 @@
+package certs
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+)
+
+const (
+	// acmeALPN is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
+	acmeALPN = "acme-tls/1"
+
+	// obtainIn bounds one try to have a certificate issued.
+	obtainIn = 2 * time.Minute
+	// A name whose certificate was refused is tried again after firstRest, and
+	// after twice as long with every further refusal, up to lastRest: public
+	// authorities allow few failures an hour.
+	firstRest = time.Minute
+	lastRest  = time.Hour
+)
+
+// ACMEConfig of an ACME. Dir and Allowed are required.
+type ACMEConfig struct {
+	// Dir keeps account, certificates and keys (0700). The keys never leave it.
+	Dir string
+	// Directory is the URL of the authority's ACME directory; empty means Let's
+	// Encrypt.
+	Directory string
+	// RootCAs the directory's own certificate must lead to; nil: the system's.
+	RootCAs *x509.CertPool
+	// Allowed says which names may have a certificate now. It must be narrow:
+	// whoever connects under a name it allows has one ordered.
+	Allowed func(name string) bool
+	// OnTrouble is called when Trouble may answer something else; nil for not.
+	OnTrouble func()
+	// Now tells the time; nil means time.Now.
+	Now func() time.Time
+	Log *slog.Logger // nil means nowhere
+}
+
+// ACME is a Source whose certificates an authority issues over ACME (RFC 8555),
+// one for each name, made when the name is first wanted and renewed while it
+// is. The authority makes sure of a name by connecting to it (TLS-ALPN-01, RFC
+// 8737): through relay and tunnel to this very Source, because no other port of
+// this computer can be reached. It is safe for concurrent use.
+type ACME struct {
+	cfg    ACMEConfig
+	ready  chan struct{}     // closed once magic is there
+	magic  *certmagic.Config // set by Run
+	cache  *certmagic.Cache
+	flight singleflight.Group // by name
+
+	mu      sync.Mutex // protects what follows
+	refused map[string]refusal
+}
+
+// refusal is a name whose certificate could not be had.
+type refusal struct {
+	err   error
+	rest  time.Duration
+	again time.Time
+}
+
+var _ Source = (*ACME)(nil)
+
+// NewACME starts nothing; handshakes wait until Run runs.
+func NewACME(cfg ACMEConfig) *ACME {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnTrouble == nil {
+		cfg.OnTrouble = func() {}
+	}
+	return &ACME{cfg: cfg, ready: make(chan struct{}), refused: make(map[string]refusal)}
+}
+
+// Run keeps the certificates of names, and of whatever else visitors ask for,
+// renewed until ctx ends. Names lists those that should have a certificate before
+// the first visitor comes; changed is readable when it may answer others. Run
+// may be called once.
+func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan struct{}) error {
+	port, err := sparePort()
+	if err != nil {
+		return fmt.Errorf("prepare for the certificate authority: %w", err)
+	}
+	quiet := zap.NewNop() // what matters is said by noteEvent
+	a.cache = certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { <-a.ready; return a.magic, nil },
+		Capacity:         maxNames,
+		Logger:           quiet,
+	})
+	defer a.cache.Stop()
+	a.magic = certmagic.New(a.cache, certmagic.Config{
+		Storage: &certmagic.FileStorage{Path: a.cfg.Dir},
+		OnEvent: a.noteEvent,
+		Logger:  quiet,
+	})
+	a.magic.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
+		CA:                   cmp.Or(a.cfg.Directory, certmagic.LetsEncryptProductionCA),
+		Agreed:               true,
+		DisableHTTPChallenge: true,
+		// The library insists on a listener of its own for the challenge; the
+		// authority never comes to that one.
+		ListenHost:     "127.0.0.1",
+		AltTLSALPNPort: port,
+		TrustedRoots:   a.cfg.RootCAs,
+		Logger:         quiet,
+	})}
+	close(a.ready)
+	for {
+		var again <-chan time.Time
+		if wait, any := a.obtainAll(ctx, names()); any {
+			timer := time.NewTimer(wait)
+			defer timer.Stop()
+			again = timer.C
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		case <-again:
+		}
+	}
+}
+
+// obtainAll sees to it that every name has a certificate, and returns how long
+// the first of those that were refused has to wait.
+func (a *ACME) obtainAll(ctx context.Context, names []string) (wait time.Duration, any bool) {
+	for _, name := range names {
+		name = Normal(name)
+		if ctx.Err() != nil || !a.Serves(name) {
+			continue
+		}
+		if err := a.obtain(ctx, name); err != nil {
+			left := a.restOf(name)
+			if !any || left < wait {
+				wait, any = left, true
+			}
+		}
+	}
+	a.forget(names)
+	return wait, any
+}
+
+// GetCertificate is for tls.Config; see Source. The first visitor of a name waits
+// for its certificate.
+func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := Normal(hello.ServerName)
+	if !a.Serves(name) {
+		return nil, nil
+	}
+	select {
+	case <-a.ready:
+	case <-hello.Context().Done():
+		return nil, hello.Context().Err()
+	}
+	if isChallenge(hello) || a.holds(name) {
+		return a.magic.GetCertificate(hello)
+	}
+	if err := a.obtain(hello.Context(), name); err != nil {
+		return nil, err
+	}
+	return a.magic.GetCertificate(hello)
+}
+
+// isChallenge tells the authority's validating connection (RFC 8737, section 3).
+func isChallenge(hello *tls.ClientHelloInfo) bool {
+	return len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == acmeALPN
+}
+
+// Serves implements Source.
+func (a *ACME) Serves(name string) bool { return name != "" && a.cfg.Allowed(name) }
+
+// holds says whether a certificate of name is at hand.
+func (a *ACME) holds(name string) bool {
+	return len(a.cache.AllMatchingCertificates(name)) > 0
+}
+
+// obtain waits until there is a certificate of name, from the directory or from
+// the authority, or ctx ends. However many want one, it is ordered once, and goes
+// on when they leave.
+func (a *ACME) obtain(ctx context.Context, name string) error {
+	if a.holds(name) {
+		return nil
+	}
+	if err := a.resting(name); err != nil {
+		return err
+	}
+	done := a.flight.DoChan(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), obtainIn)
+		defer cancel()
+		err := a.magic.ManageSync(ctx, []string{name})
+		a.note(name, err)
+		return nil, err
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// note keeps how a try ended.
+func (a *ACME) note(name string, err error) {
+	a.mu.Lock()
+	r, before := a.refused[name]
+	if err == nil {
+		delete(a.refused, name)
+	} else {
+		r.rest = min(max(2*r.rest, firstRest), lastRest)
+		r.err, r.again = err, a.cfg.Now().Add(r.rest)
+		a.refused[name] = r
+	}
+	a.mu.Unlock()
+	if err != nil {
+		a.cfg.Log.Warn("no certificate could be had", "name", name, "err", err, "again_in", r.rest)
+	} else {
+		a.cfg.Log.Info("a certificate is at hand", "name", name)
+	}
+	if before || err != nil {
+		a.cfg.OnTrouble()
+	}
+}
+
+func (a *ACME) resting(name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r, ok := a.refused[name]; ok && a.cfg.Now().Before(r.again) {
+		return fmt.Errorf("no certificate of %s could be had a moment ago: %w", name, r.err)
+	}
+	return nil
+}
+
+func (a *ACME) restOf(name string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(a.refused[name].again.Sub(a.cfg.Now()), time.Second)
+}
+
+// forget drops refusals of names nobody wants any more.
+func (a *ACME) forget(wanted []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for name := range a.refused {
+		if !slices.Contains(wanted, name) && !a.cfg.Allowed(name) {
+			delete(a.refused, name)
+		}
+	}
+}
+
+// Trouble is a sentence about a name that has no certificate, or empty.
+func (a *ACME) Trouble() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var names []string
+	for name := range a.refused {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", slices.Min(names))
+}
+
+// noteEvent says what the library does by itself, which is renewing.
+func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) error {
+	name, _ := data["identifier"].(string)
+	renewal, _ := data["renewal"].(bool)
+	switch {
+	case event == "cert_obtained" && renewal:
+		a.cfg.Log.Info("a certificate was renewed", "name", name)
+	case event == "cert_failed" && renewal:
+		err, _ := data["error"].(error)
+		a.cfg.Log.Warn("a certificate could not be renewed; the old one still serves", "name", name, "err", err)
+	}
+	return nil
+}
+
+func sparePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, errors.Join(l.Close())
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/control/controlapi"
+)
+
+// BecomeComputer forgets the snapshot and every session, unless the snapshot is
+// of the computer with this id, which is empty for a computer that is connected
+// to nothing. Account ids of one control plane mean nothing at another, and a
+// session must not outlive the people it was checked against. What the owner
+// approved on this computer stays.
+func (s *Store) BecomeComputer(id string) error {
+	var other bool
+	look := func(tx *bolt.Tx) error {
+		raw := tx.Bucket(snapshotBucket).Get(snapshotKey)
+		if raw == nil {
+			return nil
+		}
+		var snap controlapi.Snapshot
+		other = json.Unmarshal(raw, &snap) != nil || snap.Computer.ID != id
+		return nil
+	}
+	if err := s.view(look); err != nil || !other {
+		return err
+	}
+	err := s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(snapshotBucket)
+		if err := b.Delete(snapshotKey); err != nil {
+			return err
+		}
+		if err := b.Delete(contactKey); err != nil {
+			return err
+		}
+		if err := tx.DeleteBucket(sessionsBucket); err != nil {
+			return err
+		}
+		_, err := tx.CreateBucket(sessionsBucket)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("forget the people of an earlier connection: %w", err)
+	}
+	return nil
+}
