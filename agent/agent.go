@@ -32,6 +32,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/remote"
+	"porchlight/agent/rules"
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
@@ -45,6 +46,7 @@ type Agent struct {
 
 	apps    *engine.Apps
 	access  *access.Access
+	rules   *rules.Rules
 	proxy   *proxy.Proxy
 	api     *localapi.API
 	client  *controlapi.Client // nil when there is no link
@@ -96,9 +98,13 @@ func New(cfg Config) (_ *Agent, err error) {
 	if err := a.makeLink(); err != nil {
 		return nil, err
 	}
+	if err := a.makeRules(); err != nil {
+		return nil, err
+	}
 	a.api = localapi.New(localapi.Config{
 		Apps:            a.apps,
 		Backend:         (*backend)(a),
+		Rules:           a.rules,
 		OwnerSecretHash: func() []byte { return cfg.OwnerSecretHash },
 		Log:             cfg.Log.With("part", "api"),
 	})
@@ -113,15 +119,14 @@ func (a *Agent) makeEngine() (err error) {
 			return engine.Root{Name: c.Name, Host: c.Host}
 		},
 		OwnPorts: func() []int { return a.ownPorts },
+		AskAgain: func() bool { return a.rules.Settings().AskAgain },
 		Listener: func(port int) agentapi.Listener {
 			p := procinfo.Listening(port)
 			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
 		},
 		OnLive: a.announce,
 		OnGone: func(appID string) agentapi.Closed {
-			began := time.Now()
-			n := a.access.CloseApp(appID)
-			return agentapi.Closed{OK: true, Closed: n, Milliseconds: int(time.Since(began).Milliseconds())}
+			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		Log: a.cfg.Log.With("part", "engine"),
 	})

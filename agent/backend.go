@@ -53,7 +53,7 @@ func (b *backend) Trouble() string {
 	case !state.Connected && b.agent().local():
 		return "The control plane on this computer does not answer. Quit Porchlight and start it again."
 	case !state.Connected:
-		return "The control plane does not answer. Everyone keeps the access they have for a day."
+		return b.agent().silence()
 	case !b.tunnel.Connected():
 		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
 	}

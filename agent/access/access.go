@@ -26,18 +26,18 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// DefaultFailStatic is how long known people keep the access of the last
-// snapshot while the control plane is away.
-const DefaultFailStatic = 24 * time.Hour
-
 // Config of New. Store is required.
 type Config struct {
 	Store *store.Store
 	Now   func() time.Time // time.Now when nil
 	Log   *slog.Logger     // discarded when nil
 	// FailStatic is how long after the last contact with the control plane its
-	// last snapshot still decides; DefaultFailStatic when zero.
+	// last snapshot still decides; DefaultFailStatic when zero. See
+	// SetFailStatic for its bounds.
 	FailStatic time.Duration
+	// ClientName names the remote client of an OAuth grant, for the activity;
+	// nil, or an empty answer, leaves its client_id.
+	ClientName func(grantID string) string
 	// OnConnections is called from Run when the number of live connections of
 	// any app has changed, at most twice a second. It may call Connections.
 	OnConnections func()
@@ -49,25 +49,30 @@ type Access struct {
 	store      *store.Store
 	now        func() time.Time
 	log        *slog.Logger
-	failStatic time.Duration
 	onChange   func()
+	clientName func(grantID string) string
 
 	// writing is held by whoever replaces state, so that two writers cannot
 	// lose each other's change. It also protects contactSaved.
 	writing      sync.Mutex
 	contactSaved time.Time
 	state        atomic.Pointer[state]
-	contact      atomic.Int64 // last contact, unix nanoseconds
 	changed      atomic.Pointer[chan struct{}]
+
+	mark       atomic.Pointer[mark] // the control plane's silence; nil before the first snapshot
+	failStatic atomic.Int64         // time.Duration
+	expiry     chan struct{}        // capacity 1: when access ends may have changed
 
 	sessions sessions
 	links    links
 	live     live
+	activity activity
 }
 
 // state is immutable once it is published.
 type state struct {
-	known    bool // a snapshot was ever received
+	known    bool       // a snapshot was ever received
+	dark     *time.Time // since when the owner has closed everything, or nil
 	snapshot controlapi.Snapshot
 	people   map[string]*person // by account id
 	grants   map[string]bool    // revoked, by grant id
@@ -82,16 +87,20 @@ type person struct {
 
 // New reads the last snapshot and the deny records from the store.
 func New(c Config) (*Access, error) {
-	a := &Access{store: c.Store, now: c.Now, log: c.Log, failStatic: c.FailStatic, onChange: c.OnConnections}
+	a := &Access{store: c.Store, now: c.Now, log: c.Log, onChange: c.OnConnections, clientName: c.ClientName}
 	if a.now == nil {
 		a.now = time.Now
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	if a.failStatic <= 0 {
-		a.failStatic = DefaultFailStatic
+	if c.FailStatic <= 0 {
+		c.FailStatic = DefaultFailStatic
 	}
+	a.failStatic.Store(int64(min(max(c.FailStatic, MinFailStatic), DefaultFailStatic)))
+	a.expiry = make(chan struct{}, 1)
+	a.activity.visits = map[visitKey]time.Time{}
+	a.activity.wake = make(chan struct{}, 1)
 	a.sessions.cache = map[store.SessionKey]*session{}
 	a.sessions.unsaved = map[store.SessionKey]time.Time{}
 	a.links.open = map[[32]byte]link{}
@@ -108,14 +117,19 @@ func New(c Config) (*Access, error) {
 	for _, d := range records {
 		st.denied[bare(d)] = true
 	}
+	if st.dark, err = c.Store.DarkSince(); err != nil {
+		return nil, err
+	}
 	snap, contact, ok, err := c.Store.Snapshot()
 	if err != nil {
 		// The control plane sends a new one; until then nobody is let in.
 		a.log.Warn("the stored snapshot cannot be used", "err", err)
 	} else if ok {
 		st.take(snap)
-		a.contact.Store(contact.UnixNano())
 		a.contactSaved = contact
+		if err := a.loadSilence(contact); err != nil {
+			return nil, err
+		}
 	}
 	a.state.Store(st)
 	return a, nil
@@ -155,7 +169,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	old := a.state.Load()
-	next := &state{denied: old.denied, keys: old.keys}
+	next := &state{denied: old.denied, keys: old.keys, dark: old.dark}
 	next.take(snap)
 	now := a.now()
 	closed = a.contacted(now)
@@ -187,17 +201,6 @@ func (a *Access) Touch() {
 		return
 	}
 	a.contactSaved = now
-}
-
-// contacted notes a word from the control plane. After a silence longer than
-// revoked grants are told of, one may have been revoked and forgotten meanwhile:
-// whatever is still open by an access token, which has expired since, is closed.
-func (a *Access) contacted(now time.Time) (closed int) {
-	last := time.Unix(0, a.contact.Swap(now.UnixNano()))
-	if now.Sub(last) < controlapi.GrantMemory {
-		return 0
-	}
-	return a.live.close(func(c *conn) bool { return c.id.GrantID != "" })
 }
 
 // Deny shuts a person (or one app for a person, or a grant) out at once and
@@ -233,12 +236,6 @@ func (a *Access) Allow(d store.DenyRecord) error {
 	delete(next.denied, bare(d))
 	a.swap(&next)
 	return nil
-}
-
-// bare is a deny record as a map key.
-func bare(d store.DenyRecord) store.DenyRecord {
-	d.At = time.Time{}
-	return d
 }
 
 // swap publishes a state and closes what it refuses. The caller holds writing.
@@ -280,46 +277,4 @@ func (a *Access) Owner() (controlapi.Person, bool) {
 		return controlapi.Person{}, false
 	}
 	return people[i], true
-}
-
-// Run writes back when sessions were last seen, sweeps those that are over,
-// ends access when the snapshot has grown too old, and reports changes of the
-// number of live connections. It blocks until ctx ends.
-func (a *Access) Run(ctx context.Context) error {
-	const (
-		flushEvery = time.Minute
-		sweepEvery = time.Hour
-		reportGap  = 500 * time.Millisecond
-	)
-	flush := time.NewTicker(flushEvery)
-	defer flush.Stop()
-	sweep := time.NewTicker(sweepEvery)
-	defer sweep.Stop()
-	report := time.NewTimer(0) // armed only between reports
-	<-report.C
-	defer report.Stop()
-	wake := a.live.wake
-	a.sweepSessions()
-	for {
-		select {
-		case <-wake:
-			if a.onChange != nil {
-				a.onChange()
-			}
-			wake = nil
-			report.Reset(reportGap)
-		case <-report.C:
-			wake = a.live.wake
-		case <-flush.C:
-			a.flushSessions()
-			if n := a.closeRefused(); n > 0 {
-				a.log.Warn("the control plane has been away too long, connections closed", "closed", n)
-			}
-		case <-sweep.C:
-			a.sweepSessions()
-		case <-ctx.Done():
-			a.flushSessions()
-			return nil
-		}
-	}
 }

@@ -195,7 +195,7 @@ func check(token string, keys *keySet, audience string) (*verified, error) {
 		return nil, errClaims
 	}
 	return &verified{
-		id:       Identity{AccountID: claims.Subject, Email: claims.Email, GrantID: claims.Grant},
+		id:       Identity{AccountID: claims.Subject, Email: claims.Email, GrantID: claims.Grant, ClientID: claims.ClientID},
 		keys:     keys,
 		audience: audience,
 		issued:   time.Unix(claims.IssuedAt, 0),

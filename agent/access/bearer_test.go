@@ -86,7 +86,7 @@ func TestBearer(t *testing.T) {
 	a.SetSnapshot(keyed(s))
 	for range 2 { // verified, and remembered
 		id, present, err := b.Authenticate(authorized("Bearer "+good), notes)
-		if err != nil || !present || id != (access.Identity{AccountID: bob, Email: "bob@example.com", GrantID: "g1"}) {
+		if err != nil || !present || id != (access.Identity{AccountID: bob, Email: "bob@example.com", GrantID: "g1", ClientID: "c1"}) {
 			t.Fatalf("%+v, %v, %v", id, present, err)
 		}
 		if d := a.Decide(id, notes); !d.Allowed || d.Role != controlapi.RoleMember {

@@ -1,8 +1,6 @@
 package access
 
 import (
-	"time"
-
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -17,6 +15,8 @@ type Identity struct {
 	GrantID string
 	// SessionKey is that of a browser session; zero for a bearer token.
 	SessionKey store.SessionKey
+	// ClientID is the OAuth client of a bearer token; empty for a session.
+	ClientID string
 	// Epoch the session was made under. Not looked at for a bearer token, which
 	// ends by its grant and its own expiry.
 	Epoch int64
@@ -29,6 +29,7 @@ type Reason string
 
 // Reasons, in the order they are looked for.
 const (
+	ReasonDark        Reason = "dark"         // the owner has closed everything
 	ReasonNoSnapshot  Reason = "no-snapshot"  // this computer has never been told who may open what
 	ReasonStale       Reason = "stale"        // the control plane has been away for too long
 	ReasonDenied      Reason = "denied"       // the owner said no on this computer
@@ -54,10 +55,13 @@ type Decision struct {
 // is not granted is refused.
 func (a *Access) Decide(id Identity, appID string) Decision {
 	st := a.state.Load()
+	if st.dark != nil {
+		return Decision{Reason: ReasonDark}
+	}
 	if !st.known {
 		return Decision{Reason: ReasonNoSnapshot}
 	}
-	if a.now().Sub(time.Unix(0, a.contact.Load())) > a.failStatic {
+	if a.silentFor(a.now()) > a.FailStatic() {
 		return Decision{Reason: ReasonStale}
 	}
 	if id.AccountID == "" {

@@ -50,6 +50,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	if state.Notices == nil {
 		state.Notices = []agentapi.Notice{}
 	}
+	a.addRules(&state)
 	raw, err := json.Marshal(state)
 	if err != nil {
 		return agentapi.OwnerState{}, fmt.Errorf("encode the owner's state: %w", err)

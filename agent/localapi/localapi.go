@@ -27,6 +27,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/rules"
 )
 
 // Bounds of a connection. They are generous for a program on this computer and
@@ -63,6 +64,7 @@ type Backend interface {
 type Config struct {
 	Apps    *engine.Apps
 	Backend Backend
+	Rules   *rules.Rules
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
 	// owner tier refuses everybody.
 	OwnerSecretHash func() []byte
@@ -129,6 +131,15 @@ func New(cfg Config) *API {
 		{"POST", "/owner/apps/{name}/revoke", tierOwner, a.revoke},
 		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
+		{"POST", "/owner/apps/{name}/pause", tierOwner, a.pause},
+		{"POST", "/owner/apps/{name}/resume", tierOwner, a.resume},
+		{"PUT", "/owner/apps/{name}/options", tierOwner, a.setOptions},
+		{"POST", "/owner/dark", tierOwner, a.goDark},
+		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
+		{"GET", "/owner/activity", tierOwner, a.activity},
+		{"DELETE", "/owner/activity", tierOwner, a.clearActivity},
+		{"GET", "/owner/settings", tierOwner, a.settings},
+		{"PUT", "/owner/settings", tierOwner, a.setSettings},
 	}
 	return a
 }

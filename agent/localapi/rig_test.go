@@ -19,10 +19,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/broadcast"
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/rules"
 	"porchlight/agent/store"
 )
 
@@ -49,6 +51,8 @@ type rig struct {
 	secret  string
 	hash    []byte
 	apps    *engine.Apps
+	access  *access.Access
+	rules   *rules.Rules
 	api     *API
 	outside *outside
 
@@ -170,9 +174,19 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if r.access, err = access.New(access.Config{Store: kept}); err != nil {
+		t.Fatal(err)
+	}
+	r.rules, err = rules.New(rules.Config{
+		Store: kept, Access: r.access, Away: func() bool { return false }, OnChange: r.outside.changes.Raise,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.api = New(Config{
 		Apps:            r.apps,
 		Backend:         r.outside,
+		Rules:           r.rules,
 		OwnerSecretHash: func() []byte { return r.hash },
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

@@ -1,0 +1,94 @@
+package access
+
+import (
+	"context"
+	"time"
+)
+
+// Run writes back when sessions were last seen and what happened, sweeps what is
+// over, ends access when the control plane has been silent for too long, and
+// reports changes of the number of live connections. It blocks until ctx ends.
+func (a *Access) Run(ctx context.Context) error {
+	const (
+		flushEvery = time.Minute
+		sweepEvery = time.Hour
+		reportGap  = 500 * time.Millisecond
+	)
+	flush := time.NewTicker(flushEvery)
+	defer flush.Stop()
+	sweep := time.NewTicker(sweepEvery)
+	defer sweep.Stop()
+	report := stoppedTimer() // armed only between reports
+	defer report.Stop()
+	write := stoppedTimer() // armed while lines of activity gather
+	defer write.Stop()
+	expiry := time.NewTimer(a.untilExpiry())
+	defer expiry.Stop()
+	wake, happened := a.live.wake, a.activity.wake
+	a.sweepSessions()
+	a.sweepActivity()
+	for {
+		select {
+		case <-wake:
+			if a.onChange != nil {
+				a.onChange()
+			}
+			wake = nil
+			report.Reset(reportGap)
+		case <-report.C:
+			wake = a.live.wake
+		case <-happened:
+			happened = nil
+			write.Reset(writeEvery)
+		case <-write.C:
+			a.flushActivity()
+			happened = a.activity.wake
+		case <-flush.C:
+			a.flushSessions()
+			a.observe(a.now())
+			a.keepSilence()
+			a.expire() // the clock may have been set meanwhile
+		case <-a.expiry:
+			expiry.Reset(a.untilExpiry())
+		case <-expiry.C:
+			a.observe(a.now())
+			a.expire()
+			expiry.Reset(a.untilExpiry())
+		case <-sweep.C:
+			a.sweepSessions()
+			a.sweepActivity()
+		case <-ctx.Done():
+			a.flushSessions()
+			a.flushActivity()
+			a.observe(a.now())
+			a.keepSilence()
+			return nil
+		}
+	}
+}
+
+// untilExpiry is how long Run may sleep before access can end. Every word of the
+// control plane moves the end away, so that it is looked at when it was due.
+func (a *Access) untilExpiry() time.Duration {
+	left := a.FailStatic() - a.silentFor(a.now())
+	if left < 0 {
+		return MinFailStatic // nothing is open, and the end cannot come sooner than this
+	}
+	return left + time.Millisecond // Decide lets the last moment pass
+}
+
+// expire closes what no state in force allows any more.
+func (a *Access) expire() {
+	if n := a.closeRefused(); n > 0 {
+		a.log.Warn("the control plane has been away too long, connections closed", "closed", n)
+		if a.onChange != nil {
+			a.onChange()
+		}
+	}
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}

@@ -1,0 +1,97 @@
+package localapi
+
+import (
+	"net/http"
+
+	"porchlight/agent/agentapi"
+)
+
+// pause closes one app; resume opens it again.
+func (a *API) pause(w http.ResponseWriter, r *http.Request) error {
+	closed, err := a.cfg.Apps.Pause(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, closed)
+}
+
+func (a *API) resume(w http.ResponseWriter, r *http.Request) error {
+	if err := a.cfg.Apps.Resume(r.Context(), r.PathValue("name")); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}
+
+// setOptions replaces the options of an app; a field that is not there is its
+// default.
+func (a *API) setOptions(w http.ResponseWriter, r *http.Request) error {
+	f, err := readFields(r, "forwarded", "localhostHost", "identityHeader", "identityValue", "allowCrossOrigin", "h2c")
+	if err != nil {
+		return err
+	}
+	var o agentapi.AppOptions
+	for name, to := range map[string]*bool{
+		"forwarded": &o.Forwarded, "localhostHost": &o.LocalhostHost, "allowCrossOrigin": &o.AllowCrossOrigin, "h2c": &o.H2C,
+	} {
+		if *to, err = f.optionalBool(name); err != nil {
+			return err
+		}
+	}
+	for name, to := range map[string]*string{"identityHeader": &o.IdentityHeader, "identityValue": &o.IdentityValue} {
+		if f[name] == nil {
+			continue
+		}
+		if *to, err = f.text(name); err != nil {
+			return err
+		}
+	}
+	if o, err = a.cfg.Apps.SetOptions(r.Context(), r.PathValue("name"), o); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, o)
+}
+
+// goDark closes everything; lightUp opens it again.
+func (a *API) goDark(w http.ResponseWriter, _ *http.Request) error {
+	closed, err := a.cfg.Rules.GoDark()
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, closed)
+}
+
+func (a *API) lightUp(w http.ResponseWriter, _ *http.Request) error {
+	if err := a.cfg.Rules.LightUp(); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}
+
+// addRules fills in what the owner's state says of doors and who is behind them.
+func (a *API) addRules(state *agentapi.OwnerState) {
+	ids := map[string]string{} // app id by name
+	for _, app := range a.cfg.Apps.List() {
+		ids[app.Name] = app.ID
+	}
+	here, people := a.cfg.Rules.Here()
+	for i := range state.Apps {
+		app := &state.Apps[i]
+		if app.Here = here[ids[app.Name]]; app.Here == nil {
+			app.Here = []string{}
+		}
+	}
+	state.Here = people
+	state.DarkSince = a.cfg.Rules.DarkSince()
+	state.AccessUntil = a.cfg.Rules.AccessUntil()
+}
+
+// optionalBool is true or false; false for a field that is not there.
+func (f fields) optionalBool(name string) (bool, error) {
+	switch raw := f[name]; {
+	case raw == nil, string(raw) == "false":
+		return false, nil
+	case string(raw) == "true":
+		return true, nil
+	}
+	return false, invalid("The field %q must be true or false, without quotes.", name)
+}

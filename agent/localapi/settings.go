@@ -1,0 +1,35 @@
+package localapi
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"porchlight/agent/agentapi"
+)
+
+func (a *API) settings(w http.ResponseWriter, _ *http.Request) error {
+	return answer(w, http.StatusOK, a.cfg.Rules.Settings())
+}
+
+// setSettings replaces the settings. Hours have to be there: their default would
+// otherwise be the shortest.
+func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
+	f, err := readFields(r, "failStaticHours", "askAgain", "quiet")
+	if err != nil {
+		return err
+	}
+	var s agentapi.Settings
+	if s.FailStaticHours, err = f.integer("failStaticHours"); err != nil {
+		return err
+	}
+	if s.AskAgain, err = f.optionalBool("askAgain"); err != nil {
+		return err
+	}
+	if raw := f["quiet"]; raw != nil && json.Unmarshal(raw, &s.Quiet) != nil {
+		return invalid("The field %q must be a list of texts in quotes.", "quiet")
+	}
+	if s, err = a.cfg.Rules.SetSettings(s); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, s)
+}
