@@ -81,7 +81,9 @@ type Service struct {
 	endedHere sync.Map
 	pace      *pace        // what one node remembers of the budgets
 	attempts  chan attempt // sign-ins answered, whose mail is still to be written
+	intake    intake       // of attempts
 	closing   chan struct{}
+	drain     func() // closes closing, once
 }
 
 // Sweeping removes rows whose time is over; they are unreadable long before.
@@ -123,6 +125,7 @@ func New(cfg Config) (*Service, error) {
 		attempts: make(chan attempt, 256),
 		closing:  make(chan struct{}),
 	}
+	s.drain = sync.OnceFunc(func() { close(s.closing) })
 	ring, err := s.loadKeys(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
@@ -133,10 +136,11 @@ func New(cfg Config) (*Service, error) {
 
 // Run does what is not anybody's request: it writes the mails of sign-ins,
 // delivers mail, sweeps expired rows and, on a shared store, looks for other
-// nodes' changes. It blocks until ctx is done; held syncs are answered then. It
-// may be called once.
+// nodes' changes. It blocks until ctx is done, and then until the mails of the
+// sign-ins answered so far are written; later ones are refused. Held syncs are
+// answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
-	defer close(s.closing)
+	defer s.Drain()
 	g, ctx := errgroup.WithContext(ctx)
 	for range signInWorkers {
 		g.Go(func() error { return s.runSignIns(ctx) })
@@ -155,7 +159,12 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// Closing is closed when Run returns.
+// Drain has held syncs answered, now and from now on, so that whoever serves them
+// can end; everything else goes on until Run's context is done. It may be called
+// more than once.
+func (s *Service) Drain() { s.drain() }
+
+// Closing is closed by Drain, and when Run returns.
 func (s *Service) Closing() <-chan struct{} { return s.closing }
 
 func (s *Service) runSweeper(ctx context.Context) error {

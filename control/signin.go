@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -29,6 +30,8 @@ const (
 
 	codeTries     = 5
 	signInWorkers = 4
+	// restartTime is what somebody is asked to wait for the next process.
+	restartTime = 10 * time.Second
 	// finishIn is how long sign-ins already answered may take once Run is told
 	// to stop.
 	finishIn = 3 * time.Second
@@ -75,11 +78,24 @@ type Browser struct {
 	Known  string     // what Remember returned for it, or ""
 }
 
+// intake is the way into Service.attempts. Once it is shut nothing more comes in,
+// so that whoever empties the queue then has emptied it.
+type intake struct {
+	mu   sync.RWMutex // held for reading while an attempt is put into the queue
+	shut bool         // guarded by mu
+}
+
+func (i *intake) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.shut = true
+}
+
 // BeginSignIn answers a browser that wants to sign in with a canonical address.
 // The token returned belongs in a cookie of that browser: the mailed code works
 // only together with it. It refuses with CodeTooMany when a budget is spent and
-// with CodeUnavailable when mails cannot be written fast enough; neither
-// depends on whether the address has an account.
+// with CodeUnavailable when mails cannot be written fast enough, or not any more
+// because Run has ended; none depends on whether the address has an account.
 func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, returnTo string) (browserToken string, err error) {
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
@@ -90,6 +106,14 @@ func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, r
 	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
 	if err != nil {
 		return "", err
+	}
+	s.intake.mu.RLock()
+	defer s.intake.mu.RUnlock()
+	if s.intake.shut {
+		return "", &controlapi.Error{
+			Code: controlapi.CodeUnavailable, RetryAfter: restartTime,
+			Message: "This service is just restarting. No mail was sent; try again in a moment.",
+		}
 	}
 	if err := s.pace.spend(s.now(), a.subjects()...); err != nil {
 		return "", err
@@ -113,6 +137,7 @@ func (s *Service) runSignIns(ctx context.Context) error {
 		case a := <-s.attempts:
 			s.writeSignIn(context.WithoutCancel(ctx), a) // it was answered, so it is written
 		case <-ctx.Done():
+			s.intake.close()
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishIn)
 			defer cancel()
 			for {
