@@ -389,7 +389,7 @@ func (l appLookup) Lookup(name string) (proxy.App, bool) {
 func (a *Agent) liveApps() []proxy.App {
 	var live []proxy.App
 	for _, app := range a.apps.List() {
-		if p := a.proxied(app); p.Live {
+		if p := a.proxied(app); p.Live && !p.Paused {
 			live = append(live, p)
 		}
 	}
@@ -400,5 +400,8 @@ func (a *Agent) liveApps() []proxy.App {
 // reachable: its approval was for another program.
 func (a *Agent) proxied(app engine.App) proxy.App {
 	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
-	return proxy.App{ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live}
+	return proxy.App{
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live,
+		Paused: app.Paused, Options: app.Options,
+	}
 }

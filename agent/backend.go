@@ -85,6 +85,10 @@ func (b *backend) OpenLink(_ context.Context, name string) (agentapi.OpenLink, e
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
 	case app.Status != agentapi.StatusLive:
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q is stopped. It comes back when the app publishes itself again.", app.Label)
+	case app.Paused:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", app.Label)
+	case b.rules.DarkSince() != nil:
+		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
 	case !b.agent().Account().Connected:
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
 	}

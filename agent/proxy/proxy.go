@@ -36,6 +36,8 @@ type App struct {
 	Label string // shown name
 	Port  int    // on 127.0.0.1
 	Live  bool
+	// Paused keeps everybody out of a live app, the owner included.
+	Paused bool
 	// Options are the owner's choices for this app; zero is the default.
 	Options agentapi.AppOptions
 }

@@ -34,6 +34,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.misdirected(w, r)
 		return
 	}
+	if p.config.Access.DarkSince() != nil {
+		if !p.serveAsset(w, r) {
+			p.dark(w, r, host)
+		}
+		return
+	}
 	if r.Method == http.MethodConnect {
 		p.refuse(w, r, http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
 		return
@@ -156,12 +162,17 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 		p.denied(w, r, at, id, d)
 		return
 	}
+	if app.Paused {
+		p.paused(w, r, at)
+		return
+	}
 	webSocket := keepUpgrade(r.Header)
 	if id.SessionKey != (store.SessionKey{}) && foreignOrigin(r, at.origin, webSocket) {
 		p.foreign(w, r)
 		return
 	}
 	v.at, v.id, v.decision, v.renew = at, id, d, renew
+	p.config.Access.Opened(id, d.Email, app.ID, app.Label)
 	p.forward(w, r, v)
 }
 
@@ -172,6 +183,8 @@ func (p *Proxy) denied(w http.ResponseWriter, r *http.Request, at place, id acce
 		p.signIn(w, r, at)
 	case access.ReasonGrant: // revoked since the token was looked at
 		p.invalidToken(w, r)
+	case access.ReasonDark: // closed while the request was on its way here
+		p.dark(w, r, at.host)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
 		p.stale(w, r, at)
 	default:
