@@ -150,6 +150,8 @@ func statusWord(a agentapi.OwnerApp) string {
 		return "waiting for you"
 	case a.Status == agentapi.StatusRevoked:
 		return "stopped"
+	case a.Paused:
+		return "paused"
 	case !a.Answering:
 		return "not answering"
 	}
