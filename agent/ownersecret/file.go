@@ -17,13 +17,16 @@ const maxFile = 1 << 10
 
 // FileStore keeps the secret in a file of its own (0600, in a directory 0700)
 // under the person's configuration directory, never inside the data directory.
-type FileStore struct{ dataDir string }
+type FileStore struct {
+	dataDir string
+	item    item
+}
 
 var _ Store = FileStore{}
 
 // File is the store for dataDir where there is no keychain, or the owner chose
 // to do without.
-func File(dataDir string) FileStore { return FileStore{dataDir} }
+func File(dataDir string) FileStore { return FileStore{dataDir: dataDir} }
 
 // Kind implements Store.
 func (FileStore) Kind() string { return "file" }
@@ -32,15 +35,15 @@ func (FileStore) Kind() string { return "file" }
 func (s FileStore) Path() (string, error) {
 	name, data, err := entry(s.dataDir)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where the owner secret is kept: %w", err)
+		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
 	}
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("cannot tell where the owner secret is kept: %w", err)
+		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
 	}
-	path := filepath.Join(config, "porchlight", "owner", name+".secret")
+	path := filepath.Join(config, "porchlight", s.item.place(), s.item.entry(name)+".secret")
 	if rel, err := filepath.Rel(data, path); err == nil && filepath.IsLocal(rel) {
-		return "", fmt.Errorf("the owner secret would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
+		return "", fmt.Errorf("secrets would be kept inside the data directory %s, where a copy would carry it away; choose another configuration directory (XDG_CONFIG_HOME) or data directory", data)
 	}
 	return path, nil
 }
@@ -54,17 +57,17 @@ func (s FileStore) Get(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	secret, err := read(path)
+	secret, err := read(path, s.item)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", ErrNotFound
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot read the owner secret: %w", err)
+		return "", fmt.Errorf("cannot read %s: %w", s.item, err)
 	}
 	return secret, nil
 }
 
-func read(path string) (string, error) {
+func read(path string, item item) (string, error) {
 	if err := private(filepath.Dir(path), fs.ModeDir); err != nil {
 		return "", err
 	}
@@ -81,7 +84,7 @@ func read(path string) (string, error) {
 		return "", err
 	}
 	secret := strings.TrimSpace(string(b))
-	if err := check(secret); err != nil {
+	if err := item.check(secret); err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	return secret, nil
@@ -109,7 +112,7 @@ func (s FileStore) Set(ctx context.Context, secret string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := check(secret); err != nil {
+	if err := s.item.check(secret); err != nil {
 		return err
 	}
 	path, err := s.Path()
@@ -117,7 +120,7 @@ func (s FileStore) Set(ctx context.Context, secret string) error {
 		return err
 	}
 	if err := write(path, secret); err != nil {
-		return fmt.Errorf("cannot keep the owner secret: %w", err)
+		return fmt.Errorf("cannot keep %s: %w", s.item, err)
 	}
 	return nil
 }
@@ -165,7 +168,7 @@ func (s FileStore) Delete(ctx context.Context) error {
 		err = syncDir(filepath.Dir(path))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove the owner secret: %w", err)
+		return fmt.Errorf("cannot remove %s: %w", s.item, err)
 	}
 	return nil
 }

@@ -42,12 +42,15 @@ var (
 type KeychainStore struct {
 	dataDir string
 	timeout time.Duration
+	item    item
 }
 
 var _ Store = KeychainStore{}
 
 // Keychain is the store for dataDir in the keychain of whoever is logged in.
-func Keychain(dataDir string) KeychainStore { return KeychainStore{dataDir, answerIn} }
+func Keychain(dataDir string) KeychainStore {
+	return KeychainStore{dataDir: dataDir, timeout: answerIn}
+}
 
 // Kind implements Store.
 func (KeychainStore) Kind() string { return "keychain" }
@@ -58,7 +61,7 @@ func (s KeychainStore) Get(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := check(secret); err != nil {
+	if err := s.item.check(secret); err != nil {
 		return "", err
 	}
 	return secret, nil
@@ -66,7 +69,7 @@ func (s KeychainStore) Get(ctx context.Context) (string, error) {
 
 // Set implements Store.
 func (s KeychainStore) Set(ctx context.Context, secret string) error {
-	if err := check(secret); err != nil {
+	if err := s.item.check(secret); err != nil {
 		return err
 	}
 	_, err := s.call(ctx, func(entry string) (string, error) { return "", keyring.Set(service, entry, secret) })
@@ -84,8 +87,9 @@ func (s KeychainStore) Delete(ctx context.Context) error {
 func (s KeychainStore) call(ctx context.Context, fn func(entry string) (string, error)) (string, error) {
 	name, _, err := entry(s.dataDir)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell which owner secret is wanted: %w", err)
+		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
 	}
+	name = s.item.entry(name)
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}

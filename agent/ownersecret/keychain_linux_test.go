@@ -423,7 +423,7 @@ func TestKeychainOnASilentBus(t *testing.T) {
 	defer ln.Close()
 	t.Setenv("XDG_RUNTIME_DIR", dir)
 	t.Setenv(busVariable, "")
-	s := KeychainStore{"/srv/one", 200 * time.Millisecond}
+	s := KeychainStore{dataDir: "/srv/one", timeout: 200 * time.Millisecond}
 	if _, err := s.Get(t.Context()); err == nil || errors.Is(err, ErrNotFound) {
 		t.Errorf("Get: %v", err)
 	}

@@ -7,6 +7,10 @@
 // the data directory (File). The agent keeps only its hash (Hash) and compares
 // in constant time (Equal). A copied data directory therefore holds no secret
 // that opens the owner tier.
+//
+// The same places keep the device credentials with which this computer speaks
+// for itself at a control plane, under entries of their own (DeviceFile,
+// DeviceKeychain).
 package ownersecret
 
 import (
@@ -37,13 +41,17 @@ var (
 	ErrExposed = errors.New("the owner secret can be reached by others")
 )
 
-var errMalformed = errors.New("what is kept as the owner secret is not one; remove it and start again")
+var (
+	errMalformed           = errors.New("what is kept as the owner secret is not one; remove it and start again")
+	errMalformedCredential = errors.New("what is kept as the device credential is not one; disconnect this computer and connect it again")
+)
 
 // Store keeps the owner secret of one data directory. It is safe for concurrent
 // use, and no call outlives its context.
 type Store interface {
 	Get(ctx context.Context) (string, error)
-	// Set keeps secret, which must come from New, replacing an earlier one.
+	// Set keeps secret, replacing an earlier one. An owner secret must come from
+	// New.
 	Set(ctx context.Context, secret string) error
 	Delete(ctx context.Context) error
 	// Kind is "keychain" or "file".
