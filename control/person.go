@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -123,16 +125,23 @@ func (s *Service) People(ctx context.Context, computerID string) ([]controlapi.P
 	var out []controlapi.Person
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = []controlapi.Person{}
-		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
-			var p person
-			if err := json.Unmarshal(value, &p); err != nil {
-				return err
-			}
+		return eachPerson(tx, computerID, func(p person) error {
 			out = append(out, p.wire())
 			return nil
 		})
 	})
 	return out, err
+}
+
+// eachPerson calls fn for everybody with a row on a computer.
+func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
+	return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
+		var p person
+		if err := json.Unmarshal(value, &p); err != nil {
+			return fmt.Errorf("decoding a person: %w", err)
+		}
+		return fn(p)
+	})
 }
 
 // Accept makes an invited person active.
@@ -208,10 +217,13 @@ type Membership struct {
 	Computer controlapi.Computer
 	Role     controlapi.Role
 	Status   controlapi.PersonStatus
+	Owner    string // e-mail address
+	// Apps are the live apps the person may open there now, by label.
+	Apps []InvitedApp
 }
 
-// Memberships lists the computers an account has a row on, removed ones left
-// out.
+// Memberships lists the computers an account has a row on, by name, removed ones
+// left out.
 func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
 	var out []Membership
 	err := s.store.View(ctx, func(tx kv.Tx) error {
@@ -225,10 +237,26 @@ func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membersh
 			if err != nil || !found {
 				return err
 			}
-			out = append(out, Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status})
+			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
+			if err != nil {
+				return err
+			}
+			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+			if err != nil {
+				return err
+			}
+			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
+			for _, a := range apps {
+				if a.Live && p.mayOpen(a.ID) {
+					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host})
+				}
+			}
+			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
+			out = append(out, m)
 			return nil
 		})
 	})
+	slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
 	return out, err
 }
 
@@ -312,11 +340,7 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 	if len(gone) == 0 {
 		return nil
 	}
-	return each(t, keyPersons(computerID), func(_ string, value []byte) error {
-		var p person
-		if err := json.Unmarshal(value, &p); err != nil {
-			return err
-		}
+	return eachPerson(t, computerID, func(p person) error {
 		kept := withoutApps(p.Apps, func(id string) bool { return gone[id] })
 		if len(kept) == len(p.Apps) {
 			return nil

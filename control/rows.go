@@ -17,6 +17,7 @@ import (
 //	computer/ID                     computer
 //	computer-name/NAME              computer id
 //	computer-apps/ID                []controlapi.App
+//	computer-seen/ID                time.Time: when its agent was last here
 //	credential/HASH                 computer id
 //	ended-credential/EVENT/ID       computer id, for other nodes, for a while
 //	enrolment/DEVICEHASH            enrolment
@@ -44,6 +45,7 @@ func keyAccount(id string) string         { return "account/" + id }
 func keyAccountEmail(email string) string { return "account-email/" + email }
 func keyComputer(id string) string        { return "computer/" + id }
 func keyComputerName(name string) string  { return "computer-name/" + name }
+func keyComputerSeen(id string) string    { return "computer-seen/" + id }
 func keyComputerApps(id string) string    { return "computer-apps/" + id }
 func keyCredential(hash string) string    { return "credential/" + hash }
 func keyEnrolment(hash string) string     { return "enrolment/" + hash }

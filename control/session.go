@@ -17,6 +17,10 @@ const SessionLife = 30 * 24 * time.Hour
 // it writes to the store again.
 const sessionSlide = 24 * time.Hour
 
+// maxSessions is how many sessions an account has here. One more ends the one
+// that was not used for longest.
+const maxSessions = 50
+
 // session of a browser on the control plane, stored under the hash of its
 // token.
 type session struct {
@@ -38,6 +42,8 @@ type Session struct {
 	CreatedAt  time.Time
 	LastUsedAt time.Time
 	Client     netip.Addr
+	// Limited says that an invitation made it, for some computers only.
+	Limited bool
 	// Renewed is set when using the session has lengthened its life, so that
 	// the cookie should be set again.
 	Renewed bool
@@ -45,7 +51,8 @@ type Session struct {
 
 func (s session) of(a Account) Session {
 	client, _ := netip.ParseAddr(s.Client) // the zero Addr where it is not known
-	return Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Client: client}
+	return Session{ID: s.ID, Account: a, CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt,
+		Client: client, Limited: len(s.Only) > 0}
 }
 
 func noSession() error {
@@ -131,7 +138,38 @@ func (t *txn) openSession(id, hash, accountID string, client netip.Addr, only ..
 	if client.IsValid() {
 		row.Client = client.String()
 	}
+	if err := t.sessionRoom(accountID); err != nil {
+		return err
+	}
 	return t.putSession(hash, row)
+}
+
+// sessionRoom ends the sessions of an account that were not used for longest
+// until one more fits.
+func (t *txn) sessionRoom(accountID string) error {
+	index, err := t.Scan(keyAccountSessions(accountID), "", 2*maxSessions)
+	if err != nil || len(index) < maxSessions {
+		return err
+	}
+	type used struct {
+		hash string
+		at   time.Time
+	}
+	var all []used
+	err = eachSession(t, accountID, func(hash string, row session) error {
+		all = append(all, used{hash, row.LastUsedAt})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b used) int { return a.at.Compare(b.at) })
+	for i := 0; i <= len(all)-maxSessions; i++ {
+		if err := t.endSession(all[i].hash); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *txn) putSession(hash string, row session) error {
@@ -160,20 +198,70 @@ func (t *txn) endSession(hash string) error {
 // SignOutEverywhere ends every session of an account: those here, and those on
 // every computer it can reach, which hear of it by their epoch.
 func (s *Service) SignOutEverywhere(ctx context.Context, accountID string) error {
+	return s.signOutBut(ctx, accountID, "")
+}
+
+// SignOutElsewhere is SignOutEverywhere but for one session here, of the id
+// given.
+func (s *Service) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
+	return s.signOutBut(ctx, accountID, keep)
+}
+
+func (s *Service) signOutBut(ctx context.Context, accountID, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
-		err := each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
+		err := eachSession(tx, accountID, func(hash string, row session) error {
+			if keep != "" && row.ID == keep {
+				return nil
+			}
 			return tx.endSession(hash)
 		})
 		if err != nil {
 			return err
 		}
-		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			_, err := tx.changePerson(computerID, Account{ID: accountID}, personSignedOut, nil)
-			if IsRefusal(err, controlapi.CodeNotFound) {
+		return tx.raiseEpochs(accountID)
+	})
+}
+
+// EndSession ends one session of an account, by id, and its sessions on the
+// computers it can reach, as nobody can tell which browser opened those; browsers
+// still signed in here open them again by themselves. A session that is over is
+// no error.
+func (s *Service) EndSession(ctx context.Context, accountID, id string) error {
+	return s.update(ctx, func(tx *txn) error {
+		ended := false
+		err := eachSession(tx, accountID, func(hash string, row session) error {
+			if row.ID != id {
 				return nil
 			}
-			return err
+			ended = true
+			return tx.endSession(hash)
 		})
+		if err != nil || !ended {
+			return err
+		}
+		return tx.raiseEpochs(accountID)
+	})
+}
+
+// raiseEpochs ends an account's sessions on every computer.
+func (t *txn) raiseEpochs(accountID string) error {
+	return each(t, keyMemberships(accountID), func(computerID string, _ []byte) error {
+		_, err := t.changePerson(computerID, Account{ID: accountID}, personSignedOut, nil)
+		if IsRefusal(err, controlapi.CodeNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// eachSession calls fn for the sessions of an account, with the hash of each.
+func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) error) error {
+	return each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
+		row, found, err := get[session](tx, keySession(hash))
+		if err != nil || !found {
+			return err
+		}
+		return fn(hash, row)
 	})
 }
 
@@ -182,11 +270,7 @@ func (s *Service) Sessions(ctx context.Context, accountID string) ([]Session, er
 	var out []Session
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
-		return each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
-			row, found, err := get[session](tx, keySession(hash))
-			if err != nil || !found {
-				return err
-			}
+		return eachSession(tx, accountID, func(_ string, row session) error {
 			out = append(out, row.of(Account{ID: accountID}))
 			return nil
 		})

@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"net/url"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -15,27 +17,30 @@ func (h *handler) about(w http.ResponseWriter, _ *http.Request) error {
 	return h.show(w, http.StatusOK, "about", page{Title: "What this is"})
 }
 
-// account shows what somebody can open and where they are signed in.
-func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
-	session, ok, err := h.current(w, r)
+// signedInOnly is the session of a page of the account. Where ok is false the
+// answer is written already, or is err.
+func (h *handler) signedInOnly(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error) {
+	session, ok, err = h.current(w, r)
 	if err != nil {
-		return err
+		return control.Session{}, false, err
 	}
 	if !ok {
-		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
+		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
 	}
-	p := page{Title: "Your account", Wide: true, Email: session.Account.Email}
-	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
-	if err != nil {
+	return session, true, nil
+}
+
+// account shows what somebody has, can open and has allowed, and where they are
+// signed in.
+func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
+	session, ok, err := h.signedInOnly(w, r)
+	if !ok {
 		return err
 	}
-	for _, m := range memberships {
-		switch {
-		case m.Role == controlapi.RoleOwner:
-			p.Own = append(p.Own, m.Computer)
-		case m.Status == controlapi.PersonActive:
-			p.Shared = append(p.Shared, m.Computer)
-		}
+	p := page{Title: "Your account", Wide: true, Email: session.Account.Email}
+	p.MayEnrol = h.svc.MayEnrol(session.Account) == nil && !h.svc.Local()
+	if err := h.accountComputers(r, session, &p); err != nil {
+		return err
 	}
 	grants, err := h.svc.AccountGrants(r.Context(), session.Account.ID)
 	if err != nil {
@@ -47,7 +52,7 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, s := range sessions {
-		row := sessionRow{This: s.ID == session.ID, Since: s.CreatedAt.UTC().Format("2 January 2006, 15:04 UTC")}
+		row := sessionRow{ID: s.ID, This: s.ID == session.ID, Limited: s.Limited, Since: moment(s.CreatedAt), Used: day(s.LastUsedAt)}
 		if s.Client.IsValid() {
 			row.Client = s.Client.String()
 		}
@@ -56,29 +61,190 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 	return h.show(w, http.StatusOK, "account", p)
 }
 
-// visit is where an agent sends a browser without a session: to the sign-in
-// page, to the app with a code, or to the page that says no.
-func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.svc.ParseVisit(r.URL.RawQuery)
+// accountComputers fills in the computers of one's own and those shared.
+func (h *handler) accountComputers(r *http.Request, session control.Session, p *page) error {
+	own, err := h.svc.OwnComputers(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
-	here := destination{path: controlapi.PathVisit + "?" + r.URL.RawQuery, host: v.Host, leads: v.Origin()}
-	session, ok, err := h.visiting(w, r, v.Computer)
+	for _, c := range own {
+		p.Own = append(p.Own, h.computerRow(c))
+	}
+	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return seeOther(w, r, signInPath("/signin", here))
+	for _, m := range memberships {
+		if m.Role == controlapi.RoleMember && m.Status == controlapi.PersonActive {
+			p.Shared = append(p.Shared, sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(m.Apps)})
+		}
 	}
-	to, err := h.svc.Visit(r.Context(), v, session.Account)
-	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.show(w, http.StatusForbidden, "no-access", page{
-			Title: "No access", Email: session.Account.Email, Host: v.Host, Return: here.path,
-		})
-	}
-	if err != nil {
-		return err
-	}
-	return seeOther(w, r, to)
+	return nil
 }
+
+// computerRow is one of somebody's own computers on the account page.
+type computerRow struct {
+	Name      string // short name
+	Host      string
+	URL       string
+	What      string // "maya-laptop, Linux", as far as it is known
+	State     string // "Connected", or since when it is not
+	Connected bool
+	Enrolled  bool
+	People    int
+	Remove    string // address of the page that asks
+}
+
+func (h *handler) computerRow(c control.OwnComputer) computerRow {
+	row := computerRow{
+		Name: c.Name, Host: c.Host, URL: c.URL, What: c.Machine, Connected: c.Connected, Enrolled: c.Enrolled, People: c.People,
+		Remove: computerPath("/account/computer", c.Name),
+	}
+	if c.Platform != "" {
+		if row.What != "" {
+			row.What += ", "
+		}
+		row.What += platformName(c.Platform)
+	}
+	switch {
+	case c.Connected:
+		row.State = "Connected"
+	case !c.Enrolled:
+		row.State = "Not connected; the name is kept for you"
+	case c.SeenAt.IsZero():
+		row.State = "Never connected"
+	default:
+		row.State = "Last seen " + moment(c.SeenAt)
+	}
+	return row
+}
+
+// sharedRow is somebody else's computer on the account page.
+type sharedRow struct {
+	Name  string
+	Host  string
+	URL   string
+	Owner string
+	Apps  []invitedRow
+}
+
+// Leave is the address of the page that asks.
+func (s sharedRow) Leave() string { return computerPath("/account/leave", s.Name) }
+
+func computerPath(path, name string) string {
+	return path + "?" + url.Values{"computer": {name}}.Encode()
+}
+
+// sessionRow is one signed-in browser on the account page.
+type sessionRow struct {
+	ID      string
+	This    bool
+	Limited bool // made by an invitation
+	Client  string
+	Since   string
+	Used    string
+}
+
+// removeForm asks what is to become of a computer.
+func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
+	session, ok, err := h.signedInOnly(w, r)
+	if !ok {
+		return err
+	}
+	own, err := h.svc.OwnComputers(r.Context(), session.Account.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range own {
+		if c.Name == r.URL.Query().Get("computer") {
+			return h.show(w, http.StatusOK, "account-remove", page{
+				Title: "Remove " + c.Host + "?", Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: h.computerRow(c),
+			})
+		}
+	}
+	return gone("You have no computer of that name any more.")
+}
+
+// remove ends a computer's credential, and with decision=remove everything else
+// about it.
+func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
+	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
+		switch f.Get("decision") {
+		case "disconnect":
+			return h.svc.DisconnectComputer(r.Context(), session.Account.ID, f.Get("computer"))
+		case "remove":
+			return h.svc.RemoveComputer(r.Context(), session.Account.ID, f.Get("computer"))
+		default:
+			return invalid("This form was not sent by its page. Open the page again.")
+		}
+	})
+}
+
+// leaveForm asks whether somebody wants to give up what is shared with them.
+func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
+	session, ok, err := h.signedInOnly(w, r)
+	if !ok {
+		return err
+	}
+	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
+	if err != nil {
+		return err
+	}
+	for _, m := range memberships {
+		if m.Role == controlapi.RoleMember && m.Computer.Name == r.URL.Query().Get("computer") {
+			return h.show(w, http.StatusOK, "account-leave", page{
+				Title: "Leave " + m.Computer.Host + "?", Email: session.Account.Email,
+				Host: m.Computer.Host, Name: m.Computer.Name, Owner: m.Owner, Apps: invitedRows(m.Apps),
+			})
+		}
+	}
+	return gone("That computer is not shared with you any more.")
+}
+
+func (h *handler) leaveComputer(w http.ResponseWriter, r *http.Request) error {
+	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
+		return h.svc.Leave(r.Context(), session.Account.ID, f.Get("computer"))
+	})
+}
+
+// endSession signs out one browser, or with others set all but this one.
+func (h *handler) endSession(w http.ResponseWriter, r *http.Request) error {
+	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
+		if f.Get("others") != "" {
+			return h.svc.SignOutElsewhere(r.Context(), session.Account.ID, session.ID)
+		}
+		return h.svc.EndSession(r.Context(), session.Account.ID, f.Get("session"))
+	})
+}
+
+// revokeGrant ends a connected app's access.
+func (h *handler) revokeGrant(w http.ResponseWriter, r *http.Request) error {
+	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
+		return h.svc.RevokeAccountGrant(r.Context(), session.Account.ID, f.Get("grant"))
+	})
+}
+
+// accountPost does what a form of the account pages asks for and leads back to
+// the account.
+func (h *handler) accountPost(w http.ResponseWriter, r *http.Request, do func(control.Session, url.Values) error) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	session, ok, err := h.signedInOnly(w, r)
+	if !ok {
+		return err
+	}
+	if err := do(session, f); err != nil {
+		return err
+	}
+	return seeOther(w, r, "/account")
+}
+
+func gone(sentence string) error {
+	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: sentence}
+}
+
+func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }

@@ -21,16 +21,20 @@ func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
 	if len(i.Apps) > 0 {
 		first = i.Apps[0].Host
 	}
-	rows := make([]invitedRow, len(i.Apps))
-	for n, a := range i.Apps {
+	return h.show(w, http.StatusOK, "invitation", page{
+		Title: "An invitation from " + i.Owner, Token: token, Email: i.Email,
+		Owner: i.Owner, Apps: invitedRows(i.Apps), Other: i.Other, Until: i.Until.UTC().Format("2 January"),
+		formTarget: "https://" + first,
+	})
+}
+
+func invitedRows(apps []control.InvitedApp) []invitedRow {
+	rows := make([]invitedRow, len(apps))
+	for n, a := range apps {
 		initial, _ := utf8.DecodeRuneInString(a.Label)
 		rows[n] = invitedRow{Label: a.Label, Initial: string(unicode.ToUpper(initial)), Host: a.Host}
 	}
-	return h.show(w, http.StatusOK, "invitation", page{
-		Title: "An invitation from " + i.Owner, Token: token, Email: i.Email,
-		Owner: i.Owner, Apps: rows, Other: i.Other, Until: i.Until.UTC().Format("2 January"),
-		formTarget: "https://" + first,
-	})
+	return rows
 }
 
 // invitationAccept is the one click: it signs in, accepts, and leads to the app.

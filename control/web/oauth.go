@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -80,27 +79,6 @@ func grantRows(grants []control.AccountGrant) []grantRow {
 		})
 	}
 	return out
-}
-
-func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
-
-// revokeGrant ends a connected app's access and leads back to the account page.
-func (h *handler) revokeGrant(w http.ResponseWriter, r *http.Request) error {
-	f, err := form(w, r)
-	if err != nil {
-		return err
-	}
-	session, ok, err := h.current(w, r)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
-	}
-	if err := h.svc.RevokeAccountGrant(r.Context(), session.Account.ID, f.Get("grant")); err != nil {
-		return err
-	}
-	return seeOther(w, r, "/account")
 }
 
 // listGrants and endGrant are the owner's side, through the agent of their

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"porchlight/assets/style"
-	"porchlight/control/controlapi"
 )
 
 //go:embed templates
@@ -18,7 +17,8 @@ var templateFiles embed.FS
 
 // pages by the name of their template. Each has its own set, so that each can
 // define "main".
-var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account", "consent", "device", "device-confirm",
+var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account",
+	"account-remove", "account-leave", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
 func parsePages(names ...string) map[string]*template.Template {
@@ -53,8 +53,10 @@ type page struct {
 	Status int // of an error page
 	Wait   string
 
-	Own      []controlapi.Computer
-	Shared   []controlapi.Computer
+	Own      []computerRow
+	Shared   []sharedRow
+	Computer computerRow // one of them
+	MayEnrol bool
 	Sessions []sessionRow
 	Grants   []grantRow
 
@@ -78,12 +80,6 @@ type invitedRow struct {
 	Label   string
 	Initial string // of the label, for the tile
 	Host    string
-}
-
-type sessionRow struct {
-	This   bool
-	Client string
-	Since  string
 }
 
 // show writes a page. The policy allows nothing but our style sheet and icon.

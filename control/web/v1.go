@@ -47,6 +47,9 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 	if err != nil {
 		return err
 	}
+	if err := h.svc.MarkSeen(r.Context(), c.ID); err != nil {
+		h.log.Warn("noting when a computer was seen failed", "error", err)
+	}
 	if snapshot.Version != has {
 		w.Header().Set("ETag", strconv.Quote(snapshot.Version))
 		writeJSON(w, http.StatusOK, snapshot)
