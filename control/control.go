@@ -48,6 +48,9 @@ type Config struct {
 	Mail mail.Queue
 	// Relays are handed to every agent.
 	Relays []controlapi.Relay
+	// RelaysFor takes the place of Relays where it is given and answers with any:
+	// the relays for the agent of one computer, of several nodes'.
+	RelaysFor func(computerID string) []controlapi.Relay
 	// OpenSignUp lets any address make an account by signing in. Without it an
 	// address that has no account gets the same answer as one that has, and no
 	// mail.

@@ -32,10 +32,7 @@ func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.S
 	out := controlapi.Snapshot{
 		PublicKeys: s.PublicKeys(),
 		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
-		Relays:     s.cfg.Relays,
-	}
-	if out.Relays == nil {
-		out.Relays = []controlapi.Relay{}
+		Relays:     s.relaysFor(computerID),
 	}
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		c, found, err := get[computer](tx, keyComputer(computerID))

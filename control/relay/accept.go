@@ -9,7 +9,7 @@ import (
 )
 
 // accept takes connections until the listener is closed (nil) or fails for good.
-func (r *Relay) accept(life context.Context, l net.Listener) error {
+func (r *Relay) accept(life context.Context, l net.Listener, welcome func(context.Context, net.Conn)) error {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause, tune := shortest, tuner(l)
 	for {
@@ -17,7 +17,7 @@ func (r *Relay) accept(life context.Context, l net.Listener) error {
 		if err == nil {
 			pause = shortest
 			tune(conn)
-			r.welcome(life, conn)
+			welcome(life, conn)
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {

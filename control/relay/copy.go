@@ -104,6 +104,9 @@ func (f *flow) abort() {
 		if tcp, ok := s.(*net.TCPConn); ok && !whole[way] {
 			_ = tcp.SetLinger(0)
 		}
+		if peer, ok := s.(*peerStream); ok && !whole[way] {
+			peer.reset()
+		}
 		_ = s.Close()
 	}
 }

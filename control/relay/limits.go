@@ -19,6 +19,9 @@ type Limits struct {
 	// VisitorsPerSource of them, by IPv4 address or IPv6 /64, so that nobody
 	// takes a whole computer. Default an eighth of Visitors.
 	VisitorsPerSource int
+	// VisitorsPassedOn of them, whose tunnel is at another node. Default half of
+	// Visitors.
+	VisitorsPassedOn int
 	// WaitingPerComputer is how many visitors may wait for a data connection at
 	// a time. Default 1,024.
 	WaitingPerComputer int
@@ -53,6 +56,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.Visitors, max(64, min(16<<10, (fileLimit()-1024)/2)))
 	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
 	set(&l.VisitorsPerSource, max(32, l.Visitors/8))
+	set(&l.VisitorsPassedOn, max(32, l.Visitors/2))
 	set(&l.WaitingPerComputer, 1024)
 	set(&l.Handshakes, 4096)
 	set(&l.HandshakesPerSource, 1024)

@@ -16,6 +16,7 @@
 //	session.go  one control connection, pool.go its data connections
 //	route.go    which computers are here
 //	visit.go    a visitor's way, copy.go its bytes
+//	directory.go which tunnels other nodes have, peer.go passing visitors on
 //
 // The relay holds no key of a computer and never sees what a visit carries:
 // addresses, host names and numbers of bytes are all it knows.
@@ -62,6 +63,8 @@ type Config struct {
 	FirstBytes time.Duration
 	Log        *slog.Logger
 	Now        func() time.Time
+	// Peers makes this relay one of several; nil means that it is alone.
+	Peers *Peers
 }
 
 // Relay is made by New and works while Serve runs. Its methods are safe for
@@ -80,6 +83,10 @@ type Relay struct {
 	counters counters
 	http     *http.Server
 	toHTTP   *handover
+
+	directory     *directory // nil without peers
+	peerTLS       *peerTLS   // nil without
+	peersEntering chan struct{}
 
 	serving  atomic.Bool
 	draining atomic.Bool
@@ -143,6 +150,18 @@ func New(cfg Config) (*Relay, error) {
 		MaxHeaderBytes: 64 << 10,
 		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
+	if cfg.Peers == nil {
+		return r, nil
+	}
+	if err := cfg.Peers.check(cfg.Node); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secret, cfg.Node, cfg.Now); err != nil {
+		return nil, err
+	}
+	r.peersEntering = make(chan struct{}, peersEntering)
+	r.directory = newDirectory(*cfg.Peers, cfg.Node, r.routes.holds, cfg.Now, cfg.Log)
 	return r, nil
 }
 
@@ -164,7 +183,16 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	failed := make(chan error, len(listeners)+1)
 	var accepting sync.WaitGroup
 	for _, l := range listeners {
-		accepting.Go(func() { failed <- r.accept(life, l) })
+		accepting.Go(func() { failed <- r.accept(life, l, r.welcome) })
+	}
+	// Other nodes send their visitors, and read where tunnels are, until the
+	// last one here has been served.
+	telling, stopTelling := context.WithCancel(life)
+	defer stopTelling()
+	var peers sync.WaitGroup
+	if p := r.cfg.Peers; p != nil {
+		peers.Go(func() { _ = r.accept(life, p.Listener, r.welcomePeer) })
+		peers.Go(func() { r.directory.run(telling) })
 	}
 	var httpDone sync.WaitGroup
 	httpDone.Go(func() { _ = r.http.Serve(r.toHTTP) })
@@ -180,7 +208,15 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 		_ = l.Close()
 	}
 	accepting.Wait()
+	if r.directory != nil {
+		r.directory.drain()
+	}
 	r.drain()
+	stopTelling()
+	if r.cfg.Peers != nil {
+		_ = r.cfg.Peers.Listener.Close()
+	}
+	peers.Wait()
 	kill()
 	r.wg.Wait()
 	_ = r.toHTTP.Close()

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"maps"
 	"net"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ type routes struct {
 	mu       sync.Mutex // protects what follows, and the fields of every computer
 	byHost   map[string]*computer
 	byID     map[string]*computer
+	away     *computer // stands for all those at other nodes
 	visitors int
 	tunnels  int           // sessions in all
 	kicks    uint64        // raised by every kick
@@ -45,7 +47,10 @@ type computer struct {
 }
 
 func newRoutes(limits Limits) routes {
-	return routes{limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer)}
+	return routes{
+		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
+		away: &computer{flows: make(map[*flow]struct{})},
+	}
 }
 
 // kickCount is to be read before a credential is looked up, and given to add.
@@ -99,6 +104,33 @@ func (t *routes) remove(s *session) {
 		}
 		t.forget(c)
 	}
+}
+
+// holds says whether a tunnel for a root host is here, and knows the same for a
+// server name.
+func (t *routes) holds(host string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byHost[host]
+	return c != nil && len(c.sessions) > 0
+}
+
+func (t *routes) knows(serverName string) bool {
+	_, parent, _ := strings.Cut(serverName, ".")
+	return t.holds(serverName) || t.holds(parent)
+}
+
+// enterAway counts a visitor whose tunnel is at another node; leave must be
+// called once after it.
+func (t *routes) enterAway() (*computer, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.visitors >= t.limits.Visitors || t.away.visitors >= t.limits.VisitorsPassedOn {
+		return nil, errBusy
+	}
+	t.visitors++
+	t.away.visitors++
+	return t.away, nil
 }
 
 // forget drops a computer nobody needs any more. The caller holds mu.
@@ -167,10 +199,11 @@ func (t *routes) session(c *computer) *session {
 
 // join notes that f runs on behalf of c's visitor, given a data connection of s.
 // It reports false if s was ended by a kick meanwhile, or the relay has drained.
+// s is nil where the tunnel is at another node.
 func (t *routes) join(c *computer, s *session, f *flow) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s.kicked || t.aborted {
+	if t.aborted || s != nil && s.kicked {
 		return false
 	}
 	c.flows[f] = struct{}{}
@@ -216,9 +249,7 @@ func (t *routes) abort(id string) {
 	t.mu.Lock()
 	var flows []*flow
 	if c := t.byID[id]; c != nil {
-		for f := range c.flows {
-			flows = append(flows, f)
-		}
+		flows = slices.Collect(maps.Keys(c.flows))
 	}
 	t.mu.Unlock()
 	for _, f := range flows {
@@ -230,13 +261,13 @@ func (t *routes) abort(id string) {
 func (t *routes) abortAll() {
 	t.mu.Lock()
 	t.aborted = true
-	ids := make([]string, 0, len(t.byID))
-	for id := range t.byID {
-		ids = append(ids, id)
+	flows := slices.Collect(maps.Keys(t.away.flows))
+	for _, c := range t.byID {
+		flows = slices.AppendSeq(flows, maps.Keys(c.flows))
 	}
 	t.mu.Unlock()
-	for _, id := range ids {
-		t.abort(id)
+	for _, f := range flows {
+		f.abort()
 	}
 }
 

@@ -120,6 +120,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		if err != nil {
 			return refuse(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
 		}
+		r.touch(host)
 		for _, old := range replaced {
 			old.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeReplaced, Message: "A newer connection of this computer took this one's place."})
 		}
@@ -343,6 +344,7 @@ func (s *session) end(farewell ...tunnelwire.Frame) {
 	s.mu.Unlock()
 	close(s.done)
 	s.relay.routes.remove(s)
+	s.relay.touch(s.host)
 	s.relay.tickets.strike(ids...)
 	for _, data := range slices.Backward(idle) {
 		_ = data.Close()

@@ -20,11 +20,16 @@ type Stats struct {
 	BadTickets  uint64 // data connections refused
 	Unauthentic uint64 // control connections refused for their credential
 	Deferred    uint64 // control connections put off by the admission ramp
+
+	PassedOn     uint64 // visitors handed to another node
+	TakenOver    uint64 // visitors taken over from another node
+	PeerFailures uint64 // nodes that did not answer, and connections of peers refused
 }
 
 type counters struct {
 	visits, bytesUp, bytesDown, retried, unknown, timedOut     atomic.Uint64
 	malformed, limited, badTickets, unauthentic, deferredCount atomic.Uint64
+	passedOn, takenOver, peerFailures                          atomic.Uint64
 }
 
 // Stats returns the current numbers.
@@ -34,6 +39,7 @@ func (r *Relay) Stats() Stats {
 		Retried: r.counters.retried.Load(), Unknown: r.counters.unknown.Load(), TimedOut: r.counters.timedOut.Load(),
 		Malformed: r.counters.malformed.Load(), Limited: r.counters.limited.Load(), BadTickets: r.counters.badTickets.Load(),
 		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
+		PassedOn: r.counters.passedOn.Load(), TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
 		Visitors: r.routes.visiting(),
 	}
 	for _, session := range r.routes.sessions() {

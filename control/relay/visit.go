@@ -26,6 +26,11 @@ var errDied = errors.New("relay: the data connection had died")
 // names none that is here stays counted among the undecided until turned away.
 func (r *Relay) visit(life context.Context, conn stream, p *preface, decided func()) {
 	c, err := r.routes.enter(p.hello.serverName)
+	if errors.Is(err, errUnknownHost) {
+		if err = r.forward(life, conn, p, decided); err == nil {
+			return
+		}
+	}
 	if err != nil {
 		r.turnAway(conn, p, err)
 		return
@@ -65,7 +70,22 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 	}
 	r.visitors.leave(source)
 	r.routes.leave(c)
+	// A tunnel that died here may have come back elsewhere.
+	if mayBeElsewhere(err) && life.Err() == nil && r.forward(life, conn, p, decided) == nil {
+		return
+	}
 	r.turnAway(conn, p, err)
+}
+
+// mayBeElsewhere says of a failure that it was the tunnel's, and that the
+// visitor has been told nothing.
+func mayBeElsewhere(err error) bool {
+	for _, target := range []error{errUnknownHost, errSessionOver, errDied, errNoConnection} {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
 }
 
 // present writes the header and the visitor's first bytes, passes the first

@@ -111,6 +111,9 @@ var (
 	descLimited     = relayMetric("limited_total", "Connections closed for a limit.")
 	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
 	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
+	descPassedOn    = relayMetric("passed_on_total", "Visitors handed to another node.")
+	descTakenOver   = relayMetric("taken_over_total", "Visitors taken over from another node.")
+	descPeerFailed  = relayMetric("peer_failures_total", "Nodes that did not answer, and connections of peers refused.")
 	descDeferred    = relayMetric("deferred_tunnels_total", "Control connections put off after a start.")
 )
 
@@ -127,7 +130,7 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	}
 	for desc, v := range map[*prometheus.Desc]uint64{
 		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
-		descRetried: stats.Retried, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
+		descRetried: stats.Retried, descPassedOn: stats.PassedOn, descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
 		descMalformed: stats.Malformed, descLimited: stats.Limited, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
 	} {

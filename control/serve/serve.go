@@ -62,11 +62,15 @@ type Config struct {
 	// administration only.
 	OutboxDir string
 	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
-	Metrics    string
-	Node       string // tells this node from others in logs, metrics and to agents
-	OpenSignUp bool
-	Grace      time.Duration
-	Log        *slog.Logger
+	Metrics string
+	Node    string // tells this node from others in logs, metrics and to agents
+	// PeerAddress is host:port at which the other nodes of one PostgreSQL reach
+	// this one, for visitors whose computer is connected here; empty means that
+	// it is the only node, or that a visitor must find the right one.
+	PeerAddress string
+	OpenSignUp  bool
+	Grace       time.Duration
+	Log         *slog.Logger
 }
 
 // Complete checks the configuration and fills in what follows from the rest.
@@ -118,6 +122,9 @@ func (c *Config) Complete() error {
 			return fmt.Errorf("%q is not an address of the form relay1.example:443 (--tunnel-address)", c.TunnelAddress)
 		}
 	}
+	if err := c.completePeers(); err != nil {
+		return err
+	}
 	if c.Grace <= 0 {
 		c.Grace = DefaultGrace
 	}
@@ -153,6 +160,7 @@ type Node struct {
 	outbox    *outboxFiles  // nil without
 	listeners []net.Listener
 	metrics   net.Listener // nil without
+	peers     net.Listener // nil without
 	health    *health
 }
 
@@ -190,6 +198,9 @@ func (n *Node) listen() error {
 	if n.cfg.PublicPort == 0 {
 		n.cfg.PublicPort = n.listeners[0].Addr().(*net.TCPAddr).Port
 	}
+	if err := n.listenForPeers(); err != nil {
+		return err
+	}
 	if n.cfg.Metrics == "" {
 		return nil
 	}
@@ -210,7 +221,11 @@ func (n *Node) build() (err error) {
 	tunnel := cfg.TunnelAddress
 	if tunnel == "" {
 		tunnel = net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
+		if n.peers != nil {
+			tunnel = n.listeners[0].Addr().String()
+		}
 	}
+	here := controlapi.Relay{Address: tunnel, ServerName: cfg.AuthHost}
 	outbox := mail.NewOutbox(n.store, nil)
 	if cfg.OutboxDir != "" {
 		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, outbox, cfg.Log.With("part", "mail")); err != nil {
@@ -223,7 +238,8 @@ func (n *Node) build() (err error) {
 		AuthHost:    cfg.AuthHost,
 		PublicPort:  cfg.PublicPort,
 		Mail:        outbox,
-		Relays:      []controlapi.Relay{{Address: tunnel, ServerName: cfg.AuthHost}},
+		Relays:      []controlapi.Relay{here},
+		RelaysFor:   n.relaysFor,
 		OpenSignUp:  cfg.OpenSignUp,
 		SharedStore: cfg.Postgres != "",
 		// Called from Run on, when there is a relay.
@@ -235,7 +251,12 @@ func (n *Node) build() (err error) {
 	}
 	n.health = newHealth(n.store)
 	count := newCounts()
+	peers, err := n.relayPeers(here)
+	if err != nil {
+		return err
+	}
 	n.relay, err = relay.New(relay.Config{
+		Peers:        peers,
 		AuthHost:     cfg.AuthHost,
 		TLS:          names.config(),
 		Handler:      count.handler(web.New(n.service, web.Config{Log: cfg.Log.With("part", "control")})),
@@ -334,8 +355,10 @@ func (n *Node) Close() error {
 	for _, l := range n.listeners {
 		_ = l.Close() // Run has closed them already
 	}
-	if n.metrics != nil {
-		_ = n.metrics.Close()
+	for _, l := range []net.Listener{n.metrics, n.peers} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
 	var errs []error
 	if n.admin != nil {

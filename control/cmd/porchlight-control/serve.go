@@ -16,7 +16,7 @@ import (
 // may hold.
 var configurable = []string{
 	"data", "postgres", "domain", "auth-host", "public-port",
-	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "metrics", "node", "open-sign-up", "grace", "log-level",
+	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "metrics", "node", "peer-address", "open-sign-up", "grace", "log-level",
 }
 
 // where is which control plane a command is about.
@@ -98,6 +98,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.OutboxDir, "outbox", "", "also write the mails to files in this directory")
 	f.StringVar(&w.Metrics, "metrics", "", "private address of /healthz, /readyz and /metrics")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
+	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
 	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

@@ -1,0 +1,476 @@
+package relay
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// The nodes of one control plane find each other, and each other's tunnels, in
+// the store they share:
+//
+//	relay-node/NODE          nodeRow, a lease that the node renews
+//	relay-tunnel/HOST/NODE   tunnelRow: an agent's tunnel for HOST is at NODE
+//
+// A tunnel's row counts only while its node's lease runs and names the same run
+// of the program, so a node that dies takes its tunnels along without anybody
+// having to clean up.
+const (
+	keyNodes   = "relay-node/"
+	keyTunnels = "relay-tunnel/"
+
+	// lease is how long a node counts without renewing, and thus how long after
+	// its death others still send it visitors, whom they then turn away.
+	lease      = 15 * time.Second
+	renewEvery = lease / 3
+	// lookEvery is how late another node's coming and going may be noticed.
+	lookEvery = 2 * time.Second
+	// tunnelLife is how long a tunnel's row lasts without being written again,
+	// which happens at half of it.
+	tunnelLife = 2 * time.Hour
+	// tunnelsAtOnce bounds one transaction, nodesMost the nodes known.
+	tunnelsAtOnce = 100
+	nodesMost     = 64
+
+	storeWait = 5 * time.Second
+)
+
+// Bounds of the lookups, which strangers cause by naming hosts.
+const (
+	lookupsAtOnce = 16
+	lookupWait    = 2 * time.Second
+	foundFor      = 2 * time.Second
+	missingFor    = time.Second
+	cacheMost     = 4096
+)
+
+// nodeRow is a node as the others see it.
+type nodeRow struct {
+	Node     string           `json:"node"`
+	Run      string           `json:"run"` // random, of one run of the program
+	Peer     string           `json:"peer"`
+	Relay    controlapi.Relay `json:"relay"`
+	Draining bool             `json:"draining,omitempty"`
+}
+
+type tunnelRow struct {
+	Run   string    `json:"run"`
+	Since time.Time `json:"since"`
+}
+
+// directory is one node's view of the others. Its run method keeps both rows and
+// view up to date.
+type directory struct {
+	store  kv.Store
+	self   nodeRow
+	domain string // with a leading dot; what is outside is never looked up
+	holds  func(host string) bool
+	tell   func() // the nodes that agents should know have changed
+	now    func() time.Time
+	log    *slog.Logger
+
+	wake    chan struct{} // has room for one
+	lookups chan struct{} // a place for each lookup under way
+	flight  singleflight.Group
+
+	mu       sync.Mutex           // guards what follows
+	nodes    []nodeRow            // alive, this one included, by name
+	seenAt   time.Time            // when nodes was read
+	dirty    map[string]bool      // hosts whose row may be wrong
+	written  map[string]time.Time // hosts whose row this node wrote, and when
+	cache    map[string]cached    // by server name
+	silent   map[string]time.Time // nodes that could not be reached, by run, and until when
+	draining bool
+}
+
+type cached struct {
+	nodes []nodeRow
+	until time.Time
+}
+
+func newDirectory(p Peers, node string, holds func(string) bool, now func() time.Time, log *slog.Logger) *directory {
+	tell := p.Changed
+	if tell == nil {
+		tell = func() {}
+	}
+	return &directory{
+		store:   p.Store,
+		self:    nodeRow{Node: node, Run: rand.Text(), Peer: p.Address, Relay: p.Relay},
+		domain:  "." + p.Domain,
+		holds:   holds,
+		tell:    tell,
+		now:     now,
+		log:     log,
+		wake:    make(chan struct{}, 1),
+		lookups: make(chan struct{}, lookupsAtOnce),
+		dirty:   make(map[string]bool),
+		written: make(map[string]time.Time),
+		cache:   make(map[string]cached),
+		silent:  make(map[string]time.Time),
+	}
+}
+
+// touch says that a tunnel for host came or went.
+func (d *directory) touch(host string) {
+	d.mu.Lock()
+	d.dirty[host] = true
+	d.mu.Unlock()
+	d.nudge()
+}
+
+// drain asks the others to send agents elsewhere.
+func (d *directory) drain() {
+	d.mu.Lock()
+	d.draining = true
+	d.mu.Unlock()
+	d.nudge()
+}
+
+func (d *directory) nudge() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run keeps rows and view until ctx ends, and then withdraws this node. What
+// fails is tried again: the rows follow what is so, not what has happened.
+func (d *directory) run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	var renewed, looked time.Time
+	var drained bool
+	for {
+		now := time.Now() // of intervals in this process, not of rows
+		d.mu.Lock()
+		draining := d.draining
+		d.mu.Unlock()
+		if now.Sub(renewed) >= renewEvery || draining != drained {
+			if d.try(ctx, "renewing this relay's lease", d.renew) {
+				renewed, drained = now, draining
+			}
+		}
+		d.try(ctx, "telling other relays of tunnels", d.writeTunnels)
+		if now.Sub(looked) >= lookEvery {
+			if d.try(ctx, "looking for other relays", d.look) {
+				looked = now
+			}
+		}
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWait)
+			defer cancel()
+			d.try(last, "withdrawing this relay", d.withdraw)
+			return
+		case <-tick.C:
+		case <-d.wake:
+		}
+	}
+}
+
+// try runs a step and reports whether it worked.
+func (d *directory) try(ctx context.Context, what string, step func(context.Context) error) bool {
+	limited, cancel := context.WithTimeout(ctx, storeWait)
+	defer cancel()
+	err := step(limited)
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn(what+" failed", "err", err)
+	}
+	return err == nil
+}
+
+// renew writes this node's row.
+func (d *directory) renew(ctx context.Context) error {
+	row := d.self
+	d.mu.Lock()
+	row.Draining = d.draining
+	d.mu.Unlock()
+	var other bool
+	err := d.store.Update(ctx, func(tx kv.Tx) error {
+		before, found, err := getRow[nodeRow](tx, keyNodes+row.Node)
+		if err != nil {
+			return err
+		}
+		other = found && before.Run != row.Run
+		return putRow(tx, keyNodes+row.Node, row, lease)
+	})
+	if err == nil && other {
+		// Its own run before this one, if it was started again within the lease.
+		d.log.Warn("another relay had this node's name; if it is still running, give them different names", "node", row.Node)
+	}
+	return err
+}
+
+// withdraw deletes this node's row, and with it all its tunnels.
+func (d *directory) withdraw(ctx context.Context) error {
+	return d.store.Update(ctx, func(tx kv.Tx) error {
+		row, found, err := getRow[nodeRow](tx, keyNodes+d.self.Node)
+		if err != nil || !found || row.Run != d.self.Run {
+			return err
+		}
+		return tx.Delete(keyNodes + d.self.Node)
+	})
+}
+
+// look reads who is there.
+func (d *directory) look(ctx context.Context) error {
+	var nodes []nodeRow
+	err := d.store.View(ctx, func(tx kv.Tx) error {
+		nodes = nil
+		items, err := tx.Scan(keyNodes, "", nodesMost)
+		if err != nil {
+			return err
+		}
+		for _, item := range items {
+			var row nodeRow
+			if err := json.Unmarshal(item.Value, &row); err != nil {
+				return fmt.Errorf("the row %s: %w", item.Key, err)
+			}
+			nodes = append(nodes, row)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	changed := !slices.Equal(d.nodes, nodes)
+	d.nodes, d.seenAt = nodes, d.now()
+	maps.DeleteFunc(d.silent, func(_ string, until time.Time) bool { return !d.now().Before(until) })
+	if changed {
+		clear(d.cache)
+	}
+	d.mu.Unlock()
+	if changed {
+		d.tell()
+	}
+	return nil
+}
+
+// writeTunnels makes the rows of the hosts touched, and of those whose row gets
+// old, what they should be.
+func (d *directory) writeTunnels(ctx context.Context) error {
+	now := d.now()
+	d.mu.Lock()
+	for host, at := range d.written {
+		if now.Sub(at) > tunnelLife/2 {
+			d.dirty[host] = true
+		}
+	}
+	hosts := slices.Sorted(maps.Keys(d.dirty))
+	clear(d.dirty)
+	d.mu.Unlock()
+	for chunk := range slices.Chunk(hosts, tunnelsAtOnce) {
+		held := make(map[string]bool, len(chunk))
+		for _, host := range chunk {
+			held[host] = d.holds(host)
+		}
+		err := d.store.Update(ctx, func(tx kv.Tx) error {
+			for _, host := range chunk {
+				key := keyTunnels + host + "/" + d.self.Node
+				if !held[host] {
+					if err := tx.Delete(key); err != nil {
+						return err
+					}
+					continue
+				}
+				if err := putRow(tx, key, tunnelRow{Run: d.self.Run, Since: now}, tunnelLife); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		d.mu.Lock()
+		for _, host := range chunk {
+			switch {
+			case err != nil:
+				d.dirty[host] = true
+			case held[host]:
+				d.written[host] = now
+			default:
+				delete(d.written, host)
+			}
+		}
+		d.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find names the other nodes where a tunnel for a server name is, the latest
+// first. It answers from memory where it can; errBusy says that too many ask.
+func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, error) {
+	if !strings.HasSuffix(serverName, d.domain) {
+		return nil, nil
+	}
+	d.mu.Lock()
+	entry, ok := d.cache[serverName]
+	d.mu.Unlock()
+	if ok && d.now().Before(entry.until) {
+		return d.speaking(entry.nodes), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	select {
+	case d.lookups <- struct{}{}:
+		defer func() { <-d.lookups }()
+	case <-ctx.Done():
+		return nil, errBusy
+	}
+	found, err, _ := d.flight.Do(serverName, func() (any, error) { return d.lookUp(ctx, serverName) })
+	if err != nil {
+		return nil, err
+	}
+	return d.speaking(found.([]nodeRow)), nil
+}
+
+// lookUp reads which of the living nodes has the host of a server name: the name
+// itself, or what follows its first label.
+func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, error) {
+	d.mu.Lock()
+	others := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
+	fresh := d.now().Sub(d.seenAt) < lease
+	d.mu.Unlock()
+	if !fresh {
+		others = nil // the store is away, and so is what we know
+	}
+	type place struct {
+		nodeRow
+		since time.Time
+	}
+	var places []place
+	_, parent, _ := strings.Cut(serverName, ".")
+	var keys []string
+	for _, n := range others {
+		keys = append(keys, keyTunnels+serverName+"/"+n.Node, keyTunnels+parent+"/"+n.Node)
+	}
+	if len(keys) > 0 {
+		err := d.store.View(ctx, func(tx kv.Tx) error {
+			places = nil
+			values, err := tx.GetAll(keys...)
+			if err != nil {
+				return err
+			}
+			for i, value := range values {
+				var row tunnelRow
+				if value == nil {
+					continue
+				}
+				if err := json.Unmarshal(value, &row); err != nil {
+					return fmt.Errorf("the row %s: %w", keys[i], err)
+				}
+				if n := others[i/2]; row.Run == n.Run {
+					places = append(places, place{n, row.Since})
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(places, func(a, b place) int {
+		if a.Draining != b.Draining {
+			if a.Draining {
+				return 1
+			}
+			return -1
+		}
+		return b.since.Compare(a.since)
+	})
+	nodes := make([]nodeRow, len(places))
+	for i, p := range places {
+		nodes[i] = p.nodeRow
+	}
+	entry := cached{nodes, d.now().Add(foundFor)}
+	if len(nodes) == 0 {
+		entry.until = d.now().Add(missingFor)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.cache) >= cacheMost {
+		clear(d.cache)
+	}
+	d.cache[serverName] = entry
+	return nodes, nil
+}
+
+// speaking are those nodes that could be reached lately.
+func (d *directory) speaking(nodes []nodeRow) []nodeRow {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(nodes), func(n nodeRow) bool { return d.now().Before(d.silent[n.Run]) })
+}
+
+// unreachable notes that a node did not answer: for a moment it is not tried.
+func (d *directory) unreachable(n nodeRow) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.silent[n.Run] = d.now().Add(foundFor)
+}
+
+// wrong notes that what was found for a server name is so no longer.
+func (d *directory) wrong(serverName string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.cache, serverName)
+}
+
+// relaysFor are the relays a computer's agent should connect to, up to two, the
+// same whichever node is asked, and spread over the nodes.
+func (d *directory) relaysFor(computerID string) []controlapi.Relay {
+	d.mu.Lock()
+	nodes := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Draining })
+	d.mu.Unlock()
+	if len(nodes) == 0 {
+		return []controlapi.Relay{d.self.Relay}
+	}
+	slices.SortFunc(nodes, func(a, b nodeRow) int {
+		return cmp.Compare(affinity(computerID, b.Node), affinity(computerID, a.Node))
+	})
+	var relays []controlapi.Relay
+	for _, n := range nodes {
+		if !slices.Contains(relays, n.Relay) {
+			relays = append(relays, n.Relay)
+		}
+		if len(relays) == 2 {
+			break
+		}
+	}
+	return relays
+}
+
+func putRow(tx kv.Tx, key string, row any, ttl time.Duration) error {
+	value, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	return tx.Put(key, value, ttl)
+}
+
+func getRow[T any](tx kv.Tx, key string) (row T, found bool, err error) {
+	value, err := tx.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return row, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(value, &row)
+	}
+	return row, err == nil, err
+}

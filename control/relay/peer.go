@@ -1,0 +1,339 @@
+package relay
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// A visitor who lands on a node without the tunnel is passed on to the node that
+// has it, over a connection of its own between the two: TLS, in which both sides
+// have shown that they belong to this control plane. The first node sends a
+// request (the visitor's address, the one it connected to, and its first bytes),
+// the second answers with one byte, and from then on both copy. No visitor is
+// passed on twice.
+const (
+	peerHead = 2*(16+2) + 2 // bytes: two addresses with ports, and a length
+
+	peerHere    = 1 // the tunnel is here
+	peerUnknown = 2 // it is not, any more
+
+	peerDial      = 2 * time.Second
+	peerHandshake = 5 * time.Second
+	peerAnswer    = 3 * time.Second
+	// peersEntering bounds the connections of peers that have not yet made a
+	// request.
+	peersEntering = 1024
+	// peersTried is how many nodes one visitor is offered to.
+	peersTried = 2
+)
+
+// Peers makes a relay one of several that share a store. All fields but Changed
+// are required.
+type Peers struct {
+	Store kv.Store
+	// Secret is at least 32 bytes which all nodes know and nobody else.
+	Secret []byte
+	// Listener takes connections of other nodes; Serve closes it.
+	Listener net.Listener
+	// Address is the host:port at which other nodes reach Listener.
+	Address string
+	// Relay is where agents reach this node.
+	Relay controlapi.Relay
+	// Domain is the parent of all computers' hosts.
+	Domain string
+	// Changed is called when RelaysFor may answer something else. It must not
+	// block.
+	Changed func()
+}
+
+var nodePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ValidNode says whether a node that has peers can have that name: small
+// letters, digits and hyphens, at most 63.
+func ValidNode(name string) bool { return nodePattern.MatchString(name) }
+
+func (p Peers) check(node string) error {
+	switch {
+	case !ValidNode(node):
+		return fmt.Errorf("relay: a node with peers needs a name of small letters, digits and hyphens, not %q", node)
+	case p.Store == nil || p.Listener == nil || p.Address == "" || p.Domain == "" || p.Relay.Address == "":
+		return errors.New("relay: Peers lacks a store, a listener, an address, a domain or a relay")
+	}
+	return nil
+}
+
+// RelaysFor are the relays a computer's agent should be connected to: two where
+// there are as many, the same whichever node is asked. It is nil without peers.
+func (r *Relay) RelaysFor(computerID string) []controlapi.Relay {
+	if r.directory == nil {
+		return nil
+	}
+	return r.directory.relaysFor(computerID)
+}
+
+// affinity orders nodes differently for each computer.
+func affinity(computerID, node string) uint64 {
+	sum := sha256.Sum256([]byte(computerID + "\x00" + node))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// touch tells the directory that a tunnel for host came or went.
+func (r *Relay) touch(host string) {
+	if r.directory != nil {
+		r.directory.touch(host)
+	}
+}
+
+// peerStream is a connection between two nodes that stands for a visitor's.
+type peerStream struct {
+	*tls.Conn
+	raw           net.Conn
+	remote, local net.Addr
+}
+
+func (s *peerStream) RemoteAddr() net.Addr { return s.remote }
+func (s *peerStream) LocalAddr() net.Addr  { return s.local }
+
+// reset ends the connection in a way that the other side does not take for the
+// end of the stream.
+func (s *peerStream) reset() {
+	if tcp, ok := s.raw.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = s.raw.Close()
+}
+
+// forward passes a visitor on to the node that has the tunnel. With a nil error
+// the flow has taken over; otherwise nothing has been said to the visitor.
+func (r *Relay) forward(life context.Context, conn stream, p *preface, decided func()) error {
+	if _, passedOn := conn.(*peerStream); passedOn || r.directory == nil {
+		return errUnknownHost
+	}
+	nodes, err := r.directory.find(life, p.hello.serverName)
+	if err != nil {
+		if !errors.Is(err, errBusy) {
+			r.log.Warn("looking for a tunnel failed", "err", err)
+			err = errNoConnection
+		}
+		return err
+	}
+	if len(nodes) == 0 {
+		return errUnknownHost
+	}
+	source := sourceOf(conn.RemoteAddr())
+	if !r.visitors.enter(source) {
+		return errBusy
+	}
+	away, err := r.routes.enterAway()
+	if err != nil {
+		r.visitors.leave(source)
+		return err
+	}
+	decided()
+	err = errUnknownHost
+	for _, node := range nodes[:min(len(nodes), peersTried)] {
+		var peer *peerStream
+		if peer, err = r.callPeer(life, node, conn, p); err == nil {
+			f := &flow{visitor: conn, agent: peer}
+			if !r.routes.join(away, nil, f) {
+				peer.reset()
+				err = errSessionOver
+				break
+			}
+			f.delivered = [2]int64{toAgent: int64(p.n)}
+			p.release()
+			r.counters.passedOn.Add(1)
+			r.wg.Add(1)
+			f.ended = func(up, down int64) {
+				r.counters.bytesUp.Add(uint64(up))
+				r.counters.bytesDown.Add(uint64(down))
+				r.visitors.leave(source)
+				r.routes.part(away, f)
+				r.wg.Done()
+			}
+			f.start()
+			return nil
+		}
+		if errors.Is(err, errUnknownHost) {
+			r.directory.wrong(p.hello.serverName)
+			continue
+		}
+		r.counters.peerFailures.Add(1)
+		r.directory.unreachable(node)
+		r.log.Warn("a relay of this service does not answer", "node", node.Node, "address", node.Peer, "err", err)
+		err = errNoConnection
+	}
+	r.visitors.leave(source)
+	r.routes.leave(away)
+	return err
+}
+
+// callPeer offers a visitor to a node. errUnknownHost says that the tunnel is
+// not there.
+func (r *Relay) callPeer(life context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
+	ctx, cancel := context.WithTimeout(life, peerDial)
+	defer cancel()
+	raw, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", node.Peer)
+	if err != nil {
+		return nil, err
+	}
+	tuner(nil)(raw)
+	secure := tls.Client(raw, r.peerTLS.client(node.Node))
+	peer := &peerStream{Conn: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
+	if err := r.ask(ctx, peer, conn, p); err != nil {
+		peer.reset()
+		return nil, err
+	}
+	return peer, nil
+}
+
+func (r *Relay) ask(ctx context.Context, peer *peerStream, conn stream, p *preface) error {
+	if err := peer.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	if err := peer.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
+		return err
+	}
+	request := appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes())
+	if _, err := peer.Write(request); err != nil {
+		return err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(peer, answer[:]); err != nil {
+		return err
+	}
+	switch answer[0] {
+	case peerHere:
+		return peer.SetDeadline(time.Time{})
+	case peerUnknown:
+		return errUnknownHost
+	}
+	return fmt.Errorf("it answered with %d", answer[0])
+}
+
+// appendPeerRequest writes the two addresses, as IPv6 with port, and the
+// visitor's first bytes behind their length.
+func appendPeerRequest(b []byte, source, destination netip.AddrPort, first []byte) []byte {
+	for _, ap := range []netip.AddrPort{source, destination} {
+		ip := netip.IPv6Unspecified()
+		if ap.IsValid() {
+			ip = ap.Addr()
+		}
+		sixteen := ip.As16()
+		b = append(b, sixteen[:]...)
+		b = binary.BigEndian.AppendUint16(b, ap.Port())
+	}
+	b = binary.BigEndian.AppendUint16(b, uint16(len(first)))
+	return append(b, first...)
+}
+
+var errPeerRequest = errors.New("relay: not the request of a peer")
+
+// parsePeerHead reads what comes before the first bytes, of which there are n.
+func parsePeerHead(b [peerHead]byte) (source, destination netip.AddrPort, n int, err error) {
+	at := func(b []byte) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[:16])).Unmap(), binary.BigEndian.Uint16(b[16:]))
+	}
+	n = int(binary.BigEndian.Uint16(b[36:]))
+	if n == 0 || n > maxPreface {
+		return source, destination, 0, errPeerRequest
+	}
+	return at(b[:18]), at(b[18:36]), n, nil
+}
+
+// welcomePeer serves a connection of another node, if there is room.
+func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
+	select {
+	case r.peersEntering <- struct{}{}:
+	default:
+		r.counters.limited.Add(1)
+		_ = conn.Close()
+		return
+	}
+	// Draining does not end these: parked connections still serve, and deadlines
+	// bound what is before that.
+	r.wg.Go(func() {
+		var left bool
+		decided := func() {
+			if !left {
+				left = true
+				<-r.peersEntering
+			}
+		}
+		defer decided()
+		if err := r.servePeer(life, conn, decided); err != nil {
+			_ = conn.Close()
+			r.counters.peerFailures.Add(1)
+			r.log.Info("a peer's connection was refused", "from", conn.RemoteAddr().String(), "err", err)
+		}
+	})
+}
+
+// servePeer takes over a visitor from another node.
+func (r *Relay) servePeer(life context.Context, conn net.Conn, decided func()) error {
+	secure := tls.Server(conn, r.peerTLS.server())
+	ctx, cancel := context.WithTimeout(life, peerHandshake)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	if got := secure.ConnectionState().NegotiatedProtocol; got != peerALPN {
+		return fmt.Errorf("it speaks %q", got)
+	}
+	if err := secure.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
+		return err
+	}
+	visitor := &peerStream{Conn: secure, raw: conn}
+	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
+	defer p.release()
+	if err := visitor.readRequest(p); err != nil {
+		return err
+	}
+	if !r.routes.knows(p.hello.serverName) {
+		_, err := secure.Write([]byte{peerUnknown})
+		return errors.Join(err, secure.Close())
+	}
+	if _, err := secure.Write([]byte{peerHere}); err != nil {
+		return err
+	}
+	if err := secure.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	r.counters.takenOver.Add(1)
+	r.visit(life, visitor, p, decided)
+	return nil
+}
+
+// readRequest reads who visits and with which first bytes, which it puts where
+// those of other visitors are.
+func (s *peerStream) readRequest(p *preface) error {
+	var head [peerHead]byte
+	if _, err := io.ReadFull(s.Conn, head[:]); err != nil {
+		return err
+	}
+	source, destination, n, err := parsePeerHead(head)
+	if err != nil {
+		return err
+	}
+	s.remote, s.local = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
+	if _, err := io.ReadFull(s.Conn, p.buf[headroom:headroom+n]); err != nil {
+		return err
+	}
+	p.n = n
+	if done, err := p.parse(&helloReader{}); err != nil || !done || p.kind != prefaceTLS {
+		return errors.Join(errPeerRequest, err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/relay"
+)
+
+// completePeers checks what makes this node one of several.
+func (c *Config) completePeers() error {
+	if c.PeerAddress == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.PeerAddress)
+	n, convErr := strconv.Atoi(port)
+	switch {
+	case err != nil || convErr != nil || n < 0 || n > 65535 || !reachable(host):
+		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7443 (--peer-address)", c.PeerAddress)
+	case c.Postgres == "":
+		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
+	case !relay.ValidNode(c.Node):
+		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
+	}
+	// Agents connect to particular nodes where there are several.
+	host, _, err = net.SplitHostPort(c.Listen[0])
+	if c.TunnelAddress == "" && (err != nil || !reachable(host)) {
+		return errors.New("say where agents reach this very node: --tunnel-address relay1.example:443")
+	}
+	return nil
+}
+
+// reachable says whether others can connect to what a listener has as its host.
+func reachable(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host != "" && (err != nil || !ip.IsUnspecified())
+}
+
+// listenForPeers opens the listener of --peer-address. A port of 0 is replaced
+// by the one it got.
+func (n *Node) listenForPeers() error {
+	if n.cfg.PeerAddress == "" {
+		return nil
+	}
+	l, err := relay.Listen(context.Background(), n.cfg.PeerAddress)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s for other nodes: %w", n.cfg.PeerAddress, err)
+	}
+	n.peers = l
+	host, _, err := net.SplitHostPort(n.cfg.PeerAddress)
+	if err != nil {
+		return err
+	}
+	n.cfg.PeerAddress = net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	return nil
+}
+
+// relayPeers is the relay's part of it, nil for a node of its own.
+func (n *Node) relayPeers(here controlapi.Relay) (*relay.Peers, error) {
+	if n.peers == nil {
+		return nil, nil
+	}
+	secret, err := n.service.PeerSecret()
+	if err != nil {
+		return nil, err
+	}
+	return &relay.Peers{
+		Store: n.store, Secret: secret, Listener: n.peers, Address: n.cfg.PeerAddress,
+		Relay: here, Domain: n.cfg.Domain, Changed: n.service.RelaysChanged,
+	}, nil
+}
+
+// relaysFor asks the relay, which is made after the service and before anybody
+// is served.
+func (n *Node) relaysFor(computerID string) []controlapi.Relay {
+	if n.relay == nil {
+		return nil
+	}
+	return n.relay.RelaysFor(computerID)
+}
