@@ -14,11 +14,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -45,6 +42,7 @@ type Agent struct {
 	store *store.Store
 
 	apps    *engine.Apps
+	reg     *engine.Registry
 	access  *access.Access
 	rules   *rules.Rules
 	proxy   *proxy.Proxy
@@ -54,11 +52,11 @@ type Agent struct {
 	tunnel  *tunnel.Tunnel     // nil when there is no link
 	changes broadcast.Signal
 
-	open        net.Listener // open tier
-	owner       net.Listener // owner tier
-	ownerSocket string
-	ownPorts    []int         // that no app may be served from
-	ready       chan struct{} // see Ready
+	acme          *certs.ACME // nil where certificates are not ordered
+	listeners     *Listeners
+	ownsListeners bool          // nobody else keeps them
+	ownPorts      []int         // that no app may be served from
+	ready         chan struct{} // see Ready
 }
 
 // New opens the data directory and listens; it serves nothing before Run. The
@@ -74,13 +72,16 @@ func New(cfg Config) (_ *Agent, err error) {
 	if a.store, err = store.Open(cfg.DataDir); err != nil {
 		return nil, err
 	}
-	if a.open, err = localapi.ListenOpen(cfg.API); err != nil {
+	if err := a.store.BecomeComputer(cfg.ComputerID); err != nil {
 		return nil, err
 	}
-	a.ownPorts = append([]int{a.open.Addr().(*net.TCPAddr).Port}, cfg.OwnPorts...)
-	if a.owner, a.ownerSocket, err = localapi.ListenOwner(cfg.DataDir); err != nil {
+	if a.listeners = cfg.Listeners; a.listeners == nil {
+		a.listeners, a.ownsListeners = NewListeners(cfg.DataDir, cfg.API), true
+	}
+	if err := a.listeners.listen(); err != nil {
 		return nil, err
 	}
+	a.ownPorts = append([]int{portOf(a.listeners.API())}, cfg.OwnPorts...)
 	a.access, err = access.New(access.Config{
 		Store:         a.store,
 		Log:           cfg.Log.With("part", "access"),
@@ -98,14 +99,21 @@ func New(cfg Config) (_ *Agent, err error) {
 	if err := a.makeLink(); err != nil {
 		return nil, err
 	}
+	a.reg = engine.NewRegistry(engine.RegistryConfig{
+		Grace:       cfg.Grace,
+		FirstWithin: cfg.FirstWithin,
+		Log:         cfg.Log.With("part", "engine"),
+	})
 	if err := a.makeRules(); err != nil {
 		return nil, err
 	}
 	a.api = localapi.New(localapi.Config{
 		Apps:            a.apps,
+		Registry:        a.reg,
 		Backend:         (*backend)(a),
 		Rules:           a.rules,
 		OwnerSecretHash: func() []byte { return cfg.OwnerSecretHash },
+		Connector:       cfg.Connector,
 		Log:             cfg.Log.With("part", "api"),
 	})
 	return a, nil
@@ -138,18 +146,13 @@ func (a *Agent) makeProxy() error {
 	if err != nil {
 		return err
 	}
-	names := certs.New(certs.Config{
-		Issue:   a.cfg.IssueCertificate,
-		Allowed: a.servesName,
-		Log:     a.cfg.Log.With("part", "certs"),
-	})
 	a.proxy, err = proxy.New(proxy.Config{
 		Apps:      appLookup{a},
 		Access:    a.access,
 		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
 		AuthURL:   func() string { return a.authURL() },
 		Redeem:    a.redeem,
-		TLS:       certs.TLSConfig(names),
+		TLS:       certs.TLSConfig(a.makeCertificates()),
 		Instance:  instance.ID,
 		Key:       instance.Key,
 		Local:     a.local(),
@@ -194,22 +197,23 @@ func (a *Agent) makeLink() (err error) {
 // Run serves until ctx ends or a part fails, and closes everything. It writes
 // DATA/agent.json while it serves and returns nil when ctx ended.
 func (a *Agent) Run(ctx context.Context) error {
-	running := agentapi.Running{
-		API:         a.API(),
-		PID:         os.Getpid(),
-		Protocol:    agentapi.Protocol,
-		OwnerSocket: a.ownerSocket,
-		StartedAt:   time.Now().UTC().Format(time.RFC3339),
-	}
-	if err := agentapi.WriteRunning(a.cfg.DataDir, running); err != nil {
+	if err := a.listeners.announce(); err != nil {
 		return errors.Join(err, a.Close())
 	}
-	a.log.Info("agent is up", "api", running.API, "data", a.cfg.DataDir)
+	a.log.Info("agent is up", "api", a.API(), "data", a.cfg.DataDir)
+	open, owner := a.listeners.lease()
 
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
-	g.Go(func() error { return a.api.Serve(ctx, a.open, a.owner) })
+	g.Go(func() error { return a.reg.Run(ctx) })
+	g.Go(func() error { return a.api.Serve(ctx, open, owner) })
+	if a.cfg.Connector != nil {
+		g.Go(func() error { return a.watchConnector(ctx) })
+	}
+	if a.acme != nil {
+		g.Go(func() error { return a.orderCertificates(ctx) })
+	}
 	if a.tunnel != nil {
 		g.Go(func() error { return a.remote.Run(ctx) })
 		g.Go(func() error { return a.tunnel.Run(ctx) })
@@ -220,23 +224,21 @@ func (a *Agent) Run(ctx context.Context) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	err = errors.Join(err, agentapi.RemoveRunning(a.cfg.DataDir), a.Close())
+	err = errors.Join(err, a.Close())
 	a.log.Info("agent is down")
 	return err
 }
 
 // Close releases the data directory and the listeners. Run does it by itself.
 func (a *Agent) Close() error {
-	if a.open != nil {
-		a.open.Close()
+	var errs []error
+	if a.ownsListeners {
+		errs = append(errs, a.listeners.Close())
 	}
-	if a.owner != nil {
-		a.owner.Close()
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
 	}
-	if a.store == nil {
-		return nil
-	}
-	return a.store.Close()
+	return errors.Join(errs...)
 }
 
 // Ready is closed once everything is there for visitors: the control plane has
@@ -278,11 +280,15 @@ func (a *Agent) watchTunnel(ctx context.Context) error {
 	}
 }
 
+// Idle is closed when nothing was attached to the engine for Config.Grace; never
+// without one. Whoever runs the agent stops it then.
+func (a *Agent) Idle() <-chan struct{} { return a.reg.Idle() }
+
 // API is the address of the loopback API, host and port.
-func (a *Agent) API() string { return a.open.Addr().String() }
+func (a *Agent) API() string { return a.listeners.API() }
 
 // OwnerSocket is the path of the owner tier's unix socket.
-func (a *Agent) OwnerSocket() string { return a.ownerSocket }
+func (a *Agent) OwnerSocket() string { return a.listeners.OwnerSocket() }
 
 func (a *Agent) local() bool { return a.cfg.Link != nil && a.cfg.Link.Local }
 
@@ -295,21 +301,6 @@ func (a *Agent) authURL() string {
 
 // computer is what the last snapshot says of this computer, across restarts.
 func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
-
-// servesName says whether the agent answers TLS for a host name: the root host
-// and one label below it. Whether an app is there is for the page to say, not
-// for the handshake.
-func (a *Agent) servesName(name string) bool {
-	root, _, err := net.SplitHostPort(a.computer().Host)
-	if err != nil {
-		root = a.computer().Host
-	}
-	if root == "" {
-		return false
-	}
-	label, below := strings.CutSuffix(name, "."+root)
-	return name == root || below && engine.ValidName(label)
-}
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) error {

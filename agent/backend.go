@@ -29,6 +29,7 @@ func (b *backend) Info() agentapi.EngineInfo {
 		Host:          account.Host,
 		Name:          account.Name,
 		FirstPartyApp: b.cfg.FirstPartyApp,
+		Registrants:   b.reg.Count(),
 		Billing:       agentapi.Billing{Plan: billing.Plan, Standing: billing.Standing},
 	}
 }
@@ -56,6 +57,8 @@ func (b *backend) Trouble() string {
 		return b.agent().silence()
 	case !b.tunnel.Connected():
 		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+	case b.acme != nil:
+		return b.acme.Trouble()
 	}
 	return ""
 }

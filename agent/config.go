@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/certs"
+	"porchlight/agent/localapi"
 	"porchlight/control/controlapi"
 )
 
@@ -27,14 +30,28 @@ type Config struct {
 	// app that started the engine, empty for none.
 	Mode          agentapi.Mode
 	FirstPartyApp string
+	// Grace is how long after its last registrant left the engine is Idle, and
+	// FirstWithin how long it waits for the first one; zero for ever.
+	Grace       time.Duration
+	FirstWithin time.Duration
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty
 	// the owner tier refuses everybody.
 	OwnerSecretHash []byte
+	// Listeners stay open when this agent ends; nil means its own, which do not.
+	Listeners *Listeners
+	// ComputerID is who this computer is at its control plane, empty for
+	// nobody. What is kept of people and sessions under another one is forgotten.
+	ComputerID string
 	// Link is how this computer reaches its control plane; nil where it is not
 	// connected to one.
 	Link *Link
+	// Connector connects this computer to another control plane; nil refuses.
+	Connector localapi.Connector
 	// IssueCertificate makes a certificate for one host name.
 	IssueCertificate func(name string) (*tls.Certificate, error)
+	// ACME has an authority issue them instead; Allowed, OnTrouble and Log are
+	// filled in.
+	ACME *certs.ACMEConfig
 	// OwnPorts are further local ports of Porchlight that no app may publish.
 	OwnPorts []int
 	// Outbox lists the mails kept on this computer, newest first; nil where the

@@ -24,6 +24,7 @@ import (
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
+	"porchlight/agent/localapi"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
@@ -56,8 +57,13 @@ type Config struct {
 	HTTPS           string // local relay; port 0 picks one and keeps it
 	Mode            agentapi.Mode
 	FirstPartyApp   string
-	OwnerSecretHash []byte // see agent.Config
-	Log             *slog.Logger
+	OwnerSecretHash []byte             // see agent.Config
+	Listeners       *agent.Listeners   // see agent.Config; API is ignored with it
+	Connector       localapi.Connector // see agent.Config
+	// ForgetPeople removes everybody but the owner, and every OAuth grant,
+	// before anything is served: this computer was connected elsewhere since.
+	ForgetPeople bool
+	Log          *slog.Logger
 }
 
 // Running is a local Porchlight that serves.
@@ -99,7 +105,10 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		Mode:             cfg.Mode,
 		FirstPartyApp:    cfg.FirstPartyApp,
 		OwnerSecretHash:  cfg.OwnerSecretHash,
+		Listeners:        cfg.Listeners,
+		ComputerID:       plane.computerID,
 		Link:             plane.link(),
+		Connector:        cfg.Connector,
 		IssueCertificate: plane.ca.Issue,
 		OwnPorts:         []int{port},
 		Outbox:           plane.outboxMails,
@@ -147,6 +156,9 @@ func serve(ctx context.Context, a *agent.Agent, p *plane, listeners []net.Listen
 	return r
 }
 
+// Agent is the agent of this Porchlight.
+func (r *Running) Agent() *agent.Agent { return r.agent }
+
 // API is the address of the loopback API.
 func (r *Running) API() string { return r.agent.API() }
 
@@ -191,6 +203,7 @@ type plane struct {
 	relay      *relay.Relay
 	admin      *admin.Admin
 	credential string
+	computerID string
 }
 
 // openPlane opens what the control plane keeps, which also makes sure that no
@@ -224,13 +237,23 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		PublicPort: port,
 		Mail:       p.outbox,
 		Relays:     []controlapi.Relay{{Address: addr, ServerName: authHost}},
-		Log:        cfg.Log.With("part", "control"),
+		OnCredentialEnded: func(computerID string) {
+			if p.relay != nil { // there is none yet when build replaces the last run's
+				p.relay.Kick(computerID)
+			}
+		},
+		Log: cfg.Log.With("part", "control"),
 	})
 	if err != nil {
 		return err
 	}
 	if err := p.enrol(ctx); err != nil {
 		return err
+	}
+	if cfg.ForgetPeople {
+		if err := p.forgetPeople(ctx); err != nil {
+			return err
+		}
 	}
 	p.admin, err = admin.New(admin.Config{
 		Service: p.service,
@@ -271,7 +294,7 @@ func (p *plane) enrol(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot set up the local control plane: %w", err)
 	}
-	p.credential = e.Credential
+	p.credential, p.computerID = e.Credential, e.Computer.ID
 	return nil
 }
 

@@ -46,6 +46,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Notices:       a.cfg.Apps.Notices(),
 		Trouble:       a.cfg.Backend.Trouble(),
 		OutboxSize:    a.cfg.Backend.OutboxSize(ctx),
+		Connecting:    a.connecting(),
 	}
 	if state.Notices == nil {
 		state.Notices = []agentapi.Notice{}

@@ -110,6 +110,12 @@ func (a *API) admit(needs tier, from door, r *http.Request) error {
 	switch needs {
 	case tierOpen:
 		return nil
+	case tierCapability:
+		given := r.Header.Values(agentapi.HeaderCapability)
+		if len(given) != 1 || !a.cfg.Registry.Admits(given[0]) {
+			return forbidden("Register first: POST /engine/register gives the capability for this, and a new one after every start of Porchlight.")
+		}
+		return nil
 	case tierOwner:
 		hash := a.cfg.OwnerSecretHash()
 		given := r.Header.Values(agentapi.HeaderOwnerSecret)

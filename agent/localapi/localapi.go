@@ -60,14 +60,16 @@ type Backend interface {
 	Changes() (changed <-chan struct{}, cancel func())
 }
 
-// Config of New. All of it is required but Log.
+// Config of New. All of it is required but Connector and Log.
 type Config struct {
-	Apps    *engine.Apps
-	Backend Backend
-	Rules   *rules.Rules
+	Apps     *engine.Apps
+	Registry *engine.Registry
+	Backend  Backend
+	Rules    *rules.Rules
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
 	// owner tier refuses everybody.
 	OwnerSecretHash func() []byte
+	Connector       Connector    // nil refuses to connect to anything
 	Log             *slog.Logger // discarded when nil
 }
 
@@ -90,8 +92,9 @@ type API struct {
 type tier int
 
 const (
-	tierOpen  tier = iota // any program on this computer
-	tierOwner             // the owner: on the owner's socket, with the owner secret
+	tierOpen       tier = iota // any program on this computer
+	tierCapability             // a program that registered with this run of the engine
+	tierOwner                  // the owner: on the owner's socket, with the owner secret
 )
 
 type route struct {
@@ -120,11 +123,17 @@ func New(cfg Config) *API {
 		{"DELETE", "/publish/{name}", tierOpen, a.withdraw},
 		{"GET", "/status", tierOpen, a.status},
 		{"GET", "/engine/info", tierOpen, a.engineInfo},
+		{"POST", "/engine/register", tierOpen, a.register},
+		{"POST", "/engine/heartbeat", tierOpen, a.beat},
+		{"POST", "/engine/deregister", tierOpen, a.deregister},
 
 		{"GET", "/owner/state", tierOwner, a.ownerState},
 		{"GET", "/owner/events", tierOwner, a.ownerEvents},
 		{"GET", "/owner/account", tierOwner, a.ownerAccount},
 		{"GET", "/owner/outbox", tierOwner, a.ownerOutbox},
+		{"POST", "/owner/connect", tierOwner, a.connect},
+		{"DELETE", "/owner/connect", tierOwner, a.cancelConnect},
+		{"POST", "/owner/disconnect", tierOwner, a.disconnect},
 		{"POST", "/owner/apps/{name}/approve", tierOwner, a.approve},
 		{"POST", "/owner/apps/{name}/deny", tierOwner, a.deny},
 		{"POST", "/owner/apps/{name}/stop", tierOwner, a.stop},

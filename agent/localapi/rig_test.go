@@ -51,6 +51,7 @@ type rig struct {
 	secret  string
 	hash    []byte
 	apps    *engine.Apps
+	reg     *engine.Registry
 	access  *access.Access
 	rules   *rules.Rules
 	api     *API
@@ -174,6 +175,7 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.reg = engine.NewRegistry(engine.RegistryConfig{})
 	if r.access, err = access.New(access.Config{Store: kept}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,16 +187,21 @@ func (r *rig) serve(t testing.TB) {
 	}
 	r.api = New(Config{
 		Apps:            r.apps,
+		Registry:        r.reg,
 		Backend:         r.outside,
 		Rules:           r.rules,
 		OwnerSecretHash: func() []byte { return r.hash },
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
+	served, reaped := make(chan error, 1), make(chan error, 1)
+	go func() { reaped <- r.reg.Run(ctx) }()
 	go func() { served <- r.api.Serve(ctx, open, owner) }()
 	r.end = sync.OnceFunc(func() {
 		cancel()
+		if err := <-reaped; err != nil {
+			t.Errorf("Registry.Run: %v", err)
+		}
 		if err := <-served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/certs"
+	"porchlight/agent/engine"
+)
+
+// What of an agent depends on who this computer is at its control plane: which
+// certificates it needs, and that the owner sees it change.
+
+// makeCertificates chooses where certificates come from.
+func (a *Agent) makeCertificates() certs.Source {
+	log := a.cfg.Log.With("part", "certs")
+	if a.cfg.ACME == nil {
+		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.servesName, Log: log})
+	}
+	c := *a.cfg.ACME
+	c.Allowed, c.OnTrouble, c.Log = a.ordersName, a.changes.Raise, log
+	a.acme = certs.NewACME(c)
+	return a.acme
+}
+
+// orderCertificates keeps the certificates of the root host and the live apps.
+func (a *Agent) orderCertificates(ctx context.Context) error {
+	apps, cancelApps := a.apps.Subscribe()
+	defer cancelApps()
+	snapshots, cancelSnapshots := a.changes.Subscribe()
+	defer cancelSnapshots()
+	changed := make(chan struct{}, 1)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-apps:
+			case <-snapshots:
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return a.acme.Run(ctx, a.orderedNames, changed)
+}
+
+// orderedNames are the names that are to have a certificate before a visitor
+// comes: none while no relay sends any, for the authority comes that way too.
+func (a *Agent) orderedNames() []string {
+	root := a.rootName()
+	if root == "" || a.tunnel == nil || !a.tunnel.Connected() {
+		return nil
+	}
+	names := []string{root}
+	for _, app := range a.apps.List() {
+		if app.Status == agentapi.StatusLive {
+			names = append(names, app.Name+"."+root)
+		}
+	}
+	return names
+}
+
+// ordersName says whether a certificate may be ordered for a name: of the root
+// host, the launcher, and live apps only. An authority issues so many a week, so
+// strangers must not choose the names.
+func (a *Agent) ordersName(name string) bool {
+	root := a.rootName()
+	if root == "" {
+		return false
+	}
+	label, below := strings.CutSuffix(name, "."+root)
+	if name == root || below && label == "portal" {
+		return true
+	}
+	app, ok := a.apps.Lookup(label)
+	return below && ok && app.Status == agentapi.StatusLive
+}
+
+// rootName is the root host without a port, empty before it is known.
+func (a *Agent) rootName() string {
+	host := a.computer().Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// servesName says whether the agent answers TLS for a host name: the root host
+// and one label below it. Whether an app is there is for the page to say, not
+// for the handshake.
+func (a *Agent) servesName(name string) bool {
+	root := a.rootName()
+	if root == "" {
+		return false
+	}
+	label, below := strings.CutSuffix(name, "."+root)
+	return name == root || below && engine.ValidName(label)
+}
+
+// watchConnector has the owner's state follow what the connector does.
+func (a *Agent) watchConnector(ctx context.Context) error {
+	changed, cancel := a.cfg.Connector.Changes()
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+			a.changes.Raise()
+		}
+	}
+}
+
+// ApprovedNames are the sub-addresses given to apps, none of which may become
+// the name of this computer.
+func (a *Agent) ApprovedNames() []string {
+	approved := a.apps.Approved()
+	names := make([]string, len(approved))
+	for i, app := range approved {
+		names[i] = app.Name
+	}
+	return names
+}
+
+func portOf(address string) int {
+	_, text, _ := net.SplitHostPort(address)
+	port, _ := strconv.Atoi(text) // of a listener, so it is a number
+	return port
+}

@@ -1,0 +1,36 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"porchlight/control/controlapi"
+)
+
+// forgetPeople takes everybody's access to this computer away but the owner's,
+// and every remote client's. The owner keeps the account id, by which apps know
+// them.
+func (p *plane) forgetPeople(ctx context.Context) error {
+	people, err := p.service.People(ctx, p.computerID)
+	if err != nil {
+		return fmt.Errorf("cannot tell who had access on this computer alone: %w", err)
+	}
+	for _, person := range people {
+		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRevoked {
+			continue
+		}
+		if _, err := p.service.Revoke(ctx, p.computerID, person.AccountID); err != nil {
+			return fmt.Errorf("cannot end the access %s had on this computer alone: %w", person.Email, err)
+		}
+	}
+	grants, err := p.service.ComputerGrants(ctx, p.computerID)
+	if err != nil {
+		return fmt.Errorf("cannot tell which remote clients had access on this computer alone: %w", err)
+	}
+	for _, g := range grants {
+		if err := p.service.RevokeComputerGrant(ctx, p.computerID, g.ID); err != nil {
+			return fmt.Errorf("cannot end the access %s had on this computer alone: %w", g.ClientName, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package localapi
+
+import (
+	"context"
+	"net/http"
+
+	"porchlight/agent/agentapi"
+)
+
+// Connector connects this computer to a control plane elsewhere and takes it
+// off one again. Both end this API: the agent begins anew as somebody else, and
+// the callers find it at the same address. Its methods are called concurrently;
+// errors that are not an *agentapi.Error are faults.
+type Connector interface {
+	// Connect asks the control plane and returns what the owner has to confirm
+	// in a browser; the waiting goes on behind it.
+	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
+	// CancelConnect gives up what Connect began; nothing under way is no error.
+	CancelConnect(ctx context.Context) error
+	// Disconnect returns once this computer is its own again, for good.
+	Disconnect(ctx context.Context) error
+	// Connecting is what is under way, or failed last; nil for nothing.
+	Connecting() *agentapi.Connecting
+	// Changes returns a channel that is readable after Connecting changed, until
+	// cancel is called.
+	Changes() (changed <-chan struct{}, cancel func())
+}
+
+var errNoConnector = agentapi.Errorf(agentapi.CodeUnavailable,
+	"This Porchlight was started without the means to connect to a control plane. Start it with: porchlight agent")
+
+func (a *API) connector() (Connector, error) {
+	if a.cfg.Connector == nil {
+		return nil, errNoConnector
+	}
+	return a.cfg.Connector, nil
+}
+
+// connecting is for the owner's state.
+func (a *API) connecting() *agentapi.Connecting {
+	if a.cfg.Connector == nil {
+		return nil
+	}
+	return a.cfg.Connector.Connecting()
+}
+
+func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
+	f, err := readFields(r, "url", "name", "ca", "acmeDirectory")
+	if err != nil {
+		return err
+	}
+	var req agentapi.ConnectRequest
+	if req.URL, err = f.text("url"); err != nil {
+		return err
+	}
+	for name, into := range map[string]*string{"name": &req.Name, "ca": &req.CA, "acmeDirectory": &req.ACMEDirectory} {
+		if f[name] == nil {
+			continue
+		}
+		if *into, err = f.text(name); err != nil {
+			return err
+		}
+	}
+	c, err := a.connector()
+	if err != nil {
+		return err
+	}
+	connecting, err := c.Connect(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, connecting)
+}
+
+func (a *API) cancelConnect(w http.ResponseWriter, r *http.Request) error {
+	c, err := a.connector()
+	if err != nil {
+		return err
+	}
+	if err := c.CancelConnect(r.Context()); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}
+
+func (a *API) disconnect(w http.ResponseWriter, r *http.Request) error {
+	c, err := a.connector()
+	if err != nil {
+		return err
+	}
+	if err := c.Disconnect(r.Context()); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}
