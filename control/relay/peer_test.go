@@ -1,0 +1,477 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/kv"
+)
+
+var peerSecret = bytes.Repeat([]byte("s"), 32)
+
+// countingStore counts what is asked of it.
+type countingStore struct {
+	kv.Store
+	views atomic.Int64
+}
+
+func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
+	s.views.Add(1)
+	return s.Store.View(ctx, fn)
+}
+
+func sharedStore(t testing.TB, now func() time.Time) *countingStore {
+	t.Helper()
+	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "store"), kv.BoltOptions{Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bolt.Close() })
+	return &countingStore{Store: bolt}
+}
+
+// node is one relay of several.
+type node struct {
+	*Relay
+	addr, peer string
+}
+
+func serveNode(t *testing.T, store kv.Store, name string, change func(*Config)) node {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node{peer: l.Addr().String()}
+	n.Relay, n.addr = serveRelay(t, func(c *Config) {
+		c.Node = name
+		c.Peers = &Peers{
+			Store: store, Secret: peerSecret, Listener: l, Address: n.peer, Domain: "localhost",
+			Relay: controlapi.Relay{Address: name + ".example:443", ServerName: testAuthHost},
+		}
+		if change != nil {
+			change(c)
+		}
+	}, nil)
+	return n
+}
+
+// sees waits until a node knows how many there are.
+func (n node) sees(t *testing.T, count int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d nodes are known", count), func() bool {
+		n.directory.mu.Lock()
+		defer n.directory.mu.Unlock()
+		return len(n.directory.nodes) == count
+	})
+}
+
+// visitedAt opens visits at a node until one reaches the agent, and returns both
+// ends of it and the hello that was sent.
+func (a *agent) visitedAt(addr string) (visitor, data *net.TCPConn, hello []byte) {
+	a.t.Helper()
+	hello = recordHello(a.t, &tls.Config{ServerName: "notes.maya.localhost"})
+	ticket := a.ticket()
+	data = a.open(ticket)
+	eventually(a.t, "a visitor reaches the agent", func() bool {
+		visitor = dial(a.t, addr)
+		if _, err := visitor.Write(hello); err != nil {
+			a.t.Fatal(err)
+		}
+		_ = visitor.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		n, err := visitor.Read(make([]byte, 16))
+		return n == 0 && timedOut(err) // turned away otherwise
+	})
+	_ = visitor.SetReadDeadline(time.Now().Add(longest))
+	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
+		a.t.Errorf("the agent is told of %v, and the visitor is %v", got, visitor.LocalAddr())
+	}
+	return visitor, data, hello
+}
+
+func timedOut(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout()
+}
+
+func exchange(t *testing.T, from, to net.Conn, message string) {
+	t.Helper()
+	if _, err := io.WriteString(from, message); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(message))
+	if _, err := io.ReadFull(to, got); err != nil || string(got) != message {
+		t.Fatalf("%.40q, %v", got, err)
+	}
+}
+
+// A visitor who lands on another node than the agent is joined to it all the
+// same, with its own address, both ways and with each side's end; and when the
+// tunnel moves, visitors follow.
+func TestVisitorsAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	two.sees(t, 2)
+	a := connectAgent(t, two.addr, "maya")
+	visitor, data, hello := a.visitedAt(one.addr)
+	got := make([]byte, len(hello))
+	if _, err := io.ReadFull(data, got); err != nil || !bytes.Equal(got, hello) {
+		t.Fatalf("the agent got other first bytes, %v", err)
+	}
+	exchange(t, data, visitor, "an answer")
+	exchange(t, visitor, data, "a request")
+	large := string(bytes.Repeat([]byte("0123456789abcdef"), 64<<10)) // a megabyte
+	go func() { _, _ = io.WriteString(data, large); _ = data.CloseWrite() }()
+	whole, err := io.ReadAll(visitor)
+	if err != nil || string(whole) != large {
+		t.Fatalf("%d bytes of %d came, %v", len(whole), len(large), err)
+	}
+	exchange(t, visitor, data, "the other direction goes on")
+	if err := visitor.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(data); err != nil || len(rest) > 0 {
+		t.Fatalf("%q, %v", rest, err)
+	}
+	eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
+	if s := one.Stats(); s.PassedOn == 0 || s.BytesDown < uint64(len(large)) || two.Stats().TakenOver == 0 {
+		t.Errorf("counted %+v and %+v", s, two.Stats())
+	}
+
+	_ = a.control.Close()
+	eventually(t, "the tunnel has ended", func() bool { return !two.Connected("maya") })
+	moved := connectAgent(t, one.addr, "maya")
+	visitor, data, hello = moved.visitedAt(two.addr)
+	if _, err := io.ReadFull(data, hello); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, data, visitor, "from the new place")
+
+	// What the agent resets does not look whole to the visitor.
+	_ = data.SetLinger(0)
+	_ = data.Close()
+	if _, err := io.ReadAll(visitor); err == nil {
+		t.Error("a visit that was cut off ended as if it were whole")
+	}
+}
+
+// A kick at the node of the tunnel ends visits that came in by the other.
+func TestKickReachesVisitorsAtAnotherNode(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	a := connectAgent(t, two.addr, "maya")
+	visitor, data, _ := a.visitedAt(one.addr)
+	go func() { _, _ = io.WriteString(data, "x") }()
+	if _, err := io.ReadFull(visitor, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	two.Kick("maya")
+	if n, err := visitor.Read(make([]byte, 1)); err == nil || timedOut(err) {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// A node that died is tried once in a while, its visitors are turned away at
+// once, and when its lease is over it is forgotten.
+func TestDeadNode(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = dead.Close()
+	err = store.Update(t.Context(), func(tx kv.Tx) error {
+		gone := nodeRow{Node: "gone", Run: "r", Peer: dead.Addr().String(), Relay: controlapi.Relay{Address: "gone.example:443"}}
+		return errors.Join(putRow(tx, keyNodes+"gone", gone, lease),
+			putRow(tx, keyTunnels+"maya.localhost/gone", tunnelRow{Run: "r", Since: now.Now()}, tunnelLife),
+			// Of the node's run before that one.
+			putRow(tx, keyTunnels+"bert.localhost/gone", tunnelRow{Run: "q", Since: now.Now()}, tunnelLife))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan struct{}, 64)
+	one := serveNode(t, store, "one", func(c *Config) { c.Now = now.Now; c.Peers.Changed = func() { changed <- struct{}{} } })
+	one.sees(t, 2)
+	answer := func(name string) []byte {
+		visitor := dial(t, one.addr)
+		if _, err := visitor.Write(recordHello(t, &tls.Config{ServerName: name})); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(visitor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+		t.Errorf("at a node that is dead: %x", got)
+	}
+	failures := one.Stats().PeerFailures
+	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) || one.Stats().PeerFailures != failures || failures != 1 {
+		t.Errorf("right after that: %x, %d failures", got, one.Stats().PeerFailures)
+	}
+	if got := answer("bert.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+		t.Errorf("a tunnel of an earlier run: %x", got)
+	}
+	if got := one.RelaysFor("maya"); len(got) != 2 {
+		t.Errorf("while the lease runs, agents are told of %v", got)
+	}
+	for len(changed) > 0 {
+		<-changed
+	}
+	now.advance(lease + time.Second)
+	select {
+	case <-changed:
+	case <-time.After(longest):
+		t.Fatal("nobody is told that the node is gone")
+	}
+	// This node's own lease is over as well by that clock, until it is renewed.
+	eventually(t, "the dead node is forgotten", func() bool {
+		got := one.RelaysFor("maya")
+		return len(got) == 1 && got[0].Address == "one.example:443"
+	})
+}
+
+// Strangers who reach the peers' port get nowhere, whatever certificate they
+// show; a node passes nobody on who was passed on to it.
+func TestPeersPort(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	two := serveNode(t, store, "two", nil)
+	own, err := newPeerTLS(peerSecret, "one", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := newPeerTLS(bytes.Repeat([]byte("t"), 32), "one", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := newPeerTLS(peerSecret, "one", func() time.Time { return time.Now().Add(-peerCertLife - time.Hour) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newPeerTLS(peerSecret[:31], "one", time.Now); err == nil {
+		t.Error("a short secret is taken")
+	}
+	certificate := func(p *peerTLS) []tls.Certificate {
+		c, err := p.certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{*c}
+	}
+	source := netip.MustParseAddrPort("[2001:db8::7]:4711")
+	request := appendPeerRequest(nil, source, source, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	ask := func(config *tls.Config, request []byte) ([]byte, error) {
+		conn := tls.Client(dial(t, two.peer), config)
+		if err := conn.Handshake(); err != nil {
+			return nil, err
+		}
+		if _, err := conn.Write(request); err != nil {
+			return nil, err
+		}
+		return io.ReadAll(conn)
+	}
+	base := func(p *peerTLS, certs []tls.Certificate) *tls.Config {
+		c := p.client("two")
+		c.Certificates, c.GetClientCertificate, c.ClientSessionCache = certs, nil, nil
+		return c
+	}
+	for name, config := range map[string]*tls.Config{
+		"no certificate":              base(own, nil),
+		"a stranger's":                base(own, certificate(stranger)),
+		"one that is over":            base(own, certificate(late)),
+		"the right one, another name": func() *tls.Config { c := own.client("three"); return c }(),
+		"a stranger's trust":          stranger.client("two"),
+		"an older TLS": func() *tls.Config {
+			c := own.client("two")
+			c.MinVersion, c.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+			return c
+		}(),
+		"no protocol": func() *tls.Config { c := own.client("two"); c.NextProtos = nil; return c }(),
+	} {
+		if got, err := ask(config, request); err == nil || len(got) > 0 {
+			t.Errorf("%s: answer %x, %v", name, got, err)
+		}
+	}
+	if got, err := ask(own.client("two"), request); err != nil || !bytes.Equal(got, []byte{peerUnknown}) {
+		t.Errorf("a tunnel that is not here: %x, %v", got, err)
+	}
+	for name, request := range map[string][]byte{
+		"nothing to say":   appendPeerRequest(nil, source, source, nil),
+		"no hello":         appendPeerRequest(nil, source, source, []byte("GET / HTTP/1.1\r\n\r\n")),
+		"half a hello":     appendPeerRequest(nil, source, source, request[peerHead:peerHead+40]),
+		"a data preamble":  appendPeerRequest(nil, source, source, tunnelwire.AppendPreamble(nil, tunnelwire.NewTicket())),
+		"more than 16 KiB": append(request[:peerHead-2:peerHead-2], 0xff, 0xff),
+	} {
+		if got, _ := ask(own.client("two"), request); len(got) > 0 {
+			t.Errorf("%s: answer %x", name, got)
+		}
+	}
+	if got := len(two.peersEntering); got != 0 {
+		eventually(t, "nobody is entering any more", func() bool { return len(two.peersEntering) == 0 })
+	}
+}
+
+// Strangers who name hosts cause few reads of the store, none for hosts outside
+// the domain.
+func TestLookupsAreBounded(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one := serveNode(t, store, "one", nil)
+	serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	find := func(name string) {
+		t.Helper()
+		if found, err := one.directory.find(t.Context(), name); err != nil || len(found) != 0 {
+			t.Fatalf("%v, %v", found, err)
+		}
+	}
+	before := store.views.Load()
+	for range 1000 {
+		find("nobody.localhost")
+	}
+	// The two nodes look for each other every two seconds besides.
+	if n := store.views.Load() - before; n > 20 {
+		t.Errorf("%d reads for a thousand visitors of one name", n)
+	}
+	before = store.views.Load()
+	for i := range 1000 {
+		find(fmt.Sprintf("nobody%d.example", i))
+	}
+	if n := store.views.Load() - before; n > 20 {
+		t.Errorf("%d reads for names outside the domain", n)
+	}
+	for i := range 2 * cacheMost {
+		find(fmt.Sprintf("n%d.localhost", i))
+	}
+	one.directory.mu.Lock()
+	defer one.directory.mu.Unlock()
+	if n := len(one.directory.cache); n > cacheMost {
+		t.Errorf("%d names are remembered", n)
+	}
+}
+
+func TestRelaysFor(t *testing.T) {
+	t.Parallel()
+	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
+	known := func(self string, names ...string) *directory {
+		d := newDirectory(Peers{Relay: relay(self)}, self, nil, time.Now, nil)
+		for _, name := range names {
+			d.nodes = append(d.nodes, nodeRow{Node: name, Relay: relay(name)})
+		}
+		return d
+	}
+	if got := known("a").relaysFor("c"); len(got) != 1 || got[0] != relay("a") {
+		t.Errorf("knowing nobody: %v", got)
+	}
+	a, b := known("a", "a", "b", "c", "d"), known("b", "a", "b", "c", "d")
+	first := map[controlapi.Relay]int{}
+	for i := range 4000 {
+		id := fmt.Sprint("computer", i)
+		got, same := a.relaysFor(id), b.relaysFor(id)
+		if len(got) != 2 || got[0] == got[1] || got[0] != same[0] || got[1] != same[1] {
+			t.Fatalf("%s: %v at one node, %v at another", id, got, same)
+		}
+		first[got[0]]++
+	}
+	for r, n := range first {
+		if n < 800 || n > 1200 {
+			t.Errorf("%s is the first of %d in 4000 computers", r.Address, n)
+		}
+	}
+	a.nodes[0].Draining, a.nodes[1].Draining = true, true
+	for i := range 100 {
+		for _, r := range a.relaysFor(fmt.Sprint(i)) {
+			if r == relay("a") || r == relay("b") {
+				t.Fatal("agents are sent to a node that is going away")
+			}
+		}
+	}
+}
+
+// A node that ends in order says so at once.
+func TestNodeWithdraws(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one := serveNode(t, store, "one", nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peerListener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := New(Config{
+		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
+		Handler: one.cfg.Handler, Authenticate: one.cfg.Authenticate, Node: "two", Grace: time.Second,
+		Peers: &Peers{
+			Store: store, Secret: peerSecret, Listener: peerListener, Address: peerListener.Addr().String(), Domain: "localhost",
+			Relay: controlapi.Relay{Address: "two.example:443"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- two.Serve(ctx, l) }()
+	one.sees(t, 2)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	err = store.View(t.Context(), func(tx kv.Tx) error {
+		_, err := tx.Get(keyNodes + "two")
+		return err
+	})
+	if !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("its row afterwards: %v", err)
+	}
+	one.sees(t, 1)
+}
+
+func FuzzPeerRequest(f *testing.F) {
+	source := netip.MustParseAddrPort("192.0.2.1:443")
+	f.Add(appendPeerRequest(nil, source, source, recordHello(f, &tls.Config{ServerName: "maya.localhost"})))
+	f.Add(appendPeerRequest(nil, netip.AddrPort{}, netip.MustParseAddrPort("[2001:db8::1]:1"), []byte{recordHandshake}))
+	f.Add(make([]byte, peerHead))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if len(raw) < peerHead {
+			return
+		}
+		source, destination, n, err := parsePeerHead([peerHead]byte(raw))
+		if err != nil {
+			return
+		}
+		if n < 1 || n > maxPreface {
+			t.Fatalf("%d first bytes", n)
+		}
+		again := appendPeerRequest(nil, source, destination, make([]byte, n))
+		// The two ways to write an IPv4 address are the same address.
+		s, d, m, err := parsePeerHead([peerHead]byte(again))
+		if err != nil || s != source || d != destination || m != n {
+			t.Fatalf("%v %v %d became %v %v %d, %v", source, destination, n, s, d, m, err)
+		}
+	})
+}
