@@ -5,13 +5,21 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 )
 
-// MaxApps is how many approved apps one computer may report.
-const MaxApps = 500
+// Bounds of what one computer may report and give out. Together they keep every
+// row within the store's limit and every snapshot within what controlapi.Client
+// reads.
+const (
+	MaxApps = 500 // approved apps
+	// MaxLabel is how long a label may be, in characters: the interface's own
+	// bound.
+	MaxLabel = 100
+)
 
 var (
 	labelPattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
@@ -175,8 +183,9 @@ func (s *Service) PutApps(ctx context.Context, computerID string, apps []control
 	names := make(map[string]bool, len(apps))
 	for _, a := range apps {
 		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) ||
-			a.Label == "" || len(a.Label) > 400 || strings.ContainsFunc(a.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published.")
+			a.Label == "" || utf8.RuneCountInString(a.Label) > MaxLabel ||
+			strings.ContainsFunc(a.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 characters on one line.")
 		}
 		if now[a.ID] || names[a.Name] {
 			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")

@@ -104,11 +104,11 @@ func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs [
 		if err != nil {
 			return err
 		}
-		if err := tx.roomFor(computerID, account.ID); err != nil {
-			return err
-		}
 		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
 		if err != nil {
+			return err
+		}
+		if err := tx.roomFor(computerID, p); err != nil {
 			return err
 		}
 		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
@@ -147,7 +147,7 @@ func (s *Service) LookAtInvitation(ctx context.Context, link, sessionToken strin
 	}
 	var out Invitation
 	err := s.store.View(ctx, func(tx kv.Tx) error {
-		row, p, err := openInvitation(tx, hashOf(purposeInvitation, link))
+		row, p, err := openInvitation(tx, s.now(), hashOf(purposeInvitation, link))
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (s *Service) AcceptInvitation(ctx context.Context, link, sessionToken strin
 	var out Accepted
 	err := s.update(ctx, func(tx *txn) error {
 		out = Accepted{}
-		row, p, err := openInvitation(tx, hash)
+		row, p, err := openInvitation(tx, tx.now, hash)
 		if err != nil {
 			return err
 		}
@@ -239,12 +239,12 @@ func (s *Service) AcceptInvitation(ctx context.Context, link, sessionToken strin
 
 // openInvitation reads a link that can still be used, with the person it is
 // for.
-func openInvitation(tx kv.Tx, hash string) (invitation, person, error) {
+func openInvitation(tx kv.Tx, now time.Time, hash string) (invitation, person, error) {
 	row, found, err := get[invitation](tx, keyInvitation(hash))
 	if err != nil {
 		return invitation{}, person{}, err
 	}
-	if !found {
+	if !found || !now.Before(row.Until) { // the store may keep it a little longer
 		return invitation{}, person{}, invitationOver()
 	}
 	p, found, err := get[person](tx, keyPerson(row.ComputerID, row.AccountID))

@@ -12,8 +12,15 @@ import (
 	"porchlight/control/kv"
 )
 
-// MaxPeople is how many persons, removed ones included, one computer may have.
-const MaxPeople = 1000
+const (
+	// MaxPeople is how many persons, removed ones included, one computer may
+	// have.
+	MaxPeople = 1000
+	// MaxGrants is how many apps the persons of one computer may have been given,
+	// counted once for each person. With MaxPeople it keeps a snapshot below what
+	// a controlapi.Client reads.
+	MaxGrants = 50_000
+)
 
 // person is one row of who may reach a computer.
 type person struct {
@@ -174,8 +181,14 @@ func (s *Service) change(ctx context.Context, computerID, accountID string, ev p
 			}
 		}
 		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, apps)
+		if err != nil {
+			return err
+		}
 		out = p.wire()
-		return err
+		if ev == personGranted {
+			return tx.roomFor(computerID, p)
+		}
+		return nil
 	})
 	if err != nil {
 		return controlapi.Person{}, err
@@ -320,19 +333,24 @@ func (t *txn) liveApps(computerID string, ids []string) error {
 	return nil
 }
 
-// roomFor refuses one more row on a computer that is full.
-func (t *txn) roomFor(computerID, accountID string) error {
-	n := 0
-	err := each(t, keyPersons(computerID), func(id string, _ []byte) error {
-		if id != accountID {
-			n++
+// roomFor refuses the row p when with it a computer has more than it can have.
+func (t *txn) roomFor(computerID string, p person) error {
+	people, grants := 1, len(p.Apps)
+	err := eachPerson(t, computerID, func(other person) error {
+		if other.AccountID != p.AccountID {
+			people, grants = people+1, grants+len(other.Apps)
 		}
 		return nil
 	})
-	if err == nil && n >= MaxPeople {
-		return refuse(controlapi.CodeForbidden, "This computer has as many people as it can have.")
+	switch {
+	case err != nil:
+		return err
+	case people > MaxPeople:
+		return refuse(controlapi.CodeForbidden, "This computer has as many people as it can have, removed ones included.")
+	case grants > MaxGrants:
+		return refuse(controlapi.CodeForbidden, "This computer has given out as many apps as it can. Withdraw some that are not used any more.")
 	}
-	return err
+	return nil
 }
 
 // forgetApps takes apps from everybody on a computer.

@@ -121,6 +121,15 @@ func TestPersonModel(t *testing.T) {
 					p.status = controlapi.PersonRevoked
 				}
 			},
+			"leave": func(t *rapid.T) {
+				email := anEmail.Draw(t, "email")
+				p := model[email]
+				allowed := p.exists && p.status != controlapi.PersonRevoked
+				expect("leave", b.Leave(ctx, accounts[email], e.Computer.Name), allowed)
+				if allowed {
+					p.status = controlapi.PersonRevoked
+				}
+			},
 			"delete": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]

@@ -94,7 +94,7 @@ func (s *Service) findSession(ctx context.Context, token string, allowed func(kv
 		if row, found, err = get[session](tx, keySession(hash)); err != nil {
 			return err
 		}
-		if !found {
+		if !found || now.Sub(row.LastUsedAt) >= SessionLife { // the store may keep it a little longer
 			return noSession()
 		}
 		if ok, err := allowed(tx, row); err != nil {

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// maxAnswer bounds what a Client reads of an answer, in bytes.
-const maxAnswer = 8 << 20
+// MaxAnswer bounds what a Client reads of an answer, in bytes. Nothing a control
+// plane answers is longer.
+const MaxAnswer = 8 << 20
 
 // Client speaks to one control plane. Set the fields before its first use; its
 // methods are safe for concurrent use.
@@ -206,7 +207,7 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 		return unavailable(req, err)
 	}
 	defer resp.Body.Close()
-	body := io.Reader(io.LimitReader(resp.Body, maxAnswer))
+	body := io.Reader(io.LimitReader(resp.Body, MaxAnswer))
 	if heard != nil {
 		heard()
 		body = &listener{body, heard}

@@ -19,8 +19,8 @@ import (
 // Bounds of what is read, in bytes.
 const (
 	maxForm   = 16 << 10
-	maxJSON   = 512 << 10 // the apps of a computer, with long labels
-	maxReturn = 4 << 10   // holds an authorization request, too: oauth.MaxQuery
+	maxJSON   = 1 << 20 // the apps of a computer, with long labels, however escaped
+	maxReturn = 4 << 10 // holds an authorization request, too: oauth.MaxQuery
 )
 
 // form reads a posted form whose fields come once each.

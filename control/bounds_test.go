@@ -1,0 +1,213 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// fullApps are as many apps as a computer can have, with the longest ids and
+// labels there are: "<" takes six bytes of JSON.
+func fullApps() []controlapi.App {
+	apps := make([]controlapi.App, MaxApps)
+	for i := range apps {
+		apps[i] = controlapi.App{
+			ID: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("%063d", i), Label: strings.Repeat("<", MaxLabel), Live: true,
+		}
+	}
+	return apps
+}
+
+// Weakness: labels that grow when they are encoded made a row larger than the
+// store takes, which was an internal error. Checked: the largest list is stored,
+// and one character more is refused with a sentence.
+func TestTheLargestListOfAppsIsStored(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	apps := fullApps()
+	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{strings.Repeat("<", MaxLabel+1), strings.Repeat("𝄞", MaxLabel+1)} {
+		apps[0].Label = label
+		err := b.PutApps(t.Context(), e.Computer.ID, apps)
+		wantRefusal(t, err, controlapi.CodeInvalid)
+	}
+	apps[0].Label = strings.Repeat("𝄞", MaxLabel)
+	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+		t.Error(err)
+	}
+}
+
+// A computer with all the people and grants it can have has a snapshot that
+// agents read, and is told in a sentence when it wants more.
+func TestTheLargestSnapshotCanBeRead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	apps := fullApps()
+	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, a := range apps {
+		ids = append(ids, a.ID)
+	}
+	slices.Sort(ids)
+	email := func(n int) string {
+		local := fmt.Sprintf("%064d", n)
+		return strings.ReplaceAll(local, "00", "&&") + "@" + strings.Repeat(strings.Repeat("a", 60)+".", 3) + "example"
+	}
+	full := MaxGrants / MaxApps
+	err := b.update(t.Context(), func(tx *txn) error {
+		for n := range MaxPeople - 1 { // the owner is one
+			p := person{
+				AccountID: fmt.Sprintf("%026d", n), Email: email(n), Role: controlapi.RoleMember,
+				Status: controlapi.PersonActive, Epoch: laterEpoch(0, tx.now),
+			}
+			if n < full {
+				p.Apps = ids
+			}
+			if err := tx.putPerson(e.Computer.ID, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := json.Marshal(ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID)))
+	if err != nil || len(snapshot) > controlapi.MaxAnswer*3/4 {
+		t.Errorf("the snapshot has %d bytes, %v", len(snapshot), err)
+	}
+
+	_, err = b.Grant(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	_, err = b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	if err := b.DeletePerson(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
+		t.Errorf("got %v", err)
+	}
+	ok[controlapi.Person](t)(b.Withdraw(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", 0), ids[0]))
+	ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1]))
+}
+
+// An auth host that an app could have is refused: the relay would not know whose
+// it is.
+func TestAuthHostIsNobodysApp(t *testing.T) {
+	t.Parallel()
+	store := newBench(t).store
+	for host, good := range map[string]bool{
+		"control.porch.example":       true,
+		"control.example.net":         true,
+		"example":                     true,
+		"a.b.porch.example":           false,
+		"deep.down.b.porch.example":   false,
+		"porch.example":               false,
+		"control.notporch.example":    true,
+		"control.maya.porch.example.": false,
+	} {
+		_, err := New(Config{Store: store, Domain: "porch.example", AuthHost: host, Mail: brokenQueue{}})
+		if (err == nil) != good {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// What removing leaves behind is nothing.
+func TestRemoveComputer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	c := b.registered()
+	bob := b.member(e.Computer.ID, "bob@example.com")
+	tokens := c.granted(bob, "maya")
+	if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, b.RemoveComputer(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	wantRefusal(t, b.DisconnectComputer(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	if err := b.RemoveComputer(t.Context(), e.AccountID, "maya"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Authenticate(t.Context(), e.Credential)
+	wantRefusal(t, err, controlapi.CodeUnauthorized)
+	_, err = c.use(tokens.Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+	err = b.store.View(t.Context(), func(tx kv.Tx) error {
+		return each(tx, "", func(key string, _ []byte) error {
+			for _, kept := range []string{"revoked-grant/", "ended-credential/"} { // for a while, to tell of it
+				if strings.HasPrefix(key, kept) {
+					return nil
+				}
+			}
+			if strings.Contains(key, e.Computer.ID) || strings.HasSuffix(key, "/maya") {
+				t.Errorf("%s is left", key)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "olga@example.com", "maya")); other.Computer.ID == e.Computer.ID {
+		t.Error("the next one is the same computer")
+	}
+}
+
+// Leaving, as the person and their owner see it.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	bob := b.member(e.Computer.ID, "bob@example.com")
+	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID))
+	if err := b.Leave(t.Context(), bob.ID, "maya"); err != nil {
+		t.Fatal(err)
+	}
+	if after := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID)); after.Version == before.Version {
+		t.Error("the agent is not told")
+	}
+	wantRefusal(t, b.Leave(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	wantRefusal(t, b.Leave(t.Context(), bob.ID, "nowhere"), controlapi.CodeNotFound)
+	wantRefusal(t, b.Leave(t.Context(), e.AccountID, "maya"), controlapi.CodeForbidden)
+	if list := ok[[]Membership](t)(b.Memberships(t.Context(), bob.ID)); len(list) != 0 {
+		t.Errorf("bob still has %+v", list)
+	}
+	i := slices.IndexFunc(ok[[]controlapi.Person](t)(b.People(t.Context(), e.Computer.ID)), func(p controlapi.Person) bool {
+		return p.AccountID == bob.ID && p.Status == controlapi.PersonRevoked
+	})
+	if i < 0 {
+		t.Error("the owner does not see that bob left")
+	}
+}
+
+// An account's sessions are bounded; the one used longest ago gives way.
+func TestSessionsPerAccount(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	for n := range maxSessions + 5 {
+		next := newEntry()
+		err := b.update(t.Context(), func(tx *txn) error { return tx.openSession(fmt.Sprint("s", n), next.hash, e.AccountID, home) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Add(1e6)
+	}
+	list := ok[[]Session](t)(b.Sessions(t.Context(), e.AccountID))
+	if len(list) != maxSessions || list[0].ID != fmt.Sprint("s", maxSessions+4) || list[maxSessions-1].ID != "s5" {
+		t.Errorf("%d sessions, from %s to %s", len(list), list[0].ID, list[len(list)-1].ID)
+	}
+}
