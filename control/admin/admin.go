@@ -95,6 +95,8 @@ func (a *Admin) routes() []route {
 		{"GET", "/keys", a.keys},
 		{"POST", "/keys", a.rotateKey},
 		{"GET", "/outbox", a.outbox},
+		{"GET", "/outbox/waiting", a.waitingMails},
+		{"GET", "/outbox/failed", a.failedMails},
 		{"GET", "/ca", a.ca},
 		{"GET", "/backup", a.backup},
 	}
@@ -234,18 +236,6 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 
 func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
 	list, err := a.cfg.Service.Computers(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
-func (a *Admin) outbox(w http.ResponseWriter, r *http.Request) error {
-	if a.cfg.Outbox == nil {
-		return refuse("This control plane delivers its mails, so there is no outbox to read.")
-	}
-	list, err := a.cfg.Outbox.List(r.Context(), mail.OutboxSize)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
-	"porchlight/control/mail"
 )
 
 // maxAnswer bounds an answer that is read whole, in bytes.
@@ -187,12 +186,6 @@ func (c *Client) Accounts(ctx context.Context) (out []control.Account, err error
 // Computers are all computers.
 func (c *Client) Computers(ctx context.Context) (out []control.OwnedComputer, err error) {
 	err = c.Do(ctx, "GET", "/computers", nil, &out)
-	return out, err
-}
-
-// Outbox are the mails nobody delivers, newest first.
-func (c *Client) Outbox(ctx context.Context) (out []mail.Entry, err error) {
-	err = c.Do(ctx, "GET", "/outbox", nil, &out)
 	return out, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"porchlight/control/kv"
+	"porchlight/control/mail"
 	"porchlight/control/relay"
 )
 
@@ -76,7 +77,7 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func newRegistry(c *counts, r *relay.Relay, store kv.Store) *prometheus.Registry {
+func newRegistry(c *counts, r *relay.Relay, store kv.Store, smtp *mail.SMTP) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -86,6 +87,9 @@ func newRegistry(c *counts, r *relay.Relay, store kv.Store) *prometheus.Registry
 	)
 	if p, ok := store.(*kv.Postgres); ok {
 		registry.MustRegister(poolStats{p})
+	}
+	if smtp != nil {
+		registry.MustRegister(mailStats{smtp, store})
 	}
 	return registry
 }

@@ -4,7 +4,8 @@
 // Open checks the configuration and opens what can fail (the store, the
 // certificates, the listeners), Run serves until its context ends, and then
 // drains: /readyz turns to 503, held syncs are answered, agents are told to go
-// elsewhere, and what is under way may finish within the grace.
+// elsewhere, what is under way may finish within the grace, and the mails of what
+// was answered are written.
 //
 // With a data directory the rows are in one file there, for one node. With
 // PostgreSQL any number of nodes share them; a data directory may be given as
@@ -20,8 +21,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"porchlight/control"
 	"porchlight/control/admin"
@@ -58,19 +57,23 @@ type Config struct {
 	TLS           string
 	CertFile      string // PEM, with the chain
 	KeyFile       string // PEM
-	// OutboxDir gets the mails as files; empty means that they are read by
-	// administration only.
-	OutboxDir string
+	Mail          MailConfig
 	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
-	Metrics string
-	Node    string // tells this node from others in logs, metrics and to agents
+	// They ask nobody who they are, so an address that is not of the loopback
+	// interface is refused unless MetricsExposed.
+	Metrics        string
+	MetricsExposed bool
+	Node           string // tells this node from others in logs, metrics and to agents
 	// PeerAddress is host:port at which the other nodes of one PostgreSQL reach
 	// this one, for visitors whose computer is connected here; empty means that
 	// it is the only node, or that a visitor must find the right one.
 	PeerAddress string
 	OpenSignUp  bool
-	Grace       time.Duration
-	Log         *slog.Logger
+	// DrainWait is how long connections are still taken after /readyz has turned
+	// to 503: what a load balancer needs to notice.
+	DrainWait time.Duration
+	Grace     time.Duration // for what is under way then
+	Log       *slog.Logger
 }
 
 // Complete checks the configuration and fills in what follows from the rest.
@@ -125,6 +128,15 @@ func (c *Config) Complete() error {
 	if err := c.completePeers(); err != nil {
 		return err
 	}
+	if c.Metrics != "" && !c.MetricsExposed && !isLoopback(c.Metrics) {
+		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
+	}
+	if err := c.Mail.complete(c.AuthHost); err != nil {
+		return err
+	}
+	if c.DrainWait < 0 {
+		return errors.New("--drain-wait cannot be negative")
+	}
 	if c.Grace <= 0 {
 		c.Grace = DefaultGrace
 	}
@@ -132,6 +144,16 @@ func (c *Config) Complete() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
+}
+
+// isLoopback says whether addr, host:port, can be reached from this machine only.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // OpenStore opens the rows of a configuration.
@@ -157,6 +179,8 @@ type Node struct {
 	service   *control.Service
 	relay     *relay.Relay
 	admin     *admin.Socket // nil without a data directory
+	smtp      *mail.SMTP    // nil where mails are kept
+	kept      *mail.Outbox  // nil where they are delivered
 	outbox    *outboxFiles  // nil without
 	listeners []net.Listener
 	metrics   net.Listener // nil without
@@ -226,18 +250,16 @@ func (n *Node) build() (err error) {
 		}
 	}
 	here := controlapi.Relay{Address: tunnel, ServerName: cfg.AuthHost}
-	outbox := mail.NewOutbox(n.store, nil)
-	if cfg.OutboxDir != "" {
-		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, outbox, cfg.Log.With("part", "mail")); err != nil {
-			return err
-		}
+	queue, err := n.mail()
+	if err != nil {
+		return err
 	}
 	n.service, err = control.New(control.Config{
 		Store:       n.store,
 		Domain:      cfg.Domain,
 		AuthHost:    cfg.AuthHost,
 		PublicPort:  cfg.PublicPort,
-		Mail:        outbox,
+		Mail:        queue,
 		Relays:      []controlapi.Relay{here},
 		RelaysFor:   n.relaysFor,
 		OpenSignUp:  cfg.OpenSignUp,
@@ -268,12 +290,12 @@ func (n *Node) build() (err error) {
 	if err != nil {
 		return err
 	}
-	n.health.registry = newRegistry(count, n.relay, n.store)
+	n.health.registry = newRegistry(count, n.relay, n.store, n.smtp)
 	administration, err := admin.New(admin.Config{
 		Service: n.service,
 		Store:   n.store,
 		Naming:  cfg.Naming,
-		Outbox:  outbox,
+		Outbox:  n.kept,
 		RootPEM: rootPEM,
 		Files:   CAFiles(cfg.DataDir),
 		Log:     cfg.Log.With("part", "admin"),
@@ -319,35 +341,47 @@ func (n *Node) AuthURL() string { return n.service.AuthURL() }
 
 // Run serves until ctx is done, drains, and closes the node, which cannot be run
 // again. It returns nil after ctx has ended.
+//
+// The parts end one after another, each when nobody needs it any longer: those
+// who bring work before those who do it, and who is asked how it goes last.
 func (n *Node) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	// Whoever asks how it goes is answered until the draining is over.
-	last, end := context.WithCancel(context.WithoutCancel(ctx))
+	over, end := context.WithCancel(ctx) // also when a part fails
 	defer end()
-	var probes errgroup.Group
+	var stops []func() error
+	start := func(part func(context.Context) error) {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ended := make(chan error, 1)
+		go func() {
+			defer end()
+			ended <- part(ctx)
+		}()
+		stops = append(stops, func() error { cancel(); return <-ended })
+	}
+	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })
+	if n.admin != nil {
+		start(n.admin.Run)
+	}
+	start(n.service.Run)
+	if n.outbox != nil {
+		start(n.outbox.run)
+	}
 	if n.metrics != nil {
-		probes.Go(func() error { return n.health.serve(last, n.metrics, n.cfg.Log) })
+		start(func(ctx context.Context) error { return n.health.serve(ctx, n.metrics, n.cfg.Log) })
 	}
 
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		<-ctx.Done()
-		n.health.draining.Store(true)
-		return nil
-	})
-	g.Go(func() error { return n.service.Run(ctx) })
-	g.Go(func() error { return n.relay.Serve(ctx, n.listeners...) })
-	if n.admin != nil {
-		g.Go(func() error { return n.admin.Run(ctx) })
+	<-over.Done()
+	n.health.draining.Store(true)
+	if ctx.Err() != nil && n.cfg.DrainWait > 0 {
+		n.cfg.Log.Info("not ready any more; connections are still taken for a while", "wait", n.cfg.DrainWait.String())
+		time.Sleep(n.cfg.DrainWait) // a second signal ends the program
 	}
-	if n.outbox != nil {
-		g.Go(func() error { return n.outbox.run(ctx) })
+	n.cfg.Log.Info("finishing what is under way", "grace", n.cfg.Grace.String())
+	n.service.Drain()
+	var errs []error
+	for _, stop := range stops {
+		errs = append(errs, stop())
 	}
-	err := g.Wait()
-	end()
-	err = errors.Join(err, probes.Wait())
-	return errors.Join(err, n.Close())
+	return errors.Join(append(errs, n.Close())...)
 }
 
 // Close gives back what Open opened, for a node that is not run.

@@ -50,12 +50,41 @@ func TestComplete(t *testing.T) {
 		"files, but internal":      func(c *Config) { c.CertFile = "c" },
 		"an authority nowhere":     func(c *Config) { c.DataDir, c.Postgres = "", "postgres:///x" },
 		"a tunnel address of sort": func(c *Config) { c.TunnelAddress = "relay.example" },
+		"metrics for everybody":    func(c *Config) { c.Metrics = ":9100" },
+		"metrics for a network":    func(c *Config) { c.Metrics = "192.0.2.1:9100" },
+		"metrics on some host":     func(c *Config) { c.Metrics = "metrics.example:9100" },
+		"two ways for mails":       func(c *Config) { c.Mail = MailConfig{SMTP: "smtp://mail.example", OutboxDir: "d"} },
+		"a sender and no server":   func(c *Config) { c.Mail.MailFrom = "a@b.example" },
+		"a password for nobody":    func(c *Config) { c.Mail.SMTPPassword = "x" },
+		"a negative wait":          func(c *Config) { c.DrainWait = -time.Second },
 	} {
 		c := base()
 		change(&c)
 		if err := c.Complete(); err == nil {
 			t.Errorf("%s was taken", what)
 		}
+	}
+}
+
+func TestCompleteTakes(t *testing.T) {
+	t.Parallel()
+	base := Config{DataDir: "d", Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{":443"}}
+	for _, metrics := range []string{"127.0.0.1:9100", "localhost:9100", "[::1]:9100"} {
+		c := base
+		c.Metrics = metrics
+		if err := c.Complete(); err != nil {
+			t.Errorf("--metrics %s: %v", metrics, err)
+		}
+	}
+	c := base
+	c.Metrics, c.MetricsExposed = "10.0.0.1:9100", true
+	if err := c.Complete(); err != nil {
+		t.Error(err)
+	}
+	c = base
+	c.Mail.SMTP = "smtp://mail.example"
+	if err := c.Complete(); err != nil || c.Mail.MailFrom != `"Porchlight" <porchlight@control.porch.test>` {
+		t.Errorf("%q %v", c.Mail.MailFrom, err)
 	}
 }
 

@@ -252,26 +252,6 @@ func computerCommand(term terminal) *cobra.Command {
 	return group("computer", "Computers that are connected", list)
 }
 
-func outboxCommand(term terminal) *cobra.Command {
-	var asJSON bool
-	cmd := clientCommand("outbox", "Read the mails that nobody delivers", exactly(),
-		func(ctx context.Context, c *admin.Client, _ []string) error {
-			list, err := c.Outbox(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(list)
-			}
-			for _, m := range list {
-				fmt.Fprintf(term.out, "To: %s\nSubject: %s\nDate: %s\n\n%s\n\n", printable(m.To), printable(m.Subject), m.At.Format(time.RFC1123Z), m.Text)
-			}
-			return nil
-		})
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
 func caCommand(term terminal) *cobra.Command {
 	return clientCommand("ca", "Print the certificate that agents and browsers have to trust (--tls internal)", exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {

@@ -16,7 +16,8 @@ import (
 // may hold.
 var configurable = []string{
 	"data", "postgres", "domain", "auth-host", "public-port",
-	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "metrics", "node", "peer-address", "open-sign-up", "grace", "log-level",
+	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
+	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "drain-wait", "grace", "log-level",
 }
 
 // where is which control plane a command is about.
@@ -42,7 +43,7 @@ func (w *where) settle(cmd *cobra.Command) error {
 
 func serveCommand(term terminal) *cobra.Command {
 	var w where
-	var level string
+	var level, passwordFile string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run control plane and relay until SIGTERM",
@@ -56,7 +57,12 @@ flags count more than the environment, and the environment more than the file.`,
   porchlight-control serve --config /etc/porchlight/control.yaml`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			exposed := w.passwordsInArgv()
 			if err := w.settle(cmd); err != nil {
+				return err
+			}
+			var err error
+			if w.Mail.SMTPPassword, err = smtpPassword(passwordFile, os.LookupEnv); err != nil {
 				return err
 			}
 			var slogLevel slog.Level
@@ -69,6 +75,9 @@ flags count more than the environment, and the environment more than the file.`,
 			}
 			if err := w.Complete(); err != nil {
 				return &usageError{err}
+			}
+			for _, name := range exposed {
+				w.Log.Warn("a password is in the command line, where every user of this machine can read it; set it in the environment or in the file of --config", "flag", "--"+name)
 			}
 			node, err := serve.Open(cmd.Context(), w.Config)
 			if err != nil {
@@ -95,11 +104,16 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own) or files")
 	f.StringVar(&w.CertFile, "cert", "", "with --tls files: certificate and chain (PEM)")
 	f.StringVar(&w.KeyFile, "key", "", "with --tls files: key (PEM)")
-	f.StringVar(&w.OutboxDir, "outbox", "", "also write the mails to files in this directory")
-	f.StringVar(&w.Metrics, "metrics", "", "private address of /healthz, /readyz and /metrics")
+	f.StringVar(&w.Mail.SMTP, "smtp", "", "mail server, smtp://user@host:587 (STARTTLS) or smtps://user@host:465; without one mails are kept for the outbox command")
+	f.StringVar(&passwordFile, "smtp-password-file", "", "file with the password of the user in --smtp (or set PORCHLIGHT_CONTROL_SMTP_PASSWORD)")
+	f.StringVar(&w.Mail.MailFrom, "mail-from", "", "sender of the mails (default porchlight@ the auth host)")
+	f.StringVar(&w.Mail.OutboxDir, "outbox", "", "without --smtp: also write the mails to files in this directory")
+	f.StringVar(&w.Metrics, "metrics", "", "address of /healthz, /readyz and /metrics, on the loopback interface")
+	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
+	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /readyz says no already")
 	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd

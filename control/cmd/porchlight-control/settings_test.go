@@ -163,12 +163,25 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitRefused, "domain"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
 		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, exitUsage, "--metrics-exposed"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, exitUsage, "--metrics-exposed"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, exitUsage, "choose one"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--mail-from", "a@b.example"}, exitUsage, "belongs to --smtp"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me:hunter2@"}, exitRefused, "needs a host"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example"}, exitRefused, "no password"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example", "--smtp-password-file", dir + "/none"}, exitRefused, "cannot read the mail server's password"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://mail.example", "--mail-from", "nobody"}, exitRefused, "cannot be the sender"},
+		{[]string{"client", "add", "--data", dir}, exitUsage, "needs --name"},
+		{[]string{"client", "add", "--name", "n", "--data", dir}, exitUsage, "at least one --redirect-uri"},
+		{[]string{"client", "rotate", "--data", dir}, exitUsage, "needs the ID of a client"},
+		{[]string{"client", "list", "--data", dir + "/other"}, exitNotRunning, "there is no control plane in " + dir},
+		{[]string{"outbox", "--waiting", "--failed", "--data", dir}, exitUsage, "not both"},
 		{[]string{"serve", "--config", dir + "/none.yaml"}, exitRefused, "cannot read the configuration"},
 		{[]string{"restore", dir + "/none", "--data", dir}, exitRefused, "cannot read the backup"},
 		{[]string{"restore", dir + "/none"}, exitUsage, "say where to put it"},
 	} {
 		code, out, err := invoke(t, nil, c.args...)
-		if code != c.code || !strings.HasPrefix(err, "porchlight-control: ") || !strings.Contains(err, c.want) || out != "" {
+		if code != c.code || !strings.Contains("\n"+err, "\nporchlight-control: ") || !strings.Contains(err, c.want) || out != "" {
 			t.Errorf("%s: exit %d, %q %q, want %d, %s", strings.Join(c.args, " "), code, out, err, c.code, c.want)
 		}
 		if strings.Contains(err, "hunter2") {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// envSMTPPassword is a setting that is no flag: it would be a password in the
+// command line, which every user of a machine can read.
+const envSMTPPassword = envPrefix + "SMTP_PASSWORD"
+
+// maxPassword bounds a password's file, in bytes.
+const maxPassword = 4 << 10
+
+// smtpPassword is the password given apart from the mail server's address: in
+// the file, whose last line end is not part of it, or in the environment. It is
+// empty when there is none.
+func smtpPassword(file string, getenv func(string) (string, bool)) (string, error) {
+	password, _ := getenv(envSMTPPassword)
+	if file == "" {
+		return password, nil
+	}
+	if password != "" {
+		return "", usagef("the mail server's password is given twice: in --smtp-password-file and in %s", envSMTPPassword)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the mail server's password: %w", err)
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxPassword+1))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the mail server's password: %w", err)
+	}
+	password = strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
+	if password == "" || len(raw) > maxPassword || strings.ContainsAny(password, "\r\n\x00") {
+		return "", usagef("%s does not hold a password: it should be one line", file)
+	}
+	return password, nil
+}
+
+// passwordsInArgv names the flags that hold a password, before anything but the
+// command line was read.
+func (w *where) passwordsInArgv() (names []string) {
+	for name, value := range map[string]string{"smtp": w.Mail.SMTP, "postgres": w.Postgres} {
+		u, err := url.Parse(value)
+		if err != nil {
+			names = append(names, name) // who knows what is in it
+			continue
+		}
+		if _, has := u.User.Password(); has || u.Query().Has("password") {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/mail"
+
+	controlmail "porchlight/control/mail"
+)
+
+// MailConfig says where mails go. The zero value keeps them in the store for
+// administration to read.
+type MailConfig struct {
+	// SMTP is the server that delivers them, as controlmail.SMTPConfig.Server;
+	// it may hold a password and is never logged.
+	SMTP string
+	// SMTPPassword is the password of the user in SMTP, unless it is there.
+	SMTPPassword string
+	// MailFrom is what mails come from; empty means porchlight@ the auth host.
+	MailFrom string
+	// OutboxDir gets the mails as files, when there is no SMTP.
+	OutboxDir string
+}
+
+// complete is the part of Config.Complete.
+func (c *MailConfig) complete(authHost string) error {
+	switch {
+	case c.SMTP != "" && c.OutboxDir != "":
+		return errors.New("--smtp has mails delivered and --outbox keeps them here: choose one")
+	case c.SMTP == "" && c.MailFrom != "":
+		return errors.New("--mail-from belongs to --smtp")
+	case c.SMTP == "" && c.SMTPPassword != "":
+		return errors.New("there is a password for a mail server and no --smtp to say which")
+	}
+	if c.SMTP != "" && c.MailFrom == "" {
+		c.MailFrom = (&mail.Address{Name: "Porchlight", Address: "porchlight@" + authHost}).String()
+	}
+	return nil
+}
+
+// mail makes the queue that takes the domain's mails: for the server, or for
+// whoever reads them here.
+func (n *Node) mail() (controlmail.Queue, error) {
+	cfg, log := n.cfg.Mail, n.cfg.Log.With("part", "mail")
+	if cfg.SMTP != "" {
+		queue, err := controlmail.NewSMTP(n.store, controlmail.SMTPConfig{
+			Server: cfg.SMTP, Password: cfg.SMTPPassword, From: cfg.MailFrom, Log: log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot deliver mail: %w", err)
+		}
+		n.smtp = queue
+		return queue, nil
+	}
+	n.kept = controlmail.NewOutbox(n.store, nil)
+	if cfg.OutboxDir != "" {
+		var err error
+		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, n.kept, log); err != nil {
+			return nil, err
+		}
+	}
+	return n.kept, nil
+}
