@@ -6,7 +6,8 @@
 // context ends. The parts know nothing of each other; this package wires them:
 //
 //	localapi → engine (published apps) ─┐
-//	tunnel → proxy → access (who may) ──┼→ one state for the owner
+//	localapi → people → access (who may)┼→ one state for the owner
+//	tunnel → proxy → access ────────────┤
 //	remote (held sync) → access ────────┘
 package agent
 
@@ -26,6 +27,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/agent/localapi"
+	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/remote"
@@ -45,6 +47,7 @@ type Agent struct {
 	reg     *engine.Registry
 	access  *access.Access
 	rules   *rules.Rules
+	people  *people.People
 	proxy   *proxy.Proxy
 	api     *localapi.API
 	client  *controlapi.Client // nil when there is no link
@@ -107,11 +110,15 @@ func New(cfg Config) (_ *Agent, err error) {
 	if err := a.makeRules(); err != nil {
 		return nil, err
 	}
+	if err := a.makePeople(); err != nil {
+		return nil, err
+	}
 	a.api = localapi.New(localapi.Config{
 		Apps:            a.apps,
 		Registry:        a.reg,
 		Backend:         (*backend)(a),
 		Rules:           a.rules,
+		People:          a.people,
 		OwnerSecretHash: func() []byte { return cfg.OwnerSecretHash },
 		Connector:       cfg.Connector,
 		Log:             cfg.Log.With("part", "api"),
@@ -181,7 +188,7 @@ func (a *Agent) makeLink() (err error) {
 		Apps:        a.approvedApps,
 		AppsChanged: changed,
 		OnSnapshot:  a.takeSnapshot,
-		OnContact:   a.access.Touch,
+		OnContact:   func() { a.access.Touch(); a.people.Synced() },
 		OnChange:    a.connectionChanged,
 		Log:         a.cfg.Log.With("part", "remote"),
 	})
@@ -207,6 +214,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.reg.Run(ctx) })
+	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Serve(ctx, open, owner) })
 	if a.cfg.Connector != nil {
 		g.Go(func() error { return a.watchConnector(ctx) })
@@ -311,6 +319,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) error {
 	if a.computer() != before {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
+	a.people.Synced()
 	a.tunnel.Wake()
 	a.changes.Raise()
 	return nil

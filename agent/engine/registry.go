@@ -199,13 +199,16 @@ func (r *Registry) Count() int {
 	return len(r.rows)
 }
 
-// Registrants lists them, the oldest first.
+// Registrants lists them, the oldest first. LastSeenAt is to the minute, so that
+// the owner's state does not change with every heartbeat.
 func (r *Registry) Registrants() []agentapi.Registrant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]agentapi.Registrant, 0, len(r.rows))
 	for _, row := range r.rows {
-		all = append(all, row.Registrant)
+		shown := row.Registrant
+		shown.LastSeenAt = shown.LastSeenAt.Truncate(time.Minute)
+		all = append(all, shown)
 	}
 	slices.SortFunc(all, func(a, b agentapi.Registrant) int {
 		return cmp.Or(a.RegisteredAt.Compare(b.RegisteredAt), cmp.Compare(a.AppID, b.AppID), cmp.Compare(a.PID, b.PID))

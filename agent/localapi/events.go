@@ -52,6 +52,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		state.Notices = []agentapi.Notice{}
 	}
 	a.addRules(&state)
+	a.addPeople(&state)
 	raw, err := json.Marshal(state)
 	if err != nil {
 		return agentapi.OwnerState{}, fmt.Errorf("encode the owner's state: %w", err)
@@ -80,6 +81,8 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 	// Before the first look: a change between the two is then not missed.
 	apps, cancelApps := a.cfg.Apps.Subscribe()
 	defer cancelApps()
+	attached, cancelAttached := a.cfg.Registry.Subscribe()
+	defer cancelAttached()
 	rest, cancelRest := a.cfg.Backend.Changes()
 	defer cancelRest()
 
@@ -114,6 +117,7 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 				return nil
 			}
 		case <-apps:
+		case <-attached:
 		case <-rest:
 		}
 		if state, err = a.state(r.Context()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,6 +94,36 @@ func (f fields) integer(name string) (int, error) {
 		return 0, invalid("The field %q must be a whole number, without quotes.", name)
 	}
 	return n, nil
+}
+
+// texts are the strings of the list in a field that has to be there.
+func (f fields) texts(name string) ([]string, error) {
+	raw, err := f.value(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []*string // null is no text
+	if json.Unmarshal(raw, &all) != nil || slices.Contains(all, nil) {
+		return nil, invalid("The field %q must be a list of texts in quotes.", name)
+	}
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = *s
+	}
+	return out, nil
+}
+
+// truth is the true or false in a field that has to be there.
+func (f fields) truth(name string) (bool, error) {
+	raw, err := f.value(name)
+	if err != nil {
+		return false, err
+	}
+	var b bool
+	if json.Unmarshal(raw, &b) != nil {
+		return false, invalid("The field %q must be true or false, without quotes.", name)
+	}
+	return b, nil
 }
 
 func (f fields) value(name string) (json.RawMessage, error) {

@@ -27,6 +27,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/people"
 	"porchlight/agent/rules"
 )
 
@@ -64,6 +65,7 @@ type Backend interface {
 type Config struct {
 	Apps     *engine.Apps
 	Registry *engine.Registry
+	People   *people.People
 	Backend  Backend
 	Rules    *rules.Rules
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
@@ -127,6 +129,11 @@ func New(cfg Config) *API {
 		{"POST", "/engine/heartbeat", tierOpen, a.beat},
 		{"POST", "/engine/deregister", tierOpen, a.deregister},
 
+		{"GET", "/people", tierCapability, a.listed},
+		{"POST", "/people/invite", tierCapability, a.byProgram(a.invite)},
+		{"POST", "/people/grant", tierCapability, a.byProgram(a.grant)},
+		{"POST", "/people/revoke", tierCapability, a.byProgram(a.remove)},
+
 		{"GET", "/owner/state", tierOwner, a.ownerState},
 		{"GET", "/owner/events", tierOwner, a.ownerEvents},
 		{"GET", "/owner/account", tierOwner, a.ownerAccount},
@@ -143,6 +150,13 @@ func New(cfg Config) *API {
 		{"POST", "/owner/apps/{name}/pause", tierOwner, a.pause},
 		{"POST", "/owner/apps/{name}/resume", tierOwner, a.resume},
 		{"PUT", "/owner/apps/{name}/options", tierOwner, a.setOptions},
+		{"GET", "/owner/people", tierOwner, a.ownerPeople},
+		{"POST", "/owner/people/invite", tierOwner, byOwner(a.invite)},
+		{"POST", "/owner/people/grant", tierOwner, byOwner(a.grant)},
+		{"POST", "/owner/people/revoke", tierOwner, byOwner(a.remove)},
+		{"GET", "/owner/grants", tierOwner, a.grants},
+		{"POST", "/owner/grants/{id}/revoke", tierOwner, a.revokeGrant},
+		{"POST", "/owner/notices/{id}/undo", tierOwner, a.undo},
 		{"POST", "/owner/dark", tierOwner, a.goDark},
 		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
 		{"GET", "/owner/activity", tierOwner, a.activity},

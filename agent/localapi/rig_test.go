@@ -24,6 +24,7 @@ import (
 	"porchlight/agent/broadcast"
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/people"
 	"porchlight/agent/rules"
 	"porchlight/agent/store"
 )
@@ -52,6 +53,8 @@ type rig struct {
 	hash    []byte
 	apps    *engine.Apps
 	reg     *engine.Registry
+	control people.Control // nil: not connected
+	people  *people.People
 	access  *access.Access
 	rules   *rules.Rules
 	api     *API
@@ -185,11 +188,18 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.people, err = people.New(people.Config{
+		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, OnChange: r.outside.changes.Raise,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r.api = New(Config{
 		Apps:            r.apps,
 		Registry:        r.reg,
 		Backend:         r.outside,
 		Rules:           r.rules,
+		People:          r.people,
 		OwnerSecretHash: func() []byte { return r.hash },
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

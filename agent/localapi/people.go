@@ -1,0 +1,142 @@
+package localapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/people"
+)
+
+// Who may reach this computer, for programs that registered (the interface,
+// Capability tier) and for the owner. Both tiers ask the same of people; it
+// differs who is named as having done it.
+
+func (a *API) listed(w http.ResponseWriter, r *http.Request) error {
+	return listPeople(w, r, a.cfg.People.List)
+}
+
+// ownerPeople also answers with the control plane away.
+func (a *API) ownerPeople(w http.ResponseWriter, r *http.Request) error {
+	return listPeople(w, r, a.cfg.People.ListKnown)
+}
+
+func listPeople(w http.ResponseWriter, r *http.Request, list func(context.Context) (agentapi.People, error)) error {
+	all, err := list(r.Context())
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, all)
+}
+
+// byProgram and byOwner make the handlers of the two tiers.
+func (a *API) byProgram(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, a.actor(r)) }
+}
+
+func byOwner(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, people.Owner) }
+}
+
+func (a *API) invite(w http.ResponseWriter, r *http.Request, by people.Actor) error {
+	f, err := readFields(r, "email", "apps")
+	if err != nil {
+		return err
+	}
+	var req agentapi.InviteRequest
+	if req.Email, err = f.text("email"); err != nil {
+		return err
+	}
+	if req.Apps, err = f.texts("apps"); err != nil {
+		return err
+	}
+	invitation, err := a.cfg.People.Invite(r.Context(), by, req)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, invitation)
+}
+
+func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) error {
+	f, err := readFields(r, "accountId", "app", "granted")
+	if err != nil {
+		return err
+	}
+	var req agentapi.GrantRequest
+	if req.AccountID, err = f.text("accountId"); err != nil {
+		return err
+	}
+	if req.App, err = f.text("app"); err != nil {
+		return err
+	}
+	if req.Granted, err = f.truth("granted"); err != nil {
+		return err
+	}
+	changed, err := a.cfg.People.Grant(r.Context(), by, req)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, changed)
+}
+
+func (a *API) remove(w http.ResponseWriter, r *http.Request, by people.Actor) error {
+	f, err := readFields(r, "accountId")
+	if err != nil {
+		return err
+	}
+	accountID, err := f.text("accountId")
+	if err != nil {
+		return err
+	}
+	changed, err := a.cfg.People.Revoke(r.Context(), by, accountID)
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, changed)
+}
+
+// undo takes back what a notice tells of.
+func (a *API) undo(w http.ResponseWriter, r *http.Request) error {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return nothingHere()
+	}
+	if err := a.cfg.People.Undo(r.Context(), id); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}
+
+// actor names the program that sent r, as far as the system tells: by the label
+// of its app, else by what it registered as, else by its executable.
+func (a *API) actor(r *http.Request) people.Actor {
+	process := caller(r, 0)
+	appID := a.cfg.Registry.AppOf(process.PID)
+	by := people.Actor{Name: a.cfg.Apps.LabelOf(process.PID, process.Program), Program: process.Program}
+	if by.Name == "" {
+		by.Name = appID
+	}
+	if by.Name == "" {
+		by.Name = process.Program
+	}
+	if appID != "" {
+		by.Program += " (" + appID + ")"
+	}
+	return by
+}
+
+// addPeople fills in what the owner's state says of people, their clients and
+// the programs that are attached. It waits for nobody.
+func (a *API) addPeople(state *agentapi.OwnerState) {
+	view := a.cfg.People.View()
+	state.PeopleVersion, state.PeopleCount = view.Version, view.Count
+	state.Grants = a.cfg.People.Grants()
+	state.Registrants = a.cfg.Registry.Registrants()
+	for i := range state.Apps {
+		app, _ := a.cfg.Apps.Lookup(state.Apps[i].Name)
+		open := view.Open[app.ID]
+		state.Apps[i].OpenToCount = open.Count
+		state.Apps[i].OpenTo = append([]string{}, open.Names...)
+	}
+}

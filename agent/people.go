@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"porchlight/agent/agentapi"
+	"porchlight/agent/people"
+)
+
+// makePeople comes after makeLink.
+func (a *Agent) makePeople() (err error) {
+	cfg := people.Config{
+		Apps:     a.apps,
+		Access:   a.access,
+		Store:    a.store,
+		OnChange: a.changes.Raise,
+		Activity: func(line agentapi.Activity) {
+			if err := a.store.AddActivity(line); err != nil {
+				a.log.Error("cannot keep what a program did", "err", err)
+			}
+		},
+		Log: a.cfg.Log.With("part", "people"),
+	}
+	if a.client != nil {
+		cfg.Control = a.client
+		cfg.Report = a.remote.Report
+		cfg.Away = func() bool { return !a.remote.State().Connected }
+		cfg.Refused = func() bool { return a.remote.State().Refused }
+	}
+	a.people, err = people.New(cfg)
+	return err
+}

@@ -1,0 +1,258 @@
+package people
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// sendIn is how long taking access away waits for the control plane to know of
+// it before it is answered; what takes longer goes on in Run.
+const sendIn = 2 * time.Second
+
+// Invite carries out POST /people/invite. Every label must be one of a live app;
+// one that is not refuses the whole, and nothing is written or sent.
+func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteRequest) (agentapi.Invitation, error) {
+	apps, err := p.liveApps(req.Apps)
+	if err != nil {
+		return agentapi.Invitation{}, err
+	}
+	if err := p.connected(); err != nil {
+		return agentapi.Invitation{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	upTo, done, err := p.begin(ctx)
+	if err != nil {
+		return agentapi.Invitation{}, err
+	}
+	defer done()
+	before, err := p.asTheyAre(ctx, by)
+	if err != nil {
+		return agentapi.Invitation{}, err
+	}
+	ids := make([]string, len(apps))
+	for i, app := range apps {
+		ids[i] = app.ID
+	}
+	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids})
+	if err != nil {
+		return agentapi.Invitation{}, refusal(err)
+	}
+	p.liftGiven(after.AccountID, ids, upTo)
+	p.tellInvited(by, before[after.AccountID], after, apps)
+	invitation := agentapi.Invitation{Email: after.Email, Status: agentapi.PersonPending}
+	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
+		invitation.URL = pub.URL
+	}
+	return invitation, nil
+}
+
+// Grant carries out POST /people/grant: one app for one person, given or
+// withdrawn.
+func (p *People) Grant(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+	if req.Granted {
+		return p.give(ctx, by, req)
+	}
+	app, ok := p.cfg.Apps.ByLabel(req.App)
+	if !ok {
+		return agentapi.PersonChanged{}, noSuchApp(req.App)
+	}
+	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID, AppID: app.ID})
+}
+
+// Revoke carries out POST /people/revoke: the whole computer is taken away.
+func (p *People) Revoke(ctx context.Context, by Actor, accountID string) (agentapi.PersonChanged, error) {
+	return p.end(ctx, by, store.PendingChange{AccountID: accountID})
+}
+
+func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+	apps, err := p.liveApps([]string{req.App})
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	if err := p.connected(); err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	upTo, done, err := p.begin(ctx)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	defer done()
+	before, err := p.asTheyAre(ctx, by)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	after, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: req.AccountID, App: apps[0].ID, Granted: true})
+	if err != nil {
+		return agentapi.PersonChanged{}, refusal(err)
+	}
+	p.liftGiven(after.AccountID, []string{apps[0].ID}, upTo)
+	if !slices.Contains(before[after.AccountID].Apps, apps[0].ID) {
+		p.tell(by, agentapi.ActivityGranted, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
+	}
+	return agentapi.PersonChanged{OK: true, Person: p.shown(after)}, nil
+}
+
+// end takes access away: here at once, then at the control plane, which may be
+// away.
+func (p *People) end(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
+	began := p.cfg.Now()
+	if err := p.connected(); err != nil && p.cfg.Control == nil {
+		return agentapi.PersonChanged{}, err
+	}
+	row, known := p.known(c.AccountID)
+	switch {
+	case !known:
+		return p.endUnknown(ctx, by, c)
+	case row.Role == controlapi.RoleOwner:
+		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "This is the owner of the computer, who can open everything.")
+	}
+	row = p.takenAway(unconfirmed).without(row)
+	closed, err := p.takeAway(c)
+	out := agentapi.PersonChanged{OK: true, Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
+	p.changed()
+	p.sendSoon(ctx)
+	if err != nil && !p.wasSent(c) {
+		return agentapi.PersonChanged{}, errUnwritten
+	}
+	p.tellEnded(by, row, c)
+	out.Person = p.shown(after(row, c))
+	return out, nil
+}
+
+// endUnknown takes access from somebody the last snapshot does not name, who
+// therefore has none here: invited a moment ago, or nobody at all. The control
+// plane knows which.
+func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
+	if err := p.connected(); err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	_, done, err := p.begin(ctx)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	defer done()
+	before, err := p.asTheyAre(ctx, by)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	var row controlapi.Person
+	if c.AppID != "" {
+		row, err = p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
+	} else {
+		row, err = p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
+	}
+	if err != nil {
+		return agentapi.PersonChanged{}, refusal(err)
+	}
+	p.tellEnded(by, before[c.AccountID], c)
+	return agentapi.PersonChanged{OK: true, Person: p.shown(row)}, nil
+}
+
+// after is a row once a change is carried out.
+func after(row controlapi.Person, c store.PendingChange) controlapi.Person {
+	if c.AppID == "" {
+		row.Status = controlapi.PersonRevoked
+		return row
+	}
+	row.Apps = slices.DeleteFunc(slices.Clone(row.Apps), func(id string) bool { return id == c.AppID })
+	return row
+}
+
+// begin takes the turn, sends what is older, so that nothing overtakes it, and
+// has the control plane know the apps.
+func (p *People) begin(ctx context.Context) (upTo uint64, done func(), err error) {
+	done, err = p.take(ctx)
+	if err != nil {
+		return 0, nil, unreachable()
+	}
+	if upTo, err = p.flush(ctx); err == nil && p.cfg.Report != nil {
+		err = p.cfg.Report(ctx)
+	}
+	if err != nil {
+		done()
+		return 0, nil, refusal(err)
+	}
+	return upTo, done, nil
+}
+
+// asTheyAre lists everybody by account id before a program changes something, so
+// that the change can be told and undone exactly. The owner's own are neither.
+func (p *People) asTheyAre(ctx context.Context, by Actor) (map[string]controlapi.Person, error) {
+	if by.Owner {
+		return nil, nil
+	}
+	all, err := p.cfg.Control.People(ctx)
+	if err != nil {
+		return nil, refusal(err)
+	}
+	rows := make(map[string]controlapi.Person, len(all.Members))
+	for _, m := range all.Members {
+		rows[m.AccountID] = m
+	}
+	return rows, nil
+}
+
+// sendSoon gives the control plane a moment to take what was just taken away;
+// Run goes on with what remains.
+func (p *People) sendSoon(ctx context.Context) {
+	defer p.nudge()
+	if p.cfg.Away != nil && p.cfg.Away() {
+		return
+	}
+	// Who asked may have gone; what they asked for is to happen all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendIn)
+	defer cancel()
+	if err := p.sendAll(ctx); err != nil {
+		p.cfg.Log.Info("the control plane is told later of access that was taken away", "err", err)
+	}
+}
+
+func (p *People) wasSent(c store.PendingChange) bool {
+	return !slices.ContainsFunc(p.unsent(), func(u pending) bool { return u.Deny() == c.Deny() })
+}
+
+// liveApps finds the live apps with these labels, each once, in their order.
+func (p *People) liveApps(labels []string) ([]engine.App, error) {
+	if len(labels) == 0 {
+		return nil, agentapi.Errorf(agentapi.CodeInvalid, "Name at least one app.")
+	}
+	var apps []engine.App
+	for _, label := range labels {
+		app, ok := p.cfg.Apps.ByLabel(label)
+		switch {
+		case !ok:
+			return nil, noSuchApp(label)
+		case app.Status != agentapi.StatusLive:
+			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%q is stopped, so it cannot be shared now. It can when the app is running again.", app.Label)
+		}
+		if !slices.ContainsFunc(apps, func(a engine.App) bool { return a.ID == app.ID }) {
+			apps = append(apps, app)
+		}
+	}
+	return apps, nil
+}
+
+func noSuchApp(label string) error {
+	const longest = 100 // characters, as of a label
+	if short := []rune(label); len(short) > longest {
+		label = string(short[:longest]) + "…"
+	}
+	return agentapi.Errorf(agentapi.CodeInvalid, "This computer serves no app called %q.", label)
+}
+
+func (p *People) changed() {
+	if p.cfg.OnChange != nil {
+		p.cfg.OnChange()
+	}
+}

@@ -1,0 +1,324 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// pending is access taken away here, from the click until the control plane is
+// known to have carried it out.
+type pending struct {
+	store.PendingChange
+	// sentAt is People.syncs when it was sent.
+	sentAt uint64
+	// unwritten is true when it could not be stored.
+	unwritten bool
+}
+
+// restore reads what an earlier run left. A deny record without its change, as
+// a crash between the two leaves behind, gets one.
+func (p *People) restore() error {
+	kept, err := p.cfg.Store.Pending()
+	if err != nil {
+		return err
+	}
+	denied, err := p.cfg.Store.DenyRecords()
+	if err != nil {
+		return err
+	}
+	has := map[store.DenyRecord]bool{}
+	for _, c := range kept {
+		p.pending[c.ID] = pending{PendingChange: c}
+		p.lastID = max(p.lastID, c.ID)
+		has[c.Deny()] = true
+	}
+	for _, d := range denied {
+		at := d.At
+		d.At = time.Time{}
+		if has[d] {
+			continue
+		}
+		p.lastID++
+		c := store.PendingChange{ID: p.lastID, AccountID: d.AccountID, AppID: d.AppID, GrantID: d.GrantID, At: at}
+		if err := p.cfg.Store.PutPending(c); err != nil {
+			return err
+		}
+		p.pending[c.ID] = pending{PendingChange: c}
+	}
+	return nil
+}
+
+// takeAway ends access here: what is open is closed when it returns. The error
+// says that it may come back after a restart; access is closed even then.
+func (p *People) takeAway(c store.PendingChange) (closed int, err error) {
+	c.At = p.cfg.Now().UTC()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	deny := c.Deny()
+	deny.At = c.At
+	closed, err = p.cfg.Access.Deny(deny)
+	for _, twin := range p.pending {
+		if twin.Deny() == c.Deny() && !twin.Sent && !twin.unwritten {
+			return closed, err // it is to be sent already
+		}
+	}
+	p.lastID++
+	c.ID = p.lastID
+	storeErr := p.cfg.Store.PutPending(c)
+	if err = errors.Join(err, storeErr); err != nil {
+		p.cfg.Log.Error("access was taken away, but that could not be written down", "err", err)
+	}
+	p.pending[c.ID] = pending{PendingChange: c, unwritten: err != nil}
+	return closed, err
+}
+
+// lift forgets a change, and its deny record unless another change needs it. mu
+// is held.
+func (p *People) lift(c pending) {
+	if err := p.cfg.Store.RemovePending(c.ID); err != nil {
+		p.cfg.Log.Error("a change that was carried out could not be forgotten; it is tried again", "err", err)
+		return
+	}
+	delete(p.pending, c.ID)
+	for _, other := range p.pending {
+		if other.Deny() == c.Deny() {
+			return
+		}
+	}
+	if err := p.cfg.Access.Allow(c.Deny()); err != nil {
+		// Closed is the safe side; restore makes a change of the record.
+		p.cfg.Log.Error("a deny record could not be lifted", "err", err)
+	}
+}
+
+// liftGiven lifts what kept an app from a person to whom it has just been given
+// again: all withdrawals sent up to the change with ID upTo.
+func (p *People) liftGiven(accountID string, appIDs []string, upTo uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.pending {
+		if c.ID <= upTo && c.Sent && c.AccountID == accountID && c.AppID != "" && slices.Contains(appIDs, c.AppID) {
+			p.lift(c)
+		}
+	}
+}
+
+// take waits for the turn to send changes.
+func (p *People) take(ctx context.Context) (done func(), err error) {
+	select {
+	case p.turn <- struct{}{}:
+		return func() { <-p.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// unsent lists what the control plane has to be told, in order.
+func (p *People) unsent() []pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []pending
+	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
+		if c := p.pending[id]; !c.Sent {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// flush sends what is to be sent and returns the ID of the last change of which
+// it is certain that nothing older is unsent. The caller has the turn.
+func (p *People) flush(ctx context.Context) (upTo uint64, err error) {
+	p.mu.Lock()
+	upTo = p.lastID
+	p.mu.Unlock()
+	for _, c := range p.unsent() {
+		epoch, err := p.send(ctx, c)
+		if err != nil && !definite(err) {
+			return 0, err
+		}
+		p.mu.Lock()
+		if err != nil {
+			p.cfg.Log.Warn("the control plane has nothing to take away there", "err", err)
+			p.lift(c)
+		} else if now, still := p.pending[c.ID]; still {
+			now.Sent, now.Epoch, now.sentAt = true, epoch, p.syncs
+			p.pending[c.ID] = now
+			if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
+				p.cfg.Log.Error("could not note that the control plane knows of a change; it is told again after a restart", "err", err)
+			}
+		}
+		p.mu.Unlock()
+	}
+	return upTo, nil
+}
+
+func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	switch {
+	case c.GrantID != "":
+		return 0, p.cfg.Control.RevokeOAuthGrant(ctx, c.GrantID)
+	case c.AppID != "":
+		_, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
+		return 0, err
+	}
+	row, err := p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
+	return row.Epoch, err
+}
+
+// Synced is called after each word from the control plane, a snapshot or that
+// nothing changed. It does not block.
+func (p *People) Synced() {
+	p.mu.Lock()
+	p.syncs++
+	p.mu.Unlock()
+	p.nudge()
+}
+
+func (p *People) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// confirm lifts what the last snapshot shows to be known.
+func (p *People) confirm() {
+	p.mu.Lock()
+	snapshot := p.cfg.Access.Snapshot()
+	changed := false
+	for _, c := range p.pending {
+		if c.Sent && (confirmed(c, snapshot) || p.syncs >= c.sentAt+2) {
+			p.lift(c)
+			changed = true
+		}
+	}
+	p.mu.Unlock()
+	if changed {
+		p.changed()
+	}
+}
+
+// confirmed says whether a snapshot shows that a change was carried out. Of one
+// that does not, the second word from the control plane after the change was
+// sent is as good: that request began after the change, so what it answered, or
+// found unchanged, is what followed it (a withdrawn app may have been given
+// again elsewhere).
+//
+// A removed person's epoch rose with the removal, so a snapshot from before it
+// is never taken for one from after it, whatever their status was.
+func confirmed(c pending, snapshot controlapi.Snapshot) bool {
+	if c.GrantID != "" {
+		return slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == c.GrantID })
+	}
+	i := slices.IndexFunc(snapshot.People, func(m controlapi.Person) bool { return m.AccountID == c.AccountID })
+	if i < 0 {
+		return true
+	}
+	row := snapshot.People[i]
+	if c.AppID != "" {
+		return !slices.Contains(row.Apps, c.AppID)
+	}
+	return row.Epoch >= c.Epoch
+}
+
+// Retrying waits a random time below a bound that doubles from minWait to
+// maxWait; a word from the control plane ends the waiting.
+const (
+	minWait = 200 * time.Millisecond
+	maxWait = 30 * time.Second
+)
+
+// Run sends what could not be sent at once, lifts deny records, and keeps the
+// list of OAuth grants. It blocks until ctx ends and returns nil.
+func (p *People) Run(ctx context.Context) error {
+	if p.cfg.Control == nil {
+		<-ctx.Done()
+		return nil
+	}
+	failures := 0
+	retry := time.NewTimer(0)
+	defer retry.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-p.wake:
+		case <-retry.C:
+		}
+		err := p.sendAll(ctx)
+		p.confirm()
+		err = errors.Join(err, p.refreshGrants(ctx))
+		if err == nil || ctx.Err() != nil {
+			failures = 0
+			retry.Stop()
+			continue
+		}
+		failures++
+		wait := minWait/2 + rand.N(min(maxWait, minWait<<min(failures, 8)))
+		p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
+		retry.Reset(wait)
+	}
+}
+
+func (p *People) sendAll(ctx context.Context) error {
+	if len(p.unsent()) == 0 {
+		return nil
+	}
+	done, err := p.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = p.flush(ctx)
+	return err
+}
+
+// taken is what was taken away here, for lists that do not show it yet.
+type taken map[store.DenyRecord]bool
+
+// Which changes a list does not show yet: one that the control plane has just
+// written, those it was not told of; one from a snapshot, all.
+const (
+	unsentOnly  = true
+	unconfirmed = false
+)
+
+func (p *People) takenAway(unsentOnly bool) taken {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := taken{}
+	for _, c := range p.pending {
+		// One that was sent shows in every answer since; the person may have
+		// been given the same again.
+		if !c.Sent || !unsentOnly {
+			out[c.Deny()] = true
+		}
+	}
+	return out
+}
+
+func (t taken) without(m controlapi.Person) controlapi.Person {
+	if len(t) == 0 || m.Role == controlapi.RoleOwner {
+		return m
+	}
+	if t[store.DenyRecord{AccountID: m.AccountID}] {
+		m.Status = controlapi.PersonRevoked
+	}
+	m.Apps = slices.DeleteFunc(slices.Clone(m.Apps), func(id string) bool {
+		return t[store.DenyRecord{AccountID: m.AccountID, AppID: id}]
+	})
+	return m
+}
+
+var errUnwritten = agentapi.Errorf(agentapi.CodeInternal,
+	"Access is closed now, but Porchlight could not write to its data directory, so it may come back when Porchlight starts again. Is the disk full?")

@@ -1,0 +1,263 @@
+// Package people is who may reach this computer, as its owner and its apps see
+// it: a list with labels instead of app ids, and the changes of it.
+//
+// The control plane is the source. What gives access (an invitation, one more
+// app) is done there and answered from there. What takes access away is done
+// here first, at once and without a network: a deny record, the connections
+// closed, then the control plane, as often as it takes. The deny record is
+// lifted once a snapshot shows that the control plane knows.
+//
+// What a program does through the capability is told to the owner, who can undo
+// it where it can be undone. The package knows nothing of HTTP, and who may call
+// what was decided before it is called.
+package people
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// answerIn is how long the control plane may take for one answer. It is shorter
+// than what agentapi.Client waits, so that its caller hears a sentence.
+const answerIn = 10 * time.Second
+
+// Control is the control plane as this package needs it; *controlapi.Client is
+// one.
+type Control interface {
+	People(ctx context.Context) (controlapi.People, error)
+	Invite(ctx context.Context, i controlapi.Invite) (controlapi.Person, error)
+	Grant(ctx context.Context, g controlapi.Grant) (controlapi.Person, error)
+	Revoke(ctx context.Context, r controlapi.Revoke) (controlapi.Person, error)
+	OAuthGrants(ctx context.Context) ([]controlapi.OAuthGrant, error)
+	RevokeOAuthGrant(ctx context.Context, id string) error
+}
+
+// Config of New. Fields without a remark are required.
+type Config struct {
+	// Control is nil where this computer is not connected to an account.
+	Control Control
+	Apps    *engine.Apps
+	Access  *access.Access
+	Store   *store.Store
+	// Report tells the control plane the approved apps, unless it knows them:
+	// it refuses to give an app it has not heard of. Nil for nobody to tell.
+	Report func(ctx context.Context) error
+	// Away says whether the last exchange with the control plane failed; nil for
+	// never.
+	Away func() bool
+	// Refused says whether the control plane does not know this computer any
+	// more; nil for never.
+	Refused func() bool
+	// Activity is told what programs do through the capability; nil for nobody.
+	Activity func(agentapi.Activity)
+	// OnChange is called when View or Grants may answer something else.
+	OnChange func()
+	Now      func() time.Time // time.Now when nil
+	Log      *slog.Logger     // discarded when nil
+}
+
+// Actor is who asks for a change: the owner, or a program that showed the
+// capability.
+type Actor struct {
+	Owner bool
+	// Name is what the owner is told of a program: the label of its app, its
+	// appId, or the name of the executable. Program is the executable's, as far
+	// as the system tells.
+	Name, Program string
+}
+
+// Owner is the actor of the owner tier.
+var Owner = Actor{Owner: true}
+
+// People is safe for concurrent use. Run must be running for changes to reach a
+// control plane that was away, and for deny records to be lifted.
+type People struct {
+	cfg Config
+
+	// turn holds a token while changes are sent to the control plane, which are
+	// sent one at a time and in order.
+	turn chan struct{}
+	wake chan struct{} // capacity 1: Run has something to look at
+
+	mu      sync.Mutex
+	pending map[uint64]pending // guarded by mu, by ID
+	lastID  uint64             // guarded by mu
+	syncs   uint64             // guarded by mu: how often the control plane was heard of
+	seen    view               // guarded by mu
+	grants  []agentapi.OAuthGrant
+	grantsV string // version of the snapshot grants were read for; guarded by mu as grants is
+}
+
+// New reads what was not carried out yet. It starts nothing.
+func New(cfg Config) (*People, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &People{
+		cfg:     cfg,
+		turn:    make(chan struct{}, 1),
+		wake:    make(chan struct{}, 1),
+		pending: map[uint64]pending{},
+		grants:  []agentapi.OAuthGrant{},
+	}
+	return p, p.restore()
+}
+
+// List carries out GET /people: everybody with a row, removed ones included, the
+// owner first.
+func (p *People) List(ctx context.Context) (agentapi.People, error) {
+	if err := p.connected(); err != nil {
+		return agentapi.People{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	got, err := p.cfg.Control.People(ctx)
+	if err != nil {
+		return agentapi.People{}, refusal(err)
+	}
+	return p.listing(got.Name, got.Members, p.takenAway(unsentOnly)), nil
+}
+
+// ListKnown is List for the owner: with the control plane away it is what the
+// last snapshot says, so that access can be taken away then, too.
+func (p *People) ListKnown(ctx context.Context) (agentapi.People, error) {
+	people, err := p.List(ctx)
+	if agentapi.CodeOf(err) != agentapi.CodeUnavailable {
+		return people, err
+	}
+	snapshot := p.cfg.Access.Snapshot()
+	if snapshot.Version == "" || p.cfg.Control == nil || ctx.Err() != nil {
+		return agentapi.People{}, err
+	}
+	return p.listing(snapshot.Computer.Name, snapshot.People, p.takenAway(unconfirmed)), nil
+}
+
+func (p *People) listing(name string, members []controlapi.Person, away taken) agentapi.People {
+	labels, all, live := p.labels()
+	out := agentapi.People{Name: name, Members: make([]agentapi.Person, len(members)), PublishedApps: live}
+	for i, m := range members {
+		out.Members[i] = wire(away.without(m), labels, all)
+	}
+	slices.SortStableFunc(out.Members, func(a, b agentapi.Person) int {
+		return cmp.Or(owners(b)-owners(a), strings.Compare(a.Email, b.Email))
+	})
+	return out
+}
+
+func owners(p agentapi.Person) int {
+	if p.Role == agentapi.RoleOwner {
+		return 1
+	}
+	return 0
+}
+
+// labels are the labels of approved apps by id, all of them, and those of live
+// ones; by label.
+func (p *People) labels() (byID map[string]string, all, live []string) {
+	approved := p.cfg.Apps.Approved()
+	byID, all, live = make(map[string]string, len(approved)), []string{}, []string{}
+	for _, app := range approved {
+		byID[app.ID] = app.Label
+		all = append(all, app.Label)
+		if app.Status == agentapi.StatusLive {
+			live = append(live, app.Label)
+		}
+	}
+	return byID, all, live
+}
+
+// wire is a person as the loopback API shows them. An app whose approval is gone
+// has no label any more and opens nothing; it is left out.
+func wire(m controlapi.Person, labels map[string]string, all []string) agentapi.Person {
+	out := agentapi.Person{Email: m.Email, AccountID: m.AccountID, Role: string(m.Role), Status: string(m.Status), Apps: []string{}}
+	if m.Role == controlapi.RoleOwner {
+		out.Apps = append(out.Apps, all...)
+		return out
+	}
+	for _, id := range m.Apps {
+		if label, ok := labels[id]; ok {
+			out.Apps = append(out.Apps, label)
+		}
+	}
+	slices.Sort(out.Apps)
+	return out
+}
+
+func (p *People) shown(m controlapi.Person) agentapi.Person {
+	labels, all, _ := p.labels()
+	return wire(p.takenAway(unsentOnly).without(m), labels, all)
+}
+
+// known is a person's row in the last snapshot.
+func (p *People) known(accountID string) (controlapi.Person, bool) {
+	people := p.cfg.Access.Snapshot().People
+	i := slices.IndexFunc(people, func(m controlapi.Person) bool { return m.AccountID == accountID })
+	if i < 0 {
+		return controlapi.Person{}, false
+	}
+	return people[i], true
+}
+
+// connected refuses where there is no control plane to ask.
+func (p *People) connected() error {
+	switch {
+	case p.cfg.Control == nil:
+		return agentapi.Errorf(agentapi.CodeUnavailable,
+			"This computer is not connected to an account yet, so nobody can be invited. The owner connects it in Porchlight's menu, or by: porchlight connect.")
+	case p.cfg.Refused != nil && p.cfg.Refused():
+		return agentapi.Errorf(agentapi.CodeUnavailable,
+			"The control plane does not know this computer any more. The owner has to connect it again.")
+	}
+	return nil
+}
+
+// refusal makes an error of the control plane one for the callers of the
+// loopback API. Its sentences are passed on unchanged.
+func refusal(err error) error {
+	e, ok := errors.AsType[*controlapi.Error](err)
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return unreachable()
+	case !ok:
+		return err
+	}
+	out := &agentapi.Error{Message: e.Message, RetryAfter: e.RetryAfter}
+	switch e.Code {
+	case controlapi.CodeInvalid, controlapi.CodeForbidden, controlapi.CodeNotFound:
+		out.Code = agentapi.CodeInvalid
+	case controlapi.CodeTooMany:
+		out.Code = agentapi.CodeTooMany
+	case controlapi.CodeUnauthorized:
+		out.Code = agentapi.CodeUnavailable
+		out.Message = "The control plane does not know this computer any more. The owner has to connect it again."
+	default:
+		return unreachable()
+	}
+	return out
+}
+
+func unreachable() error {
+	return agentapi.Errorf(agentapi.CodeUnavailable, "The control plane cannot be reached right now. Try again in a moment.")
+}
+
+// definite says whether the control plane understood a request and refused it,
+// so that sending it again changes nothing.
+func definite(err error) bool {
+	e, ok := errors.AsType[*controlapi.Error](err)
+	return ok && (e.Code == controlapi.CodeInvalid || e.Code == controlapi.CodeForbidden || e.Code == controlapi.CodeNotFound)
+}

@@ -1,0 +1,202 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// View is what the owner's state says of people. It must not be changed.
+type View struct {
+	// Version is another one whenever List may answer something else.
+	Version string
+	// Count counts active and invited people, the owner aside.
+	Count int
+	// Open says who may open an app, by app id, in the same sense.
+	Open map[string]Open
+}
+
+// Open is who may open one app: all of them counted, a few named.
+type Open struct {
+	Count int
+	Names []string
+}
+
+// view is a View with what it was made from.
+type view struct {
+	View
+	from string
+}
+
+// View never waits for the control plane: it is what the last snapshot says,
+// less what was taken away here since.
+func (p *People) View() View {
+	snapshot := p.cfg.Access.Snapshot()
+	away := p.takenAway(unconfirmed)
+	from := fingerprint(snapshot, away, p.cfg.Apps.Approved())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen.from != from {
+		p.seen = view{View: look(snapshot.People, away), from: from}
+		p.seen.Version = from
+	}
+	return p.seen.View
+}
+
+func look(people []controlapi.Person, away taken) View {
+	v := View{Open: map[string]Open{}}
+	people = slices.SortedFunc(slices.Values(people), func(a, b controlapi.Person) int { return cmp.Compare(a.Email, b.Email) })
+	for _, m := range people {
+		m = away.without(m)
+		if m.Role == controlapi.RoleOwner || m.Status != controlapi.PersonActive && m.Status != controlapi.PersonPending {
+			continue
+		}
+		v.Count++
+		for _, id := range m.Apps {
+			open := v.Open[id]
+			open.Count++
+			if len(open.Names) < agentapi.MaxNamed {
+				open.Names = append(open.Names, m.Email)
+			}
+			v.Open[id] = open
+		}
+	}
+	return v
+}
+
+// fingerprint is another one for everything that List could answer differently.
+func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
+	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.AppID, b.AppID), cmp.Compare(a.GrantID, b.GrantID))
+	})
+	for _, d := range keys {
+		fmt.Fprintf(h, "%q %q %q\n", d.AccountID, d.AppID, d.GrantID)
+	}
+	for _, app := range apps {
+		fmt.Fprintf(h, "%q %q %q\n", app.ID, app.Label, app.Status)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Grants are the OAuth grants as last read, newest first, without those revoked
+// here. It never waits.
+func (p *People) Grants() []agentapi.OAuthGrant {
+	away := p.takenAway(unconfirmed)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.grants), func(g agentapi.OAuthGrant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
+}
+
+// ListGrants asks the control plane for the OAuth grants, newest first; with it
+// away the answer is what was last read.
+func (p *People) ListGrants(ctx context.Context) ([]agentapi.OAuthGrant, error) {
+	if err := p.connected(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	err := p.readGrants(ctx)
+	p.mu.Lock()
+	never := p.grantsV == ""
+	p.mu.Unlock()
+	if err != nil && never {
+		return nil, refusal(err)
+	}
+	return p.Grants(), nil
+}
+
+// refreshGrants reads the grants again when a snapshot says that something is
+// new.
+func (p *People) refreshGrants(ctx context.Context) error {
+	version := p.cfg.Access.Snapshot().Version
+	p.mu.Lock()
+	current := version == "" || version == p.grantsV
+	p.mu.Unlock()
+	if current {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	return p.readGrants(ctx)
+}
+
+func (p *People) readGrants(ctx context.Context) error {
+	version := p.cfg.Access.Snapshot().Version
+	got, err := p.cfg.Control.OAuthGrants(ctx)
+	if err != nil {
+		return err
+	}
+	grants := make([]agentapi.OAuthGrant, len(got))
+	for i, g := range got {
+		grants[i] = agentapi.OAuthGrant{
+			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
+		}
+	}
+	p.mu.Lock()
+	same := slices.Equal(grants, p.grants)
+	p.grants, p.grantsV = grants, version
+	p.mu.Unlock()
+	if !same {
+		p.changed()
+	}
+	return nil
+}
+
+// RevokeGrant ends an OAuth grant: what it has open is closed at once, also with
+// the control plane away.
+func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error) {
+	if p.cfg.Control == nil {
+		return agentapi.Closed{}, p.connected()
+	}
+	const longest = 100 // no id is longer
+	if id == "" || len(id) > longest {
+		return agentapi.Closed{}, noSuchGrant()
+	}
+	if !p.mayExist(ctx, id) {
+		return agentapi.Closed{}, noSuchGrant()
+	}
+	began := p.cfg.Now()
+	c := store.PendingChange{GrantID: id}
+	closed, err := p.takeAway(c)
+	took := p.cfg.Now().Sub(began)
+	p.changed()
+	p.sendSoon(ctx)
+	if err != nil && !p.wasSent(c) {
+		return agentapi.Closed{}, errUnwritten
+	}
+	p.mu.Lock()
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g agentapi.OAuthGrant) bool { return g.ID == id })
+	p.mu.Unlock()
+	p.changed()
+	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
+}
+
+// mayExist says whether there is such a grant, or whether that cannot be known
+// now.
+func (p *People) mayExist(ctx context.Context, id string) bool {
+	listed := func() bool {
+		return slices.ContainsFunc(p.Grants(), func(g agentapi.OAuthGrant) bool { return g.ID == id })
+	}
+	if listed() || p.cfg.Away != nil && p.cfg.Away() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendIn)
+	defer cancel()
+	return p.readGrants(ctx) != nil || listed()
+}
+
+func noSuchGrant() error {
+	return agentapi.Errorf(agentapi.CodeNotFound, "There is no such connected app. It may have been disconnected already.")
+}

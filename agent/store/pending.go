@@ -1,0 +1,64 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+var pendingBucket = bucket("pending") // id, 8 bytes big endian → PendingChange
+
+// PendingChange is access that the owner took away on this computer and that the
+// control plane may not know of yet. Like DenyRecord it is of a grant, a person,
+// or a person and one app; a DenyRecord of the same stands while it is kept.
+type PendingChange struct {
+	ID        uint64 `json:"id"` // chosen by the caller, growing
+	AccountID string `json:"account,omitempty"`
+	AppID     string `json:"app,omitempty"`
+	GrantID   string `json:"grant,omitempty"`
+	// Sent is true once the control plane has carried it out. Epoch is then the
+	// session epoch of a person who was removed.
+	Sent  bool      `json:"sent,omitempty"`
+	Epoch int64     `json:"epoch,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// Deny is the record that shuts out what the change takes away.
+func (c PendingChange) Deny() DenyRecord {
+	return DenyRecord{AccountID: c.AccountID, AppID: c.AppID, GrantID: c.GrantID}
+}
+
+// PutPending stores a change, in place of the one with its ID.
+func (s *Store) PutPending(c PendingChange) error {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode a pending change: %w", err)
+	}
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Put(pendingKey(c.ID), raw) })
+}
+
+// RemovePending forgets a change. One that does not exist is no error.
+func (s *Store) RemovePending(id uint64) error {
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Delete(pendingKey(id)) })
+}
+
+// Pending returns all of them, by ID. A damaged one is an error: to skip it would
+// leave somebody's access standing elsewhere.
+func (s *Store) Pending() (all []PendingChange, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		return tx.Bucket(pendingBucket).ForEach(func(_, raw []byte) error {
+			var c PendingChange
+			if err := json.Unmarshal(raw, &c); err != nil {
+				return fmt.Errorf("a stored pending change is damaged: %w", err)
+			}
+			all = append(all, c)
+			return nil
+		})
+	})
+	return all, err
+}
+
+func pendingKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
