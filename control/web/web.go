@@ -58,7 +58,9 @@ type route struct {
 
 // New makes the handler. Requests reach it with the visitor's own address as
 // RemoteAddr.
-func New(svc *control.Service, cfg Config) http.Handler {
+func New(svc *control.Service, cfg Config) http.Handler { return newHandler(svc, cfg).mount() }
+
+func newHandler(svc *control.Service, cfg Config) *handler {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -117,6 +119,10 @@ func New(svc *control.Service, cfg Config) http.Handler {
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
 		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
 	}
+	return h
+}
+
+func (h *handler) mount() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range h.routes {
 		mux.Handle(strings.TrimSpace(rt.method+" "+rt.path), h.dispatch(rt))
