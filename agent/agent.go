@@ -87,6 +87,7 @@ func New(cfg Config) (_ *Agent, err error) {
 	a.ownPorts = append([]int{portOf(a.listeners.API())}, cfg.OwnPorts...)
 	a.access, err = access.New(access.Config{
 		Store:         a.store,
+		Now:           cfg.Now,
 		Log:           cfg.Log.With("part", "access"),
 		OnConnections: a.changes.Raise,
 	})

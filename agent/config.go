@@ -57,7 +57,9 @@ type Config struct {
 	// Outbox lists the mails kept on this computer, newest first; nil where the
 	// control plane is elsewhere.
 	Outbox func(ctx context.Context) ([]agentapi.Mail, error)
-	Log    *slog.Logger
+	// Now is the clock access ends by; time.Now when nil.
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Link to a control plane.

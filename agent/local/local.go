@@ -63,6 +63,7 @@ type Config struct {
 	// ForgetPeople removes everybody but the owner, and every OAuth grant,
 	// before anything is served: this computer was connected elsewhere since.
 	ForgetPeople bool
+	Now          func() time.Time // see agent.Config
 	Log          *slog.Logger
 }
 
@@ -112,6 +113,7 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		IssueCertificate: plane.ca.Issue,
 		OwnPorts:         []int{port},
 		Outbox:           plane.outboxMails,
+		Now:              cfg.Now,
 		Log:              cfg.Log,
 	})
 	if err != nil {

@@ -36,6 +36,12 @@ type house struct {
 
 func startHouse(t *testing.T) *house {
 	t.Helper()
+	return startHouseWith(t, func(*Config) {})
+}
+
+// startHouseWith has the configuration changed before the start.
+func startHouseWith(t testing.TB, change func(*Config)) *house {
+	t.Helper()
 	h := &house{}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // trailers come after it
@@ -46,15 +52,17 @@ func startHouse(t *testing.T) *house {
 	}))
 	t.Cleanup(app.Close)
 	h.port = portOf(t, app.Listener.Addr().String())
-	var err error
-	h.Running, err = Start(t.Context(), Config{
+	cfg := Config{
 		DataDir:         t.TempDir(),
 		API:             "127.0.0.1:0",
 		HTTPS:           "127.0.0.1:0",
 		Mode:            agentapi.ModeHeadless,
 		OwnerSecretHash: ownersecret.Hash(secret),
 		Log:             slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&cfg)
+	var err error
+	h.Running, err = Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -377,7 +385,7 @@ func TestStartRefusals(t *testing.T) {
 	}
 }
 
-func portOf(t *testing.T, addr string) int {
+func portOf(t testing.TB, addr string) int {
 	t.Helper()
 	var port int
 	if _, err := fmt.Sscanf(addr[strings.LastIndexByte(addr, ':')+1:], "%d", &port); err != nil {

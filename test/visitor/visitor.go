@@ -75,6 +75,9 @@ func (v *Visitor) Open(ctx context.Context, address string) (*Page, error) {
 // Do sends a request of the caller's making with the visitor's cookies.
 func (v *Visitor) Do(req *http.Request) (*http.Response, error) { return v.client.Do(req) }
 
+// Cookies are those the visitor would send to u.
+func (v *Visitor) Cookies(u *url.URL) []*http.Cookie { return v.client.Jar.Cookies(u) }
+
 // Submit presses the button of the page's form that has the given field, or the
 // page's first form when field is empty, with values filled in.
 func (v *Visitor) Submit(ctx context.Context, page *Page, field string, values map[string]string) (*Page, error) {

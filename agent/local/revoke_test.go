@@ -1,0 +1,353 @@
+package local
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/control"
+	"porchlight/test/visitor"
+)
+
+// A matrix: every kind of traffic and everything that ends access, over the
+// whole way from the visitor's socket through relay, tunnel and proxy to the
+// app. Bob is a member with two apps; what must end is what he has open to
+// notes, and what must go on is the rest.
+
+// scene is a house with Bob in it.
+type scene struct {
+	*house
+	app     *heldApp
+	bobID   string
+	notesID string
+	bob     *visitor.Visitor
+	grantID string // of Bob's remote client
+
+	browser, remote client // Bob at notes, by cookie and by access token
+	photos          client // Bob at photos, by cookie
+	owner           client // the owner at notes, by cookie
+
+	// held is what is open: Bob's visits to notes by traffic, and what a cause
+	// may have to leave alone.
+	held map[string]*opened
+}
+
+const bobEmail = "bob@example.com"
+
+// What else is open.
+const (
+	otherApp    = "another app of the same person"
+	otherPerson = "another person at the same app"
+)
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{house: startHouse(t), app: startHeldApp(t), held: map[string]*opened{}}
+	ctx := t.Context()
+	for name, label := range map[string]string{"notes": "Notes", "photos": "Photos"} {
+		s.publishHeld(t, name, label)
+		if _, err := s.house.owner.Approve(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	computer := s.computerID(t)
+	var ids []string
+	s.await(t, func() bool {
+		apps, err := s.plane.service.Apps(ctx, computer)
+		ids = nil
+		for _, app := range apps {
+			if app.Live {
+				ids = append(ids, app.ID)
+			}
+			if app.Name == "notes" {
+				s.notesID = app.ID
+			}
+		}
+		return err == nil && len(ids) == 2
+	})
+	person, err := s.plane.service.Invite(ctx, computer, bobEmail, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.bobID = person.AccountID
+	if _, err := s.plane.service.Accept(ctx, computer, s.bobID); err != nil {
+		t.Fatal(err)
+	}
+
+	s.bob = s.house.browser(t)
+	s.browser = s.signedIn(t, s.bob, "notes", bobEmail)
+	s.photos = s.signedIn(t, s.bob, "photos", bobEmail)
+	link, err := s.house.owner.Open(ctx, "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := s.house.browser(t)
+	if page, err := owner.Open(ctx, link.URL); err != nil || page.Status != http.StatusOK {
+		t.Fatalf("the owner's link: %+v, %v", page, err)
+	}
+	s.owner = s.client(owner, "notes")
+	s.remote = s.client(s.bob, "notes")
+	s.remote.auth = "Authorization: Bearer " + s.accessToken(t)
+	return s
+}
+
+func (s *scene) publishHeld(t *testing.T, name, label string) {
+	t.Helper()
+	_, err := s.open.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: s.app.port})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// client is a browser's session at an app.
+func (s *scene) client(v *visitor.Visitor, app string) client {
+	host := app + "." + s.agent.Account().Host
+	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.plane.ca.Pool()}, host: host}
+	var cookies []string
+	for _, cookie := range v.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}) {
+		cookies = append(cookies, cookie.Name+"="+cookie.Value)
+	}
+	c.auth = "Cookie: " + strings.Join(cookies, "; ")
+	return c
+}
+
+// signedIn signs a browser in at an app, by mail the first time.
+func (s *scene) signedIn(t *testing.T, v *visitor.Visitor, app, email string) client {
+	t.Helper()
+	address := "https://" + app + "." + s.agent.Account().Host + "/"
+	page, err := v.Open(t.Context(), address)
+	if err == nil && page.URL.Host != app+"."+s.agent.Account().Host {
+		page, err = v.SignIn(t.Context(), address, email, s.mailedLink(t, email))
+	}
+	if err != nil || page.Status != http.StatusOK || page.Body != "open to "+email {
+		t.Fatalf("signing in at %s: %+v, %v", app, page, err)
+	}
+	return s.client(v, app)
+}
+
+// accessToken is one that Bob allowed a remote client to have.
+func (s *scene) accessToken(t *testing.T) string {
+	t.Helper()
+	ctx, service := t.Context(), s.plane.service
+	const back = "https://client.example/callback"
+	registered, clientSecret, err := service.AddClient(ctx, "Pocket Notes", []string{back})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := service.AccountByEmail(ctx, bobEmail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier := strings.Repeat("v", 43)
+	sum := sha256.Sum256([]byte(verifier))
+	code, err := service.Authorize(ctx, control.Authorization{
+		ClientID: registered.ID, RedirectURI: back, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
+	}, account, s.agent.Account().Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := service.ExchangeCode(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
+		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants, err := service.AccountGrants(ctx, account.ID)
+	if err != nil || len(grants) != 1 {
+		t.Fatalf("%d grants, %v", len(grants), err)
+	}
+	s.grantID = grants[0].ID
+	return tokens.Access
+}
+
+// openAll opens one visit of every kind, and what else is to be watched.
+func (s *scene) openAll(t *testing.T) {
+	t.Helper()
+	for i, traffic := range traffics {
+		from := s.browser
+		if traffic == "bearer request" {
+			from = s.remote
+		}
+		s.held[traffic] = from.hold(t, s.app, traffic, fmt.Sprint("notes-", i))
+	}
+	s.held[otherApp] = s.photos.hold(t, s.app, "event stream", "photos")
+	s.held[otherPerson] = s.owner.hold(t, s.app, "event stream", "owner")
+}
+
+// cutOff takes the control plane away: its store answers nothing any more. What
+// is open through relay and tunnel is not concerned.
+func (s *scene) cutOff(t *testing.T) {
+	t.Helper()
+	s.plane.store.Close()
+	s.await(t, func() bool {
+		state, err := s.house.owner.State(t.Context())
+		return err == nil && state.AccessUntil != nil
+	})
+}
+
+// cause is something that ends access.
+type cause struct {
+	name string
+	// local causes are the owner's own on this computer, and work with the
+	// control plane down.
+	local bool
+	act   func(*testing.T, *scene) (agentapi.Closed, error)
+	// spares names the traffic and the others that must go on.
+	spares []string
+	// undo opens again; nil where nothing does without signing in anew.
+	undo func(*testing.T, *scene) error
+	// refused is what a new request of Bob's browser is answered.
+	refused int
+}
+
+// browserTraffic is all but the bearer request.
+var browserTraffic = slices.DeleteFunc(slices.Clone(traffics), func(s string) bool { return s == "bearer request" })
+
+var causes = []cause{
+	{
+		name: "sign-out of this browser", local: true, refused: http.StatusUnauthorized,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			page, err := s.bob.Open(t.Context(), "https://"+s.browser.host+"/.porchlight/sign-out")
+			if err == nil {
+				page, err = s.bob.Submit(t.Context(), page, "", nil)
+			}
+			if err == nil && page.Status != http.StatusOK {
+				err = fmt.Errorf("signing out: HTTP %d", page.Status)
+			}
+			return agentapi.Closed{Closed: len(browserTraffic)}, err
+		},
+		spares: []string{"bearer request", otherApp, otherPerson},
+	},
+	{
+		name: "the app stopped by the owner", local: true, refused: http.StatusNotFound,
+		act:    func(t *testing.T, s *scene) (agentapi.Closed, error) { return s.house.owner.Stop(t.Context(), "notes") },
+		spares: []string{otherApp},
+		undo:   func(t *testing.T, s *scene) error { s.publishHeld(t, "notes", "Notes"); return nil },
+	},
+	{
+		name: "the app stopped by itself", local: true, refused: http.StatusNotFound,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			_, err := s.open.Unpublish(t.Context(), "notes")
+			return agentapi.Closed{Closed: len(traffics) + 1}, err
+		},
+		spares: []string{otherApp},
+		undo:   func(t *testing.T, s *scene) error { s.publishHeld(t, "notes", "Notes"); return nil },
+	},
+	{
+		name: "the app revoked by the owner", local: true, refused: http.StatusNotFound,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			return s.house.owner.Revoke(t.Context(), "notes")
+		},
+		spares: []string{otherApp},
+	},
+	{
+		name: "the app paused", local: true, refused: http.StatusServiceUnavailable,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			return s.house.owner.Pause(t.Context(), "notes")
+		},
+		spares: []string{otherApp},
+		undo:   func(t *testing.T, s *scene) error { return s.house.owner.Resume(t.Context(), "notes") },
+	},
+	{
+		name: "everything dark", local: true, refused: http.StatusServiceUnavailable,
+		act:  func(t *testing.T, s *scene) (agentapi.Closed, error) { return s.house.owner.GoDark(t.Context()) },
+		undo: func(t *testing.T, s *scene) error { return s.house.owner.LightUp(t.Context()) },
+	},
+	{
+		name: "sign-out everywhere, on the account page", refused: http.StatusUnauthorized,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			return agentapi.Closed{}, s.plane.service.SignOutEverywhere(t.Context(), s.bobID)
+		},
+		spares: []string{"bearer request", otherPerson},
+	},
+	{
+		name: "the remote client revoked on the account page", refused: http.StatusOK,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			return agentapi.Closed{}, s.plane.service.RevokeAccountGrant(t.Context(), s.bobID, s.grantID)
+		},
+		spares: append([]string{otherApp, otherPerson}, browserTraffic...),
+	},
+	{
+		name: "one app withdrawn elsewhere", refused: http.StatusForbidden,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			_, err := s.plane.service.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			return agentapi.Closed{}, err
+		},
+		spares: []string{otherApp, otherPerson},
+		undo: func(t *testing.T, s *scene) error {
+			_, err := s.plane.service.Grant(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			return err
+		},
+	},
+	{
+		name: "the person revoked elsewhere", refused: http.StatusForbidden,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			_, err := s.plane.service.Revoke(t.Context(), s.computerID(t), s.bobID)
+			return agentapi.Closed{}, err
+		},
+		spares: []string{otherPerson},
+	},
+}
+
+// TestAccessEnds is the matrix. Its subtests are named by cause and traffic.
+func TestAccessEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range causes {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, false)
+		})
+		if !c.local {
+			continue
+		}
+		t.Run(c.name+", control plane down", func(t *testing.T) {
+			t.Parallel()
+			c.check(t, true)
+		})
+	}
+}
+
+func (c cause) check(t *testing.T, down bool) {
+	s := newScene(t)
+	if down {
+		s.cutOff(t)
+	}
+	s.openAll(t)
+	closed, err := c.act(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	spared := func(name string) bool { return slices.Contains(c.spares, name) }
+	for _, traffic := range slices.Concat(traffics, []string{otherApp, otherPerson}) {
+		if spared(traffic) {
+			continue
+		}
+		ended++
+		t.Run(traffic, func(t *testing.T) { s.held[traffic].awaitClosed(t) })
+	}
+	// Looked at last, when whatever was going to be closed is.
+	for _, traffic := range c.spares {
+		t.Run(traffic+" goes on", func(t *testing.T) { s.held[traffic].mustBeOpen(t) })
+	}
+	if c.local && closed.Closed != ended {
+		t.Errorf("%d connections were said to be closed, and %d were", closed.Closed, ended)
+	}
+	if got := s.browser.status(t); got != c.refused {
+		t.Errorf("a new request is answered %d, want %d", got, c.refused)
+	}
+	if c.undo == nil {
+		return
+	}
+	if err := c.undo(t, s); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, func() bool { return s.browser.status(t) == http.StatusOK })
+	s.browser.hold(t, s.app, "event stream", "again").mustBeOpen(t)
+}
