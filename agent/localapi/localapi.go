@@ -85,6 +85,9 @@ type API struct {
 	addr string
 
 	heartbeat time.Duration // agentapi.Heartbeat outside the tests
+	// outermost wraps each listener's handler in the tests, which look at every
+	// answer there.
+	outermost func(http.Handler) http.Handler
 	streams   chan struct{} // a place for each open stream of events
 	ending    chan struct{} // closed when Serve ends: streams end first
 	endOnce   sync.Once
@@ -115,6 +118,7 @@ func New(cfg Config) *API {
 		cfg:       cfg,
 		log:       cfg.Log,
 		heartbeat: agentapi.Heartbeat,
+		outermost: func(h http.Handler) http.Handler { return h },
 		streams:   make(chan struct{}, maxStreams),
 		ending:    make(chan struct{}),
 	}
@@ -182,7 +186,7 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 		door     door
 	}{{open, openDoor}, {owner, ownerDoor}} {
 		server := &http.Server{
-			Handler:                      a.handler(s.door),
+			Handler:                      a.outermost(a.handler(s.door)),
 			DisableGeneralOptionsHandler: true, // nothing before the guard
 			ReadHeaderTimeout:            readHeaderIn,
 			ReadTimeout:                  readBodyIn,

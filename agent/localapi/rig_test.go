@@ -203,6 +203,7 @@ func (r *rig) serve(t testing.TB) {
 		OwnerSecretHash: func() []byte { return r.hash },
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
+	r.api.outermost = described(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	served, reaped := make(chan error, 1), make(chan error, 1)
 	go func() { reaped <- r.reg.Run(ctx) }()

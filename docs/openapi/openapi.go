@@ -74,6 +74,17 @@ func (d *Document) Operations() []string {
 	return out
 }
 
+// Tag is the tag of an operation, named as by Operations; empty for one that is
+// not described.
+func (d *Document) Tag(operation string) string {
+	method, path, _ := strings.Cut(operation, " ")
+	item := d.paths[path]
+	if item == nil || item.GetOperation(method) == nil {
+		return ""
+	}
+	return strings.Join(item.GetOperation(method).Tags, ", ")
+}
+
 // operation is what describes a request: its path, and its operation where the
 // method is described, too.
 func (d *Document) operation(r *http.Request) (path string, item *openapi3.PathItem, op *openapi3.Operation) {
