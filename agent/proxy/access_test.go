@@ -170,7 +170,9 @@ func TestHostMustBeTheHandshakes(t *testing.T) {
 		"CONNECT 127.0.0.1:8765 HTTP/1.1\r\nHost: 127.0.0.1:8765\r\n":                                "421",
 		"CONNECT notes." + rootHost + ":443 HTTP/1.1\r\nHost: notes." + rootHost + "\r\n":            "405",
 		"GET https://user:pass@notes." + rootHost + "/ HTTP/1.1\r\nHost: notes." + rootHost + "\r\n": "200",
-		"GET / HTTP/1.1\r\nHost: NOTES." + rootHost + ":8443\r\n":                                    "200",
+		"GET / HTTP/1.1\r\nHost: NOTES." + rootHost + ":443\r\n":                                     "200",
+		"GET / HTTP/1.1\r\nHost: notes." + rootHost + ":8443\r\n":                                    "421",
+		"GET / HTTP/1.1\r\nHost: notes." + rootHost + ":0443\r\n":                                    "421",
 		"OPTIONS * HTTP/1.1\r\nHost: notes." + rootHost + "\r\n":                                     "200",
 	} {
 		c := r.raw(sni, request+"Cookie: "+cookie+"="+b.cookies[cookie]+"\r\nConnection: close\r\n\r\n")

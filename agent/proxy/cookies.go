@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -113,6 +114,26 @@ func maySet(line, host string) bool {
 		}
 	}
 	return true
+}
+
+// siteData are the directives of Clear-Site-Data that stay within the app's own
+// origin. "cookies" takes those of the whole registrable domain away: our
+// session here, and every sibling's.
+var siteData = []string{`"cache"`, `"clientHints"`, `"executionContexts"`, `"prefetchCache"`, `"prerenderCache"`, `"storage"`}
+
+// keepSiteData is what an app may clear of what it asked for. "*" stands for
+// everything and so becomes everything but the cookies.
+func keepSiteData(lines []string) string {
+	var kept []string
+	for directive := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		switch directive = trim(directive); {
+		case directive == `"*"`:
+			return strings.Join(siteData, ", ")
+		case slices.Contains(siteData, directive):
+			kept = append(kept, directive)
+		}
+	}
+	return strings.Join(kept, ", ")
 }
 
 // trim removes the white space browsers remove around names and values.

@@ -60,7 +60,10 @@ type visit struct {
 	tries    string // our cookie of that name, which the app's request lacks
 
 	cancel   context.CancelFunc
+	waiting  *time.Timer // for the app's first word; nil: without a limit
+	late     atomic.Bool // waiting ran out
 	shut     atomic.Bool // access ended
+	client   bool        // the answer is readable for a client's page
 	bodyDied atomic.Bool // the visitor's body could not be read
 
 	mu   sync.Mutex // keeps end away from w once the handler is done
@@ -133,6 +136,10 @@ func (v *visit) finish() {
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
 	limitBody(w, r, time.Time{})
+	if loadsPage(r) {
+		v.waiting = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
+		defer v.waiting.Stop()
+	}
 	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, host: v.at.host}, r.WithContext(v))
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end
@@ -152,8 +159,13 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
 	out.Host = pr.In.Host
 	strip(out.Header)
+	own := identityHeader(v.at.app.Options)
+	if own != "" {
+		stripLike(out.Header, own)
+	}
 	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
-	out.Trailer = cleanTrailer(pr.In.Trailer)
+	applyOptions(out, pr.In, v)
+	out.Trailer = cleanTrailer(pr.In.Trailer, own)
 	if out.Trailer != nil {
 		out.ContentLength = -1 // trailers need chunks
 	}
@@ -188,8 +200,17 @@ func (b *requestBody) Read(p []byte) (int, error) {
 
 func (p *Proxy) modifyResponse(res *http.Response) error {
 	v := res.Request.Context().Value(visitKey{}).(*visit)
+	if v.waiting != nil && !v.waiting.Stop() {
+		return context.DeadlineExceeded // forwardFailed says so
+	}
 	p.appUp(v.at.app.ID)
 	p.cleanResponse(res.Header, v.at.host)
+	if v.client {
+		dropCORS(res.Header)
+	}
+	if v.at.app.Options.LocalhostHost {
+		publicLocation(res.Header, v.at)
+	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
 	}
@@ -201,6 +222,9 @@ func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error)
 	v := r.Context().Value(visitKey{}).(*visit)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
+	case v.late.Load() && !v.shut.Load():
+		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)
+		p.tooSlow(w, r, v.at)
 	case v.shut.Load(), v.Err() != nil:
 		panic(http.ErrAbortHandler) // nobody is left to answer
 	case v.bodyDied.Load():

@@ -23,10 +23,22 @@ const (
 // Names no visitor may send to an app, folded: see reservedName. Each list is
 // looked through only for names with that first letter.
 var (
-	reservedX = []string{"x-service-*", "x-forwarded-*", "x-webauth-*", "x-real-ip", "x-remote-user"}
+	reservedX = []string{
+		"x-service-*", "x-forwarded-*", "x-webauth-*", "x-real-ip", "x-remote-*",
+		// Identity as other sign-in proxies hand it on: oauth2-proxy, Authentik,
+		// Vouch, Pomerium, cloud load balancers, TLS terminators.
+		"x-auth-request-*", "x-authentik-*", "x-vouch-*", "x-pomerium-*", "x-goog-authenticated-user-*", "x-goog-iap-*",
+		"x-ms-client-principal*", "x-amzn-oidc-*", "x-ssl-client-*", "x-client-cert*", "x-proxy-user", "x-authenticated-user*",
+		// Addresses and targets a trusted proxy would vouch for.
+		"x-client-ip", "x-cluster-client-ip", "x-original-url", "x-original-uri", "x-original-host", "x-original-method",
+		"x-original-forwarded-for", "x-rewrite-url", "x-host", "x-http-host-override", "x-envoy-*",
+	}
+	reservedC = []string{"cf-access-*", "cf-connecting-ip*", "client-ip"}
 	reservedF = []string{"forwarded"}
-	reservedR = []string{"remote-user"}
-	reservedP = []string{"proxy"} // CGI turns it into HTTP_PROXY
+	reservedR = []string{"remote-*"} // Authelia; Remote-Addr too, which PHP and CGI know
+	reservedP = []string{"proxy"}    // CGI turns it into HTTP_PROXY
+	reservedS = []string{"ssl-client-*"}
+	reservedT = []string{"tailscale-*", "true-client-ip"}
 )
 
 // reservedName says whether a header or trailer field belongs to us. Case is
@@ -41,12 +53,18 @@ func reservedName(name string) bool {
 	switch name[0] | 0x20 {
 	case 'x':
 		list = reservedX
+	case 'c':
+		list = reservedC
 	case 'f':
 		list = reservedF
 	case 'r':
 		list = reservedR
 	case 'p':
 		list = reservedP
+	case 's':
+		list = reservedS
+	case 't':
+		list = reservedT
 	default:
 		return false
 	}
@@ -142,12 +160,13 @@ func clean(s string) string {
 
 func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
-// cleanTrailer is a declared trailer set without reserved names and without
-// those that have no place after a body (framing, routing, credentials).
-func cleanTrailer(declared http.Header) http.Header {
+// cleanTrailer is a declared trailer set without reserved names, without those
+// an app could read as its own identity header, and without those that have no
+// place after a body (framing, routing, credentials).
+func cleanTrailer(declared http.Header, own string) http.Header {
 	var out http.Header
 	for name := range declared {
-		if reservedName(name) || !httpguts.ValidTrailerHeader(name) || name == "Cookie" {
+		if reservedName(name) || !httpguts.ValidTrailerHeader(name) || name == "Cookie" || own != "" && likeName(name, own) {
 			continue
 		}
 		if out == nil {
@@ -181,6 +200,13 @@ func (p *Proxy) cleanResponse(h http.Header, host string) {
 			delete(h, "Set-Cookie")
 		} else {
 			h["Set-Cookie"] = values
+		}
+	}
+	if values, ok := h["Clear-Site-Data"]; ok {
+		if kept := keepSiteData(values); kept == "" {
+			delete(h, "Clear-Site-Data")
+		} else {
+			h["Clear-Site-Data"] = []string{kept}
 		}
 	}
 	if p.local {

@@ -24,6 +24,9 @@ func TestIdentityHeadersCannotBeForged(t *testing.T) {
 		"X-Service-", "X.Service.User", "x~service~user", "X-Forwarded-For", "X_Forwarded_For", "x-forwarded-host", "X-Forwarded-Proto",
 		"X-Forwarded-Anything", "Forwarded", "forwarded", "X-Real-IP", "x_real_ip", "Remote-User", "remote_user", "X-Remote-User",
 		"X_REMOTE_USER", "X-WEBAUTH-USER", "x-webauth-groups", "X_WebAuth_Role", "Proxy",
+		"Remote-Groups", "REMOTE_ADDR", "X-Remote-Group", "X-Auth-Request-Email", "x_auth_request_user", "X-Authentik-Username", "X-Vouch-User",
+		"X-Original-URL", "x_rewrite_url", "X-Original-Host", "X-Goog-Authenticated-User-Email", "X-MS-CLIENT-PRINCIPAL-NAME", "X-Amzn-Oidc-Data",
+		"Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "True-Client-IP", "Client-Ip", "SSL_CLIENT_S_DN", "X-Client-IP", "X-Host",
 	}
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"porchlight/agent/access"
+	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -50,6 +51,16 @@ type visitor struct {
 	Name      string          `json:"name"` // the customer's short name
 }
 
+// elsewhere says whether a page of another origin makes a browser ask, siblings
+// included. Who the visitor is, is for the app of this host alone.
+func elsewhere(r *http.Request, origin string) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return true
+	}
+	values := r.Header["Origin"]
+	return len(values) > 1 || len(values) == 1 && values[0] != origin
+}
+
 func (p *Proxy) me(w http.ResponseWriter, r *http.Request, at place) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		p.wrongMethod(w, r, "GET, HEAD")
@@ -57,6 +68,10 @@ func (p *Proxy) me(w http.ResponseWriter, r *http.Request, at place) {
 	}
 	id, _, ok := p.identify(w, r, at)
 	if !ok {
+		return
+	}
+	if id.SessionKey != (store.SessionKey{}) && elsewhere(r, at.origin) {
+		p.foreign(w, r)
 		return
 	}
 	d := p.config.Access.Decide(id, at.app.ID)

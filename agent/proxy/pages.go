@@ -97,6 +97,18 @@ func (p *Proxy) notAnswering(w http.ResponseWriter, r *http.Request, at place, v
 	p.show(w, r, pg)
 }
 
+// tooSlow is 504: the app took the request and has not said a word. It does not
+// try again by itself, which would only keep a struggling app busy.
+func (p *Proxy) tooSlow(w http.ResponseWriter, r *http.Request, at place) {
+	p.show(w, r, page{
+		Status: http.StatusGatewayTimeout, Host: at.host, What: "app too slow",
+		Title: at.app.Label + " is taking too long",
+		Text:  "The app behind this address is on, but it has not answered. It may be busy or stuck.",
+		Fine:  "Still nothing? Tell the person who shared it with you.",
+		Link:  safeReturn(r.URL.RequestURI()), LinkText: "Try again",
+	})
+}
+
 // stale is 503: the control plane has not said for too long, or not since this
 // visitor signed in, who may open what.
 func (p *Proxy) stale(w http.ResponseWriter, r *http.Request, at place) {

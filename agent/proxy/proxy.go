@@ -84,8 +84,12 @@ type Config struct {
 	// OnAppDown and OnAppUp are called when an app stops and starts answering,
 	// once for each change; nil for not.
 	OnAppDown, OnAppUp func(appID string)
-	Now                func() time.Time // time.Now when nil
-	Log                *slog.Logger     // discarded when nil
+	// Patience is how long a page that a visitor loads waits for the app's
+	// first word; 60 s when zero. Nothing else is limited: an event stream or a
+	// long poll may be silent for as long as it likes.
+	Patience time.Duration
+	Now      func() time.Time // time.Now when nil
+	Log      *slog.Logger     // discarded when nil
 }
 
 // Limits of a visitor's request; bodies on their way to an app have none.
@@ -95,6 +99,7 @@ const (
 	bodyTimeout   = 10 * time.Second // of what we answer ourselves
 	idleTimeout   = 2 * time.Minute
 	shutdownGrace = 2 * time.Second
+	patience      = time.Minute // see Config.Patience
 )
 
 // Proxy serves visitors; see Serve.
@@ -105,7 +110,7 @@ type Proxy struct {
 	now     func() time.Time
 	log     *slog.Logger
 	engine  *httputil.ReverseProxy
-	apps    *http.Transport // connections to apps
+	apps    upstream // connections to apps
 
 	down      sync.Map     // app id → struct{}: not answering
 	downCount atomic.Int64 // entries of down
@@ -126,7 +131,10 @@ func New(c Config) (*Proxy, error) {
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
-	p.apps = newTransport()
+	if p.config.Patience <= 0 {
+		p.config.Patience = patience
+	}
+	p.apps = newUpstream()
 	p.engine = p.newEngine()
 	return p, nil
 }

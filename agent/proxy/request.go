@@ -31,6 +31,18 @@ func hostname(r *http.Request) (host string, ok bool) {
 	return host, host != "" && host == strings.ToLower(r.TLS.ServerName)
 }
 
+// samePort says whether a Host names the port that everything is published at,
+// 443 when there is none. Another port is another origin to a browser, and not
+// one anything is served at.
+func samePort(host, root string) bool { return portOf(host) == portOf(root) }
+
+func portOf(host string) string {
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && host[i+1:] != "" {
+		return host[i+1:]
+	}
+	return "443"
+}
+
 // pathTarget says whether the request is for a path, or for OPTIONS as such. A
 // target like "x:http://inner/" has neither host nor path and would go on to the
 // app as it is, where it may count more than the Host header does.
@@ -68,14 +80,34 @@ func withoutPort(host string) string {
 	return strings.ToLower(name)
 }
 
-// navigation says whether a browser is loading a page, so that an answer may be
-// a redirect to another site. Anything else (fetch, a form of the app's script,
-// curl, an app) wants a status it can tell from success.
+// navigation says whether a browser is loading a page into a tab, so that an
+// answer may be a redirect to another site. Anything else (fetch, a frame, which
+// cannot show the sign-in page, a form of the app's script, curl, an app) wants
+// a status it can tell from success.
 func navigation(r *http.Request) bool {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
-		return mode == "navigate"
+		dest := r.Header.Get("Sec-Fetch-Dest")
+		return mode == "navigate" && (dest == "document" || dest == "")
+	}
+	if len(r.Header["Upgrade"]) > 0 || len(r.Header["X-Requested-With"]) > 0 || len(r.Header["Origin"]) > 0 {
+		return false // no browser's page load, however old
 	}
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsPage(r)
+}
+
+// loadsPage says whether a visitor looks at an empty tab until the app answers.
+func loadsPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && navigation(r)
+}
+
+// cameFrom is the path and query of the page of this origin that a request was
+// made on, or "/".
+func cameFrom(r *http.Request, origin string) string {
+	page, ok := strings.CutPrefix(r.Referer(), origin)
+	if !ok || !strings.HasPrefix(page, "/") {
+		return "/"
+	}
+	return page
 }
 
 // wantsPage says whether an answer of ours should be a page rather than JSON.
@@ -112,6 +144,13 @@ func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 	default:
 		return true
 	}
+}
+
+// welcomeForeign says whether a request from another origin with a visitor's
+// cookie is wanted nevertheless: the owner allows it for this app, and it comes
+// from an app of this computer. Pages of anybody else stay out.
+func (p *Proxy) welcomeForeign(r *http.Request, at place) bool {
+	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(single(r.Header["Origin"]), at.root)
 }
 
 // safeReturn is the path and query on this host a visitor may be sent back to

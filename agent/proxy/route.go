@@ -52,6 +52,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	root := p.config.Root()
+	if !samePort(r.Host, root.Host) {
+		p.misdirected(w, r)
+		return
+	}
 	name, ok := labelOf(host, root)
 	switch {
 	case ok && name == "":
@@ -67,6 +71,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
+	if p.preflight(w, r, at) {
+		return
+	}
 	if isOurs(r.URL.Path) {
 		p.serveOurs(w, r, at)
 		return
@@ -106,6 +113,7 @@ func (p *Proxy) lookup(name string) (App, bool) {
 // is to be set again.
 func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id access.Identity, renew string, ok bool) {
 	if p.config.Bearer != nil {
+		p.allowClient(w, r)
 		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
@@ -136,9 +144,15 @@ func (p *Proxy) invalidToken(w http.ResponseWriter, r *http.Request) {
 }
 
 // signIn sends a browser that loads a page to sign in and tells anything else.
+// What was sent by a form is not sent again: the visitor comes back to the page
+// the form was on.
 func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
 	if navigation(r) {
-		p.bounce(w, r, at, safeReturn(r.URL.RequestURI()), 0)
+		back := r.URL.RequestURI()
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			back = cameFrom(r, at.origin)
+		}
+		p.bounce(w, r, at, safeReturn(back), 0)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer")
@@ -167,11 +181,12 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 		return
 	}
 	webSocket := keepUpgrade(r.Header)
-	if id.SessionKey != (store.SessionKey{}) && foreignOrigin(r, at.origin, webSocket) {
+	if id.SessionKey != (store.SessionKey{}) && foreignOrigin(r, at.origin, webSocket) && !p.welcomeForeign(r, at) {
 		p.foreign(w, r)
 		return
 	}
 	v.at, v.id, v.decision, v.renew = at, id, d, renew
+	v.client = w.Header().Get("Access-Control-Allow-Origin") != "" // by allowClient
 	p.config.Access.Opened(id, d.Email, app.ID, app.Label)
 	p.forward(w, r, v)
 }

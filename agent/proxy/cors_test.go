@@ -1,0 +1,203 @@
+package proxy_test
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"testing"
+
+	"porchlight/agent/access"
+	"porchlight/agent/proxy"
+	"porchlight/control/controlapi"
+)
+
+// tokens takes one access token for bob's; "dead" is one that verifies no more.
+type tokens struct{}
+
+// token has the form of one of ours, so that it is kept from apps.
+func token(name string) string {
+	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"service-control"}`)) + "." + name
+}
+
+func (tokens) Authenticate(r *http.Request, _ string) (access.Identity, bool, error) {
+	switch r.Header.Get("Authorization") {
+	case "":
+		return access.Identity{}, false, nil
+	case "Bearer " + token("live"):
+		return access.Identity{AccountID: bobID, GrantID: "grant"}, true, nil
+	default:
+		return access.Identity{}, true, http.ErrNoCookie
+	}
+}
+
+const clientOrigin = "https://pocket.example"
+
+// withClient has the snapshot name one client's origin.
+func (r *rig) withClient() {
+	s := controlapi.Snapshot{
+		Version: "with-client", Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
+		People: r.people, ClientOrigins: []string{"https://other.example", clientOrigin},
+	}
+	r.access.SetSnapshot(s)
+}
+
+// Preflights are answered by the agent: for clients with a live grant, never
+// with credentials, and for nobody else. The app sees none.
+func TestPreflights(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", func(http.ResponseWriter, *http.Request) { t.Error("the app was asked") })
+	r.app("photos", hello)
+	r.withClient()
+	b := r.browser(true)
+	const notes = "https://notes." + rootHost + "/api/x"
+	ask := func(origin string, more ...string) *http.Response {
+		t.Helper()
+		res, _ := b.fetch("OPTIONS", notes, append([]string{"Origin", origin, "Access-Control-Request-Method", "PUT"}, more...)...)
+		return res
+	}
+	res := ask(clientOrigin, "Access-Control-Request-Headers", "authorization,content-type")
+	h := res.Header
+	if res.StatusCode != 204 || h.Get("Access-Control-Allow-Origin") != clientOrigin || h.Get("Access-Control-Allow-Methods") != "PUT" ||
+		h.Get("Access-Control-Allow-Headers") != "authorization,content-type" || h.Get("Access-Control-Allow-Credentials") != "" ||
+		!strings.Contains(h.Get("Vary"), "Origin") {
+		t.Errorf("%s %v", res.Status, h)
+	}
+	if res := ask(clientOrigin, "Access-Control-Request-Headers", "x\"y"); res.Header.Get("Access-Control-Allow-Headers") != "" {
+		t.Errorf("%v", res.Header)
+	}
+	for _, origin := range []string{"https://evil.test", "http://pocket.example", clientOrigin + ":444", clientOrigin + ".evil.test", "null", "https://photos." + rootHost} {
+		if res := ask(origin); res.StatusCode != 401 || res.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %s %v", origin, res.Status, res.Header)
+		}
+	}
+	// The grant is gone, and with it the origin.
+	r.setPeople(r.people...)
+	if res := ask(clientOrigin); res.StatusCode != 401 {
+		t.Errorf("after the grant: %s", res.Status)
+	}
+}
+
+// The page of a client reads answers to requests with its token, refusals too;
+// the app's own CORS headers give way. A cookie opens nothing to it.
+func TestClientsReadAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.Bearer = tokens{} })
+	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "https://evil.test")
+		w.Header().Set("Access-Control-Allow-Credentials", "true")
+		hello(w, req)
+	})
+	r.withClient()
+	b := r.browser(true)
+	const notes = "https://notes." + rootHost + "/"
+	res, body := b.fetch("POST", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("live"))
+	if res.StatusCode != 200 || body != "hello bob@example.com member" || res.Header.Get("Access-Control-Allow-Origin") != clientOrigin ||
+		res.Header.Get("Access-Control-Allow-Credentials") != "" || len(res.Header["Access-Control-Allow-Origin"]) != 1 {
+		t.Errorf("%s %v %q", res.Status, res.Header, body)
+	}
+	if res, _ := b.fetch("GET", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("dead")); res.StatusCode != 401 || res.Header.Get("Access-Control-Allow-Origin") != clientOrigin {
+		t.Errorf("a dead token: %s %v", res.Status, res.Header)
+	}
+	if res, _ := b.fetch("GET", notes, "Origin", "https://evil.test", "Authorization", "Bearer "+token("dead")); res.Header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("a stranger's page: %s %v", res.Status, res.Header)
+	}
+	if res, _ := b.fetch("GET", notes+".porchlight/me", "Origin", clientOrigin, "Authorization", "Bearer "+token("live")); res.StatusCode != 200 || res.Header.Get("Access-Control-Allow-Origin") != clientOrigin {
+		t.Errorf("me: %s %v", res.Status, res.Header)
+	}
+	visitor := r.signedIn("notes", bobID, true)
+	if res, _ := visitor.fetch("POST", notes, "Origin", clientOrigin); res.StatusCode != 403 {
+		t.Errorf("a cookie from the client's page: %s", res.Status)
+	}
+}
+
+// /.porchlight/me answers pages of its own host only: who is visiting is no
+// sibling's business.
+func TestMeIsForItsOwnHost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	b := r.signedIn("notes", bobID, true)
+	const origin = "https://notes." + rootHost
+	for _, c := range []struct {
+		want   int
+		header []string
+	}{
+		{200, nil},
+		{200, []string{"Sec-Fetch-Site", "same-origin"}},
+		{200, []string{"Origin", origin, "Sec-Fetch-Site", "same-origin"}},
+		{200, []string{"Sec-Fetch-Site", "none"}},
+		{403, []string{"Sec-Fetch-Site", "same-site"}},
+		{403, []string{"Sec-Fetch-Site", "cross-site"}},
+		{403, []string{"Origin", "https://photos." + rootHost}},
+		{403, []string{"Origin", "null"}},
+		{403, []string{"Origin", origin, "Origin", "https://evil.test"}},
+	} {
+		res, body := b.fetch("GET", origin+"/.porchlight/me", c.header...)
+		if res.StatusCode != c.want || res.Header.Get("Cache-Control") != "no-store" || c.want != 200 && strings.Contains(body, "bob@") {
+			t.Errorf("%v: %s %q", c.header, res.Status, body)
+		}
+	}
+}
+
+// The owner may let the apps of this computer talk to one another, by app:
+// theirs are the only pages let in, by cookie and preflight.
+func TestAllowCrossOrigin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	r.app("photos", hello)
+	b := r.signedIn("notes", bobID, true)
+	h1 := r.signedIn("notes", bobID, false)
+	const notes, sibling = "https://notes." + rootHost + "/", "https://photos." + rootHost
+	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Origin", sibling}
+	preflight := []string{"Origin", sibling, "Access-Control-Request-Method", "DELETE"}
+	for _, allowed := range []bool{false, true} {
+		r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = allowed })
+		want := map[bool][3]int{false: {403, 403, 401}, true: {200, 200, 204}}[allowed]
+		post, _ := b.fetch("POST", notes, "Origin", sibling)
+		socket, _ := h1.fetch("GET", notes, upgrade...)
+		asked, _ := r.browser(true).fetch("OPTIONS", notes, preflight...)
+		if got := [3]int{post.StatusCode, socket.StatusCode, asked.StatusCode}; got != want {
+			t.Errorf("allowed=%v: %v, want %v", allowed, got, want)
+		}
+		if allowed && asked.Header.Get("Access-Control-Allow-Credentials") != "true" {
+			t.Errorf("%v", asked.Header)
+		}
+		for _, origin := range []string{"https://gone." + rootHost, "https://evil.test", "https://" + rootHost, "null", "http://photos." + rootHost} {
+			if res, _ := b.fetch("POST", notes, "Origin", origin); res.StatusCode != 403 {
+				t.Errorf("allowed=%v: %s may write: %s", allowed, origin, res.Status)
+			}
+		}
+	}
+}
+
+// Weakness: "Clear-Site-Data: cookies" takes away the cookies of the whole
+// registrable domain.
+// Attack: one app signs a visitor out of all the others, again and again.
+// Checked: an app clears what is its own origin's and no cookie.
+func TestAppsClearTheirOwnDataOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var send []string
+	r.app("notes", func(w http.ResponseWriter, _ *http.Request) { w.Header()["Clear-Site-Data"] = send })
+	b := r.signedIn("notes", bobID, true)
+	const others = `"cache", "clientHints", "executionContexts", "prefetchCache", "prerenderCache", "storage"`
+	for _, c := range []struct {
+		send []string
+		want string
+	}{
+		{[]string{`"cookies"`}, ""},
+		{[]string{`"cache", "cookies", "storage"`}, `"cache", "storage"`},
+		{[]string{`"cookies"`, `"cache"`}, `"cache"`},
+		{[]string{`"*"`}, others},
+		{[]string{`"storage"`, ` "*" `}, others},
+		{[]string{`cookies`, `'*'`, `"COOKIES"`, `"unknown"`}, ""},
+	} {
+		send = c.send
+		res, _ := b.fetch("GET", "https://notes."+rootHost+"/")
+		if got := strings.Join(res.Header["Clear-Site-Data"], "|"); got != c.want {
+			t.Errorf("%q: %q, want %q", c.send, got, c.want)
+		}
+	}
+}

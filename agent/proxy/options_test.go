@@ -1,0 +1,311 @@
+package proxy_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/proxy"
+)
+
+// An app may learn the visitor's address, scheme and host, when the owner says
+// so: they are true, and what the visitor claims is still nowhere.
+func TestForwardedHeadersAreOurs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	rec := newRecorder(t)
+	r.publish("notes", rec.port)
+	r.change("notes", func(a *proxy.App) { a.Options.Forwarded = true })
+	b := r.signedIn("notes", bobID, false)
+	res, body := b.fetch("GET", "https://notes."+rootHost+"/", "X-Forwarded-For", "203.0.113.9", "X_Forwarded_Proto", "http", "X-Forwarded-Host", "evil.test", "X-Forwarded-Prefix", "/x")
+	if res.StatusCode != 200 {
+		t.Fatalf("%s %s", res.Status, body)
+	}
+	raw := rec.requests()[0]
+	for _, line := range []string{"X-Forwarded-For: 127.0.0.1", "X-Forwarded-Proto: https", "X-Forwarded-Host: notes." + rootHost} {
+		if strings.Count(raw, "\r\n"+line+"\r\n") != 1 {
+			t.Errorf("%q is not there once:\n%s", line, raw)
+		}
+	}
+	if strings.Contains(raw, "203.0.113.9") || strings.Contains(raw, "evil") || strings.Contains(raw, "Prefix") {
+		t.Errorf("the visitor's claims reached the app:\n%s", raw)
+	}
+}
+
+// A development server that checks its Host is sent localhost:PORT, and its
+// redirects there lead back to the public address; others are left alone.
+func TestLocalhostHost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var port string
+	srv := r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		if req.Host != "localhost:"+port {
+			http.Error(w, "Invalid Host header: "+req.Host, http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Location", strings.ReplaceAll(req.URL.Query().Get("to"), "PORT", port))
+		w.WriteHeader(http.StatusFound)
+	})
+	_, port, _ = net.SplitHostPort(srv.Listener.Addr().String())
+	b := r.signedIn("notes", bobID, true)
+	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 403 {
+		t.Errorf("without the option: %s", res.Status)
+	}
+	r.change("notes", func(a *proxy.App) { a.Options.LocalhostHost = true })
+	const origin = "https://notes." + rootHost
+	for to, want := range map[string]string{
+		"http://localhost:PORT/a?b=c":  origin + "/a?b=c",
+		"http://LOCALHOST:PORT":        origin + "/",
+		"//localhost:PORT/%2fx":        origin + "/%2fx",
+		"http://localhost:1/x":         "http://localhost:1/x",
+		"/relative":                    "/relative",
+		"https://elsewhere.test/x":     "https://elsewhere.test/x",
+		"http://localhost:PORT@evil/x": "http://localhost:" + port + "@evil/x",
+	} {
+		req := b.request("GET", origin+"/", nil)
+		q := req.URL.Query()
+		q.Set("to", to)
+		req.URL.RawQuery = q.Encode()
+		if res, _ := b.read(req); res.Header.Get("Location") != want {
+			t.Errorf("%q leads to %q, want %q", to, res.Header.Get("Location"), want)
+		}
+	}
+}
+
+// Weakness: an app that trusts a header of its own for who is there (Radicale's
+// X-Remote-User) believes whoever sends it, in any spelling it folds together.
+// Attack: a member sends the header and its aliases, in Connection and trailers
+// too.
+// Checked: the app gets it once, with the verified value, or not at all.
+func TestOwnIdentityHeader(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	rec := newRecorder(t)
+	r.publish("notes", rec.port)
+	b := r.signedIn("notes", bobID, false)
+	for _, c := range []struct{ header, value, want string }{
+		{"X-Remote-User", agentapi.IdentityEmail, "X-Remote-User: bob@example.com"},
+		{"x-webauth-user", agentapi.IdentityID, "X-Webauth-User: " + bobID},
+		{"X-My-App-Login", "", "X-My-App-Login: bob@example.com"},
+		{"X-Forwarded-User", agentapi.IdentityEmail, "X-Forwarded-User: bob@example.com"},
+		{"", "", ""},
+		{"Transfer-Encoding", "", ""},
+		{"X-Service-Role", "", ""},
+		{"Cookie", "", ""},
+		{"bad name", "", ""},
+	} {
+		r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader, a.Options.IdentityValue = c.header, c.value })
+		before := len(rec.requests())
+		body, w := io.Pipe()
+		req := b.request("POST", "https://notes."+rootHost+"/", body, "Connection", "X-My-App-Login, X-Remote-User")
+		for _, alias := range []string{"X-Remote-User", "X_Remote_User", "x.remote.user", "X-Webauth-User", "X-Forwarded-User"} {
+			req.Header[alias] = []string{"forged"}
+		}
+		req.Trailer = http.Header{"Checksum": nil}
+		if c.want == "X-My-App-Login: bob@example.com" {
+			req.Header["X_my_app_login"], req.Header["X-My-App.Login"] = []string{"forged"}, []string{"forged"}
+			req.Trailer["X-My-App-Login"], req.Trailer["X_my_app_login"] = nil, nil
+		}
+		go func() {
+			io.WriteString(w, "hello")
+			for name := range req.Trailer {
+				req.Trailer[name] = []string{"forged"}
+			}
+			req.Trailer.Set("Checksum", "fine")
+			w.Close()
+		}()
+		if res, text := b.read(req); res.StatusCode != 200 {
+			t.Fatalf("%q: %s %s", c.header, res.Status, text)
+		}
+		raw := rec.requests()[before]
+		if strings.Contains(raw, "forged") {
+			t.Errorf("%q: a forged value reached the app:\n%s", c.header, raw)
+		}
+		if c.want != "" && strings.Count(raw, "\r\n"+c.want+"\r\n") != 1 {
+			t.Errorf("%q is not there once:\n%s", c.want, raw)
+		}
+		wantIdentity(t, raw, bobID, "bob@example.com", "maya", "Notes", "member")
+	}
+}
+
+// An app that speaks HTTP/2 without TLS is spoken to in it: gRPC's trailers pass
+// both ways, streams flow while both sides talk, and WebSockets still work.
+func TestH2C(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	handler := func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/ws" {
+			echo(w, req)
+			return
+		}
+		if req.ProtoMajor != 2 || req.Header.Get("Te") != "trailers" || req.Header.Get("X-Service-User") != bobID {
+			http.Error(w, req.Proto, http.StatusHTTPVersionNotSupported)
+			return
+		}
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Header().Set("Trailer", "Grpc-Status, Grpc-Message")
+		w.(http.Flusher).Flush()
+		buf := make([]byte, 64)
+		for { // one message back for each that comes, while the request goes on
+			n, err := req.Body.Read(buf)
+			if n > 0 {
+				w.Write(buf[:n])
+				w.(http.Flusher).Flush()
+			}
+			if err != nil {
+				break
+			}
+		}
+		w.Header().Set("Grpc-Status", "0")
+		w.Header().Set("Grpc-Message", "fine")
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(handler))
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetHTTP1(true)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	r.publish("notes", srv.Listener.Addr().(*net.TCPAddr).Port)
+	r.change("notes", func(a *proxy.App) { a.Options.H2C = true })
+
+	b := r.signedIn("notes", bobID, true)
+	in, w := io.Pipe()
+	res := b.do(b.request("POST", "https://notes."+rootHost+"/pkg.Service/Method", in, "Content-Type", "application/grpc", "Te", "trailers"))
+	defer res.Body.Close()
+	buf := make([]byte, 16)
+	for _, message := range []string{"first", "second"} {
+		io.WriteString(w, message)
+		if n, err := io.ReadAtLeast(res.Body, buf, len(message)); err != nil || string(buf[:n]) != message {
+			t.Fatalf("%q came back as %q, %v", message, buf[:n], err)
+		}
+	}
+	w.Close()
+	if _, err := io.ReadAll(res.Body); err != nil || res.Trailer.Get("Grpc-Status") != "0" || res.Trailer.Get("Grpc-Message") != "fine" {
+		t.Errorf("trailers %v, %v", res.Trailer, err)
+	}
+
+	h1 := r.signedIn("notes", bobID, false)
+	c, _, err := h1.dial("wss://notes."+rootHost+"/ws", "Origin", "https://notes."+rootHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.CloseNow()
+	if _, _, err := c.Read(t.Context()); err != nil {
+		t.Errorf("a WebSocket beside h2c: %v", err)
+	}
+}
+
+// A stopped process takes connections and answers nothing (the kernel does the
+// first). Somebody who loads a page is told after a while; a stream that says
+// nothing for longer is left alone.
+func TestStuckAppIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.Patience = 50 * time.Millisecond })
+	release := make(chan struct{})
+	asked := make(chan string, 10)
+	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		asked <- req.URL.Path
+		if req.URL.Path == "/early" {
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+		}
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+		io.WriteString(w, "late")
+	})
+	b := r.signedIn("notes", bobID, true)
+	const origin = "https://notes." + rootHost
+	res, body := b.get(origin + "/stuck?x=1")
+	<-asked
+	if res.StatusCode != 504 || !strings.Contains(body, "Notes is taking too long") || !strings.Contains(body, `href="/stuck?x=1"`) || strings.Contains(body, "http-equiv") {
+		t.Errorf("%s\n%s", res.Status, body)
+	}
+	type answer struct {
+		path string
+		body string
+		code int
+	}
+	got := make(chan answer, 3)
+	ask := func(path string, headers ...string) {
+		req := b.request("GET", origin+path, nil, headers...)
+		for name, value := range b.cookies {
+			req.AddCookie(&http.Cookie{Name: name, Value: value})
+		}
+		go func() {
+			res, err := b.client.Do(req)
+			if err != nil {
+				got <- answer{path, err.Error(), 0}
+				return
+			}
+			defer res.Body.Close()
+			body, _ := io.ReadAll(res.Body)
+			got <- answer{path, string(body), res.StatusCode}
+		}()
+	}
+	ask("/poll", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty")
+	ask("/curl")
+	ask("/early", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
+	for range 3 {
+		<-asked
+	}
+	// Another page's patience runs out meanwhile: theirs would have too.
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req := b.request("GET", origin+"/stuck", nil, "Sec-Fetch-Mode", "navigate").WithContext(ctx)
+	if res, _ := b.read(req); res.StatusCode != 504 {
+		t.Errorf("%s", res.Status)
+	}
+	close(release)
+	for range 3 {
+		if a := <-got; a.code != 200 || a.body != "late" {
+			t.Errorf("%s: %d %q", a.path, a.code, a.body)
+		}
+	}
+}
+
+// A form sent without a session is not sent again: the visitor signs in and is
+// on the page the form was on.
+func TestFormsAreNotReplayed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var posts int
+	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost {
+			posts++
+		}
+		hello(w, req)
+	})
+	const origin = "https://notes." + rootHost
+	for referer, want := range map[string]string{
+		origin + "/edit?id=7":               origin + "/edit?id=7",
+		origin:                              origin + "/",
+		"":                                  origin + "/",
+		"https://photos." + rootHost + "/x": origin + "/",
+		origin + ".evil.test/x":             origin + "/",
+		origin + "//evil.test":              origin + "/",
+		origin + "/.porchlight/sign-out":    origin + "/",
+		"https://notes." + rootHost + "@evil.test/": origin + "/",
+	} {
+		b := r.browser(false)
+		res, _ := b.read(b.request("POST", origin+"/save?draft=1", strings.NewReader("text=x"), "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document",
+			"Origin", origin, "Referer", referer, "Content-Type", "application/x-www-form-urlencoded"))
+		if res.StatusCode != http.StatusSeeOther {
+			t.Fatalf("%q: %s", referer, res.Status)
+		}
+		res, _ = b.get(r.issue(res.Header.Get("Location"), bobID))
+		if got := res.Header.Get("Location"); got != want {
+			t.Errorf("from %q back to %q, want %q", referer, got, want)
+		}
+	}
+	if posts != 0 {
+		t.Errorf("%d forms reached the app", posts)
+	}
+}
