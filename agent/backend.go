@@ -43,7 +43,7 @@ const settling = 3 * time.Second
 // Trouble is a sentence about what keeps visitors out, or empty.
 func (b *backend) Trouble() string {
 	if b.remote == nil {
-		return ""
+		return b.cfg.Unlinked
 	}
 	state := b.remote.State()
 	switch {

@@ -45,6 +45,8 @@ type Config struct {
 	// Link is how this computer reaches its control plane; nil where it is not
 	// connected to one.
 	Link *Link
+	// Unlinked is a sentence about why there is no Link, where there should be one.
+	Unlinked string
 	// Connector connects this computer to another control plane; nil refuses.
 	Connector localapi.Connector
 	// IssueCertificate makes a certificate for one host name.

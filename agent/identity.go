@@ -133,3 +133,10 @@ func portOf(address string) int {
 	port, _ := strconv.Atoi(text) // of a listener, so it is a number
 	return port
 }
+
+// EndVisits closes everything visitors have open. They come back if they may.
+func (a *Agent) EndVisits() { a.access.CloseAll() }
+
+// Linked says whether there is a control plane that knows this computer, as far
+// as is known.
+func (a *Agent) Linked() bool { return a.remote != nil && !a.remote.State().Refused }

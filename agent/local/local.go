@@ -58,6 +58,8 @@ type Config struct {
 	Mode            agentapi.Mode
 	FirstPartyApp   string
 	OwnerSecretHash []byte             // see agent.Config
+	Grace           time.Duration      // see agent.Config
+	FirstWithin     time.Duration      // see agent.Config
 	Listeners       *agent.Listeners   // see agent.Config; API is ignored with it
 	Connector       localapi.Connector // see agent.Config
 	// ForgetPeople removes everybody but the owner, and every OAuth grant,
@@ -106,6 +108,8 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		Mode:             cfg.Mode,
 		FirstPartyApp:    cfg.FirstPartyApp,
 		OwnerSecretHash:  cfg.OwnerSecretHash,
+		Grace:            cfg.Grace,
+		FirstWithin:      cfg.FirstWithin,
 		Listeners:        cfg.Listeners,
 		ComputerID:       plane.computerID,
 		Link:             plane.link(),

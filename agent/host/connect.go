@@ -1,0 +1,336 @@
+package host
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/remote"
+	"porchlight/control/controlapi"
+)
+
+const (
+	// askIn bounds what a control plane may take to begin an enrolment, and
+	// leaveIn to end a credential while the owner waits.
+	askIn   = 15 * time.Second
+	leaveIn = 5 * time.Second
+
+	// note says what connecting does to what there is.
+	note = "What you approved stays approved. The people you invited while this computer was on its own, and the remote clients you let in, do not come along: invite them again."
+)
+
+// attempt is a connection that waits to be confirmed.
+type attempt struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Connect implements localapi.Connector. An attempt that waits already is given
+// up for the new one.
+func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error) {
+	origin, err := originOf(req.URL)
+	if err != nil {
+		return agentapi.Connecting{}, err
+	}
+	if req.CA == "" {
+		req.CA = h.cfg.CA
+	}
+	if req.ACMEDirectory == "" {
+		req.ACMEDirectory = h.cfg.ACMEDirectory
+	}
+	roots, err := rootsOf(req.CA)
+	if err != nil {
+		return agentapi.Connecting{}, agentapi.Errorf(agentapi.CodeInvalid, "What was given as the control plane's certificate authority is no certificate in PEM form.")
+	}
+	if err := h.mayConnect(origin, req.Name); err != nil {
+		return agentapi.Connecting{}, err
+	}
+	h.endAttempt()
+
+	client := h.client(connection{AuthURL: origin}, roots, "")
+	asking, cancel := context.WithTimeout(ctx, askIn)
+	defer cancel()
+	machine, _ := os.Hostname() // shown to the owner, who may do without
+	enrolment, err := remote.BeginEnrolment(asking, client, controlapi.EnrolRequest{
+		Machine:  machine,
+		Platform: runtime.GOOS,
+		Name:     req.Name,
+		Apps:     h.agent().ApprovedNames(),
+	})
+	if err != nil {
+		return agentapi.Connecting{}, refusalOf(origin, err)
+	}
+	waiting := agentapi.Connecting{
+		State:                   agentapi.ConnectWaiting,
+		AuthURL:                 origin,
+		UserCode:                enrolment.UserCode,
+		VerificationURL:         enrolment.VerificationURL,
+		VerificationURLComplete: enrolment.VerificationURLComplete,
+		ExpiresAt:               enrolment.ExpiresAt,
+		Note:                    note,
+	}
+	if err := h.await(enrolment, waiting, connection{
+		ID: newConnectionID(), AuthURL: origin, Store: h.storeKind(),
+		CA: req.CA, ACMEDirectory: req.ACMEDirectory,
+	}, client); err != nil {
+		return agentapi.Connecting{}, err
+	}
+	return waiting, nil
+}
+
+// mayConnect refuses what could not come to a good end.
+func (h *Host) mayConnect(origin, name string) error {
+	if h.cfg.ControlURL != "" && origin != h.cfg.ControlURL {
+		return agentapi.Errorf(agentapi.CodeConflict, "This Porchlight was started for %s. Start it with --control %s instead.", h.cfg.ControlURL, origin)
+	}
+	if c := h.kept.get().Current; c != nil && h.agent().Linked() {
+		return agentapi.Errorf(agentapi.CodeConflict, "This computer is connected to %s already. Disconnect it first: porchlight disconnect", c.AuthURL)
+	}
+	if slices.Contains(h.agent().ApprovedNames(), name) {
+		return nameOfApp(name)
+	}
+	return nil
+}
+
+func nameOfApp(name string) *agentapi.Error {
+	return agentapi.Errorf(agentapi.CodeConflict, "An app you approved is called %q, so this computer cannot be. Choose another name, or revoke the app.", name)
+}
+
+// await waits for the owner's confirmation behind the caller's back.
+func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connection, client *controlapi.Client) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.attempt != nil || h.ctx.Err() != nil {
+		return agentapi.Errorf(agentapi.CodeConflict, "Another connection is being made right now.")
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	h.attempt = a
+	h.connecting = &waiting
+	go func() {
+		defer close(a.done)
+		defer cancel()
+		err := h.finish(ctx, e, c, client)
+		client.HTTP.CloseIdleConnections()
+		h.mu.Lock()
+		if h.attempt == a {
+			h.attempt = nil
+		}
+		over := waiting
+		switch {
+		case err == nil:
+			over.State = agentapi.ConnectDone
+			h.connecting = &over
+		case ctx.Err() != nil: // given up: nobody wants to know
+			h.connecting = nil
+		default:
+			over.State, over.Problem = agentapi.ConnectFailed, problemOf(waiting.AuthURL, err)
+			h.connecting = &over
+		}
+		h.mu.Unlock()
+		h.changes.Raise()
+		if err == nil {
+			raise(h.switched)
+		}
+	}()
+	h.changes.Raise()
+	return nil
+}
+
+// finish waits for the confirmation and takes the connection on.
+func (h *Host) finish(ctx context.Context, e *remote.Enrolment, c connection, client *controlapi.Client) error {
+	enrolled, err := e.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	h.cfg.step("confirmed")
+	c.ComputerID, c.Name, c.Host = enrolled.Computer.ID, enrolled.Computer.Name, enrolled.Computer.Host
+	c.At = time.Now().UTC()
+	// From here on it goes to its end: the control plane counts this computer as
+	// connected.
+	return h.adopt(context.WithoutCancel(ctx), c, enrolled.Credential, client)
+}
+
+// adopt makes c the connection of this computer. Before its credential is kept
+// anywhere, the file says that there is one to be ended should this be as far as
+// it comes; then the credential is kept; then, in one step, the connection is in
+// use. Whenever the process is killed, the next one finds this computer as it
+// was or as it is to be.
+func (h *Host) adopt(ctx context.Context, c connection, credential string, client *controlapi.Client) error {
+	h.deciding.Lock()
+	defer h.deciding.Unlock()
+	client.Credential = credential
+	giveBack := func(why error) error {
+		ctx, cancel := context.WithTimeout(ctx, leaveIn)
+		defer cancel()
+		if err := client.Leave(ctx); err != nil {
+			h.log.Warn("the control plane could not be told that this computer does not come after all", "err", err)
+		}
+		return why
+	}
+	if slices.Contains(h.agent().ApprovedNames(), c.Name) {
+		return giveBack(nameOfApp(c.Name))
+	}
+	h.mu.Lock()
+	h.adopting = c.ID
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		h.adopting = ""
+		h.mu.Unlock()
+		raise(h.left)
+	}()
+	if err := h.kept.update(func(k *connections) { k.leave(c, time.Now()) }); err != nil {
+		return giveBack(err)
+	}
+	h.cfg.step("noted")
+	if err := h.credentials(c).Set(ctx, credential); err != nil {
+		return giveBack(err)
+	}
+	h.cfg.step("credential kept")
+	err := h.kept.update(func(k *connections) {
+		if k.Current != nil {
+			k.leave(*k.Current, time.Now())
+		} else {
+			k.ForgetLocal = true
+		}
+		k.forget(c.ID)
+		k.Current = &c
+	})
+	if err != nil {
+		return giveBack(err)
+	}
+	h.cfg.step("switched")
+	return nil
+}
+
+// endAttempt gives up what waits, and returns when it is over.
+func (h *Host) endAttempt() {
+	h.mu.Lock()
+	a := h.attempt
+	h.mu.Unlock()
+	if a != nil {
+		a.cancel()
+		<-a.done
+	}
+}
+
+// CancelConnect implements localapi.Connector. It also puts a failure that was
+// told out of sight.
+func (h *Host) CancelConnect(context.Context) error {
+	h.endAttempt()
+	h.mu.Lock()
+	h.connecting = nil
+	h.mu.Unlock()
+	h.changes.Raise()
+	return nil
+}
+
+// Connecting implements localapi.Connector.
+func (h *Host) Connecting() *agentapi.Connecting {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.connecting == nil {
+		return nil
+	}
+	return new(*h.connecting)
+}
+
+// Changes implements localapi.Connector.
+func (h *Host) Changes() (changed <-chan struct{}, cancel func()) { return h.changes.Subscribe() }
+
+// Disconnect implements localapi.Connector. This computer is its own again even
+// where the control plane cannot be told: it is told later.
+func (h *Host) Disconnect(ctx context.Context) error {
+	h.endAttempt()
+	h.deciding.Lock()
+	defer h.deciding.Unlock()
+	c := h.kept.get().Current
+	if c == nil {
+		return agentapi.Errorf(agentapi.CodeConflict, "This computer is not connected to a control plane.")
+	}
+	if err := h.kept.update(func(k *connections) { k.leave(*c, time.Now()) }); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.connecting = nil
+	h.mu.Unlock()
+	h.cfg.step("left")
+	// Its people lose their way in within moments, not at the next retry.
+	leaving, cancel := context.WithTimeout(ctx, leaveIn)
+	defer cancel()
+	if err := h.leave(leaving, *c); err != nil {
+		h.log.Warn("the control plane is told later that this computer has left", "err", err)
+		raise(h.left)
+	}
+	raise(h.switched)
+	return nil
+}
+
+// client speaks to the control plane of a connection.
+func (h *Host) client(c connection, roots *x509.CertPool, credential string) *controlapi.Client {
+	return &controlapi.Client{
+		BaseURL:    c.AuthURL,
+		Credential: credential,
+		HTTP:       &http.Client{Transport: controlapi.NewTransport(roots)},
+	}
+}
+
+// originOf is the address of a control plane as it is kept: https://host[:port].
+func originOf(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || len(text) > 300 {
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, and %q does not.", text)
+	}
+	host := strings.ToLower(u.Host)
+	return "https://" + strings.TrimSuffix(host, ":443"), nil
+}
+
+// refusalOf says why an enrolment could not begin.
+func refusalOf(origin string, err error) error {
+	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		_ = unknown
+		return agentapi.Errorf(agentapi.CodeUnavailable, "The certificate of %s is not one this computer trusts. If the control plane is yours, give the file that 'porchlight-control ca' prints: porchlight connect %s --ca FILE", origin, origin)
+	}
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	if !ok {
+		return err
+	}
+	code := agentapi.CodeUpstream
+	switch refusal.Code {
+	case controlapi.CodeUnavailable:
+		code = agentapi.CodeUnavailable
+	case controlapi.CodeTooMany:
+		code = agentapi.CodeTooMany
+	case controlapi.CodeInvalid:
+		code = agentapi.CodeInvalid
+	}
+	return &agentapi.Error{Code: code, Message: refusal.Message, RetryAfter: refusal.RetryAfter}
+}
+
+// problemOf is a sentence about why an enrolment that had begun came to nothing.
+func problemOf(origin string, err error) string {
+	switch {
+	case errors.Is(err, remote.ErrEnrolExpired):
+		return "Nobody confirmed the code in time. Connect again for a new one."
+	case errors.Is(err, remote.ErrEnrolDenied):
+		return "The connection was declined in the browser."
+	}
+	if refusal, ok := errors.AsType[*agentapi.Error](err); ok {
+		return refusal.Message
+	}
+	return fmt.Sprintf("This computer could not be connected to %s: %s", origin, strings.TrimSuffix(err.Error(), ".")+".")
+}

@@ -1,0 +1,213 @@
+package host
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// connectionName is a file inside the data directory (0600). It holds no
+	// secret: device credentials are in the keychain, or in a file elsewhere.
+	connectionName = "connection.json"
+
+	// maxConnection bounds what is read of it, in bytes.
+	maxConnection = 1 << 20
+
+	// maxLeaving is how many control planes may wait to be told that this
+	// computer has left them; past it the oldest is forgotten.
+	maxLeaving = 16
+)
+
+// Where a device credential is kept, as ownersecret.Store's Kind says it.
+const (
+	storeFile     = "file"
+	storeKeychain = "keychain"
+)
+
+// connections is what the file holds.
+type connections struct {
+	// Current is the connection in use; nil while this computer is on its own.
+	Current *connection `json:"current,omitempty"`
+	// Leaving holds connections that are over, or never came to be, and whose
+	// credentials are still to be ended at their control planes.
+	Leaving []connection `json:"leaving,omitempty"`
+	// ForgetLocal says that local people are to be forgotten before this
+	// computer is on its own again.
+	ForgetLocal bool `json:"forgetLocal,omitempty"`
+}
+
+// connection to a control plane.
+type connection struct {
+	ID            string    `json:"id"` // random; names the credential's entry
+	AuthURL       string    `json:"authUrl"`
+	ComputerID    string    `json:"computerId"`
+	Name          string    `json:"name"` // short name
+	Host          string    `json:"host"` // root host
+	Store         string    `json:"store"`
+	CA            string    `json:"ca,omitempty"` // PEM
+	ACMEDirectory string    `json:"acmeDirectory,omitempty"`
+	At            time.Time `json:"at"` // connected, or left
+}
+
+func newConnectionID() string {
+	b := make([]byte, 8)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// connectionFile is safe for concurrent use.
+type connectionFile struct {
+	path string
+
+	mu    sync.Mutex // protects value, and is held while the file is written
+	value connections
+}
+
+// openConnection reads the file. One that is damaged is an error: to take it for
+// none would put this computer on its own behind its owner's back.
+func openConnection(path string) (*connectionFile, error) {
+	f := &connectionFile{path: path}
+	raw, err := readBounded(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot tell where this computer is connected: %w", err)
+	}
+	if f.value, err = parseConnections(raw); err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w). Move it away to be on this computer alone, and connect anew", path, err)
+	}
+	return f, nil
+}
+
+func parseConnections(raw []byte) (connections, error) {
+	var c connections
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return connections{}, err
+	}
+	for _, one := range slices.Concat(c.Leaving, list(c.Current)) {
+		if _, err := hex.DecodeString(one.ID); err != nil || one.ID == "" || len(one.ID) > 64 {
+			return connections{}, errors.New("a connection has no id")
+		}
+		if origin, err := originOf(one.AuthURL); err != nil || origin != one.AuthURL {
+			return connections{}, errors.New("a connection has no control plane")
+		}
+		if one.Store != storeFile && one.Store != storeKeychain {
+			return connections{}, errors.New("a connection does not say where its credential is")
+		}
+	}
+	if c.Current != nil && (c.Current.ComputerID == "" || c.Current.Host == "") {
+		return connections{}, errors.New("the connection does not say who this computer is")
+	}
+	return c, nil
+}
+
+func list(c *connection) []connection {
+	if c == nil {
+		return nil
+	}
+	return []connection{*c}
+}
+
+// get is a copy.
+func (f *connectionFile) get() connections {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.value.clone()
+}
+
+func (c connections) clone() connections {
+	if c.Current != nil {
+		c.Current = new(*c.Current)
+	}
+	c.Leaving = slices.Clone(c.Leaving)
+	return c
+}
+
+// update changes the file at once: after a crash it is as before or as after,
+// and after update has returned it is as after.
+func (f *connectionFile) update(change func(*connections)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := f.value.clone()
+	change(&next)
+	if len(next.Leaving) > maxLeaving {
+		next.Leaving = next.Leaving[len(next.Leaving)-maxLeaving:]
+	}
+	raw, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode the connection: %w", err)
+	}
+	if err := replaceFile(f.path, append(raw, '\n')); err != nil {
+		return fmt.Errorf("cannot write down where this computer is connected: %w", err)
+	}
+	f.value = next
+	return nil
+}
+
+// leave moves a connection to those that are over.
+func (c *connections) leave(one connection, now time.Time) {
+	if c.Current != nil && c.Current.ID == one.ID {
+		c.Current = nil
+	}
+	one.At = now.UTC()
+	c.forget(one.ID)
+	c.Leaving = append(c.Leaving, one)
+}
+
+// forget drops a connection that is over.
+func (c *connections) forget(id string) {
+	c.Leaving = slices.DeleteFunc(c.Leaving, func(l connection) bool { return l.ID == id })
+}
+
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxConnection+1))
+	if err == nil && len(raw) > maxConnection {
+		err = errors.New("it is too long")
+	}
+	return bytes.TrimSpace(raw), err
+}
+
+func replaceFile(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // nothing is there any more after the rename
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	if runtime.GOOS == "windows" { // cannot sync a directory, and needs not
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

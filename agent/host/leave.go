@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"porchlight/agent/ownersecret"
+	"porchlight/control/controlapi"
+)
+
+const (
+	// Taking leave of a control plane that is away is tried again after a random
+	// time below a bound that doubles from leastAgain to mostAgain, and given up
+	// after leaveFor: the owner finds the computer on the dashboard.
+	leastAgain = 2 * time.Second
+	mostAgain  = 10 * time.Minute
+	leaveFor   = 30 * 24 * time.Hour
+)
+
+// takeLeave ends the credentials of connections that are over, until ctx ends.
+func (h *Host) takeLeave(ctx context.Context) {
+	bound := leastAgain
+	for ctx.Err() == nil {
+		var again <-chan time.Time
+		if h.leaveAll(ctx) {
+			bound = leastAgain
+		} else {
+			again = time.After(rand.N(bound))
+			bound = min(2*bound, mostAgain)
+		}
+		select {
+		case <-ctx.Done():
+		case <-h.left:
+		case <-again:
+		}
+	}
+}
+
+// leaveAll tries every one of them once and says whether none is left.
+func (h *Host) leaveAll(ctx context.Context) (done bool) {
+	done = true
+	for _, c := range h.kept.get().Leaving {
+		h.mu.Lock()
+		wanted := h.adopting == c.ID
+		h.mu.Unlock()
+		if wanted || ctx.Err() != nil {
+			continue // and adopt raises left
+		}
+		trying, cancel := context.WithTimeout(ctx, askIn)
+		err := h.leave(trying, c)
+		cancel()
+		if err != nil && time.Since(c.At) > leaveFor {
+			h.log.Warn("the control plane was never told that this computer has left; take it off at the dashboard", "control", c.AuthURL, "name", c.Name)
+			err = h.forget(ctx, c)
+		}
+		if err != nil {
+			h.log.Debug("the control plane could not be told yet that this computer has left", "control", c.AuthURL, "err", err)
+			done = false
+		}
+	}
+	return done
+}
+
+// leave ends the credential of a connection that is over, at its control plane
+// and here.
+func (h *Host) leave(ctx context.Context, c connection) error {
+	credential, err := h.credentials(c).Get(ctx)
+	if errors.Is(err, ownersecret.ErrNotFound) {
+		return h.forget(ctx, c) // ended before, or never kept
+	}
+	if err != nil {
+		return err
+	}
+	roots, err := rootsOf(c.CA)
+	if err != nil {
+		return err
+	}
+	client := h.client(c, roots, credential)
+	defer client.HTTP.CloseIdleConnections()
+	err = client.Leave(ctx)
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
+		err = nil // it was ended there
+	}
+	if err != nil {
+		return fmt.Errorf("leave %s: %w", c.AuthURL, err)
+	}
+	return h.forget(ctx, c)
+}
+
+// forget drops the credential, and then the last word of it.
+func (h *Host) forget(ctx context.Context, c connection) error {
+	if err := h.credentials(c).Delete(ctx); err != nil && !errors.Is(err, ownersecret.ErrNotFound) {
+		return err
+	}
+	return h.kept.update(func(k *connections) { k.forget(c.ID) })
+}
