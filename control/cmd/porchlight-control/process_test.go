@@ -99,8 +99,9 @@ type server struct {
 	authURL       string
 	exited        chan struct{}
 
-	mu  sync.Mutex
-	log bytes.Buffer // guarded by mu
+	mu      sync.Mutex
+	log     bytes.Buffer // guarded by mu
+	printed bytes.Buffer // to standard output; to be read after the end
 }
 
 var (
@@ -111,12 +112,20 @@ var (
 // start runs a server on free ports and returns once it listens.
 func start(t *testing.T, args ...string) *server {
 	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with more in the environment.
+func startWith(t *testing.T, env []string, args ...string) *server {
+	t.Helper()
 	s := &server{t: t, exited: make(chan struct{})}
 	s.cmd = exec.Command(program, append([]string{"serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug"}, args...)...)
-	out, err := s.cmd.StdoutPipe()
+	s.cmd.Env = append(os.Environ(), env...)
+	pipe, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := io.TeeReader(pipe, &s.printed)
 	s.cmd.Stderr = s
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
