@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control"
@@ -24,6 +26,7 @@ import (
 // scene is a house with Bob in it.
 type scene struct {
 	*house
+	ahead   atomic.Int64 // how far the agent's clock is set ahead, nanoseconds
 	app     *heldApp
 	bobID   string
 	notesID string
@@ -49,7 +52,10 @@ const (
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{house: startHouse(t), app: startHeldApp(t), held: map[string]*opened{}}
+	s := &scene{app: startHeldApp(t), held: map[string]*opened{}}
+	s.house = startHouseWith(t, func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+	})
 	ctx := t.Context()
 	for name, label := range map[string]string{"notes": "Notes", "photos": "Photos"} {
 		s.publishHeld(t, name, label)
@@ -195,8 +201,8 @@ func (s *scene) cutOff(t *testing.T) {
 type cause struct {
 	name string
 	// local causes are the owner's own on this computer, and work with the
-	// control plane down.
-	local bool
+	// control plane down; downOnly ones are about its being down.
+	local, downOnly bool
 	act   func(*testing.T, *scene) (agentapi.Closed, error)
 	// spares names the traffic and the others that must go on.
 	spares []string
@@ -260,6 +266,21 @@ var causes = []cause{
 		undo: func(t *testing.T, s *scene) error { return s.house.owner.LightUp(t.Context()) },
 	},
 	{
+		name: "access outlived the control plane", local: true, downOnly: true, refused: http.StatusServiceUnavailable,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			s.ahead.Store(int64(5 * time.Hour))
+			for _, o := range s.held { // five hours are within a day
+				o.mustBeOpen(t)
+			}
+			_, err := s.house.owner.SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 4})
+			return agentapi.Closed{Closed: len(traffics) + 2}, err
+		},
+		undo: func(t *testing.T, s *scene) error {
+			_, err := s.house.owner.SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 6})
+			return err
+		},
+	},
+	{
 		name: "sign-out everywhere, on the account page", refused: http.StatusUnauthorized,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
 			return agentapi.Closed{}, s.plane.service.SignOutEverywhere(t.Context(), s.bobID)
@@ -299,17 +320,18 @@ var causes = []cause{
 func TestAccessEnds(t *testing.T) {
 	t.Parallel()
 	for _, c := range causes {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			c.check(t, false)
-		})
-		if !c.local {
-			continue
+		if !c.downOnly {
+			t.Run(c.name, func(t *testing.T) {
+				t.Parallel()
+				c.check(t, false)
+			})
 		}
-		t.Run(c.name+", control plane down", func(t *testing.T) {
-			t.Parallel()
-			c.check(t, true)
-		})
+		if c.local {
+			t.Run(c.name+", control plane down", func(t *testing.T) {
+				t.Parallel()
+				c.check(t, true)
+			})
+		}
 	}
 }
 
