@@ -27,12 +27,12 @@ import (
 // maxForm bounds a posted form, in bytes.
 const maxForm = 16 << 10
 
-// codeInvalidRequest and codeServerError are RFC 6749's, for what the
-// interface's table has no code for and no client can act upon: a body that is
-// not a form, and our own failures.
+// These codes are RFC 6749's, for what the interface's table has no code for: a
+// body that is not a form, our own failures, and a store that is away for now.
 const (
-	codeInvalidRequest = "invalid_request"
-	codeServerError    = "server_error"
+	codeInvalidRequest         = "invalid_request"
+	codeServerError            = "server_error"
+	codeTemporarilyUnavailable = "temporarily_unavailable"
 )
 
 // Pages draws what people see and knows who is signed in.

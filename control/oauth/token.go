@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -186,6 +187,13 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, basi
 			return // nobody waits for the answer
 		}
 		h.log.Error("a token request failed", "error", err)
+		if away, ok := control.Away(err); ok {
+			w.Header().Set("Retry-After", strconv.Itoa(int(away.RetryAfter/time.Second)))
+			writeJSON(w, http.StatusServiceUnavailable, map[string]string{
+				"error": codeTemporarilyUnavailable, "error_description": away.Message,
+			})
+			return
+		}
 		writeCode(w, http.StatusInternalServerError, codeServerError)
 		return
 	}

@@ -165,7 +165,10 @@ func (h *handler) dispatch(rt route) http.Handler {
 				return // nobody waits for the answer
 			}
 			h.log.Error("a request failed", "method", r.Method, "route", rt.path, "error", err)
-			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
+			var away bool
+			if refusal, away = control.Away(err); !away {
+				refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: "Something went wrong on this side. Try again in a moment."}
+			}
 		}
 		if rt.tier == tierPage {
 			h.showError(w, refusal)
