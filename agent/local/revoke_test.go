@@ -208,6 +208,8 @@ type cause struct {
 	spares []string
 	// undo opens again; nil where nothing does without signing in anew.
 	undo func(*testing.T, *scene) error
+	// upstream undoing is the control plane's to grant.
+	upstream bool
 	// refused is what a new request of Bob's browser is answered.
 	refused int
 }
@@ -279,6 +281,33 @@ var causes = []cause{
 			_, err := s.house.owner.SetSettings(t.Context(), agentapi.Settings{FailStaticHours: 6})
 			return err
 		},
+	},
+	{
+		name: "one app withdrawn by the owner", local: true, upstream: true, refused: http.StatusForbidden,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			changed, err := s.house.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: s.bobID, App: "Notes"})
+			return agentapi.Closed{Closed: changed.Closed}, err
+		},
+		spares: []string{otherApp, otherPerson},
+		undo: func(t *testing.T, s *scene) error {
+			_, err := s.house.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: s.bobID, App: "Notes", Granted: true})
+			return err
+		},
+	},
+	{
+		name: "the person removed by the owner", local: true, refused: http.StatusForbidden,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			changed, err := s.house.owner.Remove(t.Context(), s.bobID)
+			return agentapi.Closed{Closed: changed.Closed}, err
+		},
+		spares: []string{otherPerson},
+	},
+	{
+		name: "the remote client revoked by the owner", local: true, refused: http.StatusOK,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			return s.house.owner.RevokeGrant(t.Context(), s.grantID)
+		},
+		spares: append([]string{otherApp, otherPerson}, browserTraffic...),
 	},
 	{
 		name: "sign-out everywhere, on the account page", refused: http.StatusUnauthorized,
@@ -367,7 +396,14 @@ func (c cause) check(t *testing.T, down bool) {
 	if c.undo == nil {
 		return
 	}
-	if err := c.undo(t, s); err != nil {
+	err = c.undo(t, s)
+	if down && c.upstream {
+		if agentapi.CodeOf(err) != agentapi.CodeUnavailable || s.browser.status(t) != c.refused {
+			t.Errorf("opening again without the control plane: %v", err)
+		}
+		return
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.await(t, func() bool { return s.browser.status(t) == http.StatusOK })
