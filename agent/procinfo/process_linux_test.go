@@ -1,0 +1,114 @@
+package procinfo
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"os"
+	"testing"
+)
+
+func TestFindConnection(t *testing.T) {
+	t.Parallel()
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		t.Skip("the addresses below are those of a little-endian machine")
+	}
+	const row = "   1: 0100007F:C350 0100007F:223D 01 00000000:00000000 00:00000000 00000000  1000        0 77 1\n"
+	const other = "   2: 0100007F:223D 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1001        0 78 1\n"
+	from, to := netip.MustParseAddrPort("127.0.0.1:50000"), netip.MustParseAddrPort("127.0.0.1:8765")
+	for _, c := range []struct {
+		name, table, inode string
+	}{
+		{"nobody", tableHead, ""},
+		{"the end that dialled", tableHead + other + row, "77"},
+		{"IPv4 in IPv6", tableHead + "   1: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:223D 01 0:0 0:0 0 1000 0 79 1\n", "79"},
+		{"closing", tableHead + "   1: 0100007F:C350 0100007F:223D 06 0:0 0:0 0 1000 0 77 1\n", ""},
+		{"no process any more", tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 1000 0 0 1\n", ""},
+		{"cut short", tableHead + "   1: 0100007F:C350 0100007F:223D 01", ""},
+		{"odd addresses", tableHead + "   1: 0100:C350 zz:223D 01 0:0 0:0 0 1000 0 77 1\n", ""},
+	} {
+		got, ok := findConnection([]byte(c.table), from, to)
+		if ok != (c.inode != "") || got.inode != c.inode {
+			t.Errorf("%s: found %v %+v, want inode %q", c.name, ok, got, c.inode)
+		}
+	}
+}
+
+func FuzzFindConnection(f *testing.F) {
+	f.Add([]byte(tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 1000 0 77 1\n"))
+	f.Add([]byte("a 0100007:C350 :223D 01 e f g h i j"))
+	from, to := netip.MustParseAddrPort("127.0.0.1:50000"), netip.MustParseAddrPort("127.0.0.1:8765")
+	f.Fuzz(func(t *testing.T, table []byte) {
+		if got, ok := findConnection(table, from, to); ok != (got.inode != "") {
+			t.Errorf("found %v, but %+v", ok, got)
+		}
+	})
+}
+
+func TestBirthOf(t *testing.T) {
+	t.Parallel()
+	const rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"
+	for stat, want := range map[string]string{
+		"9 (sleep)" + rest:                               "4711",
+		"9 (a) R 1 (b)" + rest:                           "4711",
+		"9 (sleep) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 4711": "",
+		"9 (sleep) S 1":                                  "",
+		"9 sleep":                                        "",
+		"":                                               "",
+	} {
+		if got, ok := birthOf([]byte(stat)); got != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v", stat, got, ok)
+		}
+	}
+}
+
+func FuzzBirthOf(f *testing.F) {
+	f.Add([]byte("9 (sleep) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21\n"))
+	f.Add([]byte(") Z"))
+	f.Fuzz(func(t *testing.T, stat []byte) {
+		if birth, ok := birthOf(stat); ok != (birth != "") {
+			t.Errorf("%q, %v", birth, ok)
+		}
+	})
+}
+
+// TestBirthday is the way without a pidfd.
+func TestBirthday(t *testing.T) {
+	t.Parallel()
+	born, ok := born(os.Getpid())
+	if !ok {
+		t.Fatal("this process was not born")
+	}
+	if (birthday{os.Getpid(), born}).ended() {
+		t.Error("this process has ended")
+	}
+	if !(birthday{os.Getpid(), "1"}).ended() {
+		t.Error("another process with this id is taken for the same")
+	}
+	cmd := child(t)
+	h, ok := birthOfChild(cmd.Process.Pid)
+	if !ok {
+		t.Fatal("the child was not born")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func birthOfChild(pid int) (birthday, bool) {
+	b, ok := born(pid)
+	return birthday{pid, b}, ok
+}
+
+// TestInsideID: in a namespace of its own a process has another id.
+func TestInsideID(t *testing.T) {
+	t.Parallel()
+	if got := insideID(os.Getpid()); got != os.Getpid() {
+		t.Skipf("this process is in a container: %d inside, %d outside", got, os.Getpid())
+	}
+	if got := insideID(1 << 30); got != 0 {
+		t.Errorf("a process that does not exist is %d inside", got)
+	}
+}

@@ -1,0 +1,167 @@
+package procinfo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// child starts a process that stays until it is killed.
+func child(t *testing.T) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("sleep"); err != nil {
+		t.Skip("there is no sleep to run")
+	}
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd
+}
+
+// TestWait: the end of a process is noticed, as a zombie already, and nothing is
+// noticed before.
+func TestWait(t *testing.T) {
+	t.Parallel()
+	cmd := child(t)
+	h, err := Open(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Ended() {
+		t.Error("a process that has just begun has ended")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Wait(t.Context()) }()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the end of a process was not noticed")
+	}
+	if _, err := Open(cmd.Process.Pid); !errors.Is(err, ErrGone) {
+		t.Errorf("a zombie: %v", err)
+	}
+	_ = cmd.Wait()
+	if _, err := Open(cmd.Process.Pid); !errors.Is(err, ErrGone) {
+		t.Errorf("a process that is gone: %v", err)
+	}
+}
+
+// TestWaitGivesUp: the context ends the waiting, whichever way it is done.
+func TestWaitGivesUp(t *testing.T) {
+	t.Parallel()
+	h, err := Open(child(t).Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- h.Wait(ctx) }()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait: %v", err)
+	}
+	if err := waitLooking(ctx, func() bool { return false }); !errors.Is(err, context.Canceled) {
+		t.Errorf("waitLooking: %v", err)
+	}
+}
+
+func TestOpenNobody(t *testing.T) {
+	t.Parallel()
+	for _, pid := range []int{-1, 0, 1 << 22, 1<<31 - 1, 1 << 40} {
+		if _, err := Open(pid); err == nil {
+			t.Errorf("there is a process %d", pid)
+		}
+		if p := Describe(pid); p != (Process{}) {
+			t.Errorf("Describe(%d) = %+v", pid, p)
+		}
+	}
+}
+
+// TestCaller looks for the client's end of connections of this very process,
+// over each kind of address.
+func TestCaller(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.TrimSuffix(filepath.Base(exe), ".exe")
+	for _, c := range []struct{ listen, network, dial string }{
+		{"127.0.0.1:0", "tcp4", "127.0.0.1"},
+		{"[::1]:0", "tcp6", "::1"},
+		{"[::]:0", "tcp4", "127.0.0.1"}, // IPv4 inside IPv6
+	} {
+		t.Run(c.listen, func(t *testing.T) {
+			ln, err := net.Listen("tcp", c.listen)
+			if err != nil {
+				t.Skipf("this machine has no %s: %v", c.listen, err)
+			}
+			defer ln.Close()
+			_, port, err := net.SplitHostPort(ln.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := net.Dial(c.network, net.JoinHostPort(c.dial, port))
+			if err != nil {
+				t.Skip(err)
+			}
+			defer client.Close()
+			server, err := ln.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			from, to := server.RemoteAddr().(*net.TCPAddr).AddrPort(), server.LocalAddr().(*net.TCPAddr).AddrPort()
+			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1} {
+				got := Caller(from, to, hint)
+				if got.PID != os.Getpid() || strings.TrimSuffix(got.Program, ".exe") != want || got.User == "" {
+					t.Errorf("%s: %+v, want pid %d, program %q and a user", what, got, os.Getpid(), want)
+				}
+			}
+			if got := Caller(netip.AddrPortFrom(from.Addr(), 1), to, 0); got != (Process{}) {
+				t.Errorf("another connection: %+v", got)
+			}
+		})
+	}
+	if got := Caller(netip.AddrPort{}, netip.AddrPort{}, 1); got != (Process{}) {
+		t.Errorf("no connection: %+v", got)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	if p := Describe(os.Getpid()); p.PID != os.Getpid() || p.Program == "" || p.User == "" {
+		t.Errorf("this process is %+v", p)
+	}
+	if !Calls(os.Getpid(), os.Getpid()) || Calls(os.Getpid(), os.Getppid()) || Calls(0, 0) {
+		t.Error("a process is called by its own id and no other")
+	}
+}
+
+func TestParseLsofCaller(t *testing.T) {
+	t.Parallel()
+	const both = "p812\ncpython3\nLada\nf3\nn127.0.0.1:50000->127.0.0.1:8765\np9\ncporchlight\nLada\nf20\nn127.0.0.1:8765->127.0.0.1:50000\n"
+	if got, want := parseLsofCaller([]byte(both), "127.0.0.1:50000->127.0.0.1:8765"), (Process{812, "python3", "ada"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, out := range []string{"", "n127.0.0.1:50000->127.0.0.1:8765\n", "pabc\nn127.0.0.1:50000->127.0.0.1:8765\n"} {
+		if got := parseLsofCaller([]byte(out), "127.0.0.1:50000->127.0.0.1:8765"); got != (Process{}) {
+			t.Errorf("%q: %+v", out, got)
+		}
+	}
+}
