@@ -242,6 +242,9 @@ func (h *Host) Connecting() *agentapi.Connecting {
 	if h.connecting == nil {
 		return nil
 	}
+	if h.connecting.State == agentapi.ConnectDone && h.current.Agent().Account().Connected {
+		return nil // and that says more
+	}
 	return new(*h.connecting)
 }
 

@@ -314,3 +314,16 @@ func (h *Host) localConfig(forget bool) local.Config {
 		Log:             h.cfg.Log,
 	}
 }
+
+// Connected says whether this computer is connected to a control plane, which
+// need not answer.
+func (h *Host) Connected() bool { return h.kept.get().Current != nil }
+
+// ControlURL is where this computer is connected or, not being connected yet,
+// belongs; empty for a computer on its own.
+func (h *Host) ControlURL() string {
+	if c := h.kept.get().Current; c != nil {
+		return c.AuthURL
+	}
+	return h.cfg.ControlURL
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -12,74 +13,155 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
 )
 
 // drain is how long stopping may take after a signal; more than the parts give
 // the requests that are under way.
-const drain = 15 * time.Second
+const drain = 20 * time.Second
+
+// agentOptions are the flags of `porchlight agent`.
+type agentOptions struct {
+	local         bool
+	https         string
+	control       string
+	caFile        string
+	acmeDirectory string
+	onDemand      bool
+	firstParty    string
+	verbose       bool
+}
 
 func agentCommand(where *location, term *terminal) *cobra.Command {
-	var localMode, verbose bool
-	var https string
+	var o agentOptions
 	cmd := &cobra.Command{
-		Use:   "agent --local",
+		Use:   "agent [--local | --control URL]",
 		Short: "Run Porchlight without the menu bar, until Ctrl-C",
 		Long: `Run Porchlight without the menu bar, until Ctrl-C: for servers and SSH.
 
 With --local everything is on this computer: no account, nothing to configure,
-and nobody else can reach it. The secret that lets you approve apps is kept in a
-file only you can read.`,
-		Example: "  porchlight agent --local",
-		Args:    exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !localMode {
-				return usagef("say --local: connecting this command to a control plane elsewhere comes in a later version")
-			}
-			dir, err := where.dataDir()
-			if err != nil {
-				return err
-			}
-			secret, err := fileSecret(cmd.Context(), dir)
-			if err != nil {
-				return unlessStopped(err)
-			}
-			level := slog.LevelWarn
-			if verbose {
-				level = slog.LevelDebug
-			}
-			api := where.given()
-			if api == "" {
-				api = agentapi.DefaultAddress
-			}
-			running, err := local.Start(cmd.Context(), local.Config{
-				DataDir:         dir,
-				API:             api,
-				HTTPS:           https,
-				Mode:            agentapi.ModeHeadless,
-				OwnerSecretHash: ownersecret.Hash(secret),
-				Log:             slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
-			})
-			if err != nil {
-				return unlessStopped(err)
-			}
-			greet(term, where, running)
-			select {
-			case <-running.Done():
-				return running.Wait()
-			case <-cmd.Context().Done():
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), drain)
-			defer cancel()
-			return running.Close(ctx)
-		},
+and nobody else can reach it. With --control it belongs to the control plane at
+that address, once 'porchlight connect' has connected it there; from then on
+neither is needed, for the data directory knows. The secret that lets you approve
+apps is kept in a file only you can read, and so is the device credential of a
+connected computer.
+
+An app that brings Porchlight along starts it with --first-party and its appId,
+registers with it, and need not stop it: it stops when its last app has left. If
+Porchlight runs already, this says so and ends with success.`,
+		Example: `  porchlight agent --local
+  porchlight agent --control https://control.example.net`,
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), where, term, o) },
 	}
-	cmd.Flags().BoolVar(&localMode, "local", false, "run the control plane and the relay here too, for this computer alone")
-	cmd.Flags().StringVar(&https, "https", local.DefaultHTTPS, "with --local: where visitors connect")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "log everything to standard error")
+	f := cmd.Flags()
+	f.BoolVar(&o.local, "local", false, "run the control plane and the relay here too, for this computer alone")
+	f.StringVar(&o.https, "https", local.DefaultHTTPS, "with --local: where visitors connect")
+	f.StringVar(&o.control, "control", "", "address of the control plane this computer belongs to")
+	f.StringVar(&o.caFile, "ca", "", "file (PEM) with the authority of a control plane whose certificate this computer does not trust")
+	f.StringVar(&o.acmeDirectory, "acme-directory", "", "ACME directory to order certificates from (default Let's Encrypt; with --ca, this computer makes its own)")
+	f.BoolVar(&o.onDemand, "on-demand", false, "stop 10 seconds after the last registered app has left")
+	f.StringVar(&o.firstParty, "first-party", "", "appId of the app that brings this Porchlight along; stops like --on-demand")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log everything to standard error")
 	return cmd
 }
+
+func runAgent(ctx context.Context, where *location, term *terminal, o agentOptions) error {
+	if o.local && o.control != "" {
+		return usagef("say --local or --control, not both")
+	}
+	dir, err := where.dataDir()
+	if err != nil {
+		return err
+	}
+	if !o.local && o.control == "" && !host.Connected(dir) {
+		return usagef("say --local for this computer alone, or --control and the address of a control plane")
+	}
+	cfg := host.Config{
+		DataDir:       dir,
+		API:           where.given(),
+		HTTPS:         o.https,
+		ControlURL:    o.control,
+		ACMEDirectory: o.acmeDirectory,
+		Mode:          agentapi.ModeHeadless,
+		FirstPartyApp: o.firstParty,
+		OnDemand:      o.onDemand || o.firstParty != "",
+	}
+	if cfg.API == "" {
+		cfg.API = agentapi.DefaultAddress
+	}
+	if o.firstParty != "" {
+		cfg.Mode = agentapi.ModeBundled
+	}
+	if cfg.CA, err = readCA(o.caFile); err != nil {
+		return err
+	}
+	if ends, err := runsAlready(ctx, term, cfg); ends || err != nil {
+		return err
+	}
+	secret, err := fileSecret(ctx, dir)
+	if err != nil {
+		return unlessStopped(err)
+	}
+	level := slog.LevelWarn
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	cfg.OwnerSecretHash = ownersecret.Hash(secret)
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	running, err := host.Start(ctx, cfg)
+	if err != nil {
+		// Two apps that bring Porchlight along may start it at the same moment.
+		if ends, found := runsAlready(ctx, term, cfg); ends || found != nil {
+			return found
+		}
+		return unlessStopped(err)
+	}
+	greet(term, where, running)
+	select {
+	case <-running.Done():
+		return running.Wait()
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	return running.Close(ctx)
+}
+
+// runsAlready looks for a Porchlight where this one would be. One that an app
+// brings along ends then, with success: the app attaches to the other.
+func runsAlready(ctx context.Context, term *terminal, cfg host.Config) (ends bool, err error) {
+	found, err := host.Find(ctx, cfg.DataDir, cfg.API)
+	if err != nil || found == nil {
+		return false, err
+	}
+	if cfg.Mode == agentapi.ModeBundled {
+		term.line("%s; attach to it at %s", found, found.API)
+		return true, nil
+	}
+	return false, fmt.Errorf("%s, at %s. Quit it first, or start this one beside it with other --data and --api", found, found.API)
+}
+
+// readCA reads the file of --ca; no file is no authority.
+func readCA(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the certificate authority of the control plane: %w", err)
+	}
+	if len(raw) > maxCA {
+		return "", fmt.Errorf("%s is too large for a certificate authority", path)
+	}
+	return string(raw), nil
+}
+
+// maxCA is how large a certificate authority's file may be, in bytes: it has to
+// fit into a request.
+const maxCA = 32 << 10
 
 // unlessStopped is nil for an agent that was told to stop before it was up.
 func unlessStopped(err error) error {
@@ -95,14 +177,21 @@ func fileSecret(ctx context.Context, dataDir string) (string, error) {
 	return ownersecret.Ensure(ctx, ownersecret.File(dataDir))
 }
 
-// greet says what to type next.
-func greet(term *terminal, where *location, running *local.Running) {
+// greet says where it is and what to type next.
+func greet(term *terminal, where *location, running *host.Host) {
 	self, suffix := "porchlight", ""
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
 		self = os.Args[0] // not on the path
 	}
 	if where.data != "" {
 		suffix = " --data " + where.data
+	}
+	account := running.Account()
+	if account.URL == "" {
+		term.line(`Porchlight is on, and %s
+The loopback API listens on %s.
+Stop with Ctrl-C.`, unconnected(running, self, suffix), running.API())
+		return
 	}
 	term.line(`Porchlight is on, at %s
 The loopback API listens on %s. Next, in another terminal:
@@ -111,7 +200,24 @@ The loopback API listens on %s. Next, in another terminal:
        -d '{"name":"notes","label":"Notes","localPort":8000}'
   %s approve notes%s
   %s open notes%s
+`, account.URL, running.API(), running.API(), self, suffix, self, suffix)
+	switch root := running.RootCAPath(); {
+	case root == "":
+	case account.Local:
+		term.line("Browsers warn until they trust %s", root)
+	default:
+		term.line(`This control plane brought its own certificate authority, so this computer makes
+its own certificates too. Every visitor's browser warns until it trusts
+%s
+(start with --acme-directory to order them from an authority of yours).`, root)
+	}
+	term.line("Stop with Ctrl-C.")
+}
 
-Browsers warn until they trust %s
-Stop with Ctrl-C.`, running.RootURL(), running.API(), running.API(), self, suffix, self, suffix, running.RootCAPath())
+// unconnected says what is missing before this computer has an address.
+func unconnected(running *host.Host, self, suffix string) string {
+	if control := running.ControlURL(); !running.Connected() {
+		return fmt.Sprintf("waits to be connected. In another terminal, type: %s connect %s%s", self, control, suffix)
+	}
+	return "looks for its control plane; its address is known once that has answered."
 }

@@ -63,7 +63,8 @@ func (l *location) open() (*agentapi.Client, error) {
 
 // owner returns a client of the owner tier, with the secret from wherever the
 // running agent keeps it: the keychain for the desktop, a file for the headless
-// agent.
+// agent. Where both have served the data directory there are two secrets, and
+// the agent says which one is its own.
 func (l *location) owner(ctx context.Context) (*agentapi.Client, error) {
 	dir, err := l.dataDir()
 	if err != nil {
@@ -73,23 +74,24 @@ func (l *location) owner(ctx context.Context) (*agentapi.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := readSecret(ctx, dir)
-	if err != nil {
+	// The file first: it exists only where an owner chose it or where an agent
+	// ran without a screen, and reading it cannot block.
+	secret, err := ownersecret.File(dir).Get(ctx)
+	if err == nil {
+		client := agentapi.NewOwner(running.OwnerSocket, secret)
+		if _, err := client.Account(ctx); agentapi.CodeOf(err) != agentapi.CodeForbidden {
+			return client, nil
+		}
+	} else if !errors.Is(err, ownersecret.ErrNotFound) {
+		return nil, err
+	}
+	if secret, err = keychainSecret(ctx, dir); err != nil {
 		return nil, err
 	}
 	return agentapi.NewOwner(running.OwnerSocket, secret), nil
 }
 
-// readSecret looks in the file first: it exists only where an owner chose it or
-// where the agent runs without a screen, and reading it cannot block.
-func readSecret(ctx context.Context, dataDir string) (string, error) {
-	secret, fileErr := ownersecret.File(dataDir).Get(ctx)
-	if fileErr == nil {
-		return secret, nil
-	}
-	if !errors.Is(fileErr, ownersecret.ErrNotFound) {
-		return "", fileErr
-	}
+func keychainSecret(ctx context.Context, dataDir string) (string, error) {
 	secret, err := ownersecret.Keychain(dataDir).Get(ctx)
 	switch {
 	case err == nil:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
 )
 
 // TestMain keeps the owner secret's file out of the tester's home.
@@ -248,7 +249,7 @@ func TestExitCodes(t *testing.T) {
 		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, exitRefused, "reserved"},
 		{running, []string{"unpublish", "nothing"}, exitRefused, "no app"},
 		{running, []string{"open", "nothing"}, exitRefused, "no app"},
-		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, exitRefused, "in use"},
+		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, exitRefused, "already runs here (headless"},
 		{absent, []string{"agent"}, exitUsage, "--local"},
 		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, exitRefused, "loopback"},
 		{absent, []string{"approve"}, exitUsage, "NAME"},
@@ -273,7 +274,7 @@ func TestExitCodes(t *testing.T) {
 func TestNothingSecretOnDisk(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	secret, err := readSecret(t.Context(), s.dir)
+	secret, err := ownersecret.File(s.dir).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

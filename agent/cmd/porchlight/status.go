@@ -75,40 +75,6 @@ func engineCommand(where *location, term *terminal) *cobra.Command {
 	return cmd
 }
 
-func accountCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "account",
-		Short: "Show whose computer this is and where its control plane is",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			account, err := client.Account(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(account)
-			}
-			if !account.Connected {
-				term.line("Not connected to an account")
-			} else {
-				term.line("%s, at %s", account.Email, account.URL)
-				term.line("Control plane: %s", account.AuthURL)
-			}
-			if account.Local {
-				term.line("Everything runs on this computer; nobody else can reach it.")
-			}
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
 func appsCommand(where *location, term *terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

@@ -1,0 +1,60 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	"porchlight/agent/agentapi"
+)
+
+// Found is a Porchlight that runs already.
+type Found struct {
+	agentapi.EngineInfo
+	API string // host:port of its loopback API
+	// OwnerSocket is the path of its owner tier, where it serves the same data
+	// directory; empty otherwise.
+	OwnerSocket string
+}
+
+// String is the beginning of a sentence about it.
+func (f *Found) String() string {
+	return fmt.Sprintf("Porchlight already runs here (%s, pid %d)", f.Mode, f.PID)
+}
+
+// Find looks for a Porchlight that serves dataDir, or answers at api. It returns
+// nil when there is none; one that speaks another protocol is an error with
+// agentapi.CodeConflict.
+func Find(ctx context.Context, dataDir, api string) (*Found, error) {
+	running, err := agentapi.ReadRunning(dataDir)
+	if err == nil {
+		info, err := agentapi.New(running.API).Attach(ctx)
+		switch {
+		case err == nil && info.PID == running.PID:
+			return &Found{EngineInfo: info, API: running.API, OwnerSocket: running.OwnerSocket}, nil
+		case agentapi.CodeOf(err) == agentapi.CodeConflict:
+			return nil, err
+		}
+		// Its word outlived it, or somebody else took its port.
+	}
+	if _, port, err := net.SplitHostPort(api); err != nil || port == "0" {
+		return nil, nil
+	}
+	info, err := agentapi.New(api).Attach(ctx)
+	switch {
+	case err == nil:
+		return &Found{EngineInfo: info, API: api}, nil
+	case agentapi.CodeOf(err) == agentapi.CodeConflict, errors.Is(err, context.Canceled):
+		return nil, err
+	}
+	return nil, nil // nothing there, or no Porchlight: the start will say what
+}
+
+// Connected says whether dataDir is that of a computer connected to a control
+// plane. A file that cannot be read counts as yes: Start says what is wrong.
+func Connected(dataDir string) bool {
+	f, err := openConnection(filepath.Join(dataDir, connectionName))
+	return err != nil || f.get().Current != nil
+}
