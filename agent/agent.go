@@ -88,6 +88,7 @@ func New(cfg Config) (_ *Agent, err error) {
 	a.access, err = access.New(access.Config{
 		Store:         a.store,
 		Now:           cfg.Now,
+		ClientName:    a.clientName,
 		Log:           cfg.Log.With("part", "access"),
 		OnConnections: a.changes.Raise,
 	})

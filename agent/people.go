@@ -1,9 +1,6 @@
 package agent
 
-import (
-	"porchlight/agent/agentapi"
-	"porchlight/agent/people"
-)
+import "porchlight/agent/people"
 
 // makePeople comes after makeLink.
 func (a *Agent) makePeople() (err error) {
@@ -12,11 +9,7 @@ func (a *Agent) makePeople() (err error) {
 		Access:   a.access,
 		Store:    a.store,
 		OnChange: a.changes.Raise,
-		Activity: func(line agentapi.Activity) {
-			if err := a.store.AddActivity(line); err != nil {
-				a.log.Error("cannot keep what a program did", "err", err)
-			}
-		},
+		Activity: a.access.AddActivity,
 		Log: a.cfg.Log.With("part", "people"),
 	}
 	if a.client != nil {

@@ -34,3 +34,14 @@ func (a *Agent) silence() string {
 	}
 	return fmt.Sprintf("The control plane does not answer. Everyone keeps the access they have until %s.", local.Format(format))
 }
+
+// clientName names the remote client of an OAuth grant, as last read; empty when
+// it is not known.
+func (a *Agent) clientName(grantID string) string {
+	for _, g := range a.people.Grants() {
+		if g.ID == grantID {
+			return g.ClientName
+		}
+	}
+	return ""
+}

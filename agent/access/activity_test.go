@@ -1,0 +1,125 @@
+package access_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// One line for each person and app and visit, however many requests it has; a
+// visit lasts until half an hour goes by without one. What was written survives
+// a restart.
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newClock()
+	a, db := open(t, dir, c)
+	visit := func(id access.Identity, app string) { a.Opened(id, id.AccountID+"@example.com", "id-"+app, app) }
+	browser, remote := access.Identity{AccountID: "bob"}, access.Identity{AccountID: "bob", GrantID: "g1", ClientID: "c1"}
+	for range 50 {
+		visit(browser, "notes")
+		c.advance(20 * time.Minute)
+	}
+	visit(browser, "photos")
+	visit(access.Identity{AccountID: "maya"}, "notes")
+	visit(remote, "notes")
+	visit(remote, "notes")
+	c.advance(access.VisitWindow)
+	visit(browser, "notes")
+	a.AddActivity(agentapi.Activity{Email: "eve@example.com", App: "notes", Kind: agentapi.ActivityInvited, By: "Wiki"})
+	want := "eve@example.com notes invited Wiki|bob@example.com notes opened |bob@example.com notes client c1|" +
+		"maya@example.com notes opened |bob@example.com photos opened |bob@example.com notes opened |"
+	check := func(what string) {
+		t.Helper()
+		lines, err := a.Activity(100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for i, l := range lines {
+			fmt.Fprintf(&got, "%s %s %s %s|", l.Email, l.App, l.Kind, l.By)
+			if i > 0 && l.At.After(lines[i-1].At) {
+				t.Errorf("%s: %v comes after %v", what, l.At, lines[i-1].At)
+			}
+		}
+		if got.String() != want {
+			t.Errorf("%s:\n%s\nwant\n%s", what, got.String(), want)
+		}
+	}
+	check("at once")
+	if few, err := a.Activity(2); err != nil || len(few) != 2 || few[0].By != "Wiki" {
+		t.Errorf("two lines: %+v, %v", few, err)
+	}
+	db.Close()
+	a, _ = open(t, dir, c)
+	check("after a restart")
+	c.advance(store.ActivityLife - 15*time.Minute)
+	a.AddActivity(agentapi.Activity{Email: "late@example.com", App: "notes", Kind: agentapi.ActivityOpened})
+	want = "late@example.com notes opened |eve@example.com notes invited Wiki|bob@example.com notes opened |"
+	check("when the first visits are 90 days old")
+	if err := a.ClearActivity(); err != nil {
+		t.Fatal(err)
+	}
+	want = ""
+	check("cleared")
+}
+
+// A request never waits for the disk, and what there is no room for is counted.
+func TestActivityIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		db := openStore(t, t.TempDir())
+		a, err := access.New(access.Config{Store: db, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for j := range 2000 {
+					a.Opened(access.Identity{AccountID: fmt.Sprint(i, " ", j)}, "x@example.com", notes, "Notes")
+				}
+			})
+		}
+		all.Wait()
+		running(t, a)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		lines, err := a.Activity(store.MaxActivity)
+		if err != nil || len(lines) != 1024 || !strings.Contains(log.String(), fmt.Sprint("lines_dropped=", 8*2000-1024)) {
+			t.Errorf("%d lines, %v, logged %s", len(lines), err, log.String())
+		}
+		// Room again, also for visits that were not remembered.
+		time.Sleep(2 * time.Hour)
+		a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
+		a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
+		if lines, err = a.Activity(store.MaxActivity); err != nil || len(lines) != 1025 {
+			t.Errorf("%d lines, %v", len(lines), err)
+		}
+	})
+}
+
+// What happened just before the end is written before Run returns.
+func TestActivityIsFlushedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	db := openStore(t, t.TempDir())
+	a, err := access.New(access.Config{Store: db})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := start(t, a)
+	a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
+	stop()
+	if lines, err := db.Activity(10); err != nil || len(lines) != 1 || lines[0].Email != "bob@example.com" {
+		t.Errorf("%+v, %v", lines, err)
+	}
+}

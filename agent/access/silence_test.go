@@ -1,0 +1,300 @@
+package access_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+var bobsBrowser = access.Identity{AccountID: bob, Epoch: 1}
+
+// Weakness: whoever can set the clock back keeps access for as long as they like
+// while the control plane is kept away.
+// Checked: the silence goes on counting from where it was, in one run and from
+// one run to the next, and a run that begins before the last one ended lets
+// nobody in until the control plane answers.
+func TestClockSetBackExtendsNothing(t *testing.T) {
+	t.Parallel()
+	t.Run("in one run", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			var back atomic.Int64
+			db := openStore(t, t.TempDir())
+			a, err := access.New(access.Config{Store: db, Now: func() time.Time {
+				return time.Now().Round(0).Add(-time.Duration(back.Load())) // a clock without a monotonic part
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.SetSnapshot(snapshot(nil))
+			running(t, a)
+			time.Sleep(23 * time.Hour)
+			back.Store(int64(12 * time.Hour))
+			time.Sleep(50 * time.Minute)
+			if d := a.Decide(bobsBrowser, notes); !d.Allowed {
+				t.Errorf("before the day is over: %+v", d)
+			}
+			time.Sleep(15 * time.Minute)
+			if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
+				t.Errorf("after more than a day: %+v", d)
+			}
+		})
+	})
+	t.Run("across restarts", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			dir := t.TempDir()
+			var back atomic.Int64
+			now := func() time.Time { return time.Now().Round(0).Add(-time.Duration(back.Load())) }
+			round := func(run func(*access.Access)) {
+				db, err := store.Open(dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				a, err := access.New(access.Config{Store: db, Now: now})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := start(t, a)
+				run(a)
+				stop()
+			}
+			round(func(a *access.Access) {
+				a.SetSnapshot(snapshot(nil))
+				time.Sleep(20 * time.Hour)
+			})
+			back.Store(int64(30 * time.Second)) // corrected, as clocks are
+			round(func(a *access.Access) {
+				if d := a.Decide(bobsBrowser, notes); !d.Allowed {
+					t.Errorf("after a correction of half a minute: %+v", d)
+				}
+				time.Sleep(5 * time.Hour)
+				if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
+					t.Errorf("20 hours and 5: %+v", d)
+				}
+				a.Touch()
+			})
+			back.Store(int64(10 * time.Hour))
+			round(func(a *access.Access) {
+				if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
+					t.Errorf("begun before the last run ended: %+v", d)
+				}
+				a.Touch()
+				if d := a.Decide(bobsBrowser, notes); !d.Allowed {
+					t.Errorf("with the control plane back: %+v", d)
+				}
+			})
+		})
+	})
+}
+
+// A day of simulated time: syncs that work, fail for hours and work again, with
+// somebody's connection open. It is closed at the moment access ends and not
+// before, and what was signed in goes on when the control plane is back.
+func TestADayOfSyncFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openStore(t, t.TempDir())
+		var changes atomic.Int32
+		a, err := access.New(access.Config{Store: db, OnConnections: func() { changes.Add(1) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.SetSnapshot(snapshot(nil))
+		running(t, a)
+		enter := func() *atomic.Bool {
+			cut := new(atomic.Bool)
+			d, leave := a.Enter(bobsBrowser, notes, func() { cut.Store(true) })
+			t.Cleanup(leave)
+			if !d.Allowed {
+				t.Fatalf("%+v", d)
+			}
+			return cut
+		}
+		healthy := func(d time.Duration) {
+			for range int(d / controlapi.SyncHold) {
+				time.Sleep(controlapi.SyncHold)
+				a.Touch()
+			}
+		}
+		cut := enter()
+		healthy(6 * time.Hour)
+		time.Sleep(20 * time.Hour) // away
+		healthy(time.Hour)
+		if cut.Load() {
+			t.Fatal("cut off within 24 hours of silence")
+		}
+		began := time.Now()
+		until, ok := a.AccessUntil()
+		if want := began.Add(24 * time.Hour).Round(time.Minute); !ok || !until.Equal(want) {
+			t.Errorf("access until %v, %v; want %v", until, ok, want)
+		}
+		time.Sleep(24*time.Hour - time.Second)
+		if cut.Load() {
+			t.Fatal("cut off before the day was over")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !cut.Load() {
+			t.Fatal("still open after a day of silence")
+		}
+		if _, ok := a.AccessUntil(); ok || a.Decide(bobsBrowser, notes).Reason != access.ReasonStale {
+			t.Error("access has not ended")
+		}
+		time.Sleep(48 * time.Hour)
+		a.Touch()
+		cut = enter()
+		healthy(time.Hour)
+		if cut.Load() || changes.Load() == 0 {
+			t.Errorf("cut off with the control plane back (%v), %d changes told", cut.Load(), changes.Load())
+		}
+	})
+}
+
+// A shorter setting ends at once what it does not cover; zero still leaves a
+// minute, which a sync in good health needs; nothing gets more than a day.
+func TestFailStaticSetting(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	a, _ := open(t, t.TempDir(), c)
+	a.SetSnapshot(snapshot(nil))
+	var cut atomic.Int32
+	_, leave := a.Enter(bobsBrowser, notes, func() { cut.Add(1) })
+	defer leave()
+	c.advance(5 * time.Hour)
+	if closed := a.SetFailStatic(6 * time.Hour); closed != 0 || cut.Load() != 0 {
+		t.Errorf("6 hours closed %d after 5", closed)
+	}
+	if closed := a.SetFailStatic(4 * time.Hour); closed != 1 || cut.Load() != 1 {
+		t.Errorf("4 hours closed %d after 5", closed)
+	}
+	a.SetFailStatic(0)
+	a.Touch()
+	c.advance(59 * time.Second)
+	if d := a.Decide(bobsBrowser, notes); !d.Allowed {
+		t.Errorf("within a minute: %+v", d)
+	}
+	c.advance(2 * time.Second)
+	if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
+		t.Errorf("after a minute: %+v", d)
+	}
+	if a.SetFailStatic(100 * time.Hour); a.FailStatic() != access.DefaultFailStatic {
+		t.Errorf("%v", a.FailStatic())
+	}
+}
+
+// Going dark closes everything to everybody, stands against snapshots and
+// restarts, and keeps the sessions; when the disk fails it closes all the same
+// and says so.
+func TestDark(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newClock()
+	a, db := open(t, dir, c)
+	a.SetSnapshot(snapshot(nil))
+	cookie, err := a.NewSession(notes, bob, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut atomic.Int32
+	for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {AccountID: bob, GrantID: "g1"}} {
+		_, leave := a.Enter(id, notes, func() { cut.Add(1) })
+		defer leave()
+	}
+	if byApp, n := a.Here(); n != 2 || strings.Join(byApp[notes], " ") != "bob@example.com maya@example.com" {
+		t.Errorf("here: %v, %d people", byApp, n)
+	}
+	since := c.now().UTC()
+	closed, err := a.GoDark()
+	if err != nil || closed != 3 || cut.Load() != 3 {
+		t.Fatalf("closed %d, cut off %d, %v", closed, cut.Load(), err)
+	}
+	if _, n := a.Here(); n != 0 {
+		t.Errorf("%d people are here in the dark", n)
+	}
+	c.advance(time.Hour)
+	if _, err := a.GoDark(); err != nil || !a.DarkSince().Equal(since) {
+		t.Errorf("dark since %v, %v", a.DarkSince(), err)
+	}
+	dark := func(what string) {
+		t.Helper()
+		for _, id := range []access.Identity{bobsBrowser, {AccountID: owner, Epoch: 1}, {}} {
+			if d := a.Decide(id, notes); d.Reason != access.ReasonDark {
+				t.Errorf("%s: %+v", what, d)
+			}
+		}
+	}
+	dark("after closing")
+	a.SetSnapshot(snapshot(nil))
+	dark("with a new snapshot")
+	db.Close()
+	a, db = open(t, dir, c)
+	dark("after a restart")
+	if a.DarkSince() == nil || !a.DarkSince().Equal(since) {
+		t.Errorf("dark since %v", a.DarkSince())
+	}
+	if err := a.LightUp(); err != nil || a.DarkSince() != nil {
+		t.Fatal(err)
+	}
+	id, _, ok := a.Session(cookie, notes)
+	if d := a.Decide(id, notes); !ok || !d.Allowed {
+		t.Errorf("light again: %v %+v", ok, d)
+	}
+	db.Close()
+	if _, err := a.GoDark(); err == nil || errors.Unwrap(err) == nil {
+		t.Errorf("without a disk: %v", err)
+	}
+	dark("without a disk")
+}
+
+// A clock that was set back a lot is told of once, when it is found.
+func TestClockSetBackIsLogged(t *testing.T) {
+	t.Parallel()
+	dir, c := t.TempDir(), newClock()
+	a, db := open(t, dir, c)
+	a.SetSnapshot(snapshot(nil))
+	db.Close()
+	c.advance(-time.Hour)
+	var log bytes.Buffer
+	_, err := access.New(access.Config{Store: openStore(t, dir), Now: c.now, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil || strings.Count(log.String(), "clock is earlier") != 1 {
+		t.Errorf("%v, logged %q", err, log.String())
+	}
+}
+
+func openStore(t *testing.T, dir string) *store.Store {
+	t.Helper()
+	db, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// running runs a until the test ends.
+func running(t *testing.T, a *access.Access) { t.Cleanup(start(t, a)) }
+
+// start runs a until stop is called.
+func start(t *testing.T, a *access.Access) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
