@@ -17,6 +17,7 @@ func TestNoSignInIsLostWhenTheServiceEnds(t *testing.T) {
 	for range 20 {
 		b := newBench(t, func(c *Config) { c.OpenSignUp = true })
 		ctx, cancel := context.WithCancel(t.Context())
+		t.Cleanup(cancel)
 		ended := make(chan error, 1)
 		go func() { ended <- b.Run(ctx) }()
 

@@ -87,7 +87,10 @@ func (a *Admin) routes() []route {
 	return []route{
 		{"GET", "/accounts", a.accounts},
 		{"POST", "/accounts", a.addAccount},
+		{"DELETE", "/accounts/{email}", a.removeAccount},
 		{"GET", "/computers", a.computers},
+		{"POST", "/computers/{name}/disconnect", a.disconnectComputer},
+		{"DELETE", "/computers/{name}", a.removeComputer},
 		{"GET", "/clients", a.oauthClients},
 		{"POST", "/clients", a.addOAuthClient},
 		{"POST", "/clients/{id}/secret", a.rotateOAuthClient},

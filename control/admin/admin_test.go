@@ -177,7 +177,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%.40q: %d, want %d", body, resp.StatusCode, want)
 		}
 	}
-	for path, want := range map[string]int{"/": 404, "/accounts/x": 404} {
+	for path, want := range map[string]int{"/": 404, "/nowhere/x": 404} {
 		resp, err := c.http.Get("http://admin" + path)
 		if err != nil {
 			t.Fatal(err)

@@ -68,7 +68,9 @@ type Config struct {
 	// this one, for visitors whose computer is connected here; empty means that
 	// it is the only node, or that a visitor must find the right one.
 	PeerAddress string
-	OpenSignUp  bool
+	// OpenSignUp and MembersEnrol are those of control.Config.
+	OpenSignUp   bool
+	MembersEnrol bool
 	// DrainWait is how long connections are still taken after /readyz has turned
 	// to 503: what a load balancer needs to notice.
 	DrainWait time.Duration
@@ -255,15 +257,16 @@ func (n *Node) build() (err error) {
 		return err
 	}
 	n.service, err = control.New(control.Config{
-		Store:       n.store,
-		Domain:      cfg.Domain,
-		AuthHost:    cfg.AuthHost,
-		PublicPort:  cfg.PublicPort,
-		Mail:        queue,
-		Relays:      []controlapi.Relay{here},
-		RelaysFor:   n.relaysFor,
-		OpenSignUp:  cfg.OpenSignUp,
-		SharedStore: cfg.Postgres != "",
+		Store:        n.store,
+		Domain:       cfg.Domain,
+		AuthHost:     cfg.AuthHost,
+		PublicPort:   cfg.PublicPort,
+		Mail:         queue,
+		Relays:       []controlapi.Relay{here},
+		RelaysFor:    n.relaysFor,
+		OpenSignUp:   cfg.OpenSignUp,
+		MembersEnrol: cfg.MembersEnrol,
+		SharedStore:  cfg.Postgres != "",
 		// Called from Run on, when there is a relay.
 		OnCredentialEnded: func(computerID string) { n.relay.Kick(computerID) },
 		Log:               cfg.Log.With("part", "control"),

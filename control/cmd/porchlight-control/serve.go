@@ -17,7 +17,7 @@ import (
 var configurable = []string{
 	"data", "postgres", "domain", "auth-host", "public-port",
 	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
-	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "drain-wait", "grace", "log-level",
+	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
 }
 
 // where is which control plane a command is about.
@@ -113,6 +113,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
+	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
 	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /readyz says no already")
 	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

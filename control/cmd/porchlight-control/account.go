@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control/admin"
+)
+
+func accountCommand(term terminal) *cobra.Command {
+	return group("account", "Who can sign in", accountAddCommand(term), accountListCommand(term), accountRemoveCommand(term))
+}
+
+func accountAddCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	var short string
+	cmd := clientCommand("add EMAIL", "Make an account, and with --short a computer of it", exactly("an EMAIL"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			added, err := c.AddAccount(ctx, admin.AddAccount{Email: args[0], Short: short})
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(added)
+			}
+			if added.New {
+				fmt.Fprintf(term.out, "%s can sign in now.\n", added.Email)
+			} else {
+				fmt.Fprintf(term.out, "%s could sign in already.\n", added.Email)
+			}
+			if added.Computer != nil {
+				fmt.Fprintf(term.out, "Computer: %s\n", added.Computer.URL)
+			}
+			if added.Credential != "" {
+				fmt.Fprintf(term.out, "Its device credential, shown this once: %s\n", added.Credential)
+			}
+			return nil
+		})
+	cmd.Long = `Make an account, which can sign in and connect computers.
+
+With --short a computer of that name is made too, and the device credential with
+which it can speak for itself is printed, this once. Without it the account's
+owner connects a computer with porchlight connect. Repeated, the command changes
+nothing.`
+	cmd.Example = `  porchlight-control account add anna@example.net --data /var/lib/porchlight`
+	cmd.Flags().StringVar(&short, "short", "", "also make a computer with this short name")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func accountListCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("list", "List the accounts", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.Accounts(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			var rows [][]string
+			for _, a := range list {
+				rows = append(rows, []string{a.Email, a.ID, a.CreatedAt.Format(time.DateOnly)})
+			}
+			return term.table([]string{"EMAIL", "ID", "SINCE"}, rows)
+		})
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func accountRemoveCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("remove EMAIL", "Take an account away with its computers and everything it can reach", exactly("an EMAIL"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			if err := c.RemoveAccount(ctx, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(term.err, "The account is removed. What it could open closes within seconds.")
+			return err
+		})
+	cmd.Long = `Take an account away: its sessions end, its computers are removed with everybody's
+access to them, what others shared with it is taken back, and apps it let in are
+thrown out. This cannot be undone. Invited again, the address gets another
+account.`
+	return cmd
+}

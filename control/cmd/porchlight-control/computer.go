@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/control/admin"
+)
+
+func computerCommand(term terminal) *cobra.Command {
+	var asJSON bool
+	list := clientCommand("list", "List the computers", exactly(),
+		func(ctx context.Context, c *admin.Client, _ []string) error {
+			list, err := c.Computers(ctx)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(list)
+			}
+			var rows [][]string
+			for _, a := range list {
+				rows = append(rows, []string{a.Name, a.Owner, a.URL, a.CreatedAt.Format(time.DateOnly)})
+			}
+			return term.table([]string{"NAME", "OWNER", "ADDRESS", "SINCE"}, rows)
+		})
+	jsonFlag(list, &asJSON)
+	return group("computer", "Computers of the accounts", list, computerDisconnectCommand(term), computerRemoveCommand(term))
+}
+
+func computerDisconnectCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("disconnect NAME", "End a computer's credential; its name and people are kept", exactly("the NAME of a computer"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			if err := c.DisconnectComputer(ctx, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(term.err, "The computer is disconnected. Its owner can connect it, or another one, under the same name.")
+			return err
+		})
+	cmd.Long = `End a computer's device credential: for one that was lost or stolen. Its tunnel
+is closed at once. The short name, the people and what they were given are kept
+until the owner connects a computer under that name again.`
+	return cmd
+}
+
+func computerRemoveCommand(term terminal) *cobra.Command {
+	cmd := clientCommand("remove NAME", "Take a computer away with its people", exactly("the NAME of a computer"),
+		func(ctx context.Context, c *admin.Client, args []string) error {
+			if err := c.RemoveComputer(ctx, args[0]); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintln(term.err, "The computer is removed, and its name is free.")
+			return err
+		})
+	cmd.Long = `Take a computer away: its credential ends, its tunnel is closed, and with it go
+the people who could reach it and the apps they let in. Its short name can be
+chosen by anybody then. This cannot be undone.`
+	return cmd
+}
