@@ -1,0 +1,292 @@
+package people_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/control"
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+	"porchlight/control/web"
+)
+
+const (
+	secret    = "a test's owner secret"
+	ownerMail = "maya@example.com"
+	bobMail   = "bob@example.com"
+)
+
+func TestMain(m *testing.M) {
+	// The sockets of all tests, in a place that leaves nothing behind.
+	dir, err := os.MkdirTemp("", "people-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_RUNTIME_DIR", dir)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+// rig is a real agent and a real control plane, with HTTP between them that can
+// be cut. There is no relay: nobody visits.
+type rig struct {
+	service *control.Service
+	outbox  *mail.Outbox
+	device  control.Enrolment
+	server  *httptest.Server
+	gate    *gate
+
+	dir   string
+	agent *agent.Agent
+	owner *agentapi.Client
+	app   *agentapi.Client // of a registered program, which is this very process
+	api   string           // base URL of the loopback API
+	end   func()           // ends the agent and waits for it; idempotent
+}
+
+// gate is what stands between the agent and its control plane.
+type gate struct {
+	next http.Handler
+	cut  atomic.Bool
+	// on is called before each request is passed on; nil for nothing.
+	on atomic.Pointer[func(*http.Request)]
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.cut.Load() {
+		panic(http.ErrAbortHandler)
+	}
+	if on := g.on.Load(); on != nil {
+		(*on)(r)
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	r := &rig{outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
+	quiet := slog.New(slog.DiscardHandler)
+	r.service, err = control.New(control.Config{
+		Store: store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443, Mail: r.outbox, Log: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.device, err = r.service.EnsureComputer(t.Context(), ownerMail, "maya"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- r.service.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ran })
+	r.gate = &gate{next: web.New(r.service, web.Config{Log: quiet})}
+	r.server = httptest.NewUnstartedServer(r.gate)
+	r.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
+	r.server.Start()
+	t.Cleanup(r.server.Close)
+	r.serve(t)
+	t.Cleanup(func() { r.end() })
+	return r
+}
+
+// serve starts the agent on the rig's data directory, again after r.end.
+func (r *rig) serve(t *testing.T) {
+	t.Helper()
+	var err error
+	r.agent, err = agent.New(agent.Config{
+		DataDir: r.dir, API: "127.0.0.1:0", Mode: agentapi.ModeHeadless, OwnerSecretHash: ownersecret.Hash(secret),
+		ComputerID: r.device.Computer.ID, Link: &agent.Link{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ran := make(chan error, 1)
+	go func() { ran <- r.agent.Run(ctx) }()
+	r.end = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ran; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	})
+	r.owner = agentapi.NewOwner(r.agent.OwnerSocket(), secret)
+	r.app = agentapi.New(r.agent.API())
+	r.api = "http://" + r.agent.API()
+	if _, err := r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.gate.cut.Load() {
+		r.await(t, func() bool { return r.agent.Account().Connected })
+	}
+}
+
+// down cuts the control plane off, requests under way included; up ends that.
+func (r *rig) down() {
+	r.gate.cut.Store(true)
+	r.server.CloseClientConnections()
+}
+
+func (r *rig) up() { r.gate.cut.Store(false) }
+
+// await polls for what has no event to wait for here.
+func (r *rig) await(t *testing.T, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("waited 20 s in vain")
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// publish has an app live.
+func (r *rig) publish(t *testing.T, name, label string) {
+	t.Helper()
+	if _, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.owner.Approve(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// answer is one answer of the loopback API, as any program sees it.
+type answer struct {
+	status int
+	header http.Header
+	body   map[string]any
+}
+
+// call sends a request of the capability tier; nil for no capability.
+func (r *rig) call(t *testing.T, method, path, body string, capability ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.api+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header["X-Engine-Capability"] = capability
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := answer{status: resp.StatusCode, header: resp.Header}
+	if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&out.body); err != nil {
+		t.Fatalf("%s %s answered %s", method, path, raw)
+	}
+	return out
+}
+
+// refused wants a status and a sentence.
+func (a answer) refused(t *testing.T, status int, says string) {
+	t.Helper()
+	sentence, _ := a.body["error"].(string)
+	if a.status != status || !strings.HasSuffix(sentence, ".") || !strings.Contains(sentence, says) || len(a.body) != 1 {
+		t.Errorf("HTTP %d %v, want %d with a sentence that says %q", a.status, a.body, status, says)
+	}
+}
+
+// capability registers once more, as a program may before each request.
+func (r *rig) capability(t *testing.T) string {
+	t.Helper()
+	got := r.call(t, "POST", "/engine/register", `{"appId":"com.example.wiki","pid":`+pid()+`}`)
+	capability, _ := got.body["capability"].(string)
+	if got.status != http.StatusOK || capability == "" {
+		t.Fatalf("registering: HTTP %d %v", got.status, got.body)
+	}
+	return capability
+}
+
+// member is a person's row in the control plane.
+func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
+	t.Helper()
+	people, err := r.service.People(t.Context(), r.device.Computer.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range people {
+		if p.Email == email {
+			return agentapi.Person{Email: p.Email, AccountID: p.AccountID, Role: string(p.Role), Status: string(p.Status), Apps: p.Apps}
+		}
+	}
+	return row
+}
+
+// listed is a person as GET /people shows them.
+func (r *rig) listed(t *testing.T, email string) agentapi.Person {
+	t.Helper()
+	people, err := r.app.People(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
+	if i < 0 {
+		return agentapi.Person{}
+	}
+	return people.Members[i]
+}
+
+// invited invites bob, accepts for him when active, and returns his account.
+func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
+	t.Helper()
+	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: apps}); err != nil {
+		t.Fatal(err)
+	}
+	id := r.member(t, bobMail).AccountID
+	if active {
+		if _, err := r.service.Accept(t.Context(), r.device.Computer.ID, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await(t, func() bool { // until the agent's snapshot has him
+		state, err := r.owner.State(t.Context())
+		return err == nil && state.PeopleCount == 1
+	})
+	return id
+}
+
+func (r *rig) mails(t *testing.T) int {
+	t.Helper()
+	mails, err := r.outbox.List(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(mails)
+}
