@@ -39,7 +39,7 @@ var verifiers = []struct{ name, path string }{
 	{"PyJWT", "python/pyjwt.py"},
 }
 
-var steps = []string{"code", "app", "refresh", "replay", "secret", "revoked", "claims"}
+var steps = []string{"code", "app", "refresh", "replay", "secret", "claims", "revoked"}
 
 // table is what came of it all: a row for each library and way to authenticate.
 type table struct {

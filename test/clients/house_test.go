@@ -28,7 +28,8 @@ import (
 	"porchlight/test/visitor"
 )
 
-// house is an agent in local mode, its owner signed in, with one app published.
+// house is an agent in local mode and its owner's browser, with one app
+// published.
 type house struct {
 	t       testing.TB
 	bin     string // where the programs are
@@ -39,13 +40,27 @@ type house struct {
 	api     string   // host:port of the loopback API
 	account agentapi.Account
 	app     string // address of the published app
-	appPort int
 	back    string // a redirect URI that answers
 	browser *visitor.Visitor
 	proxy   string // address of a proxy that finds *.localhost, as browsers do
 }
 
 func newHouse(t testing.TB) *house {
+	t.Helper()
+	h := emptyHouse(t)
+	h.porchlight("publish", "notes", "--label", "Notes", "--port", strconv.Itoa(portOf(startApp(t))))
+	h.porchlight("approve", "notes")
+	h.app = "https://notes." + h.account.Host
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "You can close this window.")
+	}))
+	t.Cleanup(back.Close)
+	h.back = back.URL + "/callback"
+	return h
+}
+
+// emptyHouse has nothing published.
+func emptyHouse(t testing.TB) *house {
 	t.Helper()
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {
@@ -76,16 +91,6 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	h.api = running.API
-
-	h.appPort = portOf(startApp(t))
-	h.porchlight("publish", "notes", "--label", "Notes", "--port", strconv.Itoa(h.appPort))
-	h.porchlight("approve", "notes")
-	h.app = "https://notes." + h.account.Host
-	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "You can close this window.")
-	}))
-	t.Cleanup(back.Close)
-	h.back = back.URL + "/callback"
 	return h
 }
 
@@ -118,6 +123,7 @@ func (h *house) startAgent() {
 // startApp answers with the identity headers it receives and with what the proxy
 // must not have let through.
 func startApp(t testing.TB) *httptest.Server {
+	t.Helper()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range []string{"User", "Email", "Name", "App", "Role"} {
 			fmt.Fprintf(w, "%s=%s|", name, strings.Join(r.Header["X-Service-"+name], ","))
@@ -220,6 +226,18 @@ func (h *house) revoke(t testing.TB, grant string) {
 	page, err := h.browser.Open(t.Context(), h.account.AuthURL+"/account")
 	if err == nil {
 		page, err = h.browser.Submit(t.Context(), page, "grant", map[string]string{"grant": grant})
+	}
+	if err != nil || page.Status != http.StatusOK {
+		t.Fatalf("revoking: %+v, %v", page, err)
+	}
+}
+
+// revokeAll has the owner end every grant there is.
+func (h *house) revokeAll(t testing.TB) {
+	t.Helper()
+	page, err := h.browser.Open(t.Context(), h.account.AuthURL+"/account")
+	for err == nil && strings.Contains(page.Body, `name="grant"`) {
+		page, err = h.browser.Submit(t.Context(), page, "grant", nil)
 	}
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("revoking: %+v, %v", page, err)

@@ -1,0 +1,102 @@
+//go:build clients
+
+package clients
+
+import (
+	"bufio"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReaders runs the documentation's remote clients: once with the owner
+// asked, then twice with what was kept, and after a revocation with the owner
+// asked again.
+func TestReaders(t *testing.T) {
+	h := newHouse(t)
+	h.signIn()
+	goReader := filepath.Join(t.TempDir(), "reader")
+	build := exec.Command("go", "build", "-o", goReader, "./reader")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	node, err := filepath.Abs("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, command := range map[string][]string{
+		"Go":         {goReader, "notes"},
+		"JavaScript": {"node", "--import", filepath.Join(node, "localhost.mjs"), filepath.Join(node, "reader.mjs"), "notes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := h.issue("Reader in "+name, freeRedirect(t))
+			r := reader{house: h, t: t, command: command, client: client, dir: t.TempDir()}
+			r.wants(1)
+			r.wants(0)
+			r.wants(0)
+			if kept, err := os.Stat(filepath.Join(r.dir, "reader.token")); err != nil || kept.Mode().Perm() != 0o600 {
+				t.Errorf("the refresh token is kept with %v, %v", kept.Mode(), err)
+			}
+			h.revokeAll(t)
+			r.wants(1)
+		})
+	}
+}
+
+// freeRedirect is a redirect URI on a port that is free now.
+func freeRedirect(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String() + "/callback"
+}
+
+// reader is one of the documentation's programs.
+type reader struct {
+	house   *house
+	t       testing.TB
+	command []string
+	client  registered
+	dir     string
+}
+
+// wants runs the program, allows what it asks for, and wants the app's answer
+// and so many questions.
+func (r reader) wants(questions int) {
+	r.t.Helper()
+	cmd := exec.CommandContext(r.t.Context(), r.command[0], r.command[1:]...)
+	cmd.Dir = r.dir
+	cmd.Env = append(r.house.programEnv(), "AUTH_URL="+r.client.AuthURL, "CLIENT_ID="+r.client.ClientID,
+		"CLIENT_SECRET="+r.client.ClientSecret, "REDIRECT_URI="+r.client.RedirectURI)
+	cmd.Stderr = r.t.Output()
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	asked, printed := 0, ""
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if address, ok := strings.CutPrefix(lines.Text(), "Open "); ok {
+			asked++
+			if at := r.house.allow(r.t, address, "Reader"); !strings.HasPrefix(at, r.client.RedirectURI) {
+				r.t.Errorf("the browser ended at %s", at)
+			}
+			continue
+		}
+		printed += lines.Text() + "\n"
+	}
+	if err := cmd.Wait(); err != nil {
+		r.t.Fatalf("%v, having printed %q", err, printed)
+	}
+	if want := r.house.answer(); asked != questions || !strings.HasPrefix(printed, "200") || !strings.Contains(printed, want) {
+		r.t.Fatalf("asked %d times, want %d; printed %q, want %q", asked, questions, printed, want)
+	}
+}
