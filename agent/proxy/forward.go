@@ -1,8 +1,8 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -73,13 +73,15 @@ type visit struct {
 }
 
 type (
-	visitKey struct{} // *visit
-	rawKey   struct{} // net.Conn of the visitor, below TLS
+	visitKey  struct{} // *visit
+	rawKey    struct{} // net.Conn of the visitor, below TLS; of HTTP/1.1 only
+	strictKey struct{} // *strictConn
 )
 
 // withRaw keeps a connection where newVisit finds it.
 func withRaw(ctx context.Context, c net.Conn) context.Context {
-	if t, ok := c.(*tls.Conn); ok {
+	if t, ok := c.(*strictConn); ok {
+		ctx = context.WithValue(ctx, strictKey{}, t)
 		return context.WithValue(ctx, rawKey{}, t.NetConn())
 	}
 	return ctx
@@ -140,7 +142,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		v.waiting = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
 		defer v.waiting.Stop()
 	}
-	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, host: v.at.host}, r.WithContext(v))
+	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v))
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end
 		// that makes half an answer look whole.
@@ -267,18 +269,26 @@ func (p *Proxy) appUp(id string) {
 // itself as they come.
 type interim struct {
 	http.ResponseWriter
-	p    *Proxy
-	host string
+	p     *Proxy
+	visit *visit
 }
 
 func (w *interim) WriteHeader(status int) {
 	if status < 200 {
-		w.p.cleanResponse(w.Header(), w.host)
+		w.p.cleanResponse(w.Header(), w.visit.at.host)
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets http.ResponseController flush and hijack.
+// Hijack takes a WebSocket's connection over, which carries no more requests.
+func (w *interim) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if strict, ok := w.visit.Value(strictKey{}).(*strictConn); ok {
+		strict.upgraded.Store(true)
+	}
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// Unwrap lets http.ResponseController flush.
 func (w *interim) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // buffers is the engine's pool. It holds pointers to arrays, which go in and

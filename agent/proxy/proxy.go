@@ -151,6 +151,10 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	// Full records from the first byte on: a page of ours or an app's comes in
 	// one system call instead of twelve.
 	conf.DynamicRecordSizingDisabled = true
+	conf.NextProtos = []string{"h2", "http/1.1"}
+	front := newFront(ln, conf, p.log)
+	fronted := make(chan struct{})
+	go func() { defer close(fronted); front.run() }()
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handlers.Add(1)
@@ -173,7 +177,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		},
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.ServeTLS(ln, "", "") }()
+	go func() { failed <- srv.Serve(front) }()
 	var err error
 	select {
 	case err = <-failed:
@@ -188,6 +192,8 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	cutOff() // WebSockets too, which the server no longer knows
 	handlers.Wait()
+	front.Close()
+	<-fronted
 	p.apps.CloseIdleConnections()
 	if err == nil {
 		<-failed

@@ -13,13 +13,43 @@ import (
 // the rest of one becomes another that nobody has checked.
 // Attack: framing that parsers read differently, each with a second request
 // hidden behind.
-// Checked: 400 or a closed connection; where RFC 9112 lets one reading stand,
-// the app gets one request, framed anew in that reading, and never the hidden
-// one.
+// Checked: 400 or a closed connection, also where RFC 9112 would let one reading
+// stand, and the app receives nothing, the hidden request least of all.
 func TestRequestSmuggling(t *testing.T) {
 	t.Parallel()
 	const hidden = "GET /hidden HTTP/1.1\r\nHost: notes." + rootHost + "\r\nX-Service-Role: owner\r\n\r\n"
+	const chunked = "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n"
 	refused := map[string]string{
+		"a length and chunks":            "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"chunks and a length":            "POST / HTTP/1.1\r\nHost: H\r\ntransfer-encoding: CHUNKED\r\ncontent-length: 400\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"chunks and a length of nothing": "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"two equal lengths":              "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
+		"a list of equal lengths":        "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5, 5\r\n\r\nhello",
+		"bare LFs":                       "POST / HTTP/1.1\nHost: H\r\nTransfer-Encoding: chunked\n\n0\r\n\r\n",
+		"a bare LF after a header":       "POST / HTTP/1.1\r\nHost: H\r\nX: y\nContent-Length: 5\r\n\r\nhello",
+		"a bare LF ends the head":        "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5\r\n\nhello",
+		"a folded header":                "POST / HTTP/1.1\r\nHost: H\r\nX: y\r\n z\r\n\r\n",
+		"a folded Transfer-Encoding":     "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+		"a length hidden in a fold":      "POST / HTTP/1.1\r\nHost: H\r\nX: y\r\n\tContent-Length: 90\r\n\r\n",
+		"chunks in HTTP/1.0":             "POST / HTTP/1.0\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"chunked with a tab":             "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chun\tked\r\n\r\n0\r\n\r\n",
+		"chunked with a comma":           "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked,\r\n\r\n0\r\n\r\n",
+		"chunked with a parameter":       "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n",
+		"chunked in quotes":              "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n",
+		"no encoding and chunked":        "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: \r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"an underscore in the name":      "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 1000000\r\nContent_Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"a length with a NUL":            "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5\x00\r\n\r\nhello",
+		"a length in other digits":       "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: \u0665\r\n\r\nhello",
+		"a length with a decimal point":  "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 5.0\r\n\r\nhello",
+		"an extension with a bare LF":    chunked + "5;a\nb\r\nhello\r\n0\r\n\r\n",
+		"an extension with a bare CR":    chunked + "5;a\rb\r\nhello\r\n0\r\n\r\n",
+		"a chunk size with a space":      chunked + "5 \r\nhello\r\n0\r\n\r\n",
+		"a chunk ended by a bare LF":     chunked + "5\r\nhello\n0\r\n\r\n",
+		"a chunk that is too long":       chunked + "5\r\nhello world\r\n0\r\n\r\n",
+		"a folded trailer":               chunked + "0\r\nX: y\r\n z\r\n\r\n",
+		"a trailer with a bare LF":       chunked + "0\r\nX: y\n\r\n",
+		"a chunk size in words":          chunked + "five\r\nhello\r\n0\r\n\r\n",
+		"a chunk size with underscores":  chunked + "0_5\r\nhello\r\n0\r\n\r\n",
 		"two lengths":                    "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 0\r\nContent-Length: 90\r\n\r\n",
 		"a list of lengths":              "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 0, 90\r\n\r\n",
 		"a signed length":                "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: +5\r\n\r\nhello",
@@ -82,26 +112,30 @@ func TestRequestSmuggling(t *testing.T) {
 			t.Errorf("%s: two answers: %q", what, answer)
 		}
 		for _, raw := range rec.requests()[before:] {
-			if strings.Contains(raw, "/hidden") || strings.HasSuffix(raw, "\r\n0\r\n\r\n") {
+			// A body that turns out malformed was begun to be sent on: the app
+			// has half a request, whose connection then ends.
+			if strings.Contains(raw, "/hidden") || strings.HasSuffix(raw, "\r\n0\r\n\r\n") || !strings.Contains(request, "chunked\r\n\r\n") {
 				t.Errorf("%s: the app received\n%s", what, raw)
 			}
 		}
 	}
 
-	// RFC 9112, 6.3: chunks win over a length; 2.2: a bare LF ends a line; 5.2:
-	// a folded line is one value. What goes on is unambiguous.
+	// Extensions of chunks are harmless when they are well formed, and dropped;
+	// two requests on one connection are two.
 	for what, request := range map[string]string{
-		"a length and chunks": "POST / HTTP/1.1\r\nHost: H\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-		"chunks and a length": "POST / HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: CHUNKED\r\nContent-Length: 400\r\nConnection: close\r\n\r\n5;ext=\"x\"\r\nhello\r\n0\r\n\r\n",
-		"bare LFs":            "POST / HTTP/1.1\nHost: H\r\nTransfer-Encoding: chunked\nConnection: close\n\n5\r\nhello\r\n0\r\n\r\n",
+		"extensions":   chunked + "5;ext=\"x\" ; y\r\nhello\r\n00;last\r\n\r\n",
+		"upper case":   "POST / HTTP/1.1\r\nHost: H\r\nTRANSFER-ENCODING: Chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+		"in 2 chunks":  chunked + "1\r\nh\r\n0004;x\r\nello\r\n0\r\n\r\n",
+		"with trailer": chunked + "5\r\nhello\r\n0\r\nX-Late: y\r\n\r\n",
 	} {
 		before := len(rec.requests())
-		if answer := exchange(signed(request) + hidden); !strings.HasPrefix(answer, "HTTP/1.1 200 ") || strings.Count(answer, "HTTP/1.1 ") != 1 {
+		second := signed("GET /second HTTP/1.1\r\nHost: H\r\nConnection: close\r\n\r\n")
+		if answer := exchange(signed(request) + second); strings.Count(answer, "HTTP/1.1 200 ") != 2 {
 			t.Errorf("%s: %q", what, answer)
 		}
 		got := rec.requests()[before:]
-		if len(got) != 1 || strings.Contains(got[0], "Content-Length") || strings.Count(got[0], "Transfer-Encoding: chunked\r\n") != 1 ||
-			!strings.HasSuffix(got[0], "\r\n\r\n5\r\nhello\r\n0\r\n\r\n") {
+		if len(got) != 2 || strings.Contains(got[0], "ext") || strings.Count(got[0], "Transfer-Encoding: chunked\r\n") != 1 ||
+			!strings.HasSuffix(got[0], "\r\n0\r\n\r\n") || !strings.HasPrefix(got[1], "GET /second ") {
 			t.Errorf("%s: the app received %q", what, got)
 		}
 	}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"sync"
+)
+
+// front ends TLS before net/http sees a connection, so that HTTP/1.1 can pass
+// through a strictConn. HTTP/2 goes to net/http as it is: its framing has one
+// reading.
+type front struct {
+	net.Listener
+	conf  *tls.Config
+	log   *slog.Logger
+	ready chan net.Conn // after their handshake
+	ended chan struct{} // closed when Accept of the listener has failed
+	err   error         // why, set before ended is closed
+
+	stop    context.CancelFunc
+	ctx     context.Context // ends with stop
+	shaking sync.WaitGroup
+}
+
+func newFront(ln net.Listener, conf *tls.Config, log *slog.Logger) *front {
+	ctx, stop := context.WithCancel(context.Background())
+	return &front{Listener: ln, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
+}
+
+// run accepts until the listener fails or is closed, and returns once no
+// handshake is under way.
+func (f *front) run() {
+	for {
+		raw, err := f.Listener.Accept()
+		if err != nil {
+			f.err = err
+			close(f.ended)
+			break
+		}
+		f.shaking.Go(func() { f.handshake(raw) })
+	}
+	f.shaking.Wait()
+}
+
+// handshake is bounded in time as the head of a request is.
+func (f *front) handshake(raw net.Conn) {
+	ctx, cancel := context.WithTimeout(f.ctx, headerTimeout)
+	defer cancel()
+	var conn net.Conn
+	secure := tls.Server(raw, f.conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		f.log.Debug("a TLS handshake failed", "from", raw.RemoteAddr().String(), "err", err)
+		raw.Close()
+		return
+	}
+	if conn = secure; secure.ConnectionState().NegotiatedProtocol != "h2" {
+		conn = &strictConn{Conn: secure}
+	}
+	select {
+	case f.ready <- conn:
+	case <-f.ctx.Done():
+		raw.Close()
+	}
+}
+
+// Accept returns a connection that can carry requests.
+func (f *front) Accept() (net.Conn, error) {
+	select {
+	case conn := <-f.ready:
+		return conn, nil
+	case <-f.ended:
+		return nil, f.err
+	}
+}
+
+// Close ends the listener and the handshakes under way.
+func (f *front) Close() error {
+	f.stop()
+	return f.Listener.Close()
+}

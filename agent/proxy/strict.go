@@ -1,0 +1,289 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"strings"
+	"sync/atomic"
+)
+
+// net/http reads HTTP/1.1 as RFC 9112 allows: a length beside chunks is dropped,
+// a bare LF ends a line, a folded header is one value. One parser that goes on
+// to write a fresh request leaves nothing to smuggle through, but nobody honest
+// sends any of these, and whoever does wants something. So the bytes are looked
+// at on their way in, and what has more than one reading is refused with 400.
+//
+// strictConn only ever refuses: it never changes what an accepted request says,
+// and where it and net/http should disagree about where a message ends, net/http
+// is right and the connection at worst ends early.
+
+// strictConn is a visitor's HTTP/1.1 connection.
+type strictConn struct {
+	*tls.Conn
+	messages messages // touched by Read only, which net/http never calls twice at once
+	verdict  []byte   // still to be read by the server in place of a refused head
+	refused  bool
+	upgraded atomic.Bool // a WebSocket: what follows are no messages
+}
+
+// badHead ends any head, wherever it was cut: the line begun gets a byte that
+// none may have, and the next is no header, so that the server answers 400 and
+// closes. It must not begin with a line's end, which could be the head's.
+const badHead = "\x00\r\n\x00\r\n\r\n"
+
+var errBody = errors.New("the framing of the request's body is not valid")
+
+func (c *strictConn) Read(p []byte) (int, error) {
+	if c.upgraded.Load() {
+		return c.Conn.Read(p)
+	}
+	if len(c.verdict) > 0 {
+		n := copy(p, c.verdict)
+		c.verdict = c.verdict[n:]
+		return n, nil
+	}
+	if c.refused {
+		return 0, errBody
+	}
+	n, err := c.Conn.Read(p)
+	good := c.messages.scan(p[:n])
+	if good == n {
+		return n, err
+	}
+	c.refused = true
+	if c.messages.inHead() {
+		c.verdict = []byte(badHead)
+		if good > 0 {
+			return good, nil
+		}
+		return c.Read(p)
+	}
+	return good, errBody
+}
+
+// messages follows the requests on a connection, byte by byte, with memory for
+// no more than a line's beginning.
+type messages struct {
+	state  messageState
+	line   [64]byte // the beginning of the line being read
+	length int      // of line, up to its capacity
+	more   bool     // the line is longer than that
+	cr     bool     // the last byte was a CR
+
+	first   bool // the line is the request line
+	old     bool // it says HTTP/1.0
+	hasSize bool // a Content-Length
+	chunked bool // a Transfer-Encoding
+	left    int64
+	tail    [8]byte
+}
+
+type messageState uint8
+
+const (
+	betweenMessages messageState = iota
+	inHeadLines
+	inBody
+	inChunkSize
+	inChunk
+	afterChunk
+	inTrailer
+)
+
+// The largest length and chunk that are taken, in digits: 18 decimal ones and 15
+// hexadecimal ones fit an int64.
+const (
+	maxSizeDigits  = 18
+	maxChunkDigits = 15
+)
+
+func (m *messages) inHead() bool { return m.state == betweenMessages || m.state == inHeadLines }
+
+// scan looks at bytes and returns how many of them are good.
+func (m *messages) scan(p []byte) (good int) {
+	for i := 0; i < len(p); {
+		switch m.state {
+		case inBody, inChunk:
+			n := min(m.left, int64(len(p)-i))
+			i += int(n)
+			if m.left -= n; m.left == 0 {
+				m.next(m.state)
+			}
+		default:
+			n, ok := m.text(p[i:])
+			if !ok {
+				return i + n
+			}
+			i += n
+		}
+	}
+	return len(p)
+}
+
+// text takes bytes of a line up to its end; n is how many were good.
+func (m *messages) text(p []byte) (n int, ok bool) {
+	if m.state == betweenMessages {
+		if p[0] != '\r' && p[0] != '\n' && !m.cr {
+			*m = messages{state: inHeadLines, first: true}
+		} // else an empty line before a request, which net/http judges
+	}
+	for n < len(p) {
+		if !m.cr {
+			// Everything up to the next CR or LF is of the line.
+			end := bytes.IndexAny(p[n:], "\r\n")
+			if end < 0 {
+				end = len(p) - n
+			}
+			m.keep(p[n : n+end])
+			n += end
+			if n == len(p) {
+				return n, true
+			}
+			if p[n] == '\n' {
+				return n, false // a bare LF
+			}
+			m.cr = true
+			n++
+			continue
+		}
+		if p[n] != '\n' {
+			return n, false // a bare CR
+		}
+		m.cr = false
+		ok := m.endLine()
+		m.length, m.more = 0, false
+		if !ok {
+			return n, false
+		}
+		return n + 1, true
+	}
+	return n, true
+}
+
+func (m *messages) keep(p []byte) {
+	n := copy(m.line[m.length:], p)
+	m.length += n
+	m.more = m.more || n < len(p)
+	if m.first { // the version is at the end of the line, however long
+		if len(p) >= len(m.tail) {
+			copy(m.tail[:], p[len(p)-len(m.tail):])
+		} else if len(p) > 0 {
+			copy(m.tail[:], m.tail[len(p):])
+			copy(m.tail[len(m.tail)-len(p):], p)
+		}
+	}
+}
+
+// endLine judges a whole line and says whether it is good.
+func (m *messages) endLine() bool {
+	line := m.line[:m.length]
+	switch m.state {
+	case inHeadLines:
+		switch {
+		case m.first:
+			m.first, m.old = false, string(m.tail[:]) != "HTTP/1.1"
+			return true
+		case len(line) == 0:
+			return m.endHead()
+		default:
+			return m.header(line)
+		}
+	case inChunkSize:
+		return m.chunkSize(line)
+	case afterChunk:
+		m.state = inChunkSize
+		return len(line) == 0
+	case inTrailer:
+		if len(line) == 0 {
+			m.state = betweenMessages
+			return true
+		}
+		return line[0] != ' ' && line[0] != '\t'
+	default: // an empty line between messages
+		return len(line) == 0
+	}
+}
+
+func (m *messages) header(line []byte) bool {
+	if line[0] == ' ' || line[0] == '\t' {
+		return false // folded
+	}
+	name, value, _ := strings.Cut(string(line), ":")
+	value = trim(value)
+	switch {
+	case name != trim(name):
+		return false // some read over a space before the colon
+	case strings.EqualFold(name, "content-length"):
+		if m.hasSize || m.more || value == "" || len(value) > maxSizeDigits {
+			return false
+		}
+		m.hasSize = true
+		for i := range len(value) {
+			if value[i] < '0' || value[i] > '9' {
+				return false
+			}
+			m.left = m.left*10 + int64(value[i]-'0')
+		}
+	case strings.EqualFold(name, "transfer-encoding"):
+		if m.chunked || m.more || !strings.EqualFold(value, "chunked") {
+			return false
+		}
+		m.chunked = true
+	}
+	return true
+}
+
+func (m *messages) endHead() bool {
+	switch {
+	case m.chunked && (m.hasSize || m.old):
+		return false
+	case m.chunked:
+		m.state = inChunkSize
+	case m.left > 0:
+		m.state = inBody
+	default:
+		m.state = betweenMessages
+	}
+	return true
+}
+
+func (m *messages) chunkSize(line []byte) bool {
+	digits := 0
+	m.left = 0
+	for digits < len(line) && isHexDigit(line[digits]) {
+		m.left = m.left<<4 | int64(hexValue(line[digits]))
+		digits++
+		if digits > maxChunkDigits {
+			return false
+		}
+	}
+	if digits == 0 || len(line) > digits && line[digits] != ';' {
+		return false
+	}
+	m.state = inChunk
+	if m.left == 0 {
+		m.state = inTrailer
+	}
+	return true
+}
+
+// next is what follows a body or a chunk that is complete.
+func (m *messages) next(done messageState) {
+	if done == inChunk {
+		m.state = afterChunk
+		return
+	}
+	m.state = betweenMessages
+}
+
+func isHexDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func hexValue(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c | 0x20 - 'a' + 10
+}
