@@ -11,7 +11,7 @@ TAGS    := desktop,production,webkit2_41
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check bench demo clean \
+.PHONY: help run build cli desktop frontend test check soak bench demo clean \
         setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-clients test-desktop screenshots
 
 help: ## this list
@@ -76,9 +76,13 @@ test-desktop: desktop cli
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
 
-bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store
+soak: setup-test ## the long runs of the crash tests: 200 kills on each engine
+	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
+
+bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
+	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
 
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html

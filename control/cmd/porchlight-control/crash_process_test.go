@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"porchlight/control"
+	"porchlight/control/kv/pgtest"
+)
+
+// crashChains are the grants refreshed at a time.
+const crashChains = 8
+
+// crashLoop kills what the refreshes need, again and again, at a moment nobody
+// chose. begin returns a running server, before again if that still runs, and
+// further grants; kill ends something.
+func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*server, []*chain), client func(*server) *http.Client, kill func(round int, s *server)) {
+	var s *server
+	var chains []*chain
+	var acks atomic.Int64
+	all, lost := 0, 0
+	next := func() {
+		var fresh []*chain
+		s, fresh = begin(s, crashChains-len(chains))
+		chains = append(chains, fresh...)
+		lost += goOn(t, c, chains, client(s), s.authURL)
+		// A client whose answer was lost on the way begins again.
+		chains = slices.DeleteFunc(chains, func(k *chain) bool { return k.lost })
+	}
+	for round := range rounds(20) {
+		next()
+		if len(chains) == 0 {
+			next()
+		}
+		browser, authURL := client(s), s.authURL
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		acks.Store(0)
+		go func() {
+			done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, authURL }, &acks)
+		}()
+		at := 10 + rand.Int64N(150)
+		eventually(t, "refreshes are acknowledged", func() bool { return acks.Load() >= at || len(done) > 0 })
+		kill(round, s)
+		stop()
+		if err := <-done; err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		all += int(acks.Load())
+	}
+	next()
+	if all == 0 {
+		t.Fatal("nothing was refreshed")
+	}
+	t.Logf("%d rotations were acknowledged; of %d more the answer was lost with the server", all, lost)
+}
+
+// kill -9 of the server during refreshes, on bolt: no acknowledged rotation is
+// lost, and no used token works again.
+func TestRefreshesSurviveKillsOnBolt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var c remote
+	inDirectory(t, dir, func(svc *control.Service) { c = register(t, svc) })
+	pem := ""
+	crashLoop(t, c, func(before *server, grants int) (s *server, fresh []*chain) {
+		if before != nil {
+			_ = before.cmd.Process.Kill() // it has ended, but where all grants were lost
+			before.wait()
+		}
+		inDirectory(t, dir, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
+		s = start(t, "--data", dir, "--log-level", "warn")
+		if pem == "" {
+			pem = ok(t, "ca", "--data", dir)
+		}
+		return s, fresh
+	}, func(s *server) *http.Client { return s.browser(pem) }, func(_ int, s *server) {
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		s.wait()
+	})
+}
+
+// The same on PostgreSQL, where every other time it is a process of the database
+// that is killed, which has the database throw out everybody and recover; the
+// server then goes on by itself.
+func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
+	t.Parallel()
+	url := ownDatabase(t).Database(t)
+	var c remote
+	inDatabase(t, url, func(svc *control.Service) { c = register(t, svc) })
+	dir := t.TempDir()
+	pem := ""
+	crashLoop(t, c, func(before *server, grants int) (s *server, fresh []*chain) {
+		inDatabase(t, url, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
+		if before != nil {
+			select {
+			case <-before.exited:
+			default:
+				return before, fresh // it was the database's turn
+			}
+		}
+		s = start(t, "--postgres", url, "--data", dir, "--log-level", "warn")
+		if pem == "" {
+			pem = ok(t, "ca", "--data", dir)
+		}
+		return s, fresh
+	}, func(s *server) *http.Client { return s.browser(pem) }, func(round int, s *server) {
+		if round%2 == 1 {
+			killBackend(t, url)
+			return
+		}
+		if err := s.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		s.wait()
+	})
+}
+
+// ownDatabase is a PostgreSQL server that may be killed.
+func ownDatabase(t *testing.T) *pgtest.Server {
+	t.Helper()
+	database, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := database.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return database
+}
+
+// killBackend kills one of the database's processes that serve the server.
+func killBackend(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var pid int
+	err = conn.QueryRow(t.Context(), `select pid from pg_stat_activity
+		where application_name = 'porchlight' and datname = current_database() order by random() limit 1`).Scan(&pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+		t.Fatal(err)
+	}
+}
+
+// PostgreSQL away for longer than a request waits: requests are answered with a
+// sentence and 503, readiness turns, nothing is half-written, and the server goes
+// on by itself.
+func TestPostgresAwayUnderLoad(t *testing.T) {
+	t.Parallel()
+	database := ownDatabase(t)
+	url := database.Database(t)
+	var c remote
+	var chains []*chain
+	inDatabase(t, url, func(svc *control.Service) { c = register(t, svc); chains = c.grant(t, svc, 8) })
+	dir := filepath.Join(t.TempDir(), "data")
+	s := start(t, "--postgres", url, "--data", dir)
+	browser := s.browser(ok(t, "ca", "--data", dir))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	var acks atomic.Int64
+	go func() {
+		done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, s.authURL }, &acks)
+	}()
+	eventually(t, "refreshes", func() bool { return acks.Load() > 100 || len(done) > 0 })
+
+	t.Log("restarted at once, as by pg_ctl restart -m immediate: requests wait")
+	for range 3 {
+		if err := database.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := database.StartAgain(); err != nil {
+			t.Fatal(err)
+		}
+		before := acks.Load()
+		eventually(t, "refreshes after a restart", func() bool { return acks.Load() > before+50 || len(done) > 0 })
+	}
+
+	t.Log("away for longer: a sentence for machines and for people")
+	if err := database.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		a, err := c.refresh(limited, browser, s.authURL, "a.b")
+		if err != nil || a.status != http.StatusServiceUnavailable || a.Code != "temporarily_unavailable" || a.Why == "" {
+			t.Errorf("the token endpoint: %+v, %v", a, err)
+		}
+	})
+	status, page := fetch(t, browser, s.authURL+"/signin/link?token="+strings.Repeat("x", 43))
+	if status != http.StatusServiceUnavailable || !strings.Contains(page, "Try again in a moment") {
+		t.Errorf("a page: %d\n%s", status, page)
+	}
+	waiting.Wait()
+	if status, text := fetch(t, probe(t), s.metrics+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("readiness: %d %s", status, text)
+	}
+	if err := database.StartAgain(); err != nil {
+		t.Fatal(err)
+	}
+	before := acks.Load()
+	eventually(t, "refreshes when it is back", func() bool { return acks.Load() > before+50 || len(done) > 0 })
+	stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	goOn(t, c, chains, browser, s.authURL)
+	eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
+	s.stop()
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv/pgtest"
+	"porchlight/control/mail"
+)
+
+// nodes starts two servers of one database.
+func nodes(t *testing.T, database string, args ...string) (servers [2]*server, browsers [2]*http.Client, dirs [2]string) {
+	t.Helper()
+	for i, name := range []string{"one", "two"} {
+		dirs[i] = t.TempDir()
+		own := append([]string{"--postgres", database, "--data", dirs[i], "--node", name}, args...)
+		servers[i] = start(t, own...)
+		browsers[i] = servers[i].browser(ok(t, "ca", "--data", dirs[i]))
+	}
+	return servers, browsers, dirs
+}
+
+// submit posts a form as a page's does and returns where it leads.
+func submit(t *testing.T, browser *http.Client, address string, pairs ...string) *url.URL {
+	t.Helper()
+	form := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		form.Set(pairs[i], pairs[i+1])
+	}
+	resp, err := browser.PostForm(address, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusSeeOther {
+		t.Fatalf("%s: %d\n%s", address, resp.StatusCode, body)
+	}
+	to, err := resp.Location()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// signIn signs a browser in by the link in the mail, which is read at another
+// node than the one that was asked for it.
+func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string) {
+	t.Helper()
+	submit(t, browser, s.authURL+"/signin", "email", email)
+	var link string
+	eventually(t, "a mail in the outbox", func() bool {
+		for _, m := range okJSON[[]mail.Entry](t, "outbox", "--data", mailDir) {
+			if m.To == email && len(m.Links) > 0 {
+				link = m.Links[0]
+			}
+		}
+		return link != ""
+	})
+	at, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, browser, s.authURL+"/signin/link", "token", at.Query().Get("token"))
+}
+
+// A code issued by one node is exchanged at the other, once; and when revoking
+// has been answered by one, no refresh at the other succeeds: zero of a thousand.
+func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	servers, browsers, dirs := nodes(t, db, "--log-level", "warn")
+	one, two := servers[0], servers[1]
+	var c remote
+	inDatabase(t, db, func(svc *control.Service) { c = register(t, svc) })
+	ok(t, "account", "add", "anna@example.net", "--short", "anna", "--data", dirs[0])
+
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browsers[0].Jar = jar
+	signIn(t, browsers[0], one, "anna@example.net", dirs[1])
+	authorize := one.authURL + controlapi.PathAuthorize + "?" + url.Values{
+		"client_id": {c.ID}, "redirect_uri": {testRedirect}, "response_type": {"code"}, "state": {"s"},
+		"code_challenge": {testChallenge()}, "code_challenge_method": {"S256"}, "scope": {"connect"},
+	}.Encode()
+	consent := func() string {
+		t.Helper()
+		to := submit(t, browsers[0], authorize, "decision", "allow", "computer", "anna")
+		code := to.Query().Get("code")
+		if code == "" {
+			t.Fatalf("led to %s", to)
+		}
+		return code
+	}
+	exchange := func(node int, code string) tokenAnswer {
+		t.Helper()
+		a, err := c.post(t.Context(), browsers[node], servers[node].authURL,
+			"grant_type", "authorization_code", "code", code, "redirect_uri", testRedirect, "code_verifier", testVerifier)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	code := consent()
+	first := exchange(1, code)
+	if first.status != http.StatusOK || first.Refresh == "" || first.Access == "" {
+		t.Fatalf("the code of the other node: %+v", first)
+	}
+	if again := exchange(0, code); again.Code != "invalid_grant" {
+		t.Errorf("the code once more, where it was issued: %+v", again)
+	}
+
+	t.Log("revoked at one while the other refreshes")
+	newest := first.Refresh // the goroutine's until it has ended
+	var acks atomic.Int64
+	var revoked atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			late := revoked.Load()
+			a, err := c.refresh(t.Context(), browsers[1], two.authURL, newest)
+			if err != nil || a.Code == "access_denied" {
+				ended <- err
+				return
+			}
+			if a.status != http.StatusOK || late {
+				t.Errorf("a refresh begun after the revocation was answered (%v): %+v", late, a)
+			}
+			newest = a.Refresh
+			acks.Add(1)
+		}
+	}()
+	eventually(t, "refreshes at the other node", func() bool { return acks.Load() > 50 || len(ended) > 0 })
+	id, _, _ := strings.Cut(first.Refresh, ".")
+	submit(t, browsers[0], one.authURL+"/account/grants/revoke", "grant", id)
+	revoked.Store(true)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for asked.Add(1) <= 1000 {
+				a, err := c.refresh(t.Context(), browsers[1], two.authURL, newest)
+				if err != nil || a.Code != "access_denied" {
+					t.Errorf("after the revocation was answered: %+v, %v", a, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Stopping one of two nodes, in order or by kill -9, loses nothing that was
+// acknowledged: the clients go on at the other.
+func TestStoppingANodeLosesNothing(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *server){
+		"SIGTERM": func(t *testing.T, s *server) { s.stop() },
+		"SIGKILL": func(t *testing.T, s *server) {
+			if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			s.wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.Database(t)
+			servers, browsers, _ := nodes(t, db, "--log-level", "warn")
+			var c remote
+			var chains []*chain
+			inDatabase(t, db, func(svc *control.Service) { c = register(t, svc); chains = c.grant(t, svc, 16) })
+			var gone atomic.Bool
+			var acks [2]atomic.Int64
+			var all atomic.Int64
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			done := make(chan error, 1)
+			turn := make([]int, len(chains))
+			go func() {
+				done <- hammer(ctx, c, chains, func(i int) (*http.Client, string) {
+					node := turn[i] % 2 // only the chain's own goroutine counts
+					turn[i]++
+					if gone.Load() {
+						node = 1
+					}
+					acks[node].Add(1)
+					return browsers[node], servers[node].authURL
+				}, &all)
+			}()
+			eventually(t, "refreshes at both", func() bool {
+				return acks[0].Load() > 100 && acks[1].Load() > 100 || len(done) > 0
+			})
+			end(t, servers[0])
+			gone.Store(true)
+			before := all.Load()
+			eventually(t, "refreshes at the one that is left", func() bool { return all.Load() > before+100 || len(done) > 0 })
+			stop()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			lost := goOn(t, c, chains, browsers[1], servers[1].authURL)
+			for _, k := range chains {
+				if k.lost {
+					lost++
+				}
+			}
+			if name == "SIGTERM" && lost > 0 {
+				t.Errorf("%d answers were lost though the node ended in order", lost)
+			}
+			servers[1].stop()
+		})
+	}
+}
