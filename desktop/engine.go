@@ -34,12 +34,16 @@ type runningAgent interface {
 
 // engine runs the agent inside this process and listens to it. The desktop
 // speaks to it over the owner tier's socket like any other client: the agent
-// gives nothing to code that merely shares its process.
+// gives nothing to code that merely shares its process. Where another process
+// serves the data directory already, the desktop listens to that one's agent
+// instead, and takes over when it ends.
 type engine struct {
 	log     *slog.Logger
 	secrets ownersecret.Store
 	start   func(ctx context.Context, ownerSecretHash []byte) (runningAgent, error)
 	dial    func(socket, secret string) client
+	// other looks for the agent of another process; nil when there is none.
+	other func(ctx context.Context) (*elsewhere, error)
 
 	// locked looks whether the keychain is still locked without asking anybody
 	// for its password: the first try did, and may have been dismissed.
@@ -52,9 +56,43 @@ type engine struct {
 	onState  func(agentapi.OwnerState) // a snapshot; called from one goroutine
 }
 
+// elsewhere is an agent in another process.
+type elsewhere struct{ socket, secret string }
+
 // run serves until ctx ends, and then drains. An error is a sentence for the
 // owner, about a start that failed or an agent that stopped by itself.
 func (e *engine) run(ctx context.Context) error {
+	there, err := e.other(ctx)
+	for there != nil && err == nil {
+		e.log.Info("another process serves this data directory already; the menu bar attaches to it")
+		e.attach(ctx, *there)
+		there, err = e.other(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return e.runOwn(ctx)
+}
+
+// attach listens to another process's agent until that has ended, or ctx.
+func (e *engine) attach(ctx context.Context, there elsewhere) {
+	listening, stop := context.WithCancel(ctx)
+	defer stop()
+	c := e.dial(there.socket, there.secret)
+	e.onStart()
+	e.onClient(c)
+	e.listen(listening, c, func() {
+		if now, err := e.other(ctx); err != nil || now == nil || *now != there {
+			stop()
+		}
+	})
+}
+
+// runOwn is run with an agent of this process.
+func (e *engine) runOwn(ctx context.Context) error {
 	secret, err := e.ownerSecret(ctx)
 	locked := errors.Is(err, ownersecret.ErrLocked)
 	if ctx.Err() != nil {
@@ -98,7 +136,7 @@ func (e *engine) run(ctx context.Context) error {
 			defer close(listened)
 			c := e.dial(agent.OwnerSocket(), secret)
 			e.onClient(c)
-			e.listen(listening, c)
+			e.listen(listening, c, func() {})
 		}()
 		defer func() { stop(); <-listened }()
 	}
@@ -131,8 +169,9 @@ func (e *engine) end(agent runningAgent) error {
 	return nil
 }
 
-// listen follows the agent's event stream, again whenever it ends.
-func (e *engine) listen(ctx context.Context, c client) {
+// listen follows the agent's event stream, again whenever it ends; lost is
+// called in between.
+func (e *engine) listen(ctx context.Context, c client, lost func()) {
 	const least, most = 100 * time.Millisecond, 5 * time.Second
 	wait := least
 	for ctx.Err() == nil {
@@ -140,7 +179,8 @@ func (e *engine) listen(ctx context.Context, c client) {
 		if ctx.Err() != nil {
 			return
 		}
-		e.log.Warn("the agent's events ended", "err", err)
+		e.log.Info("the agent's events ended", "err", err)
+		lost()
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):

@@ -114,6 +114,7 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 			return a, nil
 		},
 		dial:     func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
+		other:    func(context.Context) (*elsewhere, error) { return nil, nil },
 		onStart:  func() {},
 		onLocked: func() { b.locked <- struct{}{} },
 		onClient: func(client) {},
@@ -234,6 +235,75 @@ func TestAgentThatStopsByItselfIsTold(t *testing.T) {
 	b.run(t)
 	(<-b.started).stop(errors.New("the relay lost its listener"))
 	if err := <-b.result; err == nil || err.Error() != "Porchlight stopped: the relay lost its listener" {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// lastingClient's event stream lasts until it is ended.
+type lastingClient struct {
+	client
+	ended chan struct{}
+}
+
+func (c lastingClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) error {
+	fn(agentapi.OwnerState{Seq: 1, Mode: agentapi.ModeHeadless})
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+	}
+	return errBroken
+}
+
+// TestAttachesToAnotherProcess: with a headless agent on the data directory the
+// desktop starts none of its own, and takes over when that one has ended.
+func TestAttachesToAnotherProcess(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &memoryStore{})
+	ended := make(chan struct{})
+	b.other = func(context.Context) (*elsewhere, error) {
+		select {
+		case <-ended:
+			return nil, nil
+		default:
+			return &elsewhere{socket: "theirs", secret: "their secret"}, nil
+		}
+	}
+	dial := b.dial
+	dialled := make(chan elsewhere, 8)
+	b.dial = func(socket, secret string) client {
+		if socket != "theirs" {
+			return dial(socket, secret)
+		}
+		dialled <- elsewhere{socket, secret}
+		return lastingClient{ended: ended}
+	}
+	b.run(t)
+	if got := <-dialled; got.secret != "their secret" {
+		t.Errorf("attached with %+v", got)
+	}
+	if s := <-b.states; s.Mode != agentapi.ModeHeadless {
+		t.Errorf("the state is that of a %s engine", s.Mode)
+	}
+	select {
+	case <-b.started:
+		t.Fatal("a second agent was started beside the other one")
+	default:
+	}
+	close(ended)
+	<-b.started
+	<-b.clients
+	b.cancel()
+	if err := <-b.result; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCannotAttach(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, &memoryStore{})
+	b.other = func(context.Context) (*elsewhere, error) { return nil, errBroken }
+	b.run(t)
+	if err := <-b.result; !errors.Is(err, errBroken) {
 		t.Errorf("err = %v", err)
 	}
 }

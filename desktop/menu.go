@@ -134,6 +134,7 @@ func menuOf(s agentapi.OwnerState) menu {
 	})
 
 	m.icon, m.status.text = standing(s, len(requests), live, connections)
+	m.status.text += elsewhereWords(s)
 	if s.Account.Host != "" {
 		m.address = line{shorten(s.Account.Host), action{verb: doCopy, text: s.Account.URL}}
 	}
@@ -181,6 +182,20 @@ func standing(s agentapi.OwnerState, requests, live, connections int) (icon, sta
 		icon = iconWaiting
 	}
 	return icon, status
+}
+
+// elsewhereWords says that the agent is not this process's: quitting the menu
+// bar then stops nothing.
+func elsewhereWords(s agentapi.OwnerState) string {
+	switch {
+	case s.Trouble != "":
+		return "" // which fills the line
+	case s.Mode == agentapi.ModeHeadless:
+		return ", in another process"
+	case s.Mode == agentapi.ModeBundled:
+		return ", brought along by an app"
+	}
+	return ""
 }
 
 func requestOf(a agentapi.OwnerApp, rootHost string) requestMenu {

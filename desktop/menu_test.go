@@ -154,3 +154,16 @@ func TestWhoListens(t *testing.T) {
 		}
 	}
 }
+
+func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[agentapi.Mode]string{
+		agentapi.ModeDesktop:  "No app is on",
+		agentapi.ModeHeadless: "No app is on, in another process",
+		agentapi.ModeBundled:  "No app is on, brought along by an app",
+	} {
+		if got := menuOf(agentapi.OwnerState{Mode: mode}).status.text; got != want {
+			t.Errorf("%s: %q, want %q", mode, got, want)
+		}
+	}
+}

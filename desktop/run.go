@@ -14,7 +14,7 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/local"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/desktop/instance"
 )
@@ -133,10 +133,10 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		locked:      keychainLocked,
 		unlockEvery: 2 * time.Second,
 		start: func(ctx context.Context, hash []byte) (runningAgent, error) {
-			r, err := local.Start(ctx, local.Config{
+			r, err := host.Start(ctx, host.Config{
 				DataDir: o.data, API: o.api, HTTPS: o.https,
 				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
-				OwnerSecretHash: hash, Log: logger,
+				OwnerSecretHash: hash, Keychain: !o.secretFile, Log: logger,
 			})
 			if err != nil {
 				return nil, err
@@ -145,8 +145,26 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 			return r, nil
 		},
 		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
+		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data) },
 		onLocked: a.onLocked,
 		onClient: a.onClient,
 		onState:  a.onState,
 	}
+}
+
+// findElsewhere looks for an agent that serves the data directory in another
+// process: one without a screen, whose owner secret is in a file.
+func findElsewhere(ctx context.Context, dataDir string) (*elsewhere, error) {
+	found, err := host.Find(ctx, dataDir, "")
+	if err != nil || found == nil || found.PID == os.Getpid() {
+		return nil, err
+	}
+	secret, err := ownersecret.File(dataDir).Get(ctx)
+	if errors.Is(err, ownersecret.ErrNotFound) {
+		secret, err = ownersecret.Keychain(dataDir).Get(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s, and the owner secret to attach to it is not to be had. Quit it, and start Porchlight again. (%w)", found, err)
+	}
+	return &elsewhere{socket: found.OwnerSocket, secret: secret}, nil
 }
