@@ -184,7 +184,7 @@ func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
 // deviceRefused tells somebody that their account may not connect computers.
 func (h *handler) deviceRefused(w http.ResponseWriter, session control.Session, err error) error {
 	return h.show(w, http.StatusForbidden, "error", page{
-		Title: "This address can’t connect computers", Email: session.Account.Email, Problem: err.Error(), Status: http.StatusForbidden,
+		Title: "This address can’t connect computers", Email: session.Account.Email, Problem: err.Error(), Status: http.StatusForbidden, Back: "/account",
 	})
 }
 

@@ -44,6 +44,7 @@ type page struct {
 	Problem string // a sentence
 	Token   string // of a sign-in link
 	Again   string // where to sign in
+	Back    string // where somebody signed in goes on
 
 	Owner string // who invites
 	Apps  []invitedRow

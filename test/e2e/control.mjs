@@ -1,0 +1,78 @@
+// A control plane under test: porchlight-control serving on a free port with a
+// data directory of its own, and the computers that speak to it.
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import https from 'node:https'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { freePort, startProcess } from './porchlight.mjs'
+
+const run = promisify(execFile)
+const program = fileURLToPath(new URL('../../bin/porchlight-control', import.meta.url))
+
+// startControl resolves once the control plane answers. All of it ends with t.
+export async function startControl(t) {
+  const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-control-'))
+  t.after(() => rm(dir, { recursive: true, force: true, maxRetries: 5 }))
+  const data = path.join(dir, 'data')
+  const port = await freePort()
+  const authUrl = `https://control.localhost:${port}`
+  const lookup = (_, o, done) => (o.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4))
+  let ca
+  // request speaks HTTPS without being a browser: no cookies, no redirects.
+  const request = (url, { body, ...options } = {}) =>
+    new Promise((resolve, reject) => {
+      https
+        .request(new URL(url, authUrl), { ...options, ca, lookup, agent: false }, (res) => {
+          let text = ''
+          res.on('data', (chunk) => (text += chunk))
+          res.on('end', () => resolve({ status: res.statusCode, headers: res.headers, body: text }))
+        })
+        .on('error', reject)
+        .end(body)
+    })
+  await startProcess(t, program, ['serve', '--data', data, '--domain', 'localhost', '--listen', `127.0.0.1:${port}`], {}, async () => {
+    try {
+      ca = await readFile(path.join(data, 'ca', 'root.pem'))
+      return (await request('/healthz')).status === 200
+    } catch {
+      return false
+    }
+  })
+
+  const control = {
+    dir,
+    data,
+    authUrl,
+    request,
+    // cli runs an administration command and returns what it prints.
+    async cli(...args) {
+      return (await run(program, [...args, '--data', data])).stdout.trim()
+    },
+    async json(...args) {
+      return JSON.parse(await control.cli(...args, '--json'))
+    },
+    // call speaks to the interface of agents, with a device credential or none.
+    async call(method, pathname, body, credential) {
+      const answer = await request(pathname, {
+        method,
+        headers: { 'Content-Type': 'application/json', ...(credential && { Authorization: 'Bearer ' + credential }) },
+        body: body && JSON.stringify(body),
+      })
+      return { status: answer.status, body: answer.body ? JSON.parse(answer.body) : null }
+    },
+    // mail waits for the newest mail to an address whose subject matches.
+    async mail(to, subject) {
+      const deadline = Date.now() + 20_000
+      while (Date.now() < deadline) {
+        const found = (await control.json('outbox')).find((m) => m.to === to && subject.test(m.subject))
+        if (found) return found
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      throw new Error(`no mail came to ${to}`)
+    },
+  }
+  return control
+}
