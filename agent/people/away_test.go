@@ -1,0 +1,206 @@
+package people_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// left opens the data directory of an agent that has ended and returns what it
+// still denies and has to send.
+func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
+	t.Helper()
+	r.end()
+	s, err := store.Open(r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	denied, err := s.DenyRecords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := s.Pending()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return denied, pending
+}
+
+// known is a person as the owner's list shows them, with the control plane away
+// too.
+func (r *rig) known(t *testing.T, email string) agentapi.Person {
+	t.Helper()
+	people, err := r.owner.People(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
+	if i < 0 {
+		t.Fatalf("%s is not on the list %+v", email, people)
+	}
+	return people.Members[i]
+}
+
+// TestRemovedWithTheControlPlaneAway. Weakness: the owner takes access away
+// while the control plane cannot be told, and the agent is killed before it can.
+// Attack: wait for the restart. Checked: the removal stands at once, survives
+// the kill, reaches the control plane when that is back, and leaves nothing
+// behind.
+func TestRemovedWithTheControlPlaneAway(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	id := r.invited(t, true, "Notes")
+	r.down()
+	changed, err := r.owner.Remove(t.Context(), id)
+	if err != nil || !changed.OK || changed.Person.Status != agentapi.PersonRevoked || changed.Person.Email != bobMail {
+		t.Fatalf("removing: %+v, %v", changed, err)
+	}
+	if again, err := r.owner.Remove(t.Context(), id); err != nil || !again.OK {
+		t.Errorf("removing again: %+v, %v", again, err)
+	}
+	check := func() {
+		t.Helper()
+		if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRevoked {
+			t.Errorf("listed as %+v", bob)
+		}
+		state, err := r.owner.State(t.Context())
+		if err != nil || state.PeopleCount != 0 || state.Apps[0].OpenToCount != 0 || len(state.Apps[0].OpenTo) != 0 {
+			t.Errorf("the owner's state counts %d people, %v", state.PeopleCount, err)
+		}
+	}
+	check()
+	if status := r.member(t, bobMail).Status; status != agentapi.PersonActive {
+		t.Fatalf("the control plane knows already: %s", status)
+	}
+	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
+		t.Errorf("inviting: %v", err)
+	}
+
+	// What a kill leaves is the file as it is now.
+	path := filepath.Join(r.dir, store.FileName)
+	killed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	if err := os.WriteFile(path, killed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.serve(t)
+	check()
+	r.up()
+	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
+	r.await(t, func() bool { return r.listed(t, bobMail).Status == agentapi.PersonRevoked })
+	r.settled(t)
+}
+
+// settled waits until nothing is denied or to be sent any more.
+func (r *rig) settled(t *testing.T) {
+	t.Helper()
+	for range 50 {
+		denied, pending := r.left(t)
+		if len(denied) == 0 && len(pending) == 0 {
+			r.serve(t)
+			return
+		}
+		r.serve(t)
+		r.await(t, func() bool { _, err := r.app.People(t.Context()); return err == nil })
+	}
+	denied, pending := r.left(t)
+	t.Fatalf("left behind: %+v, %+v", denied, pending)
+}
+
+// TestOlderChangesAreSentFirst: an invitation does not overtake the removal
+// before it, and the removal does not undo the invitation.
+func TestOlderChangesAreSentFirst(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	id := r.invited(t, true, "Notes")
+	r.down()
+	if _, err := r.owner.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	r.up()
+	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}); err != nil {
+		t.Fatal(err)
+	}
+	bob := r.listed(t, bobMail)
+	if bob.Status != agentapi.PersonPending || !slices.Equal(bob.Apps, []string{"Wiki"}) {
+		t.Errorf("invited again as %+v", bob)
+	}
+	r.settled(t)
+	if bob := r.known(t, bobMail); bob.Status != agentapi.PersonPending {
+		t.Errorf("afterwards %+v", bob)
+	}
+}
+
+// TestWithdrawnWithTheControlPlaneAway: one app, taken away and given again.
+func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	id := r.invited(t, true, "Notes", "Wiki")
+	r.down()
+	// Taking away works for programs, too.
+	got := r.call(t, "POST", "/people/grant", `{"accountId":"`+id+`","app":"Notes","granted":false}`, r.capability(t))
+	if got.status != http.StatusOK {
+		t.Fatalf("HTTP %d %v", got.status, got.body)
+	}
+	if bob := r.known(t, bobMail); !slices.Equal(bob.Apps, []string{"Wiki"}) || bob.Status != agentapi.PersonActive {
+		t.Errorf("listed as %+v", bob)
+	}
+	r.up()
+	if _, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if denied, pending := r.left(t); len(denied) != 0 || len(pending) != 0 {
+		t.Errorf("given again and still denied: %+v, %+v", denied, pending)
+	}
+	r.serve(t)
+	if bob := r.known(t, bobMail); !slices.Equal(bob.Apps, []string{"Notes", "Wiki"}) {
+		t.Errorf("given again: %+v", bob)
+	}
+	state, err := r.owner.State(t.Context())
+	if err != nil || state.Apps[0].OpenToCount != 1 || !slices.Equal(state.Apps[0].OpenTo, []string{bobMail}) {
+		t.Errorf("the owner sees %+v, %v", state.Apps, err)
+	}
+}
+
+// TestLabelGoneWhileInviting: the app is revoked between the check of its label
+// and the control plane's answer. Nobody gets it, and the whole is refused.
+func TestLabelGoneWhileInviting(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	before := func(req *http.Request) {
+		if !strings.HasSuffix(req.URL.Path, "/people/invite") {
+			return
+		}
+		r.gate.on.Store(nil)
+		if _, err := r.owner.Revoke(t.Context(), "wiki"); err != nil {
+			t.Error(err)
+		}
+		r.await(t, func() bool {
+			apps, err := r.service.Apps(t.Context(), r.device.Computer.ID)
+			return err == nil && len(apps) == 1
+		})
+	}
+	r.gate.on.Store(&before)
+	got := r.call(t, "POST", "/people/invite", `{"email":"bob@example.com","apps":["Notes","Wiki"]}`, r.capability(t))
+	got.refused(t, http.StatusBadRequest, "does not serve")
+	if r.mails(t) != 0 || r.member(t, bobMail).Email != "" {
+		t.Error("something was written or sent")
+	}
+}

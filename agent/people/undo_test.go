@@ -1,0 +1,223 @@
+package people_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// last is the newest notice.
+func (r *rig) last(t *testing.T) agentapi.Notice {
+	t.Helper()
+	state, err := r.owner.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(state.Notices) == 0 {
+		t.Fatal("the owner was told nothing")
+	}
+	return state.Notices[len(state.Notices)-1]
+}
+
+// TestToldAndUndone: what a program does through the capability is told to the
+// owner with its name and in the activity, and undone exactly.
+func TestToldAndUndone(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	state, err := r.owner.State(ctx)
+	if err != nil || len(state.Notices) != 0 || len(state.Registrants) != 1 || state.Registrants[0].AppID != "com.example.wiki" {
+		t.Fatalf("registering alone was told: %+v, %v", state.Notices, err)
+	}
+	do := func(text string, undoable bool, err error) agentapi.Notice {
+		t.Helper()
+		n := r.last(t)
+		if err != nil || n.Text != text || n.Undo != undoable || n.By == "" {
+			t.Fatalf("%v: told %+v, want %q, undo %v", err, n, text, undoable)
+		}
+		return n
+	}
+	undo := func(n agentapi.Notice) {
+		t.Helper()
+		if err := r.owner.UndoNotice(ctx, n.ID); err != nil {
+			t.Fatalf("undo %q: %v", n.Text, err)
+		}
+		if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+			t.Errorf("undone twice: %v", err)
+		}
+		state, err := r.owner.State(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(state.Notices, func(o agentapi.Notice) bool { return o.ID == n.ID }); i < 0 || state.Notices[i].Undo || !strings.Contains(state.Notices[i].Text, "You undid that.") {
+			t.Errorf("after undoing: %+v", state.Notices)
+		}
+	}
+	want := func(status string, apps ...string) {
+		t.Helper()
+		if bob := r.listed(t, bobMail); bob.Status != status || !slices.Equal(bob.Apps, apps) {
+			t.Fatalf("bob is %s with %v, want %s with %v", bob.Status, bob.Apps, status, apps)
+		}
+	}
+	const by = "com.example.wiki"
+	invite := func(apps ...string) error {
+		_, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: apps})
+		return err
+	}
+
+	// Somebody new: all of it goes.
+	n := do(by+" invited bob@example.com to Notes and Wiki.", true, invite("Notes", "Wiki"))
+	if !strings.Contains(n.By, by) {
+		t.Errorf("by %q", n.By)
+	}
+	undo(n)
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRevoked {
+		t.Fatalf("bob is %+v", bob)
+	}
+	// Somebody who has been there: what was added goes.
+	r.invited(t, true, "Notes")
+	id := r.listed(t, bobMail).AccountID
+	undo(do(by+" invited bob@example.com to Notes and Wiki.", true, invite("Notes", "Wiki")))
+	want("active", "Notes")
+	do(by+" invited bob@example.com to Notes.", false, invite("Notes")) // a mail and nothing else
+
+	grant := func(app string, granted bool) error {
+		_, err := r.app.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: app, Granted: granted})
+		return err
+	}
+	undo(do(by+" let bob@example.com open Wiki.", true, grant("Wiki", true)))
+	want("active", "Notes")
+	undo(do(by+" took Notes away from bob@example.com.", true, grant("Notes", false)))
+	want("active", "Notes")
+
+	// What changed nothing is not told.
+	before := r.last(t)
+	if err := grant("Notes", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := grant("Wiki", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.owner.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if after := r.last(t); after.ID != before.ID {
+		t.Errorf("told of nothing: %+v", after)
+	}
+	_, err = r.app.Remove(ctx, id)
+	n = do(by+" removed bob@example.com from this computer. To let them in again, invite them.", false, err)
+	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+		t.Errorf("undoing a removal: %v", err)
+	}
+
+	lines, err := r.owner.Activity(ctx, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, line := range slices.Backward(lines) {
+		if line.By != by || line.Email != bobMail || line.At.IsZero() {
+			t.Errorf("activity %+v", line)
+		}
+		kinds = append(kinds, line.Kind+" "+line.App)
+	}
+	if got, want := fmt.Sprint(kinds), "[invited Notes invited Wiki invited Notes invited Wiki invited Notes granted Wiki withdrawn Notes removed ]"; got != want {
+		t.Errorf("activity %s, want %s", got, want)
+	}
+}
+
+// TestUndoTakesNothingElse: an invitation is undone after the owner gave more.
+func TestUndoTakesNothingElse(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	if _, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); err != nil {
+		t.Fatal(err)
+	}
+	n := r.last(t)
+	r.invited(t, true, "Wiki")
+	r.await(t, func() bool { // until the snapshot has what the owner gave
+		state, err := r.owner.State(ctx)
+		return err == nil && state.Apps[1].OpenToCount == 1
+	})
+	if err := r.owner.UndoNotice(ctx, n.ID); err != nil {
+		t.Fatal(err)
+	}
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonActive || !slices.Equal(bob.Apps, []string{"Wiki"}) {
+		t.Errorf("bob is %+v", bob)
+	}
+	// The app is gone: there is nothing to give back.
+	if _, err := r.app.Grant(ctx, agentapi.GrantRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}); err != nil {
+		t.Fatal(err)
+	}
+	n = r.last(t)
+	if _, err := r.owner.Revoke(ctx, "wiki"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("giving back an app that is gone: %v", err)
+	}
+}
+
+// TestPeopleVersion: it changes with everything GET /owner/people may show, and
+// with nothing else.
+func TestPeopleVersion(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	id := r.invited(t, true, "Notes")
+	type seen struct{ version, list string }
+	look := func() seen {
+		t.Helper()
+		people, err := r.owner.People(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(people)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := r.owner.State(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seen{state.PeopleVersion, string(raw)}
+	}
+	now := look()
+	for _, step := range []struct {
+		what   string
+		change func() error
+	}{
+		{"a grant", func() error {
+			_, err := r.owner.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: true})
+			return err
+		}},
+		{"a stop", func() error { _, err := r.owner.Stop(ctx, "wiki"); return err }},
+		{"an app", func() error { r.publish(t, "todo", "Todo"); return nil }},
+		{"a new label", func() error {
+			_, err := r.app.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000})
+			return err
+		}},
+	} {
+		what := step.what
+		if err := step.change(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		r.await(t, func() bool { return look().version != now.version })
+		next := look()
+		if next.list == now.list {
+			t.Errorf("%s changed the version and not the list", what)
+		}
+		now = next
+	}
+}
