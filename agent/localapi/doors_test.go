@@ -1,0 +1,198 @@
+package localapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
+)
+
+// The owner's switches over real HTTP: what each answers, and what the owner's
+// state says afterwards.
+func TestDoors(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	owner, ctx := r.owner(), t.Context()
+	state := func() agentapi.OwnerState {
+		t.Helper()
+		s, err := owner.State(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	seq := state().Seq
+	changed := func(what string) agentapi.OwnerState {
+		t.Helper()
+		s := state()
+		if s.Seq <= seq {
+			t.Errorf("%s: the state is still number %d", what, seq)
+		}
+		seq = s.Seq
+		return s
+	}
+	if closed, err := owner.Pause(ctx, "notes"); err != nil || !closed.OK || closed.Closed != 2 {
+		t.Errorf("pause: %+v, %v", closed, err)
+	}
+	if s := changed("pause"); !s.Apps[0].Paused || s.Apps[0].Status != agentapi.StatusLive {
+		t.Errorf("paused: %+v", s.Apps[0])
+	}
+	if err := owner.Resume(ctx, "notes"); err != nil || changed("resume").Apps[0].Paused {
+		t.Errorf("resume: %v", err)
+	}
+	options := agentapi.AppOptions{Forwarded: true, IdentityHeader: "X-Remote-User", IdentityValue: agentapi.IdentityID}
+	if got, err := owner.SetOptions(ctx, "notes", options); err != nil || got != options || changed("options").Apps[0].Options != options {
+		t.Errorf("options: %+v, %v", got, err)
+	}
+	if closed, err := owner.GoDark(ctx); err != nil || !closed.OK {
+		t.Errorf("dark: %+v, %v", closed, err)
+	}
+	if s := changed("dark"); s.DarkSince == nil || time.Since(*s.DarkSince) > time.Minute {
+		t.Errorf("dark since %v", s.DarkSince)
+	}
+	r.end()
+	r.serve(t)
+	owner = r.owner()
+	if s := state(); s.DarkSince == nil || s.Apps[0].Options != options {
+		t.Errorf("after a restart: dark since %v, %+v", s.DarkSince, s.Apps[0].Options)
+	}
+	if err := owner.LightUp(ctx); err != nil || state().DarkSince != nil {
+		t.Errorf("light: %v", err)
+	}
+	for what, err := range map[string]error{
+		"pause":   func() error { _, err := owner.Pause(ctx, "nothing"); return err }(),
+		"resume":  owner.Resume(ctx, "nothing"),
+		"options": func() error { _, err := owner.SetOptions(ctx, "nothing", options); return err }(),
+	} {
+		if agentapi.CodeOf(err) != agentapi.CodeNotFound {
+			t.Errorf("%s of an app that is not there: %v", what, err)
+		}
+	}
+}
+
+// Who has something open is in the state, by app and counted once.
+func TestStateSaysWhoIsHere(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	r.approved(t, "photos", "Photos")
+	ids := map[string]string{}
+	for _, app := range r.apps.List() {
+		ids[app.Name] = app.ID
+	}
+	snapshot := controlapi.Snapshot{Version: "1", Computer: controlapi.Computer{ID: "c"}}
+	for i := range agentapi.MaxNamed + 3 {
+		snapshot.People = append(snapshot.People, controlapi.Person{
+			AccountID: fmt.Sprint("acc-", i), Email: fmt.Sprintf("p%02d@example.com", i), Role: controlapi.RoleOwner, Status: controlapi.PersonActive, Epoch: 1,
+		})
+	}
+	r.access.SetSnapshot(snapshot)
+	for _, p := range snapshot.People {
+		for range 2 {
+			_, leave := r.access.Enter(browserOf(p.AccountID), ids["notes"], func() {})
+			defer leave()
+		}
+	}
+	_, leave := r.access.Enter(browserOf("acc-1"), ids["photos"], func() {})
+	defer leave()
+	s, err := r.owner().State(t.Context())
+	if err != nil || s.Here != agentapi.MaxNamed+3 {
+		t.Fatalf("%d people are here, %v", s.Here, err)
+	}
+	if got := s.Apps[0].Here; len(got) != agentapi.MaxNamed || got[0] != "p00@example.com" {
+		t.Errorf("at notes: %v", got)
+	}
+	if got := strings.Join(s.Apps[1].Here, " "); got != "p01@example.com" {
+		t.Errorf("at photos: %v", got)
+	}
+}
+
+func TestActivityRoutes(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	owner, ctx := r.owner(), t.Context()
+	if lines, err := owner.Activity(ctx, 10); err != nil || lines == nil || len(lines) != 0 {
+		t.Errorf("at first: %v, %v", lines, err)
+	}
+	for i := range 3 {
+		r.access.AddActivity(agentapi.Activity{Email: "bob@example.com", App: fmt.Sprint("App ", i), Kind: agentapi.ActivityOpened})
+	}
+	if lines, err := owner.Activity(ctx, 2); err != nil || len(lines) != 2 || lines[0].App != "App 2" || lines[0].At.IsZero() {
+		t.Errorf("%+v, %v", lines, err)
+	}
+	for _, limit := range []string{"0", "-1", "x", "1.5", "10001", "99999999999999999999"} {
+		got := r.send(t, request{method: "GET", path: "/owner/activity?limit=" + limit, socket: true, secret: r.secret})
+		if got.status != 400 || got.sentence(t) == "" {
+			t.Errorf("limit %s: %d", limit, got.status)
+		}
+	}
+	if got := r.send(t, request{method: "GET", path: "/owner/activity", socket: true, secret: r.secret}); got.status != 200 || !strings.Contains(got.body, `"kind":"opened"`) {
+		t.Errorf("no limit: %d %s", got.status, got.body)
+	}
+	if err := owner.ClearActivity(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if lines, err := owner.Activity(ctx, 10); err != nil || len(lines) != 0 {
+		t.Errorf("cleared: %v, %v", lines, err)
+	}
+}
+
+// TestDoorBodies: bodies are read like all others, field by field; what is wrong
+// is refused with a sentence and changes nothing.
+func TestDoorBodies(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	put := func(path, body string) response {
+		return r.send(t, request{method: "PUT", path: path, body: body, socket: true, secret: r.secret})
+	}
+	const options, settings = "/owner/apps/notes/options", "/owner/settings"
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{options, `{}`, 200, `{"forwarded":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`},
+		{options, `{"h2c":true,"later":1}`, 200, `"h2c":true`},
+		{options, `{"identityHeader":"Remote-User"}`, 200, `"identityValue":"email"`},
+		{options, `{"h2c":"true"}`, 400, "h2c"},
+		{options, `{"H2C":true}`, 400, "h2c"},
+		{options, `{"h2c":null}`, 400, "h2c"},
+		{options, `{"h2c":true,"h2c":false}`, 400, "twice"},
+		{options, `{"identityHeader":5}`, 400, "identityHeader"},
+		{options, `{"identityHeader":"Cookie"}`, 400, "Cookie"},
+		{options, `[]`, 400, "object"},
+		{settings, `{"failStaticHours":5}`, 200, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["renamed"]}`, 200, `"quiet":["renamed"]`},
+		{settings, `{"askAgain":true}`, 400, "failStaticHours"},
+		{settings, `{"failStaticHours":25}`, 400, "24"},
+		{settings, `{"failStaticHours":-1}`, 400, "24"},
+		{settings, `{"failStaticHours":1.5}`, 400, "whole number"},
+		{settings, `{"failStaticHours":5,"quiet":"renamed"}`, 400, "quiet"},
+		{settings, `{"failStaticHours":5,"quiet":[1]}`, 400, "quiet"},
+		{settings, `{"failStaticHours":5,"quiet":["UP"]}`, 400, "UP"},
+	} {
+		got := put(c.path, c.body)
+		if got.status != c.status || !strings.Contains(got.body, c.want) {
+			t.Errorf("%s %s: %d %s", c.path, c.body, got.status, got.body)
+		}
+		if got.status != 200 {
+			got.sentence(t)
+		}
+	}
+	var kept agentapi.Settings
+	got := r.send(t, request{method: "GET", path: settings, socket: true, secret: r.secret})
+	if err := json.Unmarshal([]byte(got.body), &kept); err != nil || kept.FailStaticHours != 5 || !kept.AskAgain {
+		t.Errorf("kept: %s", got.body)
+	}
+}
+
+func browserOf(accountID string) access.Identity {
+	return access.Identity{AccountID: accountID, Epoch: 1}
+}
