@@ -20,21 +20,62 @@ import (
 const maxKept = 8 << 20
 
 // Checked answers as next does, and calls report with every answer that the
-// document does not describe; report is called before the handler returns.
+// document does not describe, and with every JSON body that was taken and should
+// not have been by the document; report is called before the handler returns.
 // Answers that were aborted, or that nobody waited for, are not looked at, nor
 // are those of addresses that the document does not have, unless they are JSON:
 // such a refusal has the shape of the schema Error.
 func (d *Document) Checked(next http.Handler, report func(format string, args ...any)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &seen{ResponseWriter: w}
+		asked := &asked{ReadCloser: r.Body}
+		r.Body = asked
 		next.ServeHTTP(seen, r) // one that panics has aborted its answer
 		if r.Context().Err() != nil {
 			return
+		}
+		if err := d.checkTaken(r, asked.body.Bytes(), seen.statusCode()); err != nil {
+			report("%s does not allow what %s %s took: %v\n%.300s", d.name, r.Method, r.URL.Path, err, asked.body.Bytes())
 		}
 		if err := d.check(r, seen); err != nil {
 			report("%s does not describe the answer %d to %s %s: %v\n%.300s", d.name, seen.statusCode(), r.Method, r.URL.Path, err, seen.body.Bytes())
 		}
 	})
+}
+
+// asked is a request's body that keeps what was read of it.
+type asked struct {
+	io.ReadCloser
+	body bytes.Buffer
+}
+
+func (a *asked) Read(p []byte) (int, error) {
+	n, err := a.ReadCloser.Read(p)
+	a.body.Write(p[:min(n, maxKept-a.body.Len())])
+	return n, err
+}
+
+// checkTaken holds a JSON body to the document once it was carried out.
+func (d *Document) checkTaken(r *http.Request, body []byte, status int) error {
+	_, _, op := d.operation(r)
+	if op == nil || status >= 300 || op.RequestBody == nil {
+		return nil
+	}
+	media := op.RequestBody.Value.Content["application/json"]
+	if media == nil {
+		return nil
+	}
+	if len(body) == 0 {
+		if op.RequestBody.Value.Required {
+			return errors.New("nothing was sent")
+		}
+		return nil
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return err
+	}
+	return media.Schema.Value.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest(), openapi3.SetSchemaErrorMessageCustomizer(inShort))
 }
 
 // seen is a ResponseWriter that keeps what goes through it.

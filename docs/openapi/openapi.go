@@ -92,6 +92,9 @@ func (d *Document) operation(r *http.Request) (path string, item *openapi3.PathI
 	if item = d.paths[path]; item == nil {
 		return "", nil, nil
 	}
+	if r.Method == http.MethodHead && item.Head == nil {
+		return path, item, item.Get // answers the same, without the body
+	}
 	return path, item, item.GetOperation(r.Method)
 }
 
@@ -112,14 +115,11 @@ func described(op *openapi3.Operation, status int) (*openapi3.Response, error) {
 	return nil, errors.New("the status is not described")
 }
 
-// closer makes the schemas of a document refuse what they do not name.
+// closer makes the schemas of a document's answers refuse what they do not name.
 type closer struct{ seen map[*openapi3.Schema]bool }
 
 func (c *closer) document(spec *openapi3.T) {
 	c.seen = map[*openapi3.Schema]bool{}
-	for _, ref := range spec.Components.Schemas {
-		c.schema(ref)
-	}
 	for _, item := range spec.Paths.Map() {
 		for _, op := range item.Operations() {
 			for _, ref := range op.Responses.Map() {

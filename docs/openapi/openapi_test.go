@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -48,7 +49,7 @@ func TestChecked(t *testing.T) {
 		"described":              {"GET /publish/notes", 200, json, `{"status":"pending"}`, ""},
 		"refused by the guard":   {"GET /publish/notes", 403, json, `{"error":"No."}`, ""},
 		"another field":          {"GET /publish/notes", 200, json, `{"status":"pending","name":"x"}`, `"name" is unsupported`},
-		"a field of another one": {"POST /publish", 202, json, `{"status":"pending","host":"x"}`, `host`},
+		"a field of another one": {`POST /publish {"name":"notes","label":"Notes","localPort":8000}`, 202, json, `{"status":"pending","host":"x"}`, `host`},
 		"a field is missing":     {"GET /status", 200, json, `{"connected":true}`, `pendingApps`},
 		"another status":         {"GET /publish/notes", 409, json, `{"error":"No."}`, "not described"},
 		"another type":           {"GET /status", 200, "text/plain", `hello`, "Content-Type"},
@@ -58,13 +59,21 @@ func TestChecked(t *testing.T) {
 		"nothing, another shape": {"GET /nothing", 404, json, `{"message":"Nothing."}`, "error"},
 		"another method":         {"PUT /status", 405, json, `{"error":"No."}`, ""},
 		"another method, taken":  {"PUT /status", 200, json, `{}`, "taken"},
+		"a body, taken":          {`POST /publish {"name":"notes","label":"Notes","localPort":8000,"later":1}`, 202, json, `{"status":"pending"}`, ""},
+		"a body, refused":        {`POST /publish {"name":"Notes"}`, 400, json, `{"error":"No."}`, ""},
+		"a wrong body, taken":    {`POST /publish {"name":"Notes","label":"Notes","localPort":8000}`, 202, json, `{"status":"pending"}`, "does not allow"},
+		"no body, taken":         {"POST /publish", 202, json, `{"status":"pending"}`, "nothing was sent"},
 		"events":                 {"GET /owner/events", 200, "text/event-stream", ":\n\nevent: state\ndata: {\"seq\":\"x\"}\n\n", "an event"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			method, path, _ := strings.Cut(tt.request, " ")
+			path, sent, _ := strings.Cut(path, " ")
 			var reports []string
-			handler := d.Checked(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			handler := d.Checked(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if body, err := io.ReadAll(r.Body); err != nil || string(body) != sent {
+					t.Errorf("received %q, %v", body, err)
+				}
 				w.Header().Set("Content-Type", tt.kind)
 				w.Header().Set("Cache-Control", "no-store")
 				w.WriteHeader(tt.status)
@@ -74,7 +83,7 @@ func TestChecked(t *testing.T) {
 				fmt.Fprint(w, tt.body)
 			}), func(format string, args ...any) { reports = append(reports, fmt.Sprintf(format, args...)) })
 			got := httptest.NewRecorder()
-			handler.ServeHTTP(got, httptest.NewRequest(method, path, nil))
+			handler.ServeHTTP(got, httptest.NewRequest(method, path, strings.NewReader(sent)))
 			if got.Code != tt.status || got.Body.String() != tt.body {
 				t.Errorf("passed on: %d %s", got.Code, got.Body)
 			}
