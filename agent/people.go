@@ -10,7 +10,7 @@ func (a *Agent) makePeople() (err error) {
 		Store:    a.store,
 		OnChange: a.changes.Raise,
 		Activity: a.access.AddActivity,
-		Log: a.cfg.Log.With("part", "people"),
+		Log:      a.cfg.Log.With("part", "people"),
 	}
 	if a.client != nil {
 		cfg.Control = a.client

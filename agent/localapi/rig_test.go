@@ -53,6 +53,7 @@ type rig struct {
 	hash    []byte
 	apps    *engine.Apps
 	reg     *engine.Registry
+	regCfg  engine.RegistryConfig
 	control people.Control // nil: not connected
 	people  *people.People
 	access  *access.Access
@@ -178,7 +179,7 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.reg = engine.NewRegistry(engine.RegistryConfig{})
+	r.reg = engine.NewRegistry(r.regCfg)
 	if r.access, err = access.New(access.Config{Store: kept}); err != nil {
 		t.Fatal(err)
 	}

@@ -16,10 +16,12 @@ import (
 // tookNoTime is how long closing took, which is another every time.
 var tookNoTime = regexp.MustCompile(`"milliseconds":\d+`)
 
-// TestSpec is the interface's table for publishing and status, row by row, over
-// HTTP. What a visitor sees of it is shown where there are visitors.
+// TestSpec is the interface's table for publishing, status and registrations, row
+// by row, over HTTP. What a visitor sees of it is shown where there are visitors,
+// and people where there is a control plane.
 func TestSpec(t *testing.T) {
 	t.Parallel()
+	registrationRows(t)
 	const body = `{"name":"notes","label":"Notes","localPort":8000}`
 	const live = `{"status":"live","host":"notes.maya.localhost:8443","url":"https://notes.maya.localhost:8443"}`
 	publish := request{method: "POST", path: "/publish", body: body}

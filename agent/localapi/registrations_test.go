@@ -1,0 +1,391 @@
+package localapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/control/controlapi"
+)
+
+func registering(appID string, pid int) request {
+	return request{method: "POST", path: "/engine/register", body: fmt.Sprintf(`{"appId":%q,"pid":%d}`, appID, pid)}
+}
+
+// registered registers and returns the answer.
+func (r *rig) registered(t testing.TB, appID string, pid int) agentapi.Registration {
+	t.Helper()
+	got := r.send(t, registering(appID, pid))
+	var out agentapi.Registration
+	if err := json.Unmarshal([]byte(got.body), &out); err != nil || got.status != http.StatusOK || !out.OK || out.AppID != appID {
+		t.Fatalf("registering: %d %s", got.status, got.body)
+	}
+	return out
+}
+
+// registrants counts what the owner is shown.
+func (r *rig) registrants(t testing.TB) int {
+	t.Helper()
+	state, err := r.owner().State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(state.Registrants)
+}
+
+// awaitRegistrants waits on the owner's events.
+func (r *rig) awaitRegistrants(t testing.TB, n int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	changed, stop := r.reg.Subscribe()
+	defer stop()
+	for r.registrants(t) != n {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%d registrants, want %d", r.registrants(t), n)
+		}
+	}
+}
+
+func registrationRows(t *testing.T) {
+	me := os.Getpid()
+
+	t.Run("E1_register", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		got := r.send(t, registering("com.example.notes", me))
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(got.body), &fields); err != nil {
+			t.Fatal(err)
+		}
+		capability, _ := fields["capability"].(string)
+		delete(fields, "capability")
+		want := "map[appId:com.example.notes heartbeatSeconds:10 ok:true protocol:1 registrants:1]"
+		if got.status != http.StatusOK || fmt.Sprint(fields) != want || len(capability) < 43 {
+			t.Errorf("%d %s, want %s and a capability of 256 bits", got.status, got.body, want)
+		}
+		state, err := r.owner().State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reg := state.Registrants; len(reg) != 1 || reg[0].AppID != "com.example.notes" || reg[0].PID != me || reg[0].CallerPID != me || reg[0].Program == "" || reg[0].User == "" {
+			t.Errorf("the owner sees %+v", reg)
+		}
+	})
+
+	t.Run("E1_wrong_input", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		for body, says := range map[string]string{
+			`{"pid":1}`:                                            `"appId" is missing`,
+			`{"appId":"a"}`:                                        `"pid" is missing`,
+			`{"appId":"a","pid":null}`:                             `"pid" is missing`,
+			`{"appId":7,"pid":1}`:                                  `"appId" must be a text`,
+			`{"appId":"a","pid":"1"}`:                              `"pid" must be a whole number`,
+			`{"appId":"a","pid":1.5}`:                              `"pid" must be a whole number`,
+			`{"appId":"a","pid":1e3}`:                              `"pid" must be a whole number`,
+			`{"appId":"a","pid":0}`:                                "above 0",
+			`{"appId":"a","pid":-1}`:                               "above 0",
+			`{"appId":"a","pid":-9999999999}`:                      "above 0",
+			`{"appId":"a","pid":9999999999999999999999}`:           `"pid" must be a whole number`,
+			`{"appId":"","pid":1}`:                                 "1 to 200",
+			`{"appId":"a\u0000b","pid":1}`:                         "cannot be shown",
+			`{"appId":"a\u202eb","pid":1}`:                         "cannot be shown",
+			`{"appId":"` + strings.Repeat("a", 201) + `","pid":1}`: "1 to 200",
+			`{"appid":"a","pid":1}`:                                `must be written "appId"`,
+			`{"appId":"a","appId":"b","pid":1}`:                    "there twice",
+			`[]`:                                                   "one JSON object",
+		} {
+			for _, path := range []string{"/engine/register", "/engine/heartbeat"} {
+				got := r.send(t, request{method: "POST", path: path, body: body})
+				if s := got.sentence(t); got.status != http.StatusBadRequest || !strings.Contains(s, says) {
+					t.Errorf("%s %s: %d %s, want a sentence with %q", path, body, got.status, s, says)
+				}
+			}
+		}
+		if n := r.registrants(t); n != 0 {
+			t.Errorf("%d registrants", n)
+		}
+		if got := r.send(t, request{method: "POST", path: "/engine/register", body: fmt.Sprintf(`{"future":[1],"appId":"a","pid":%d}`, me)}); got.status != http.StatusOK {
+			t.Errorf("a field nobody knows: %d %s", got.status, got.body)
+		}
+	})
+
+	t.Run("E2_register_again", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		first := r.registered(t, "com.example.notes", me)
+		for range 5 {
+			if again := r.registered(t, "com.example.notes", me); again != first {
+				t.Fatalf("again it is %+v, first %+v", again, first)
+			}
+		}
+		other := r.registered(t, "com.example.wiki", me)
+		if other.Registrants != 2 || other.Capability != first.Capability {
+			t.Errorf("another app: %+v", other)
+		}
+		// Two processes of one app are two.
+		if twin := r.registered(t, "com.example.wiki", os.Getppid()); twin.Registrants != 3 {
+			t.Errorf("another process of the same app: %+v", twin)
+		}
+	})
+
+	t.Run("E3_E4_heartbeat", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		r.end()
+		var ahead atomic.Int64
+		r.regCfg.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		r.serve(t)
+		beat := func(appID string) response {
+			q := registering(appID, me)
+			q.path = "/engine/heartbeat"
+			return r.send(t, q)
+		}
+		if got := beat("steady"); got.status != http.StatusNotFound || !strings.Contains(got.sentence(t), "POST /engine/register") {
+			t.Errorf("before registering: %d %s", got.status, got.body)
+		}
+		r.registered(t, "steady", me)
+		r.registered(t, "silent", me)
+		for range 4 {
+			ahead.Add(int64(agentapi.HeartbeatEvery))
+			if got := beat("steady"); got.status != http.StatusOK || !strings.Contains(got.body, `"ok":true`) {
+				t.Fatalf("a heartbeat in time: %d %s", got.status, got.body)
+			}
+		}
+		r.registered(t, "third", me) // has the registry look
+		r.awaitRegistrants(t, 2)
+		if got := beat("silent"); got.status != http.StatusNotFound {
+			t.Errorf("40 s without a heartbeat: %d %s", got.status, got.body)
+		}
+	})
+
+	t.Run("E5_dead_pid", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		cmd := exec.Command("sleep", "600")
+		if err := cmd.Start(); err != nil {
+			t.Skip(err)
+		}
+		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+		r.registered(t, "mine", me)
+		r.registered(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown
+		state, err := r.owner().State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reg := state.Registrants; len(reg) != 2 || reg[1].PID != cmd.Process.Pid || reg[1].CallerPID != me {
+			t.Fatalf("the owner sees %+v", reg)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		r.awaitRegistrants(t, 1)
+		t.Logf("reaped after %v", time.Since(began).Round(time.Millisecond))
+		_ = cmd.Wait()
+		r.registered(t, "dead", cmd.Process.Pid) // a pid nobody has any more
+		r.awaitRegistrants(t, 1)
+		r.registered(t, "impossible", 1<<31+7)
+		r.awaitRegistrants(t, 1)
+	})
+
+	t.Run("E6_deregister", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		r.registered(t, "notes", me)
+		r.registered(t, "wiki", me)
+		leave := request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`}
+		for range 2 { // the second time it is unknown
+			if got := r.send(t, leave); got.status != http.StatusOK || got.body != `{"ok":true,"registrants":1}` {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		}
+		for _, body := range []string{`{}`, `{"appId":7}`, `{"appId":""}`} {
+			leave.body = body
+			if got := r.send(t, leave); got.status != http.StatusBadRequest {
+				t.Errorf("%s: %d %s", body, got.status, got.body)
+			}
+		}
+		// Two processes under one appId: the caller's goes, the other stays.
+		r.registered(t, "wiki", os.Getppid())
+		leave.body = `{"appId":"wiki"}`
+		r.send(t, leave)
+	})
+
+	t.Run("E7_last_one_out", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		r.end()
+		r.regCfg = engine.RegistryConfig{Grace: 50 * time.Millisecond}
+		r.serve(t)
+		r.registered(t, "notes", me)
+		select {
+		case <-r.reg.Idle():
+			t.Fatal("idle with an app attached")
+		default:
+		}
+		r.send(t, request{method: "POST", path: "/engine/deregister", body: `{"appId":"notes"}`})
+		select {
+		case <-r.reg.Idle():
+		case <-time.After(20 * time.Second):
+			t.Fatal("not idle after the last one left")
+		}
+		got := r.send(t, registering("notes", me))
+		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") == "" {
+			t.Errorf("registering with an engine on its way out: %d %s", got.status, got.body)
+		}
+		got.sentence(t)
+	})
+
+	t.Run("E8_capability_of_an_earlier_run", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		list := func(capability string) int {
+			return r.send(t, request{method: "GET", path: "/people", header: http.Header{agentapi.HeaderCapability: {capability}}}).status
+		}
+		earlier := r.registered(t, "notes", me).Capability
+		if got := list(earlier); got == http.StatusForbidden {
+			t.Fatalf("the capability of this run: %d", got)
+		}
+		r.end()
+		err := filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if bytes.Contains(raw, []byte(earlier)) {
+				t.Errorf("%s holds the capability", path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.serve(t)
+		if got := list(earlier); got != http.StatusForbidden {
+			t.Errorf("the capability of an earlier run: %d", got)
+		}
+		if now := r.registered(t, "notes", me); now.Capability == earlier || now.Registrants != 1 {
+			t.Errorf("the next run gave %+v", now)
+		}
+	})
+
+	t.Run("E9_protocol", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		if _, err := r.open().Attach(t.Context()); err != nil {
+			t.Errorf("attaching: %v", err)
+		}
+		newer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{"ok":true,"protocol":2,"capability":"x"}`)
+		}))
+		defer newer.Close()
+		client := agentapi.New(newer.Listener.Addr().String())
+		if _, err := client.Attach(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("attaching to another protocol: %v", err)
+		}
+		if _, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "a", PID: me}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("registering with another protocol: %v", err)
+		}
+	})
+
+	t.Run("M3_not_connected", func(t *testing.T) {
+		t.Parallel()
+		r := start(t)
+		r.approved(t, "notes", "Notes")
+		header := http.Header{agentapi.HeaderCapability: {r.registered(t, "notes", me).Capability}}
+		for path, body := range map[string]string{
+			"/people":        "",
+			"/people/invite": `{"email":"bob@example.com","apps":["Notes"]}`,
+			"/people/grant":  `{"accountId":"a2","app":"Notes","granted":false}`,
+			"/people/revoke": `{"accountId":"a2"}`,
+		} {
+			q := request{method: "POST", path: path, body: body, header: header}
+			if body == "" {
+				q.method = "GET"
+			}
+			if got := r.send(t, q); got.status != http.StatusServiceUnavailable || !strings.Contains(got.sentence(t), "not connected") {
+				t.Errorf("%s: %d %s", path, got.status, got.body)
+			}
+		}
+	})
+}
+
+// crowd is a control plane with very many people.
+type crowd struct{ people []controlapi.Person }
+
+var errOnly = errors.New("this control plane only lists")
+
+func (c crowd) People(context.Context) (controlapi.People, error) {
+	return controlapi.People{Name: "maya", Members: c.people}, nil
+}
+
+func (crowd) Invite(context.Context, controlapi.Invite) (controlapi.Person, error) {
+	return controlapi.Person{}, &controlapi.Error{Code: controlapi.CodeTooMany, Message: "Many people were invited today. Try again later.", RetryAfter: 90 * time.Second}
+}
+
+func (crowd) Grant(context.Context, controlapi.Grant) (controlapi.Person, error) {
+	return controlapi.Person{}, errOnly
+}
+
+func (crowd) Revoke(context.Context, controlapi.Revoke) (controlapi.Person, error) {
+	return controlapi.Person{}, errOnly
+}
+
+func (crowd) OAuthGrants(context.Context) ([]controlapi.OAuthGrant, error) { return nil, errOnly }
+func (crowd) RevokeOAuthGrant(context.Context, string) error               { return errOnly }
+
+// TestManyPeople: 5,000 entries arrive whole; a spent budget says for how long.
+func TestManyPeople(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.end()
+	all := crowd{}
+	for i := range 5000 {
+		all.people = append(all.people, controlapi.Person{
+			AccountID: fmt.Sprintf("account-%04d-of-five-thousand", i), Email: fmt.Sprintf("person-%04d@%s.example.com", i, strings.Repeat("x", 40)),
+			Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"gone"},
+		})
+	}
+	all.people[4999].Role = controlapi.RoleOwner
+	r.control = all
+	r.serve(t)
+	r.approved(t, "notes", "Notes")
+	program := r.open()
+	if _, err := program.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	for who, client := range map[string]*agentapi.Client{"a program": program, "the owner": r.owner()} {
+		list, err := client.People(t.Context())
+		if err != nil || len(list.Members) != 5000 {
+			t.Fatalf("%s got %d people, %v", who, len(list.Members), err)
+		}
+		if first, last := list.Members[0], list.Members[4999]; first.Role != agentapi.RoleOwner || len(first.Apps) != 1 || last.Email[:11] != "person-4998" || last.Apps == nil || len(last.Apps) != 0 {
+			t.Errorf("%s: the first is %+v, the last %+v", who, first, last)
+		}
+	}
+	_, err := program.Invite(t.Context(), agentapi.InviteRequest{Email: "bob@example.com", Apps: []string{"Notes"}})
+	var refusal *agentapi.Error
+	if !errors.As(err, &refusal) || refusal.Code != agentapi.CodeTooMany || refusal.RetryAfter != 90*time.Second || !strings.HasPrefix(refusal.Message, "Many people") {
+		t.Errorf("a spent budget: %+v", err)
+	}
+}
