@@ -22,8 +22,8 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
-// setOptions replaces the options of an app; a field that is not there is its
-// default.
+// setOptions replaces the options of an app. Every field has to be there: one
+// that was forgotten would quietly become its default.
 func (a *API) setOptions(w http.ResponseWriter, r *http.Request) error {
 	f, err := readFields(r, "forwarded", "localhostHost", "identityHeader", "identityValue", "allowCrossOrigin", "h2c")
 	if err != nil {
@@ -33,14 +33,11 @@ func (a *API) setOptions(w http.ResponseWriter, r *http.Request) error {
 	for name, to := range map[string]*bool{
 		"forwarded": &o.Forwarded, "localhostHost": &o.LocalhostHost, "allowCrossOrigin": &o.AllowCrossOrigin, "h2c": &o.H2C,
 	} {
-		if *to, err = f.optionalBool(name); err != nil {
+		if *to, err = f.truth(name); err != nil {
 			return err
 		}
 	}
 	for name, to := range map[string]*string{"identityHeader": &o.IdentityHeader, "identityValue": &o.IdentityValue} {
-		if f[name] == nil {
-			continue
-		}
 		if *to, err = f.text(name); err != nil {
 			return err
 		}
@@ -83,15 +80,4 @@ func (a *API) addRules(state *agentapi.OwnerState) {
 	state.Here = people
 	state.DarkSince = a.cfg.Rules.DarkSince()
 	state.AccessUntil = a.cfg.Rules.AccessUntil()
-}
-
-// optionalBool is true or false; false for a field that is not there.
-func (f fields) optionalBool(name string) (bool, error) {
-	switch raw := f[name]; {
-	case raw == nil, string(raw) == "false":
-		return false, nil
-	case string(raw) == "true":
-		return true, nil
-	}
-	return false, invalid("The field %q must be true or false, without quotes.", name)
 }

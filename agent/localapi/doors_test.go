@@ -152,31 +152,36 @@ func TestDoorBodies(t *testing.T) {
 	put := func(path, body string) response {
 		return r.send(t, request{method: "PUT", path: path, body: body, socket: true, secret: r.secret})
 	}
+	const full = `{"forwarded":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`
 	const options, settings = "/owner/apps/notes/options", "/owner/settings"
 	for _, c := range []struct {
 		path, body string
 		status     int
 		want       string
 	}{
-		{options, `{}`, 200, `{"forwarded":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`},
-		{options, `{"h2c":true,"later":1}`, 200, `"h2c":true`},
-		{options, `{"identityHeader":"Remote-User"}`, 200, `"identityValue":"email"`},
-		{options, `{"h2c":"true"}`, 400, "h2c"},
-		{options, `{"H2C":true}`, 400, "h2c"},
-		{options, `{"h2c":null}`, 400, "h2c"},
-		{options, `{"h2c":true,"h2c":false}`, 400, "twice"},
-		{options, `{"identityHeader":5}`, 400, "identityHeader"},
-		{options, `{"identityHeader":"Cookie"}`, 400, "Cookie"},
+		{options, full, 200, full},
+		{options, strings.Replace(full, `"h2c":false`, `"h2c":true`, 1), 200, `"h2c":true`},
+		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":"Remote-User"`, 1), 200, `"identityValue":"email"`},
+		{options, strings.Replace(full, `"h2c":false`, `"h2c":"true"`, 1), 400, "h2c"},
+		{options, strings.Replace(full, `"h2c"`, `"H2C"`, 1), 400, "h2c"},
+		{options, strings.Replace(full, `"h2c":false`, `"h2c":null`, 1), 400, "h2c"},
+		{options, strings.Replace(full, `"h2c":false`, `"h2c":true,"h2c":false`, 1), 400, "twice"},
+		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":5`, 1), 400, "identityHeader"},
+		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":"Cookie"`, 1), 400, "Cookie"},
+		{options, `{}`, 400, "missing"},
+		{options, `{"h2c":true}`, 400, "missing"},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5}`, 200, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["renamed"]}`, 200, `"quiet":["renamed"]`},
-		{settings, `{"askAgain":true}`, 400, "failStaticHours"},
-		{settings, `{"failStaticHours":25}`, 400, "24"},
-		{settings, `{"failStaticHours":-1}`, 400, "24"},
-		{settings, `{"failStaticHours":1.5}`, 400, "whole number"},
-		{settings, `{"failStaticHours":5,"quiet":"renamed"}`, 400, "quiet"},
-		{settings, `{"failStaticHours":5,"quiet":[1]}`, 400, "quiet"},
-		{settings, `{"failStaticHours":5,"quiet":["UP"]}`, 400, "UP"},
+		{settings, `{"askAgain":true,"quiet":[]}`, 400, "failStaticHours"},
+		{settings, `{"failStaticHours":5,"quiet":[]}`, 400, "askAgain"},
+		{settings, `{"failStaticHours":5,"askAgain":true}`, 400, "quiet"},
+		{settings, `{"failStaticHours":25,"askAgain":true,"quiet":[]}`, 400, "24"},
+		{settings, `{"failStaticHours":-1,"askAgain":true,"quiet":[]}`, 400, "24"},
+		{settings, `{"failStaticHours":1.5,"askAgain":true,"quiet":[]}`, 400, "whole number"},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":"renamed"}`, 400, "quiet"},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[1]}`, 400, "quiet"},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["UP"]}`, 400, "UP"},
 	} {
 		got := put(c.path, c.body)
 		if got.status != c.status || !strings.Contains(got.body, c.want) {

@@ -11,8 +11,8 @@ func (a *API) settings(w http.ResponseWriter, _ *http.Request) error {
 	return answer(w, http.StatusOK, a.cfg.Rules.Settings())
 }
 
-// setSettings replaces the settings. Hours have to be there: their default would
-// otherwise be the shortest.
+// setSettings replaces the settings. Every field has to be there: one that was
+// forgotten would quietly become its default.
 func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	f, err := readFields(r, "failStaticHours", "askAgain", "quiet")
 	if err != nil {
@@ -22,10 +22,14 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if s.FailStaticHours, err = f.integer("failStaticHours"); err != nil {
 		return err
 	}
-	if s.AskAgain, err = f.optionalBool("askAgain"); err != nil {
+	if s.AskAgain, err = f.truth("askAgain"); err != nil {
 		return err
 	}
-	if raw := f["quiet"]; raw != nil && json.Unmarshal(raw, &s.Quiet) != nil {
+	raw, err := f.value("quiet")
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(raw, &s.Quiet) != nil {
 		return invalid("The field %q must be a list of texts in quotes.", "quiet")
 	}
 	if s, err = a.cfg.Rules.SetSettings(s); err != nil {

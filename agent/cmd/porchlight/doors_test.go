@@ -1,0 +1,141 @@
+package main
+
+import (
+	"crypto/x509"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/visitor"
+)
+
+// TestDoors: pause, dark, options, settings and activity, as a person types them
+// and as a program reads them, with a real visit in between.
+func TestDoors(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "open") }))
+	t.Cleanup(app.Close)
+	s.ok("publish", "notes", "--label", "Notes", "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
+	s.ok("approve", "notes")
+	browser := trusting(t, s.dir)
+	if page, err := browser.Open(t.Context(), strings.TrimSpace(s.ok("open", "notes", "--print"))); err != nil || page.Body != "open" {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	address := strings.Fields(s.ok("status"))
+	visit := func() *visitor.Page {
+		t.Helper()
+		page, err := browser.Open(t.Context(), address[len(address)-2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page
+	}
+	for _, step := range []struct {
+		args   []string
+		says   string
+		status int
+		page   string
+	}{
+		{[]string{"pause", "notes"}, "notes is paused", 503, "Notes is paused"},
+		{[]string{"apps"}, "paused", 503, ""},
+		{[]string{"resume", "notes"}, "open again", 200, "open"},
+		{[]string{"dark"}, "Everything is closed", 503, "The owner of this computer has closed everything"},
+		{[]string{"dark", "off"}, "Open again", 200, "open"},
+		{[]string{"options", "notes", "--forwarded", "--identity-header", "X-Remote-User", "--identity-value", "id"}, "X-Remote-User, with the account id", 200, ""},
+		{[]string{"options", "notes", "--identity-header", ""}, "identity-header     none", 200, ""},
+		{[]string{"options", "notes"}, "forwarded           on", 200, ""},
+		{[]string{"settings"}, "by 24 hours", 200, ""},
+		{[]string{"settings", "--fail-static-hours", "4", "--ask-again", "--quiet", "renamed,port-changed"}, "port-changed, renamed", 200, ""},
+		{[]string{"settings", "--quiet", ""}, "notification: none", 200, ""},
+		{[]string{"activity"}, "Notes  opened", 200, ""},
+		{[]string{"activity", "clear"}, "Forgotten", 200, ""},
+		{[]string{"activity"}, "Nobody has opened", 200, ""},
+	} {
+		if out := s.ok(step.args...); !strings.Contains(out, step.says) {
+			t.Errorf("porchlight %s: %q does not say %q", strings.Join(step.args, " "), out, step.says)
+		}
+		if page := visit(); page.Status != step.status || !strings.Contains(page.Body, step.page) {
+			t.Errorf("after %v: HTTP %d %.200s", step.args, page.Status, page.Body)
+		}
+	}
+
+	var closed agentapi.Closed
+	s.json(&closed, "pause", "notes")
+	var done agentapi.Done
+	s.json(&done, "resume", "notes")
+	s.json(&closed, "dark")
+	s.json(&done, "dark", "off")
+	if !closed.OK || !done.OK {
+		t.Errorf("%+v, %+v", closed, done)
+	}
+	var options agentapi.AppOptions
+	s.json(&options, "options", "notes", "--h2c")
+	if want := (agentapi.AppOptions{Forwarded: true, H2C: true}); options != want {
+		t.Errorf("%+v, want %+v", options, want)
+	}
+	var settings agentapi.Settings
+	s.json(&settings, "settings")
+	if settings.FailStaticHours != 4 || !settings.AskAgain || len(settings.Quiet) != 0 {
+		t.Errorf("%+v", settings)
+	}
+	var lines []map[string]any
+	s.json(&lines, "activity", "--limit", "5")
+	s.json(&done, "activity", "clear")
+	s.json(&lines, "activity")
+	if lines == nil {
+		t.Error("no activity is null and not an empty list")
+	}
+
+	for _, tt := range []struct {
+		args []string
+		code int
+	}{
+		{[]string{"pause"}, exitUsage},
+		{[]string{"pause", "nothing"}, exitRefused},
+		{[]string{"dark", "on"}, exitUsage},
+		{[]string{"options", "nothing"}, exitRefused},
+		{[]string{"options", "notes", "--identity-header", "Cookie"}, exitRefused},
+		{[]string{"options", "notes", "--identity-header", "X-User", "--identity-value", "name"}, exitRefused},
+		{[]string{"options", "notes", "--h3"}, exitUsage},
+		{[]string{"settings", "--fail-static-hours", "30"}, exitRefused},
+		{[]string{"settings", "--fail-static-hours", "x"}, exitUsage},
+		{[]string{"activity", "--limit", "0"}, exitRefused},
+		{[]string{"activity", "all"}, exitUsage},
+	} {
+		if code, _, stderr := s.run(tt.args...); code != tt.code || stderr == "" {
+			t.Errorf("porchlight %s: exit %d, want %d: %s", strings.Join(tt.args, " "), code, tt.code, stderr)
+		}
+	}
+	nobody := shell{t, t.TempDir()}
+	for _, verb := range []string{"dark", "settings", "activity"} {
+		if code, _, _ := nobody.run(verb); code != exitNotRunning {
+			t.Errorf("%s without an agent: exit %d", verb, code)
+		}
+	}
+}
+
+// trusting is a browser that trusts the data directory's authority.
+func trusting(t *testing.T, dir string) *visitor.Visitor {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "ca", "*.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots.AppendCertsFromPEM(raw)
+	}
+	v := visitor.New(roots)
+	t.Cleanup(v.Close)
+	return v
+}
