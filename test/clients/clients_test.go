@@ -148,6 +148,9 @@ func (s story) tell() {
 	if status, body := s.library.call(t, h.app); status != http.StatusOK || body != h.answer() {
 		t.Fatalf("the app answered %d, %q; want %q", status, body, h.answer())
 	}
+	if status, body := s.library.call(t, "https://nothing."+h.account.Host); status != http.StatusNotFound || !strings.Contains(body, "error") {
+		t.Fatalf("where no app is, the answer is %d, %q", status, body)
+	}
 	s.step("app", "ok")
 
 	next, refused := s.library.refresh(t, got.RefreshToken)
