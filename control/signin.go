@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -28,6 +29,11 @@ const (
 	// the token as parameter "token".
 	PathSignInLink = "/signin/link"
 
+	// answerHead is by how much, at least and at most, an answer goes before the
+	// work for it. That work is more for an address that has an account, and done
+	// at the same time it would slow the answer down by as much as to tell.
+	answerHead, answerHeadMost = 50 * time.Millisecond, 150 * time.Millisecond
+
 	codeTries     = 5
 	signInWorkers = 4
 	// restartTime is what somebody is asked to wait for the next process.
@@ -47,6 +53,7 @@ type attempt struct {
 	code     string
 	browser  string // hash of the browser's token
 	codeHash string
+	from     time.Time // when a worker may begin; see answerHead
 }
 
 // subjects are the budgets a sign-in spends from.
@@ -121,6 +128,8 @@ func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, r
 	// The code alone could be found from its hash by trying a million; with the
 	// browser's token in it, only that browser can.
 	a.codeHash = hashOf(purposeCode, browserToken, a.code)
+	// By the machine's clock, not that of Config: it is about this very process.
+	a.from = time.Now().Add(answerHead + rand.N(answerHeadMost-answerHead))
 	select {
 	case s.attempts <- a:
 		return browserToken, nil
@@ -135,6 +144,12 @@ func (s *Service) runSignIns(ctx context.Context) error {
 	for {
 		select {
 		case a := <-s.attempts:
+			begin := time.NewTimer(time.Until(a.from))
+			select {
+			case <-begin.C:
+			case <-ctx.Done():
+				begin.Stop()
+			}
 			s.writeSignIn(context.WithoutCancel(ctx), a) // it was answered, so it is written
 		case <-ctx.Done():
 			s.intake.close()

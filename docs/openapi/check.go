@@ -182,6 +182,9 @@ func checkEvents(schema *openapi3.Schema, body []byte) error {
 
 // checkUndescribed looks at an answer where no operation is described.
 func (d *Document) checkUndescribed(r *http.Request, item *openapi3.PathItem, answer *seen) error {
+	if r.Method == http.MethodHead && item != nil && item.Get != nil {
+		return nil // answered wherever GET is (RFC 9110, section 9.3.2), with no body to hold to anything
+	}
 	if answer.statusCode() < 400 && item != nil {
 		return errors.New("the method is not described, and is taken")
 	}
