@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"porchlight/control/admin"
+	"porchlight/control/controlapi"
+	"porchlight/control/controlapi/tunnelwire"
+)
+
+// Weakness: a computer that was disconnected kept the tunnel it had, and with it
+// its visitors. Checked: the tunnel of a credential is ended by whatever ends the
+// credential, and cannot be opened again.
+func TestTunnelEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
+	n, err := Open(t.Context(), Config{
+		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	roots := x509.NewCertPool()
+	names, rootPEM, err := n.certificates()
+	if err != nil || names == nil || !roots.AppendCertsFromPEM(rootPEM) {
+		t.Fatal("no root certificate", err)
+	}
+	addrs, _ := n.Addrs()
+
+	// tunnel opens one and returns the relay's first answer.
+	tunnel := func(credential string) (*tls.Conn, tunnelwire.Frame) {
+		t.Helper()
+		conn, err := tls.Dial("tcp", addrs[0], &tls.Config{
+			RootCAs: roots, ServerName: n.cfg.AuthHost, NextProtos: []string{controlapi.TunnelALPN},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: credential, Instance: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := tunnelwire.ReadFrame(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn, f
+	}
+	transport := controlapi.NewTransport(roots)
+	defer transport.CloseIdleConnections()
+
+	for name, end := range map[string]func(credential string) error{
+		"the computer leaves": func(credential string) error {
+			c := controlapi.Client{BaseURL: n.AuthURL(), Credential: credential, HTTP: &http.Client{Transport: transport}}
+			return c.Leave(t.Context())
+		},
+		"the credential is replaced": func(string) error {
+			_, err := n.service.EnsureComputer(t.Context(), "maya@example.com", "maya")
+			return err
+		},
+		"the owner disconnects it": func(string) error {
+			a, err := n.service.AccountByEmail(t.Context(), "maya@example.com")
+			if err != nil {
+				return err
+			}
+			return n.service.DisconnectComputer(t.Context(), a.ID, "maya")
+		},
+		"the owner removes it": func(string) error {
+			a, err := n.service.AccountByEmail(t.Context(), "maya@example.com")
+			if err != nil {
+				return err
+			}
+			return n.service.RemoveComputer(t.Context(), a.ID, "maya")
+		},
+	} {
+		e, err := n.service.EnsureComputer(t.Context(), "maya@example.com", "maya")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, f := tunnel(e.Credential)
+		if f.Type != tunnelwire.Welcome {
+			t.Fatalf("%s: the tunnel is answered with %+v", name, f)
+		}
+		if err := end(e.Credential); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for refused := false; ; {
+			f, err := tunnelwire.ReadFrame(conn)
+			if err != nil {
+				if !refused || !errors.Is(err, io.EOF) {
+					t.Errorf("%s: the tunnel ended with %v, told why: %t", name, err, refused)
+				}
+				break
+			}
+			refused = refused || f.Type == tunnelwire.Refused && f.Code == tunnelwire.CodeUnauthorized
+		}
+		if _, f := tunnel(e.Credential); f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized {
+			t.Errorf("%s: opened again, it is answered with %+v", name, f)
+		}
+	}
+}
