@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"porchlight/agent/agentapi"
@@ -25,12 +24,8 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if s.AskAgain, err = f.truth("askAgain"); err != nil {
 		return err
 	}
-	raw, err := f.value("quiet")
-	if err != nil {
+	if s.Quiet, err = f.texts("quiet"); err != nil {
 		return err
-	}
-	if json.Unmarshal(raw, &s.Quiet) != nil {
-		return invalid("The field %q must be a list of texts in quotes.", "quiet")
 	}
 	if s, err = a.cfg.Rules.SetSettings(s); err != nil {
 		return err
