@@ -134,7 +134,7 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		unlockEvery: 2 * time.Second,
 		start: func(ctx context.Context, hash []byte) (runningAgent, error) {
 			r, err := host.Start(ctx, host.Config{
-				DataDir: o.data, API: o.api, HTTPS: o.https,
+				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
 				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
 				OwnerSecretHash: hash, Keychain: !o.secretFile, Log: logger,
 			})

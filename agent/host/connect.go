@@ -242,8 +242,10 @@ func (h *Host) Connecting() *agentapi.Connecting {
 	if h.connecting == nil {
 		return nil
 	}
-	if h.connecting.State == agentapi.ConnectDone && h.current.Agent().Account().Connected {
-		return nil // and that says more
+	if h.connecting.State == agentapi.ConnectDone {
+		if now := h.current.Agent().Account(); now.Connected && now.AuthURL == h.connecting.AuthURL {
+			return nil // and that says more
+		}
 	}
 	return new(*h.connecting)
 }

@@ -50,10 +50,12 @@ const (
 type Config struct {
 	DataDir string
 	API     string // loopback API; port 0 picks one
-	HTTPS   string // local relay, see local.Config; while this computer is on its own
-	// ControlURL is where this computer belongs; it stays unconnected until it
-	// is connected there. Empty: it is on its own until it is connected
-	// somewhere.
+	// Local has this computer be on its own while it is not connected; otherwise
+	// it is nobody then. HTTPS is where its own relay listens, see local.Config.
+	Local bool
+	HTTPS string
+	// ControlURL is the one control plane this computer may be connected to;
+	// empty for any.
 	ControlURL string
 	// CA (PEM) and ACMEDirectory are used for connections that name none; see
 	// agentapi.ConnectRequest.

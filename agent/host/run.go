@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -50,9 +51,9 @@ func (h *Host) startRun(ctx context.Context) (run, error) {
 	switch {
 	case kept.Current != nil:
 		return h.startConnected(ctx, *kept.Current)
-	case h.cfg.ControlURL != "":
+	case !h.cfg.Local:
 		cfg := h.agentConfig()
-		cfg.Unlinked = fmt.Sprintf("This computer is not connected yet. Type: porchlight connect %s", h.cfg.ControlURL)
+		cfg.Unlinked = fmt.Sprintf("This computer is not connected. Type: porchlight connect %s", cmp.Or(h.cfg.ControlURL, "URL"))
 		return h.startAgent(ctx, cfg, "", nil)
 	}
 	r, err := local.Start(ctx, h.localConfig(kept.ForgetLocal))

@@ -82,6 +82,7 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	cfg := host.Config{
 		DataDir:       dir,
 		API:           where.given(),
+		Local:         o.local,
 		HTTPS:         o.https,
 		ControlURL:    o.control,
 		ACMEDirectory: o.acmeDirectory,

@@ -1,0 +1,383 @@
+// Package connect tests a computer that is connected to a control plane
+// elsewhere: real programs, real mail files, the confirming page driven over
+// HTTP, visitors through the relay.
+package connect
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/visitor"
+)
+
+const owner = "maya@example.net"
+
+var binaries string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "porchlight-connect-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	build := exec.Command("go", "build", "-o", dir+"/", "porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// process is one that runs until it is stopped.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu       sync.Mutex // protects what follows
+	out, err bytes.Buffer
+	grown    chan struct{} // closed and replaced at each write
+}
+
+type half struct {
+	p   *process
+	buf *bytes.Buffer
+}
+
+func (h half) Write(b []byte) (int, error) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	close(h.p.grown)
+	h.p.grown = make(chan struct{})
+	return h.buf.Write(b)
+}
+
+func begin(t *testing.T, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, done: make(chan struct{}), grown: make(chan struct{})}
+	p.cmd = exec.Command(filepath.Join(binaries, program), args...)
+	p.cmd.Env = env
+	p.cmd.Stdout, p.cmd.Stderr = half{p, &p.out}, half{p, &p.err}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(p.done); _ = p.cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill() // it has ended already, mostly
+		<-p.done
+		if t.Failed() {
+			t.Logf("%s %s\n%s%s", program, strings.Join(args, " "), p.stdout(), p.stderr())
+		}
+	})
+	return p
+}
+
+func (p *process) stdout() string { p.mu.Lock(); defer p.mu.Unlock(); return p.out.String() }
+func (p *process) stderr() string { p.mu.Lock(); defer p.mu.Unlock(); return p.err.String() }
+
+// says waits until the process has printed what the pattern matches.
+func (p *process) says(pattern string) []string {
+	p.t.Helper()
+	re := regexp.MustCompile(pattern)
+	timeout := time.After(30 * time.Second)
+	for {
+		p.mu.Lock()
+		found, grown := re.FindStringSubmatch(p.out.String()), p.grown
+		p.mu.Unlock()
+		if found != nil {
+			return found
+		}
+		select {
+		case <-grown:
+		case <-p.done:
+			p.t.Fatalf("it ended without saying %q:\n%s%s", pattern, p.stdout(), p.stderr())
+		case <-timeout:
+			p.t.Fatalf("it did not say %q:\n%s%s", pattern, p.stdout(), p.stderr())
+		}
+	}
+}
+
+// stop ends it as an operator does and returns its exit code.
+func (p *process) stop() int {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatal(err)
+	}
+	return p.wait()
+}
+
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(40 * time.Second):
+		p.t.Fatalf("%s did not end:\n%s", p.cmd.Path, p.stderr())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// world is a control plane, a computer with an app on it, and somebody with a
+// browser.
+type world struct {
+	t       *testing.T
+	dir     string
+	env     []string
+	control *process
+	authURL string
+	listen  string
+	caFile  string
+	roots   *x509.CertPool
+	app     *httptest.Server
+
+	mu   sync.Mutex
+	seen http.Header // of the last request that reached the app
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, dir: t.TempDir()}
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		if !strings.HasPrefix(name, "PORCHLIGHT_") && !slices.Contains([]string{"XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}, name) {
+			w.env = append(w.env, v)
+		}
+	}
+	w.env = append(w.env, "XDG_CONFIG_HOME="+filepath.Join(w.dir, "config"))
+	w.startControl("127.0.0.1:0")
+	w.ok("porchlight-control", "account", "add", owner, "--data", w.path("control"))
+	w.caFile = w.path("authority.pem")
+	pem := w.ok("porchlight-control", "ca", "--data", w.path("control"))
+	if err := os.WriteFile(w.caFile, []byte(pem), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.roots = x509.NewCertPool()
+	w.roots.AppendCertsFromPEM([]byte(pem))
+	w.app = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.seen = r.Header.Clone()
+		w.mu.Unlock()
+		fmt.Fprintf(rw, "notes of %s", r.Header.Get("X-Service-Email"))
+	}))
+	t.Cleanup(w.app.Close)
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) startControl(listen string) {
+	w.t.Helper()
+	w.control = begin(w.t, w.env, "porchlight-control", "serve", "--data", w.path("control"), "--domain", "porch.localhost",
+		"--listen", listen, "--outbox", w.path("mails"), "--log-level", "warn", "--grace", "1s")
+	found := w.control.says(`control plane at (\S+), listening on (\S+)`)
+	w.authURL, w.listen = found[1], found[2]
+}
+
+// startAgent runs the agent on the computer's data directory.
+func (w *world) startAgent(args ...string) *process {
+	w.t.Helper()
+	p := begin(w.t, w.env, "porchlight", append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, args...)...)
+	p.says("Stop with Ctrl-C")
+	return p
+}
+
+// run runs a command to its end.
+func (w *world) run(program string, args ...string) (code int, out, errOut string) {
+	w.t.Helper()
+	p := begin(w.t, w.env, program, args...)
+	return p.wait(), p.stdout(), p.stderr()
+}
+
+func (w *world) ok(program string, args ...string) string {
+	w.t.Helper()
+	code, out, errOut := w.run(program, args...)
+	if code != 0 {
+		w.t.Fatalf("%s %s: exit %d\n%s", program, strings.Join(args, " "), code, errOut)
+	}
+	return out
+}
+
+func (w *world) porchlight(args ...string) string {
+	w.t.Helper()
+	return w.ok("porchlight", append(args, "--data", w.path("data"))...)
+}
+
+func (w *world) account() (a agentapi.Account) {
+	w.t.Helper()
+	w.decode(w.porchlight("account", "--json"), &a)
+	return a
+}
+
+func (w *world) decode(text string, into any) {
+	w.t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		w.t.Fatalf("%q: %v", text, err)
+	}
+}
+
+func (w *world) publish() {
+	w.t.Helper()
+	w.porchlight("publish", "notes", "--label", "Notes", "--port", w.app.URL[strings.LastIndexByte(w.app.URL, ':')+1:])
+}
+
+// mailed waits for the newest mail that is not known yet and returns its link.
+func (w *world) mailed(known map[string]bool) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		for {
+			files, _ := filepath.Glob(filepath.Join(w.path("mails"), "*"))
+			slices.Sort(files)
+			for _, file := range slices.Backward(files) {
+				if known[file] {
+					continue
+				}
+				raw, err := os.ReadFile(file)
+				if err != nil {
+					return "", err
+				}
+				if link := regexp.MustCompile(`https://\S+/signin/link\S*|https://\S+`).FindString(string(raw)); link != "" {
+					known[file] = true
+					return link, nil
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return "", ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// connect runs `porchlight connect` and confirms it in a browser.
+func (w *world) connect(name string) agentapi.Account {
+	w.t.Helper()
+	command := begin(w.t, w.env, "porchlight", "connect", w.authURL, "--ca", w.caFile, "--json", "--data", w.path("data"))
+	var waiting agentapi.Connecting
+	w.decode(command.says(`(?s)^(\{.*?\n\})`)[1], &waiting)
+	page := w.confirm(waiting, name, "allow")
+	if page.Status != http.StatusOK || !strings.Contains(page.Body, "Connected") {
+		w.t.Fatalf("the confirming page answered %d at %s:\n%s", page.Status, page.URL, page.Body)
+	}
+	if code := command.wait(); code != 0 {
+		w.t.Fatalf("connect ended with %d:\n%s", code, command.stderr())
+	}
+	var account agentapi.Account
+	d := json.NewDecoder(strings.NewReader(command.stdout()))
+	if err := errors.Join(d.Decode(&waiting), d.Decode(&account)); err != nil {
+		w.t.Fatalf("%s: %v", command.stdout(), err)
+	}
+	return account
+}
+
+// confirm does what the owner does in a browser; decision is "allow" or "deny".
+func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *visitor.Page {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	browser := visitor.New(w.roots)
+	defer browser.Close()
+	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mailed(w.mails()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if page, err = browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode}); err != nil {
+		w.t.Fatal(err)
+	}
+	if page, err = browser.Submit(ctx, page, "name", map[string]string{"name": name, "decision": decision}); err != nil {
+		w.t.Fatal(err)
+	}
+	if strings.Contains(page.Body, "Replace it") {
+		if page, err = browser.Submit(ctx, page, "replace", map[string]string{"decision": "allow"}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return page
+}
+
+// mails are those there are now.
+func (w *world) mails() map[string]bool {
+	known := map[string]bool{}
+	files, _ := filepath.Glob(filepath.Join(w.path("mails"), "*"))
+	for _, f := range files {
+		known[f] = true
+	}
+	return known
+}
+
+// trusting is the control plane's authority and the computer's own.
+func (w *world) trusting() *x509.CertPool {
+	w.t.Helper()
+	roots := w.roots.Clone()
+	pem, err := os.ReadFile(w.path("data/connected-ca/root.pem"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	roots.AppendCertsFromPEM(pem)
+	return roots
+}
+
+// visit opens an address as somebody who is not signed in, and signs in as the
+// owner.
+func (w *world) visit(address string) *visitor.Page {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	browser := visitor.New(w.trusting())
+	defer browser.Close()
+	page, err := browser.SignIn(ctx, address, owner, w.mailed(w.mails()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page
+}
+
+// ask sends one request with a device credential.
+func (w *world) ask(path, credential string) int {
+	w.t.Helper()
+	browser := visitor.New(w.roots)
+	defer browser.Close()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.authURL+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+credential)
+	resp, err := browser.Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+// credential is the device credential the computer keeps, or empty.
+func (w *world) credential() string {
+	w.t.Helper()
+	files, _ := filepath.Glob(w.path("config/porchlight/device/*.secret"))
+	if len(files) == 0 {
+		return ""
+	}
+	raw, err := os.ReadFile(files[0])
+	if err != nil || len(files) > 1 {
+		w.t.Fatal(files, err)
+	}
+	return strings.TrimSpace(string(raw))
+}
