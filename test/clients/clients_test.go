@@ -177,7 +177,11 @@ func (s story) tell() {
 	claims := s.claims(last)
 	s.step("claims", "ok")
 
-	h.revoke(t, claims["grant"].(string))
+	revoke := h.revokeOnPage
+	if s.client.Authentication == "form" {
+		revoke = h.revokeInMenu
+	}
+	revoke(t, claims["grant"].(string))
 	revoked := time.Now()
 	s.want("revoked", func() (tokens, *refusal) { return s.library.refresh(t, last.RefreshToken) }, "access_denied", http.StatusBadRequest)
 	s.shutOut()

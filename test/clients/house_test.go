@@ -24,9 +24,22 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
+
+// TestMain has the agents keep their owners' secrets where nothing is left.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "porchlight-clients-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CONFIG_HOME", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // house is an agent in local mode and its owner's browser, with one app
 // published.
@@ -38,6 +51,7 @@ type house struct {
 	roots   *x509.CertPool
 	env     []string // of the owner's commands
 	api     string   // host:port of the loopback API
+	owner   *agentapi.Client
 	account agentapi.Account
 	app     string // address of the published app
 	back    string // a redirect URI that answers
@@ -66,9 +80,8 @@ func emptyHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	h := &house{t: t, bin: bin, data: filepath.Join(dir, "data")}
-	h.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
+	h := &house{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
+	h.env = append(os.Environ(), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
 	h.startAgent()
 
 	h.rootPEM = filepath.Join(h.data, "ca", "root.pem")
@@ -82,15 +95,15 @@ func emptyHouse(t testing.TB) *house {
 	t.Cleanup(h.browser.Close)
 	h.proxy = startProxy(t)
 	h.asJSON(&h.account, "account")
-	var running agentapi.Running
-	raw, err := os.ReadFile(filepath.Join(h.data, "agent.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &running)
-	}
+	running, err := agentapi.ReadRunning(h.data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.api = running.API
+	secret, err := ownersecret.File(h.data).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.api, h.owner = running.API, agentapi.NewOwner(running.OwnerSocket, secret)
 	return h
 }
 
@@ -220,8 +233,16 @@ func (h *house) allow(t testing.TB, authorize, client string) string {
 	return page.URL.String()
 }
 
-// revoke has the owner end a grant on the account page.
-func (h *house) revoke(t testing.TB, grant string) {
+// revokeInMenu has the owner end a grant as the menu-bar app does it, and
+// revokeOnPage on the account page.
+func (h *house) revokeInMenu(t testing.TB, grant string) {
+	t.Helper()
+	if _, err := h.owner.RevokeGrant(t.Context(), grant); err != nil {
+		t.Fatalf("revoking: %v", err)
+	}
+}
+
+func (h *house) revokeOnPage(t testing.TB, grant string) {
 	t.Helper()
 	page, err := h.browser.Open(t.Context(), h.account.AuthURL+"/account")
 	if err == nil {
