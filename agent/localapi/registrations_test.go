@@ -227,7 +227,12 @@ func registrationRows(t *testing.T) {
 		// Two processes under one appId: the caller's goes, the other stays.
 		r.registered(t, "wiki", os.Getppid())
 		leave.body = `{"appId":"wiki"}`
-		r.send(t, leave)
+		if got := r.send(t, leave); got.body != `{"ok":true,"registrants":1}` {
+			t.Errorf("one of two processes left: %d %s", got.status, got.body)
+		}
+		if left := r.reg.Registrants(); len(left) != 1 || left[0].PID != os.Getppid() {
+			t.Errorf("left is %+v", left)
+		}
 	})
 
 	t.Run("E7_last_one_out", func(t *testing.T) {

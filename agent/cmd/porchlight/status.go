@@ -48,33 +48,6 @@ func statusCommand(where *location, term *terminal) *cobra.Command {
 	return cmd
 }
 
-func engineCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "engine",
-		Short: "Describe the running engine: version, protocol, process",
-		Args:  exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.open()
-			if err != nil {
-				return err
-			}
-			info, err := client.EngineInfo(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(info)
-			}
-			term.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
-			term.line("Registered apps: %d", info.Registrants)
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
 func appsCommand(where *location, term *terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

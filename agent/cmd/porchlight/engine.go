@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+)
+
+// ownerWithin bounds how long engine waits to see what only the owner may: a
+// keychain that asks for a password must not hold up the rest.
+const ownerWithin = 2 * time.Second
+
+// engineShown is what engine --json prints: the answer of GET /engine/info, and
+// the registered apps where the caller is the owner.
+type engineShown struct {
+	agentapi.EngineInfo
+	Registered []agentapi.Registrant `json:"registered,omitempty"`
+}
+
+func engineCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "engine",
+		Short: "Describe the running engine, and the apps attached to it",
+		Long: `Describe the running engine: version, protocol, process, and how many apps are
+attached to it. The owner also sees which.`,
+		Example: "  porchlight engine",
+		Args:    exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := where.open()
+			if err != nil {
+				return err
+			}
+			info, err := client.EngineInfo(cmd.Context())
+			if err != nil {
+				return err
+			}
+			shown := engineShown{info, registered(cmd.Context(), where)}
+			if asJSON {
+				return term.json(shown)
+			}
+			term.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
+			if info.FirstPartyApp != "" {
+				term.line("Started by: %s", printable(info.FirstPartyApp))
+			}
+			term.line("Registered apps: %d", info.Registrants)
+			if len(shown.Registered) == 0 {
+				return nil
+			}
+			rows := make([][]string, len(shown.Registered))
+			for i, r := range shown.Registered {
+				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), r.Program, r.User, day(r.RegisteredAt)}
+			}
+			return term.table([]string{"APP", "PROCESS", "PROGRAM", "USER", "SINCE"}, rows)
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// registered lists the attached apps, or nothing for whoever is not the owner of
+// the agent that was asked.
+func registered(ctx context.Context, where *location) []agentapi.Registrant {
+	if where.given() != "" {
+		return nil // named by its address: it may be of another data directory
+	}
+	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
+	defer cancel()
+	client, err := where.owner(ctx)
+	if err != nil {
+		return nil
+	}
+	state, err := client.State(ctx)
+	if err != nil {
+		return nil
+	}
+	return state.Registrants
+}

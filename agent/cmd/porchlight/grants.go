@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+)
+
+func grantsCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	list := func(cmd *cobra.Command, _ []string) error {
+		client, err := where.owner(cmd.Context())
+		if err != nil {
+			return err
+		}
+		grants, err := client.Grants(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return term.json(grants)
+		}
+		return printGrants(term, grants)
+	}
+	cmd := &cobra.Command{
+		Use:   "grants",
+		Short: "List the remote clients that people connected, and disconnect them",
+		Long: `List the remote clients that people connected to this computer: apps and programs
+elsewhere that open, in their name, what they may open.`,
+		Example: `  porchlight grants
+  porchlight grants revoke ID`,
+		Args: noSuchVerb,
+		RunE: list,
+	}
+	listing := &cobra.Command{Use: "list", Short: "List the connected clients, newest first", Args: exactly(), RunE: list}
+	jsonFlag(cmd, &asJSON)
+	jsonFlag(listing, &asJSON)
+	cmd.AddCommand(listing, revokeGrantCommand(where, term))
+	return cmd
+}
+
+func revokeGrantCommand(where *location, term *terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Disconnect a remote client, at once",
+		Example: "  porchlight grants revoke ID",
+		Args:    exactly("the ID of the connection"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			id, err := grantID(cmd.Context(), client, args[0])
+			if err != nil {
+				return err
+			}
+			closed, err := client.RevokeGrant(cmd.Context(), id)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(closed)
+			}
+			term.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
+			return nil
+		},
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// grantID is what a connection was named by, or the id of the only one of an
+// e-mail address.
+func grantID(ctx context.Context, client *agentapi.Client, named string) (string, error) {
+	if !strings.Contains(named, "@") {
+		return named, nil
+	}
+	grants, err := client.Grants(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, g := range grants {
+		if strings.EqualFold(g.Email, named) {
+			ids = append(ids, g.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return "", agentapi.Errorf(agentapi.CodeNotFound, "%s has connected no client. See: porchlight grants", printable(named))
+	case 1:
+		return ids[0], nil
+	}
+	return "", agentapi.Errorf(agentapi.CodeConflict, "%s has connected %d clients. Name one by its ID; see: porchlight grants", printable(named), len(ids))
+}
+
+func printGrants(term *terminal, grants []agentapi.OAuthGrant) error {
+	if len(grants) == 0 {
+		term.line("No remote client is connected.")
+		return nil
+	}
+	rows := make([][]string, len(grants))
+	for i, g := range grants {
+		rows[i] = []string{g.ClientName, g.Email, day(g.CreatedAt), day(g.LastUsedAt), g.ID}
+	}
+	return term.table([]string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, rows)
+}
+
+func day(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+const bob = "bob@example.com"
+
+// publishing runs an app and has it approved.
+func (s shell) publishing(name, label string) {
+	s.t.Helper()
+	app := httptest.NewServer(http.NotFoundHandler())
+	s.t.Cleanup(app.Close)
+	s.ok("publish", name, "--label", label, "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
+	s.ok("approve", name)
+}
+
+// TestPeopleShapes is the contract of --json for people, grants and engine, told
+// as one person's story.
+func TestPeopleShapes(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.publishing("notes", "Notes")
+	s.publishing("wiki", "Wiki, ours")
+	var invitation map[string]any
+	s.json(&invitation, "people", "invite", bob, "--app", "Notes", "--app", "Wiki, ours")
+	if invitation["email"] != bob || invitation["status"] != "pending" || !strings.HasPrefix(fmt.Sprint(invitation["url"]), "https://notes.") {
+		t.Errorf("invite: %v", invitation)
+	}
+	var account agentapi.Account
+	s.json(&account, "account")
+	row := func() agentapi.Person {
+		t.Helper()
+		var people agentapi.People
+		s.json(&people, "people")
+		if people.Name != account.Name || !slices.Equal(people.PublishedApps, []string{"Notes", "Wiki, ours"}) || people.Members[0].Role != "owner" {
+			t.Errorf("people: %+v", people)
+		}
+		for _, p := range people.Members {
+			if p.Email == bob {
+				return p
+			}
+		}
+		t.Fatalf("bob is not among %+v", people.Members)
+		return agentapi.Person{}
+	}
+	id := row().AccountID
+	var changed agentapi.PersonChanged
+	for _, step := range []struct {
+		args   []string
+		status string
+		apps   string
+	}{
+		{[]string{"withdraw", bob, "--app", "Notes"}, "pending", "[Wiki, ours]"},
+		{[]string{"grant", id, "--app", "Notes"}, "pending", "[Notes Wiki, ours]"},
+		{[]string{"withdraw", id, "--app", "Notes"}, "pending", "[Wiki, ours]"},
+		{[]string{"remove", strings.ToUpper(bob)}, "revoked", "[Wiki, ours]"},
+	} {
+		s.json(&changed, append([]string{"people"}, step.args...)...)
+		if !changed.OK || changed.Person.AccountID != id || changed.Person.Status != step.status {
+			t.Errorf("%v: %+v", step.args, changed)
+		}
+		if p := row(); p.Status != step.status || fmt.Sprint(p.Apps) != step.apps {
+			t.Errorf("after %v: %+v, want %s with %s", step.args, p, step.status, step.apps)
+		}
+	}
+	var grants []agentapi.OAuthGrant
+	s.json(&grants, "grants")
+	if grants == nil || len(grants) != 0 {
+		t.Errorf("grants: %v", grants)
+	}
+	running, err := agentapi.ReadRunning(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agentapi.New(running.API).Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	var engine struct {
+		Registrants int
+		Registered  []agentapi.Registrant
+	}
+	s.json(&engine, "engine")
+	if engine.Registrants != 1 || len(engine.Registered) != 1 || engine.Registered[0].AppID != "com.example.notes" || engine.Registered[0].PID != os.Getpid() {
+		t.Errorf("engine: %+v", engine)
+	}
+}
+
+// TestPeopleWords: without --json, and the ways it can be refused.
+func TestPeopleWords(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	absent := shell{t, t.TempDir()}
+	s.publishing("notes", "Notes")
+	for _, step := range []struct {
+		in   shell
+		args string
+		code int
+		want string
+	}{
+		{s, "people", 0, "Nobody else yet"},
+		{s, "people list", 0, "owner"},
+		{s, "people invite bob@example.com --app Notes", 0, "bob@example.com is invited to Notes, at https://notes."},
+		{s, "people", 0, "invited"},
+		{s, "people withdraw bob@example.com --app Notes", 0, "cannot open Notes any more"},
+		{s, "people grant bob@example.com --app Notes", 0, "bob@example.com may open Notes"},
+		{s, "people remove bob@example.com", 0, "bob@example.com is removed"},
+		{s, "people list", 0, "removed"},
+		{s, "grants", 0, "No remote client"},
+		{s, "grants list", 0, "No remote client"},
+		{s, "engine", 0, "Registered apps: 0"},
+		{s, "people --help", 0, "porchlight people invite bob@example.com --app Notes --app Wiki"},
+		{s, "grants --help", 0, "porchlight grants revoke ID"},
+
+		{s, "people invite bob --app Notes", exitRefused, "address"},
+		{s, "people invite bob@example.com --app Diary", exitRefused, "Diary"},
+		{s, "people grant nobody --app Notes", exitRefused, "not on the list"},
+		{s, "people remove nobody@example.com", exitRefused, "not on the list"},
+		{s, "grants revoke nothing", exitRefused, "no such connected app"},
+		{s, "grants revoke nobody@example.com", exitRefused, "no client"},
+		{absent, "people invite bob@example.com", exitUsage, "--app"},
+		{absent, "people invite", exitUsage, "EMAIL"},
+		{absent, "people grant bob@example.com", exitUsage, "--app"},
+		{absent, "people withdraw", exitUsage, "ID"},
+		{absent, "people remove", exitUsage, "ID"},
+		{absent, "people dance", exitUsage, "dance"},
+		{absent, "grants revoke", exitUsage, "ID"},
+		{absent, "grants dance", exitUsage, "dance"},
+		{absent, "people", exitNotRunning, "not running"},
+		{absent, "people remove bob@example.com", exitNotRunning, "not running"},
+		{absent, "grants", exitNotRunning, "not running"},
+		{absent, "engine --api 127.0.0.1:1", exitNotRunning, "not running"},
+	} {
+		code, out, errOut := step.in.run(strings.Fields(step.args)...)
+		said := out
+		if step.code != 0 {
+			if said = errOut; out != "" {
+				t.Errorf("porchlight %s printed %q", step.args, out)
+			}
+		}
+		if code != step.code || !strings.Contains(said, step.want) {
+			t.Errorf("porchlight %s: exit %d, want %d with %q\nout: %s\nerr: %s", step.args, code, step.code, step.want, out, errOut)
+		}
+	}
+}
