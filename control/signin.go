@@ -32,7 +32,7 @@ const (
 	// answerHead is by how much, at least and at most, an answer goes before the
 	// work for it. That work is more for an address that has an account, and done
 	// at the same time it would slow the answer down by as much as to tell.
-	answerHead, answerHeadMost = 50 * time.Millisecond, 150 * time.Millisecond
+	answerHead, answerHeadMost = 20 * time.Millisecond, 60 * time.Millisecond
 
 	codeTries     = 5
 	signInWorkers = 4
