@@ -13,9 +13,11 @@
   };
   const connected = { ...local, email: 'maya@example.com', host: 'maya.porch.example', url: 'https://maya.porch.example', authUrl: 'https://porch.example', local: false };
 
+  const options = { forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false };
   const app = (name, label, localPort, more = {}) => ({
     name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, answering: true,
-    quiet: false, denials: 0, requestedAt: minutesAgo(600), connections: 0, ...more,
+    quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
+    openTo: [], openToCount: 0, ...more,
   });
   const request = (name, label, localPort, more = {}) =>
     app(name, label, localPort, { status: 'pending', requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
@@ -23,9 +25,9 @@
   const few = () => [
     app('draft', 'Blog draft', 4321, { status: 'revoked' }),
     app('home', 'Home Assistant', 8123, { answering: false }),
-    app('notes', 'Notes', 3000, { connections: 2 }),
+    app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
     request('paperless', 'Paperless', 8010),
-    app('photos', 'Photos', 2342),
+    app('photos', 'Photos', 2342, { openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
     app('recipes', 'Recipes', 9925, { status: 'revoked' }),
   ];
 
@@ -54,12 +56,51 @@
     mail('carla.nunes@example.org', 60 * 30, '908 171'),
   ];
 
+  const person = (email, apps, more = {}) => ({ email, accountId: `acc-${email}`, role: 'member', status: 'active', apps, ...more });
+  const somePeople = () => [
+    person('maya@example.com', ['Notes', 'Photos', 'Home Assistant', 'Blog draft', 'Recipes'], { role: 'owner' }),
+    person('carla.nunes@example.org', ['Notes', 'Photos']),
+    person('bob@example.com', ['Notes', 'Blog draft']),
+    person('lena@example.com', ['Photos'], { status: 'pending' }),
+    person('tomas@example.net', ['Notes', 'Photos'], { status: 'revoked' }),
+  ];
+  const manyPeople = () => [
+    person('maya@example.com', [], { role: 'owner' }),
+    ...Array.from({ length: 5000 }, (_, i) =>
+      person(i === 0 ? 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org' : `person-${i}@example.com`, i % 9 === 0 ? [] : i === 0 ? labels : [labels[i % 12], 'App 20', 'App 21'], {
+        status: i % 50 === 7 ? 'pending' : i % 50 === 9 ? 'revoked' : 'active',
+      }),
+    ),
+  ];
+  const grant = (id, clientName, email, days, used) => ({ id, clientId: `client-${id}`, clientName, email, createdAt: minutesAgo(60 * 24 * days), lastUsedAt: used === null ? '0001-01-01T00:00:00Z' : minutesAgo(used) });
+  const someGrants = () => [
+    grant('g1', 'Pocket Notes', 'maya@example.com', 50, 4), grant('g2', 'Backup script', 'maya@example.com', 250, 600),
+    grant('g3', 'Pocket Notes', 'carla.nunes@example.org', 12, 200), grant('g4', '<b>Feed</b> reader', 'bob@example.com', 200, null),
+  ];
+  const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, i < labels.length ? labels[i] : `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
+  const line = (minutes, email, app, kind = 'opened', by) => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
+  const someActivity = () => [
+    line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'Pocket Notes'), line(60 * 26, 'bob@example.com', 'Blog draft'),
+    line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
+    line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new'),
+  ];
+  const manyActivity = () => Array.from({ length: 1000 }, (_, i) => line(i * 13, `person-${i % 60}@example.com`, labels[i % 12], i % 17 ? 'opened' : 'client', i % 17 ? undefined : long));
+  const waiting = { state: 'waiting', authUrl: 'https://control.porch.example', userCode: 'WDJB-MJHT', verificationUrl: 'https://control.porch.example/device', verificationUrlComplete: 'https://control.porch.example/device?code=WDJB-MJHT', expiresAt: minutesAgo(-9.5) };
+  const firstStart = { welcomed: false, startAtLogin: false };
+
   const scenes = {
+    welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
+    'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
+    'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
+    alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [] }),
+    dark: () => ({ account: connected, apps: few().map((one) => ({ ...one, connections: 0, here: [] })), mails: [], darkSince: minutesAgo(3) }),
+    paused: () => ({ account: connected, apps: few().map((one) => ({ ...one, paused: one.name === 'notes' })), mails: [] }),
+    options: () => ({ account: connected, apps: few().map((one) => ({ ...one, options: { ...options, identityHeader: 'X-My-Own-Header', localhostHost: true } })), mails: [] }),
     apps: () => ({ account: local, apps: few(), mails: someMails() }),
     connected: () => ({ account: connected, apps: few(), mails: [] }),
     empty: () => ({ account: local, apps: [], mails: [] }),
     nulls: () => ({ account: local, apps: null, notices: null, mails: null }),
-    stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.' }),
+    stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.' }),
     requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
     muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
     away: () => ({ account: local, apps: few(), mails: [], failing: ['State'] }),
@@ -68,11 +109,19 @@
 
   const scene = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']();
   let mails = scene.mails;
+  let people = scene.people ?? somePeople();
+  let activity = scene.activity ?? someActivity();
+  let settings = { failStaticHours: 24, askAgain: false, quiet: ['connection'] };
+  let preferences = {
+    welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
+    dataDir: '/home/maya/.local/share/porchlight', ...scene.preferences,
+  };
   let state = {
     seq: 1, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', notices: [], trouble: '',
-    outboxSize: mails?.length ?? 0, ...scene,
+    outboxSize: mails?.length ?? 0, here: 2, peopleVersion: '1', peopleCount: people.length, grants: someGrants(),
+    registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...scene,
   };
-  delete state.mails;
+  for (const key of ['mails', 'people', 'activity', 'preferences']) delete state[key];
   delete state.failing;
 
   const subscribers = {};
@@ -102,6 +151,18 @@
     return { ok: true, closed, milliseconds: 12 };
   };
 
+  const changePerson = (accountId, more) => {
+    people = people.map((one) => (one.accountId === accountId ? { ...one, ...more } : one));
+    state = { ...state, peopleVersion: state.peopleVersion + '+' };
+    setTimeout(emit);
+    return { ok: true, person: people.find((one) => one.accountId === accountId), closed: 3, milliseconds: 40 };
+  };
+  const published = () => state.apps.filter((one) => one.status === 'live').map((one) => one.label);
+  const set = (more) => {
+    state = { ...state, ...more };
+    setTimeout(emit);
+  };
+
   window.runtime = {
     EventsOn: (name, fn) => {
       (subscribers[name] ??= []).push(fn);
@@ -125,6 +186,43 @@
         Open: bound('Open', () => {}),
         Unmute: bound('Unmute', (name) => change(name, { quiet: false, denials: 0 })),
         Outbox: bound('Outbox', () => mails),
+        Pause: bound('Pause', (name) => ending(name, { paused: true, connections: 0, here: [] })),
+        Resume: bound('Resume', (name) => change(name, { paused: false })),
+        SetOptions: bound('SetOptions', (name, options) => (change(name, { options }), options)),
+        GoDark: bound('GoDark', () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 })),
+        LightUp: bound('LightUp', () => set({ darkSince: undefined })),
+      },
+      People: {
+        List: bound('List', () => ({ name: state.account.name, members: people, publishedApps: published() })),
+        Invite: bound('Invite', (email, apps) => {
+          if (!/.@.+\../.test(email)) throw new Error('That does not look like an e-mail address.');
+          const known = people.find((one) => one.email === email);
+          if (!known) people = [...people, person(email, apps, { status: 'pending' })];
+          else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
+          return { email, status: 'pending', url: `https://notes.${state.account.host}` };
+        }),
+        Grant: bound('Grant', (id, label, granted) => {
+          const { apps } = people.find((one) => one.accountId === id);
+          return changePerson(id, { apps: granted ? [...apps, label] : apps.filter((one) => one !== label) });
+        }),
+        Remove: bound('Remove', (id) => changePerson(id, { status: 'revoked' })),
+        Undo: bound('Undo', () => {}),
+        RevokeClient: bound('RevokeClient', (id) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 })),
+        Activity: bound('Activity', () => activity),
+        ClearActivity: bound('ClearActivity', () => void (activity = [])),
+      },
+      Settings: {
+        Get: bound('Get', () => settings),
+        Set: bound('Set', (value) => (settings = value)),
+        Preferences: bound('Preferences', () => preferences),
+        Welcomed: bound('Welcomed', () => void (preferences = { ...preferences, welcomed: true })),
+        StartAtLogin: bound('StartAtLogin', (on) => void (preferences = { ...preferences, startAtLogin: on })),
+        Appearance: bound('Appearance', (appearance) => void (preferences = { ...preferences, appearance })),
+        Trust: bound('Trust', (trusted) => void (preferences = { ...preferences, trust: { ...preferences.trust, trusted } })),
+        ShowData: bound('ShowData', () => {}),
+        Connect: bound('Connect', (url) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url })),
+        CancelConnect: bound('CancelConnect', () => set({ connecting: undefined })),
+        Disconnect: bound('Disconnect', () => set({ account: local })),
       },
       Shell: { Copy: bound('Copy', () => {}), OpenURL: bound('OpenURL', () => {}), Version: bound('Version', () => '0.1.0') },
     },

@@ -7,7 +7,7 @@
  * sentence for the owner; the Go side words it.
  */
 import { strings } from './strings';
-import type { Closed, Mail, OwnerState } from './types';
+import type { Activity, AppOptions, Closed, Connecting, Invitation, Mail, OwnerState, People, PersonChanged, Preferences, Settings } from './types';
 
 interface AppsBinding {
   State(): Promise<OwnerState>;
@@ -18,6 +18,36 @@ interface AppsBinding {
   Open(name: string): Promise<void>;
   Outbox(): Promise<Mail[] | null>;
   Unmute(name: string): Promise<void>;
+  Pause(name: string): Promise<Closed>;
+  Resume(name: string): Promise<void>;
+  SetOptions(name: string, options: AppOptions): Promise<AppOptions>;
+  GoDark(): Promise<Closed>;
+  LightUp(): Promise<void>;
+}
+
+interface PeopleBinding {
+  List(): Promise<People>;
+  Invite(email: string, apps: string[]): Promise<Invitation>;
+  Grant(accountId: string, app: string, granted: boolean): Promise<PersonChanged>;
+  Remove(accountId: string): Promise<PersonChanged>;
+  Undo(notice: number): Promise<void>;
+  RevokeClient(id: string): Promise<Closed>;
+  Activity(): Promise<Activity[] | null>;
+  ClearActivity(): Promise<void>;
+}
+
+interface SettingsBinding {
+  Get(): Promise<Settings>;
+  Set(settings: Settings): Promise<Settings>;
+  Preferences(): Promise<Preferences>;
+  Welcomed(): Promise<void>;
+  StartAtLogin(on: boolean): Promise<void>;
+  Appearance(appearance: string): Promise<void>;
+  Trust(trusted: boolean): Promise<void>;
+  ShowData(): Promise<void>;
+  Connect(url: string, name: string): Promise<Connecting>;
+  CancelConnect(): Promise<void>;
+  Disconnect(): Promise<void>;
 }
 
 interface ShellBinding {
@@ -32,7 +62,9 @@ interface Runtime {
 
 declare global {
   interface Window {
-    go?: { ui?: { Apps?: Partial<AppsBinding>; Shell?: Partial<ShellBinding> } };
+    go?: {
+      ui?: { Apps?: Partial<AppsBinding>; People?: Partial<PeopleBinding>; Settings?: Partial<SettingsBinding>; Shell?: Partial<ShellBinding> };
+    };
     runtime?: Partial<Runtime>;
   }
 }
@@ -55,6 +87,8 @@ function sentence(cause: unknown): string {
 }
 
 const apps = () => window.go?.ui?.Apps;
+const people = () => window.go?.ui?.People;
+const settings = () => window.go?.ui?.Settings;
 const shell = () => window.go?.ui?.Shell;
 
 export const bridge = {
@@ -69,6 +103,44 @@ export const bridge = {
   /** Opens the app in the owner's browser, signed in by a one-time link. */
   open: (name: string) => ask(() => apps()?.Open?.(name)),
   unmute: (name: string) => ask(() => apps()?.Unmute?.(name)),
+  /** Keeps everybody out of a live app until it is resumed. */
+  pause: (name: string) => ask(() => apps()?.Pause?.(name)),
+  resume: (name: string) => ask(() => apps()?.Resume?.(name)),
+  setOptions: (name: string, options: AppOptions) => ask(() => apps()?.SetOptions?.(name, options)),
+  /** Closes everything at once and keeps every approval. */
+  goDark: () => ask(() => apps()?.GoDark?.()),
+  lightUp: () => ask(() => apps()?.LightUp?.()),
+
+  /** Everybody with a row on this computer, removed people included. */
+  people: async (): Promise<People> => {
+    const { name, members, publishedApps } = await ask(() => people()?.List?.());
+    return { name, members: (members ?? []).map((one) => ({ ...one, apps: one.apps ?? [] })), publishedApps: publishedApps ?? [] };
+  },
+  invite: (email: string, labels: string[]) => ask(() => people()?.Invite?.(email, labels)),
+  grant: (accountId: string, label: string, granted: boolean) => ask(() => people()?.Grant?.(accountId, label, granted)),
+  remove: (accountId: string) => ask(() => people()?.Remove?.(accountId)),
+  /** Takes back what a notice of the snapshot tells of. */
+  undo: (notice: number) => ask(() => people()?.Undo?.(notice)),
+  revokeClient: (id: string) => ask(() => people()?.RevokeClient?.(id)),
+  activity: async () => (await ask(() => people()?.Activity?.())) ?? [],
+  clearActivity: () => ask(() => people()?.ClearActivity?.()),
+
+  settings: async (): Promise<Settings> => {
+    const answer = await ask(() => settings()?.Get?.());
+    return { ...answer, quiet: answer.quiet ?? [] };
+  },
+  setSettings: (value: Settings) => ask(() => settings()?.Set?.(value)),
+  preferences: () => ask(() => settings()?.Preferences?.()),
+  welcomed: () => ask(() => settings()?.Welcomed?.()),
+  startAtLogin: (on: boolean) => ask(() => settings()?.StartAtLogin?.(on)),
+  /** "" follows the system. */
+  appearance: (appearance: string) => ask(() => settings()?.Appearance?.(appearance)),
+  trust: (trusted: boolean) => ask(() => settings()?.Trust?.(trusted)),
+  showData: () => ask(() => settings()?.ShowData?.()),
+  connect: (url: string, name: string) => ask(() => settings()?.Connect?.(url, name)),
+  cancelConnect: () => ask(() => settings()?.CancelConnect?.()),
+  disconnect: () => ask(() => settings()?.Disconnect?.()),
+
   /** The mails of the local outbox, newest first. */
   outbox: async () => (await ask(() => apps()?.Outbox?.())) ?? [],
   copy: (text: string) => ask(() => shell()?.Copy?.(text)),

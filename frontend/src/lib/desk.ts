@@ -8,7 +8,7 @@ import type { Bridge } from './bridge';
 import type { Owner } from './state.svelte';
 import { strings, type Sentence } from './strings';
 import type { Toasts } from './toasts.svelte';
-import type { OwnerApp } from './types';
+import type { AppOptions, OAuthGrant, OwnerApp, Person, Settings } from './types';
 
 export class Desk {
   constructor(
@@ -68,6 +68,113 @@ export class Desk {
 
   open(app: OwnerApp): Promise<boolean> {
     return this.#try(() => this.bridge.open(app.name));
+  }
+
+  pause(app: OwnerApp): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.pause(app.name),
+      ({ closed }) => this.toasts.show(strings.toast.paused(app.label, closed), { label: strings.app.resume, run: () => void this.resume(app) }),
+    );
+  }
+
+  resume(app: OwnerApp): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.resume(app.name),
+      () => this.#tell(strings.toast.resumed(app.label)),
+    );
+  }
+
+  setOptions(app: OwnerApp, options: AppOptions): Promise<boolean> {
+    return this.#try(() => this.bridge.setOptions(app.name, options));
+  }
+
+  dark(on: boolean): Promise<boolean> {
+    if (!on) return this.#try(() => this.bridge.lightUp(), () => this.#tell(strings.toast.light));
+    return this.#try(
+      () => this.bridge.goDark(),
+      ({ closed }) => this.#tell(strings.toast.dark(closed)),
+    );
+  }
+
+  invite(email: string, labels: readonly string[]): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.invite(email, [...labels]),
+      (answer) => this.#tell(strings.toast.invited(answer.email, this.owner.account?.local ?? false)),
+    );
+  }
+
+  grant(person: Person, label: string, granted: boolean): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.grant(person.accountId, label, granted),
+      ({ closed }) => {
+        if (granted) return;
+        this.toasts.show(strings.toast.withdrawn(person.email, label, closed), {
+          label: strings.people.undo,
+          run: () => void this.grant(person, label, true),
+        });
+      },
+    );
+  }
+
+  /** What was taken cannot be put back without asking them: Undo is a new invitation. */
+  remove(person: Person): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.remove(person.accountId),
+      ({ closed }) => {
+        const labels = person.apps;
+        const again = labels.length > 0 ? { label: strings.people.inviteAgain, run: () => void this.invite(person.email, labels) } : undefined;
+        this.toasts.show(strings.toast.removed(person.email, closed), again);
+      },
+    );
+  }
+
+  revokeClient(grant: OAuthGrant): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.revokeClient(grant.id),
+      ({ closed }) => this.#tell(strings.toast.clientRevoked(grant.clientName, closed)),
+    );
+  }
+
+  clearActivity(): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.clearActivity(),
+      () => this.#tell(strings.toast.cleared),
+    );
+  }
+
+  setSettings(settings: Settings): Promise<boolean> {
+    return this.#try(() => this.bridge.setSettings(settings));
+  }
+
+  startAtLogin(on: boolean): Promise<boolean> {
+    return this.#try(() => this.bridge.startAtLogin(on));
+  }
+
+  appearance(appearance: string): Promise<boolean> {
+    return this.#try(() => this.bridge.appearance(appearance));
+  }
+
+  trust(on: boolean): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.trust(on),
+      () => this.#tell(on ? strings.toast.trusted : strings.toast.distrusted),
+    );
+  }
+
+  showData(): Promise<boolean> {
+    return this.#try(() => this.bridge.showData());
+  }
+
+  connect(url: string): Promise<boolean> {
+    return this.#try(() => this.bridge.connect(url, ''));
+  }
+
+  cancelConnect(): Promise<boolean> {
+    return this.#try(() => this.bridge.cancelConnect());
+  }
+
+  disconnect(): Promise<boolean> {
+    return this.#try(() => this.bridge.disconnect());
   }
 
   openURL(url: string): Promise<boolean> {

@@ -1,16 +1,21 @@
 /* Snapshots for the tests of this directory. */
-import type { Account, OwnerApp, OwnerState } from './types';
+import type { Account, AppOptions, OwnerApp, OwnerState } from './types';
 
 export const account: Account = {
   connected: true, email: 'owner@maya.localhost', accountId: 'acc_1', name: 'maya', host: 'maya.localhost:8443',
   url: 'https://maya.localhost:8443', authUrl: 'https://control.localhost:8443', local: true,
 };
 
+export const options: AppOptions = {
+  forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false,
+};
+
 export const app = (name: string, more: Partial<OwnerApp> = {}): OwnerApp => ({
   name, label: name, localPort: 3000, status: 'live', listener: {}, answering: true, quiet: false, denials: 0,
-  requestedAt: '2026-11-21T10:00:00Z', connections: 0, ...more,
+  requestedAt: '2026-11-21T10:00:00Z', connections: 0, here: [], paused: false, options, openTo: [], openToCount: 0, ...more,
 });
 
 export const snapshot = (seq: number, more: Partial<OwnerState> = {}): OwnerState => ({
-  seq, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', account, apps: [], notices: [], trouble: '', outboxSize: 0, ...more,
+  seq, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', account, apps: [], notices: [], trouble: '', outboxSize: 0,
+  here: 0, peopleVersion: '1', peopleCount: 0, grants: [], registrants: [], ...more,
 });

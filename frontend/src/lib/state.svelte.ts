@@ -7,7 +7,7 @@ import type { Bridge } from './bridge';
 import type { OwnerState } from './types';
 
 /** How the owner's address is doing, as the sidebar words it. */
-export type Standing = 'connected' | 'local' | 'starting' | 'reconnecting' | 'unreachable' | 'away';
+export type Standing = 'connected' | 'local' | 'dark' | 'starting' | 'reconnecting' | 'unreachable' | 'away';
 
 export class Owner {
   /** The last snapshot, or undefined before the first. */
@@ -23,13 +23,14 @@ export class Owner {
   readonly standing = $derived.by((): Standing => {
     if (this.problem) return 'away';
     if (!this.snapshot) return 'starting';
+    if (this.snapshot.darkSince) return 'dark';
     if (this.snapshot.trouble) return this.snapshot.account.local ? 'unreachable' : 'reconnecting';
     if (!this.snapshot.account.connected) return 'starting';
     return this.snapshot.account.local ? 'local' : 'connected';
   });
   /** Something of the owner's can be opened right now. */
   readonly lit = $derived(
-    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live'),
+    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused),
   );
 
   readonly #bridge: Pick<Bridge, 'state' | 'onState'>;
@@ -60,6 +61,12 @@ export class Owner {
 
   #take(state: OwnerState) {
     this.problem = '';
-    this.snapshot = { ...state, apps: state.apps ?? [], notices: state.notices ?? [] };
+    this.snapshot = {
+      ...state,
+      apps: (state.apps ?? []).map((app) => ({ ...app, here: app.here ?? [], openTo: app.openTo ?? [] })),
+      notices: state.notices ?? [],
+      grants: state.grants ?? [],
+      registrants: state.registrants ?? [],
+    };
   }
 }

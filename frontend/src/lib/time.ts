@@ -19,3 +19,33 @@ export function ago(time: string, now: number): string {
   for (const [limit, size, unit] of steps) if (seconds < limit) return relative.format(-Math.floor(seconds / size), unit);
   return '';
 }
+
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long' });
+const dayOfYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric' });
+
+/** The time of day of an RFC 3339 time: "14:05". Empty for one never set. */
+export function timeOf(time: string): string {
+  return set(time) ? clock.format(new Date(time)) : '';
+}
+
+/** The day of an RFC 3339 time: "2 October", with the year when it is another one. */
+export function dayOf(time: string, now: number): string {
+  if (!set(time)) return '';
+  const at = new Date(time);
+  return (at.getFullYear() === new Date(now).getFullYear() ? day : dayOfYear).format(at);
+}
+
+/** How many days before now's day a time was, by the calendar: 0 is today. */
+export function daysAgo(time: string, now: number): number {
+  const midnight = (at: number) => {
+    const date = new Date(at);
+    return Date.UTC(date.getFullYear(), date.getMonth(), date.getDate());
+  };
+  return Math.round((midnight(now) - midnight(Date.parse(time))) / 86_400_000);
+}
+
+function set(time: string): boolean {
+  const at = Date.parse(time);
+  return !Number.isNaN(at) && at > 0;
+}

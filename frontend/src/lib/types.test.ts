@@ -1,7 +1,7 @@
 // Holds types.ts to the Go structs it mirrors: every field the agent writes is
 // declared under its JSON name, with the same optionality and a fitting type,
 // and nothing is declared that the agent never writes.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
 
@@ -20,7 +20,8 @@ function goStructs(source: string): Map<string, Fields> {
       const field = line.match(/^\t\w+\s+(\S+)\s+`json:"(\w+)(,omitempty)?"`/);
       if (field) fields[field[2]! + (field[3] ? '?' : '')] = typescriptOf(field[1]!);
     }
-    structs.set(name!, fields);
+    // A struct without JSON is not on the wire: an area of the same name, say.
+    if (Object.keys(fields).length > 0) structs.set(name!, fields);
   }
   return structs;
 }
@@ -48,7 +49,13 @@ function tsInterfaces(source: string): Map<string, Fields> {
   return interfaces;
 }
 
-const go = goStructs(readFileSync('../agent/agentapi/agentapi.go', 'utf8'));
+const sources = [...readdirSync('../agent/agentapi').map((file) => `../agent/agentapi/${file}`), '../desktop/ui/settings.go'];
+const go = goStructs(
+  sources
+    .filter((file) => file.endsWith('.go') && !file.endsWith('_test.go'))
+    .map((file) => readFileSync(file, 'utf8'))
+    .join('\n'),
+);
 const declared = tsInterfaces(readFileSync('src/lib/types.ts', 'utf8'));
 
 test('the Go source was understood', () => {

@@ -1,6 +1,6 @@
 /*
  * What the agent says, as it arrives in the window. Mirrors the structs of
- * agent/agentapi/agentapi.go by hand; types.test.ts fails when the two differ.
+ * agent/agentapi and desktop/ui by hand; types.test.ts fails when the two differ.
  * Times are RFC 3339 strings. A Go slice without elements may arrive as null:
  * state.svelte.ts levels that once.
  */
@@ -32,6 +32,22 @@ export interface OwnerApp extends AppSummary {
   requestedAt: string;
   approvedAt?: string;
   connections: number;
+  /** Whose connections those are; never all of many. */
+  here: string[];
+  paused: boolean;
+  options: AppOptions;
+  /** Who may open the app, the owner aside; never all of many. */
+  openTo: string[];
+  openToCount: number;
+}
+
+export interface AppOptions {
+  forwarded: boolean;
+  localhostHost: boolean;
+  identityHeader: string;
+  identityValue: string;
+  allowCrossOrigin: boolean;
+  h2c: boolean;
 }
 
 export interface Account {
@@ -51,6 +67,8 @@ export interface Notice {
   kind: string;
   app?: string;
   text: string;
+  by?: string;
+  undo?: boolean;
 }
 
 export interface OwnerState {
@@ -63,6 +81,102 @@ export interface OwnerState {
   notices: Notice[];
   trouble: string;
   outboxSize: number;
+  darkSince?: string;
+  here: number;
+  /** Changes whenever the people may have. */
+  peopleVersion: string;
+  peopleCount: number;
+  grants: OAuthGrant[];
+  registrants: Registrant[];
+  accessUntil?: string;
+  connecting?: Connecting;
+}
+
+export interface OAuthGrant {
+  id: string;
+  clientId: string;
+  clientName: string;
+  email: string;
+  createdAt: string;
+  lastUsedAt: string;
+}
+
+export interface Registrant {
+  appId: string;
+  pid: number;
+  callerPid?: number;
+  program?: string;
+  user?: string;
+  registeredAt: string;
+  lastSeenAt: string;
+}
+
+/** A connection to a control plane that waits, has been made or has failed. */
+export interface Connecting {
+  state: string;
+  authUrl: string;
+  userCode: string;
+  verificationUrl: string;
+  verificationUrlComplete: string;
+  expiresAt: string;
+  problem?: string;
+  note?: string;
+}
+
+export interface Person {
+  email: string;
+  accountId: string;
+  role: string;
+  status: string;
+  apps: string[];
+}
+
+export interface People {
+  name: string;
+  members: Person[];
+  publishedApps: string[];
+}
+
+export interface Invitation {
+  email: string;
+  status: string;
+  url: string;
+}
+
+export interface PersonChanged {
+  ok: boolean;
+  person: Person;
+  closed: number;
+  milliseconds: number;
+}
+
+export interface Activity {
+  at: string;
+  email: string;
+  app: string;
+  kind: string;
+  by?: string;
+}
+
+export interface Settings {
+  failStaticHours: number;
+  askAgain: boolean;
+  quiet: string[];
+}
+
+export interface Preferences {
+  welcomed: boolean;
+  startAtLogin: boolean;
+  appearance: string;
+  trust: Trust;
+  secretKept: string;
+  dataDir: string;
+}
+
+export interface Trust {
+  possible: boolean;
+  trusted: boolean;
+  problem: string;
 }
 
 export interface Closed {

@@ -21,7 +21,42 @@ interface Scene extends Look {
   act?: (page: Page) => Promise<unknown>;
 }
 
+/** Goes to a view by the sidebar. */
+const go = (name: string) => (page: Page) => page.getByRole('navigation').getByRole('button', { name: new RegExp(`^${name}`) }).click();
+
+/** Each in turn. */
+const then =
+  (...steps: ((page: Page) => Promise<unknown>)[]) =>
+  async (page: Page) => {
+    for (const step of steps) await step(page);
+  };
+const press = (name: string | RegExp) => (page: Page) => page.getByRole('button', { name }).first().click();
+
 const scenes: Scene[] = [
+  { name: 'welcome', scene: 'welcome' },
+  { name: 'welcome-code', scene: 'welcome-code' },
+  { name: 'welcome-failed', scene: 'welcome-failed' },
+  { name: 'dark', scene: 'dark' },
+  { name: 'paused', scene: 'paused' },
+  { name: 'app', scene: 'connected', act: then(press('Notes'), press('QR code')) },
+  { name: 'app-tall', scene: 'options', height: 1300, act: press('Notes') },
+  { name: 'people', scene: 'connected', act: then(go('People'), press('Apps for carla.nunes@example.org')) },
+  { name: 'people-invite', scene: 'connected', act: then(go('People'), press('Invite'), (page) => page.getByLabel('Photos').check()) },
+  {
+    name: 'people-remove',
+    scene: 'connected',
+    act: then(go('People'), press('Apps for bob@example.com'), press('Remove bob@example.com')),
+  },
+  { name: 'people-alone', scene: 'alone', act: go('People') },
+  { name: 'people-stress', scene: 'stress', act: then(go('People'), press(/^Apps for the.extra/)) },
+  { name: 'clients', scene: 'connected', act: go('Connected apps') },
+  { name: 'clients-none', scene: 'alone', act: go('Connected apps') },
+  { name: 'clients-stress', scene: 'stress', act: go('Connected apps') },
+  { name: 'activity', scene: 'connected', act: go('Activity') },
+  { name: 'activity-none', scene: 'alone', act: go('Activity') },
+  { name: 'activity-stress', scene: 'stress', act: go('Activity') },
+  { name: 'settings', act: go('Settings') },
+  { name: 'settings-tall', scene: 'connected', height: 1500, act: go('Settings') },
   { name: 'apps' },
   { name: 'connected', scene: 'connected' },
   { name: 'details', act: (page) => page.getByRole('button', { name: 'Details' }).click() },
