@@ -78,7 +78,7 @@ func FuzzStripCookies(f *testing.F) {
 var plainlyReserved = regexp.MustCompile(`^(?:` +
 	`x-(?:service|forwarded|webauth|remote|auth-request|authentik|vouch|pomerium|goog-authenticated-user|goog-iap|amzn-oidc|ssl-client|envoy)-.*|` +
 	`x-(?:ms-client-principal|client-cert|authenticated-user).*|` +
-	`x-(?:real-ip|proxy-user|client-ip|cluster-client-ip|original-(?:url|uri|host|method|forwarded-for)|rewrite-url|host|http-host-override)|` +
+	`x-(?:engine-capability|owner-secret|real-ip|proxy-user|client-ip|cluster-client-ip|original-(?:url|uri|host|method|forwarded-for)|rewrite-url|host|http-host-override)|` +
 	`cf-access-.*|cf-connecting-ip.*|client-ip|forwarded|remote-.*|proxy|ssl-client-.*|tailscale-.*|true-client-ip)$`)
 
 // The matcher agrees with the rule written out plainly.

@@ -25,6 +25,8 @@ const (
 var (
 	reservedX = []string{
 		"x-service-*", "x-forwarded-*", "x-webauth-*", "x-real-ip", "x-remote-*",
+		// What opens the local API on this computer, and no visitor has.
+		"x-engine-capability", "x-owner-secret",
 		// Identity as other sign-in proxies hand it on: oauth2-proxy, Authentik,
 		// Vouch, Pomerium, cloud load balancers, TLS terminators.
 		"x-auth-request-*", "x-authentik-*", "x-vouch-*", "x-pomerium-*", "x-goog-authenticated-user-*", "x-goog-iap-*",

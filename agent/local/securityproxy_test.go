@@ -1,0 +1,316 @@
+package local
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
+)
+
+// Weakness: names are stripped exactly, and apps fold others into the same
+// variable. Attack: a member sends every spelling. Checked: the app is sent the
+// five, with the verified values, and not a byte of the attacker's.
+func headerAliases(t *testing.T, s *street) {
+	var head strings.Builder
+	for _, name := range []string{
+		"X-Service-User", "x_service_user", "X-Service_Role", "x.service.email", "X-SERVICE-NAME", "x~service~app", "X-Service-Other",
+		"X-Forwarded-For", "X_Forwarded_For", "x-forwarded-user", "Forwarded", "X-Real-IP", "Remote-User", "REMOTE_USER", "X-Remote-User",
+		"X-WEBAUTH-USER", "X-Auth-Request-Email", "Remote-Groups", "X-Original-URL", "X-Rewrite-URL", "Proxy",
+	} {
+		head.WriteString(name + ": forged\r\n")
+	}
+	if status, answer := s.ask(t, "GET /", head.String()); status != "200" {
+		t.Fatal(answer)
+	}
+	got := s.only(t)
+	if strings.Contains(got, "forged") {
+		t.Errorf("the app was sent\n%s", got)
+	}
+	s.identity(t, got)
+}
+
+// Weakness: servers merge trailers into headers. Attack: identity as a declared
+// trailer and as one nobody declared. Checked: the honest one arrives alone.
+func identityInTrailers(t *testing.T, s *street) {
+	status, answer := s.ask(t, "POST /", "Origin: "+s.address+"\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum, X-Service-User, x_forwarded_for\r\n\r\n"+
+		"5\r\nhello\r\n0\r\nChecksum: abc\r\nX-Service-User: forged\r\nx_forwarded_for: forged\r\nX-Service-Role: forged\r\n")
+	if status != "200" {
+		t.Fatal(answer)
+	}
+	got := s.only(t)
+	if strings.Contains(got, "forged") || !strings.HasSuffix(got, "0\r\nChecksum: abc\r\n\r\n") {
+		t.Errorf("the app was sent\n%s", got)
+	}
+	s.identity(t, got)
+}
+
+// Weakness: headers named in Connection are removed, the proxy's own among them.
+// Attack: name the five, in several spellings. Checked: they are there.
+func namedInConnection(t *testing.T, s *street) {
+	answer := s.raw(t, s.host, "GET / HTTP/1.1\r\nHost: HOST\r\nCookie: COOKIE\r\n"+
+		"Connection: close, X-Service-User, x-service-role, X-Service-Email,X-Service-App\r\nConnection: X_Service_Name, X-Service-Name\r\n\r\n")
+	if statusOf(answer) != "200" {
+		t.Fatal(answer)
+	}
+	s.identity(t, s.only(t))
+}
+
+// Weakness: on routes that let anybody pass, claims pass too. Attack: a visitor
+// without a session claims to be the owner, by every method. Checked: there is
+// no such route.
+func setWithoutDelete(t *testing.T, s *street) {
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PROPFIND"} {
+		answer := s.raw(t, s.host, method+" / HTTP/1.1\r\nHost: HOST\r\nX-Service-Role: owner\r\nX-Service-User: "+s.agent.Account().AccountID+"\r\nConnection: close\r\n\r\n")
+		if status := statusOf(answer); status != "401" {
+			t.Errorf("%s: %s", method, status)
+		}
+	}
+	s.untouched(t)
+}
+
+// Weakness: some paths, agents or headers need no session. Attack: those that
+// did elsewhere. Checked: 401, or a page of ours, and the app is not asked.
+func exemptPaths(t *testing.T, s *street) {
+	for _, path := range []string{
+		"/health", "/ping", "/robots.txt", "/favicon.ico", "/.well-known/acme-challenge/x", "/.well-known/openid-configuration",
+		"/oauth2/sign_in", "/static/../admin", "/.porchlight/../admin", "/.porchlight/%2e%2e/admin", "/.porchlight", "/api;/.porchlight/style.css", "/a?x=/health", "/%2e%2e",
+	} {
+		for _, head := range []string{"", "User-Agent: kube-probe/1\r\n", "User-Agent: GoogleHC/1.0\r\n", "X-Original-URL: /health\r\n", "X-Forwarded-Uri: /health\r\n", "X-Real-IP: 127.0.0.1\r\n", "X-Forwarded-For: 127.0.0.1\r\n"} {
+			answer := s.raw(t, s.host, "GET "+path+" HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n"+head+"\r\n")
+			if status := statusOf(answer); status != "401" && status != "404" {
+				t.Errorf("%s %q: %s", path, head, status)
+			}
+		}
+	}
+	s.untouched(t)
+}
+
+// Weakness: whoever sends a PROXY header says where they are. Attack: a visitor
+// puts one before the handshake, of both versions. Checked: no handshake
+// follows it.
+func foreignProxyHeader(t *testing.T, s *street) {
+	for _, preface := range []string{
+		"PROXY TCP4 127.0.0.1 127.0.0.1 1 443\r\n",
+		"\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x0c\x7f\x00\x00\x01\x7f\x00\x00\x01\x00\x01\x01\xbb",
+	} {
+		c, err := controlapi.DialContext(t.Context(), "tcp", s.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, _, _ := net.SplitHostPort(s.host)
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		if _, err := c.Write([]byte(preface)); err != nil {
+			t.Error(err)
+		}
+		if err := tls.Client(c, &tls.Config{RootCAs: s.plane.ca.Pool(), ServerName: name}).HandshakeContext(t.Context()); err == nil {
+			t.Errorf("a handshake after %.5q", preface)
+		}
+		c.Close()
+	}
+	s.untouched(t)
+}
+
+// Weakness: access is decided on one reading of the path, and another is served.
+// Attack: paths that leave the host in some reading, and other hosts on a
+// connection made for this one. Checked: the path has no say; the app is sent it
+// as it came, and another host is 421.
+func pathConfusion(t *testing.T, s *street) {
+	for _, path := range []string{"/a/../../b", "/%2e%2e/%2f", "//photos.example/x", "/a//b/;x=1", "/a%00b", "/a%5cb", "/.//", "/x?y?z=/../"} {
+		if status, answer := s.ask(t, "GET "+path, ""); status != "200" {
+			t.Errorf("%s: %s", path, answer)
+			continue
+		}
+		if got := s.only(t); !strings.HasPrefix(got, "GET "+path+" HTTP/1.1\r\n") {
+			t.Errorf("%s arrived as %.60q", path, got)
+		}
+	}
+	root := s.agent.Account().Host
+	name, _, _ := net.SplitHostPort(s.host)
+	for _, host := range []string{"photos." + root, root, "portal." + root, name, name + ":1", name + ".:443", "127.0.0.1:8765", "localhost", ""} {
+		answer := s.raw(t, s.host, "GET / HTTP/1.1\r\nHost: "+host+"\r\nCookie: COOKIE\r\nConnection: close\r\n\r\n")
+		if status := statusOf(answer); status != "421" {
+			t.Errorf("Host %q: %s", host, status)
+		}
+	}
+	s.untouched(t)
+}
+
+// Weakness: the target of a request line decides where it goes. Attack: the
+// agent's own API and other places, as absolute targets and by CONNECT. Checked:
+// refused; neither the app nor the API hears of it.
+func absoluteForm(t *testing.T, s *street) {
+	for _, line := range []string{
+		"GET http://" + s.API() + "/status", "POST http://" + s.API() + "/publish", "GET http://169.254.169.254/latest", "GET x:http://127.0.0.1/",
+		"GET http:127.0.0.1", "CONNECT " + s.API(), "CONNECT HOST", "GET *", "GET @127.0.0.1/", "GET HOST",
+	} {
+		if status, answer := s.ask(t, line, ""); status != "400" && status != "405" && status != "421" {
+			t.Errorf("%s: %.100q", line, answer)
+		}
+	}
+	s.untouched(t)
+	if apps := s.state(t).Apps; len(apps) != 1 {
+		t.Errorf("something was published: %+v", apps)
+	}
+}
+
+// Weakness: an app is served from the product's own port, so that visitors reach
+// the API or go round for ever. Attack: publish both ports. Checked: refused.
+func ownPorts(t *testing.T, s *street) {
+	for _, addr := range []string{s.API(), s.listeners[0].Addr().String()} {
+		_, err := s.open.Publish(t.Context(), agentapi.PublishRequest{Name: "inner", Label: "Inner", LocalPort: portOf(t, addr)})
+		if agentapi.CodeOf(err) != agentapi.CodeInvalid {
+			t.Errorf("port of %s: %v", addr, err)
+		}
+	}
+}
+
+// Weakness: the proxy's own secrets reach the app, which replays them. Attack:
+// none is needed. Checked: neither the session, nor an access token, nor what
+// opens the local API is sent on; what is the app's is.
+func ownSecrets(t *testing.T, s *street) {
+	answer := s.raw(t, s.host, "GET / HTTP/1.1\r\nHost: HOST\r\nCookie: theirs=1; COOKIE; more=2\r\nConnection: close\r\n"+
+		"x-engine-capability: leaked\r\nX_Owner_Secret: leaked\r\nAuthorization: Basic dTpw\r\n\r\n")
+	if statusOf(answer) != "200" {
+		t.Fatal(answer)
+	}
+	got := s.only(t)
+	_, session, _ := strings.Cut(s.cookie, "=")
+	if strings.Contains(got, session) || strings.Contains(strings.ToLower(got), "porchlight") || strings.Contains(got, "leaked") {
+		t.Errorf("the app was sent\n%s", got)
+	}
+	if !strings.Contains(got, "\r\nCookie: theirs=1; more=2\r\n") || !strings.Contains(got, "\r\nAuthorization: Basic dTpw\r\n") {
+		t.Errorf("what is the app's is missing:\n%s", got)
+	}
+}
+
+// Weakness: an app's answer reaches past its own host. Attack: cookies for the
+// parent, a session of ours, and clearing everybody's cookies. Checked: only
+// what is the app's own gets through.
+func cookiesForSiblings(t *testing.T, s *street) {
+	name, _, _ := strings.Cut(s.cookie, "=")
+	root, _, _ := net.SplitHostPort(s.agent.Account().Host)
+	s.app.answerWith("Set-Cookie: mine=1; Path=/\r\nSet-Cookie: wide=1; Domain=" + root + "\r\nSet-Cookie: wider=1; Domain=localhost\r\n" +
+		"Set-Cookie: " + name + "=planted; Secure; Path=/\r\nClear-Site-Data: \"cookies\", \"cache\"\r\nStrict-Transport-Security: max-age=9\r\n")
+	defer s.app.answerWith("")
+	_, answer := s.ask(t, "GET /", "")
+	s.app.forget()
+	for _, gone := range []string{"wide=", "wider=", "planted", `"cookies"`, "Strict-Transport"} {
+		if strings.Contains(answer, gone) {
+			t.Errorf("%s got through:\n%s", gone, answer)
+		}
+	}
+	if !strings.Contains(answer, "Set-Cookie: mine=1; Path=/\r\n") || !strings.Contains(answer, "Clear-Site-Data: \"cache\"\r\n") {
+		t.Errorf("what is the app's own is missing:\n%s", answer)
+	}
+}
+
+// Weakness: a header or a cookie without bounds. Attack: 80 KiB in one header,
+// in many, and in a cookie striped like a session. Checked: 431, and no more.
+func headerBombs(t *testing.T, s *street) {
+	name, _, _ := strings.Cut(s.cookie, "=")
+	for what, head := range map[string]string{
+		"one header":     "X: " + strings.Repeat("a", 80<<10) + "\r\n",
+		"many headers":   strings.Repeat("X: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n", 3000),
+		"striped cookie": "Cookie: " + strings.Repeat(name+"-0=x; ", 4000) + "\r\n",
+	} {
+		if status, answer := s.ask(t, "GET /", head); status != "431" {
+			t.Errorf("%s: %.100q", what, answer)
+		}
+	}
+	s.untouched(t)
+	// As many as fit are looked at, and none of ours is sent on.
+	if status, answer := s.ask(t, "GET /", "Cookie: "+strings.Repeat(name+"_1=x; ", 800)+"\r\n"); status != "200" {
+		t.Fatalf("%.100q", answer)
+	}
+	if got := s.only(t); strings.Contains(strings.ToLower(got), "porchlight") {
+		t.Errorf("%.200q", got)
+	}
+}
+
+// Weakness: proxy and app disagree where a request ends. Attack: framing with
+// two readings, each with a request behind it that claims to be the owner's.
+// Checked: 400 or a closed connection, one answer, and the app never sees the
+// hidden request. agent/proxy has the whole corpus.
+func requestSmuggling(t *testing.T, s *street) {
+	const hidden = "GET /hidden HTTP/1.1\r\nHost: HOST\r\nCookie: COOKIE\r\nX-Service-Role: owner\r\n\r\n"
+	const head = "POST / HTTP/1.1\r\nHost: HOST\r\nCookie: COOKIE\r\n"
+	for what, request := range map[string]string{
+		"CL.TE":             head + "Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+		"TE.CL":             head + "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n1\r\nG\r\n0\r\n\r\n",
+		"TE.TE":             head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+		"TE: xchunked":      head + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+		"TE : chunked":      head + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+		"TE: identity":      head + "Transfer-Encoding: identity\r\n\r\n",
+		"two lengths":       head + "Content-Length: 0\r\nContent-Length: 60\r\n\r\n",
+		"negative length":   head + "Content-Length: -60\r\n\r\n",
+		"overflow":          head + "Content-Length: 18446744073709551616\r\n\r\n",
+		"bare LF":           head + "X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"obs-fold":          head + "X: y\r\n Transfer-Encoding: chunked\r\n\r\n",
+		"chunk extension":   head + "Transfer-Encoding: chunked\r\n\r\n0;a\nb\r\n\r\n",
+		"chunk size":        head + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+		"chunk without end": head + "Transfer-Encoding: chunked\r\n\r\n1\r\nGG\r\n0\r\n\r\n",
+	} {
+		answer := s.raw(t, s.host, request+hidden)
+		if answer != "" && statusOf(answer) != "400" || strings.Count(answer, "HTTP/1.1 ") > 1 {
+			t.Errorf("%s: %q", what, answer)
+		}
+		for _, got := range s.app.requests() {
+			if strings.Contains(got, "hidden") || strings.HasSuffix(got, "\r\n0\r\n\r\n") {
+				t.Errorf("%s: the app was sent\n%s", what, got)
+			}
+		}
+		s.app.forget()
+	}
+}
+
+// Weakness: sibling apps are same-site, so their pages' requests carry a
+// visitor's session. Attack: unsafe requests and a WebSocket from a sibling's
+// page. Checked: 403; the host's own pages may.
+func siblingForgery(t *testing.T, s *street) {
+	sibling := "https://photos." + s.agent.Account().Host
+	for _, head := range []string{"Origin: " + sibling, "Origin: null", "Origin: " + s.address + ".evil.example", "Sec-Fetch-Site: same-site", "Origin: " + s.address + "\r\nOrigin: " + sibling} {
+		for _, line := range []string{"POST /save", "DELETE /x", "PUT /x", "GET /ws"} {
+			more := head + "\r\n"
+			if strings.HasPrefix(line, "GET") {
+				more += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+			}
+			if status, answer := s.ask(t, line, more); status != "403" {
+				t.Errorf("%s %q: %.100q", line, head, answer)
+			}
+		}
+	}
+	s.untouched(t)
+	if status, answer := s.ask(t, "POST /save", "Origin: "+s.address+"\r\nContent-Length: 0\r\n"); status != "200" {
+		t.Errorf("its own page: %.100q", answer)
+	}
+	s.app.forget()
+}
+
+// Weakness: a script's request without a session is redirected to another site,
+// which it takes for an answer. Attack: none is needed. Checked: 401 as JSON
+// with WWW-Authenticate for all but page loads, and those come back here.
+func expiredFetch(t *testing.T, s *street) {
+	for head, want := range map[string]string{
+		"Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n":                           "401",
+		"Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script\r\nAccept: text/html\r\n":  "401",
+		"Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\nAccept: text/html\r\n": "401",
+		"Accept: text/html\r\nX-Requested-With: XMLHttpRequest\r\n":                   "401",
+		"Accept: */*\r\n": "401",
+		"Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\nAccept: text/html\r\n": "303",
+	} {
+		answer := s.raw(t, s.host, "GET /a?b HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n"+head+"\r\n")
+		if statusOf(answer) != want || want == "401" && (!strings.Contains(answer, "Www-Authenticate: Bearer\r\n") || !strings.Contains(answer, `{"error":`)) {
+			t.Errorf("%q: %s", head, answer)
+		}
+	}
+	s.untouched(t)
+	page, err := s.browser(t).Open(t.Context(), s.address+"/a?b")
+	if err != nil || page.Status != http.StatusOK || !strings.HasPrefix(page.URL.String(), s.agent.Account().AuthURL+"/") {
+		t.Errorf("a page load ended at %+v, %v", page, err)
+	}
+}
