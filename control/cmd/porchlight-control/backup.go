@@ -31,6 +31,16 @@ func backupCommand(term terminal, rows bool) *cobra.Command {
 		fmt.Fprintf(term.err, "Written to %s. It holds the keys of this control plane: keep it as safe as the server.\n", args[0])
 		return nil
 	})
+	cmd.Long = `Write everything as it is at one moment to a new file, while the server runs or
+not: all rows, the signing key among them, and the internal authority. The file
+is for its owner alone and not encrypted; it is read back before the command says
+that it is done.`
+	if rows {
+		cmd.Long = `Write the rows to a new file, to import them into another store: from a data
+directory to PostgreSQL, or back. Stop the server first, or what it does
+afterwards stays behind. The internal authority is left out; it belongs to the
+machine.`
+	}
 	return cmd
 }
 
@@ -92,6 +102,13 @@ func restoreCommand(term terminal, rows bool) *cobra.Command {
 			fmt.Fprintf(term.err, "%d rows are in place.\n", n)
 			return nil
 		},
+	}
+	cmd.Long = `Fill an empty data directory, or an empty database, from a backup. A file that was
+cut short or changed is refused before anything is written, and a store that
+holds something is never overwritten. The server must not be running.`
+	if rows {
+		cmd.Long = `Fill an empty store with the rows of an export, or of a backup: all of them, or
+none. A store that holds something is never overwritten.`
 	}
 	w.flags(cmd.Flags())
 	return cmd

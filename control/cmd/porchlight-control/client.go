@@ -173,7 +173,7 @@ func printable(s string) string {
 }
 
 func jsonFlag(cmd *cobra.Command, v *bool) {
-	cmd.Flags().BoolVar(v, "json", false, "print JSON")
+	cmd.Flags().BoolVar(v, "json", false, "print one JSON document, for programs")
 }
 
 func caCommand(term terminal) *cobra.Command {

@@ -82,8 +82,18 @@ func newRoot(term terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "porchlight-control",
 		Short: "Run a Porchlight control plane and relay, and administer it",
+		Long: `Run a Porchlight control plane and relay, and administer it.
+
+The commands find the server of a data directory (--data) through the socket in
+it, and open the store themselves when none runs there; with nothing but a
+database, name it (--postgres) and the domain. The control plane of a local agent
+is in the directory "control" of the agent's data.
+
+Exit codes: 0 done, 1 refused, 2 the command line is not right, 3 there is no
+control plane.`,
 		Example: `  porchlight-control serve --data /var/lib/porchlight --domain porch.example --listen :443
   porchlight-control account add anna@example.net --data /var/lib/porchlight
+  porchlight-control client add --name "Pocket Notes" --redirect-uri https://notes.example/cb --data /var/lib/porchlight
   porchlight-control backup /var/backups/porchlight.backup --data /var/lib/porchlight`,
 		Version:       version(),
 		SilenceErrors: true,
