@@ -24,7 +24,8 @@ const maxKept = 8 << 20
 // not have been by the document; report is called before the handler returns.
 // Answers that were aborted, or that nobody waited for, are not looked at, nor
 // are those of addresses that the document does not have, unless they are JSON:
-// such a refusal has the shape of the schema Error.
+// such a refusal has the shape of the schema Error, or OAuthError where there
+// is one.
 func (d *Document) Checked(next http.Handler, report func(format string, args ...any)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := &seen{ResponseWriter: w}
@@ -188,12 +189,6 @@ func (d *Document) checkUndescribed(r *http.Request, item *openapi3.PathItem, an
 	if answer.statusCode() < 400 && item != nil {
 		return errors.New("the method is not described, and is taken")
 	}
-	// Some refusals of token are OAuth's, whatever the method.
-	if item != nil && item.Post != nil {
-		if ref := item.Post.Responses.Status(answer.statusCode()); ref != nil && answer.statusCode() == http.StatusMethodNotAllowed {
-			return nil
-		}
-	}
 	if answer.header.Get("Content-Type") != "application/json" || r.Method == http.MethodHead {
 		return nil
 	}
@@ -201,7 +196,11 @@ func (d *Document) checkUndescribed(r *http.Request, item *openapi3.PathItem, an
 	if err := json.Unmarshal(answer.body.Bytes(), &value); err != nil {
 		return err
 	}
-	return visit(d.spec.Components.Schemas["Error"].Value, value)
+	err := visit(d.spec.Components.Schemas["Error"].Value, value)
+	if oauth := d.spec.Components.Schemas["OAuthError"]; err != nil && oauth != nil && visit(oauth.Value, value) == nil {
+		return nil
+	}
+	return err
 }
 
 func visit(schema *openapi3.Schema, value any) error {
