@@ -253,12 +253,13 @@ func (a *Access) closeRefused() int {
 
 // AwaitAllowed waits until the person may open the app, or until ctx ends. A
 // visitor who has just accepted an invitation comes back from the control plane
-// a little sooner than the snapshot that knows them.
+// a little sooner than the snapshot that knows them, and than the end of a deny
+// record that this snapshot ends.
 func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) Decision {
 	for {
 		changed := *a.changed.Load()
 		d := a.Decide(id, appID)
-		if d.Allowed || d.Reason == ReasonDenied {
+		if d.Allowed {
 			return d
 		}
 		select {

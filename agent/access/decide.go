@@ -75,6 +75,11 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		return Decision{Reason: ReasonUnknown}
 	}
 	if p.Status != controlapi.PersonActive {
+		if p.Status == controlapi.PersonPending && id.GrantID == "" && id.Epoch < p.Epoch {
+			// Removed and invited again since this session: signing in again
+			// asks the control plane whether they have accepted meanwhile.
+			return Decision{Reason: ReasonSessionOver}
+		}
 		return Decision{Reason: ReasonNotActive}
 	}
 	if id.GrantID != "" {
