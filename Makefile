@@ -76,8 +76,9 @@ test-desktop: desktop cli
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
 
-soak: setup-test ## the long runs of the crash tests: 200 kills on each engine
+soak: setup-test ## the long runs: 200 kills on each engine, 1,000 timed sign-ins of known and unknown addresses
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
+	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 
 bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
