@@ -56,7 +56,7 @@ type app struct {
 	known  bool // state is from the agent
 }
 
-func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, version string) *app {
+func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, desk ui.Desk, version string) *app {
 	a := &app{
 		log:            log,
 		settings:       s,
@@ -69,12 +69,15 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	}
 	a.tray = newTray(log, s.get().panel(), a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
+	owner := func() (ui.Agent, error) { return a.agent() }
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart:     a.toolkitStarted,
 		bind: []any{
-			ui.NewApps(func() (ui.Agent, error) { return a.agent() }, a.open),
-			ui.NewShell(version, a.copy, browse, func() agentapi.Account { s, _ := a.snapshot(); return s.Account }),
+			ui.NewApps(owner, a.open),
+			ui.NewPeople(owner),
+			ui.NewSettings(owner, desk),
+			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }),
 		},
 	})
 	return a

@@ -58,7 +58,8 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 
-	a := newApp(ctx, quit, logger, kept, agent.Version)
+	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, show: showFiles}
+	a := newApp(ctx, quit, logger, kept, desk, agent.Version)
 	end := a.startTray()
 	// Last of all, and after the agent: it closes the bus connection that the
 	// keychain uses too.

@@ -28,6 +28,10 @@ type settingsValues struct {
 	// Panel is what the tray icon is drawn on, "dark" or "light"; empty: the
 	// platform's default. The owner sets it.
 	Panel string `json:"panel,omitempty"`
+	// Welcomed is true once the owner has chosen how to begin.
+	Welcomed bool `json:"welcomed,omitempty"`
+	// Appearance of the window: "light", "dark", or empty to follow the system.
+	Appearance string `json:"appearance,omitempty"`
 	// LastNotice is the id of the newest notice shown.
 	LastNotice uint64 `json:"lastNotice"`
 }

@@ -215,9 +215,8 @@ type plane struct {
 // openPlane opens what the control plane keeps, which also makes sure that no
 // other process uses the data directory.
 func openPlane(cfg Config) (p *plane, err error) {
-	caDir := filepath.Join(cfg.DataDir, "ca")
-	p = &plane{rootPath: filepath.Join(caDir, localca.RootFile)}
-	p.ca, err = localca.Open(caDir, localca.Options{
+	p = &plane{rootPath: RootCAPath(cfg.DataDir)}
+	p.ca, err = localca.Open(filepath.Dir(p.rootPath), localca.Options{
 		Names:        []string{domain},
 		Organisation: "Porchlight on this computer",
 		Log:          cfg.Log.With("part", "certs"),
@@ -287,6 +286,10 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	})
 	return err
 }
+
+// RootCAPath is where a data directory keeps the certificate (PEM) that browsers
+// have to trust in local mode.
+func RootCAPath(dataDir string) string { return filepath.Join(dataDir, "ca", localca.RootFile) }
 
 // controlDir is the control plane's own data directory; porchlight-control takes
 // it as --data, while this process runs and when it does not.

@@ -159,13 +159,13 @@ type Shell struct {
 	version string
 	copy    func(text string) error
 	browse  func(ctx context.Context, url string) error
-	account func() agentapi.Account
+	state   func() agentapi.OwnerState
 }
 
 // NewShell makes the area. copy puts a text on the clipboard, browse opens an
-// address in the owner's browser, account tells whose addresses are ours.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, account func() agentapi.Account) *Shell {
-	return &Shell{version: version, copy: copy, browse: browse, account: account}
+// address in the owner's browser, state tells which addresses are ours.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState) *Shell {
+	return &Shell{version: version, copy: copy, browse: browse, state: state}
 }
 
 // Version of this build.
@@ -175,10 +175,11 @@ func (s *Shell) Version() string { return s.version }
 func (s *Shell) Copy(text string) error { return s.copy(text) }
 
 // OpenURL opens one of Porchlight's own addresses in the owner's browser: this
-// computer's, one of its apps', or its control plane's. Nothing else: the page
-// shows names that other programs chose.
+// computer's, one of its apps', its control plane's, or that of the one it is
+// being connected to. Nothing else: the page shows names that other programs
+// chose.
 func (s *Shell) OpenURL(address string) error {
-	if !ours(address, s.account()) {
+	if !ours(address, s.state()) {
 		return errors.New("This is not one of Porchlight's addresses.")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -186,14 +187,20 @@ func (s *Shell) OpenURL(address string) error {
 	return s.browse(ctx, address)
 }
 
-func ours(address string, a agentapi.Account) bool {
+func ours(address string, s agentapi.OwnerState) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Host == "" {
 		return false
 	}
-	if auth, err := url.Parse(a.AuthURL); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
-		return true
+	planes := []string{s.Account.AuthURL}
+	if s.Connecting != nil && s.Connecting.State == agentapi.ConnectWaiting {
+		planes = append(planes, s.Connecting.AuthURL)
 	}
-	host := strings.ToLower(u.Host)
+	for _, plane := range planes {
+		if auth, err := url.Parse(plane); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
+			return true
+		}
+	}
+	host, a := strings.ToLower(u.Host), s.Account
 	return a.Host != "" && (host == a.Host || strings.HasSuffix(host, "."+a.Host))
 }

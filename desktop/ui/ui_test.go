@@ -10,13 +10,18 @@ import (
 
 func TestOnlyOurOwnAddressesAreOpened(t *testing.T) {
 	t.Parallel()
-	account := agentapi.Account{Host: "maya.localhost:8443", AuthURL: "https://control.localhost:8443"}
+	state := agentapi.OwnerState{
+		Account:    agentapi.Account{Host: "maya.localhost:8443", AuthURL: "https://control.localhost:8443"},
+		Connecting: &agentapi.Connecting{State: agentapi.ConnectWaiting, AuthURL: "https://control.porch.example"},
+	}
 	var opened []string
-	s := NewShell("1", nil, func(_ context.Context, u string) error { opened = append(opened, u); return nil }, func() agentapi.Account { return account })
+	s := NewShell("1", nil, func(_ context.Context, u string) error { opened = append(opened, u); return nil }, func() agentapi.OwnerState { return state })
 	for address, want := range map[string]bool{
 		"https://maya.localhost:8443/":              true,
 		"https://notes.maya.localhost:8443/x?y=z":   true,
 		"https://control.localhost:8443/account":    true,
+		"https://control.porch.example/device":      true,
+		"https://porch.example/device":              false,
 		"https://NOTES.Maya.localhost:8443/":        true,
 		"http://notes.maya.localhost:8443/":         false,
 		"https://notes.maya.localhost/":             false, // another port is another origin
@@ -37,7 +42,11 @@ func TestOnlyOurOwnAddressesAreOpened(t *testing.T) {
 			t.Errorf("OpenURL(%q) = %v, opened %v; want open: %v", address, err, opened, want)
 		}
 	}
-	account = agentapi.Account{}
+	state.Connecting.State = agentapi.ConnectDone
+	if s.OpenURL("https://control.porch.example/device") == nil {
+		t.Error("a control plane that is not ours any more was opened")
+	}
+	state = agentapi.OwnerState{}
 	if s.OpenURL("https://:8443/") == nil || s.OpenURL("https://x.") == nil {
 		t.Error("an address was opened before there was an account")
 	}

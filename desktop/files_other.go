@@ -1,0 +1,24 @@
+//go:build !linux
+
+package desktop
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"runtime"
+)
+
+// showFiles opens a directory in the file manager.
+func showFiles(_ context.Context, dir string) error {
+	program := "open"
+	if runtime.GOOS == "windows" {
+		program = "explorer"
+	}
+	cmd := exec.Command(program, dir)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("No file manager could be opened. The directory is %s.", dir)
+	}
+	go cmd.Wait() // it outlives the click; Explorer's exit code means nothing
+	return nil
+}

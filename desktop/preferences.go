@@ -1,0 +1,123 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"porchlight/agent/local"
+	"porchlight/desktop/autostart"
+	"porchlight/desktop/trust"
+	"porchlight/desktop/ui"
+)
+
+// preferences is what the settings page changes of the desktop app; it is the
+// ui.Desk of a data directory.
+type preferences struct {
+	settings   *settings
+	dataDir    string
+	secretFile bool
+	show       func(ctx context.Context, path string) error // in the file manager
+}
+
+var _ ui.Desk = (*preferences)(nil)
+
+// Preferences looks at this computer anew each time: what starts at login and
+// what browsers trust can be changed behind the app's back.
+func (p *preferences) Preferences(ctx context.Context) ui.Preferences {
+	kept := p.settings.get()
+	out := ui.Preferences{
+		Welcomed:   kept.Welcomed,
+		Appearance: kept.Appearance,
+		Trust:      p.trusted(ctx),
+		SecretKept: "keychain",
+		DataDir:    p.dataDir,
+	}
+	if p.secretFile {
+		out.SecretKept = "file"
+	}
+	if program, err := program(); err == nil {
+		out.StartAtLogin, _ = autostart.Enabled(program) // off, where that cannot be told
+	}
+	return out
+}
+
+func (p *preferences) trusted(ctx context.Context) ui.Trust {
+	authority, err := trust.Open(local.RootCAPath(p.dataDir))
+	if err != nil {
+		return ui.Trust{} // no local mode here so far
+	}
+	trusted, err := authority.Trusted(ctx)
+	if err != nil {
+		return ui.Trust{Problem: sentence(err)}
+	}
+	return ui.Trust{Possible: true, Trusted: trusted}
+}
+
+// SetWelcomed notes that the owner has chosen how to begin.
+func (p *preferences) SetWelcomed() error {
+	return p.settings.change(func(v *settingsValues) { v.Welcomed = true })
+}
+
+// SetStartAtLogin has this very program start at login, or none.
+func (p *preferences) SetStartAtLogin(on bool) error {
+	if !on {
+		return autostart.Disable()
+	}
+	program, err := program()
+	if err != nil {
+		return err
+	}
+	return autostart.Enable(program)
+}
+
+// SetAppearance keeps what the window looks like.
+func (p *preferences) SetAppearance(appearance string) error {
+	switch appearance {
+	case "", "light", "dark":
+		return p.settings.change(func(v *settingsValues) { v.Appearance = appearance })
+	}
+	return fmt.Errorf("The window is light, dark or like the system, not %q.", appearance)
+}
+
+// SetTrust has the browsers of this computer trust its authority, or no longer.
+func (p *preferences) SetTrust(ctx context.Context, trusted bool) error {
+	authority, err := trust.Open(local.RootCAPath(p.dataDir))
+	if err != nil {
+		return errors.New("This computer has no authority of its own to trust.")
+	}
+	if trusted {
+		err = authority.Trust(ctx)
+	} else {
+		err = authority.Distrust(ctx)
+	}
+	if err != nil {
+		return errors.New(sentence(err))
+	}
+	return nil
+}
+
+// ShowData opens the data directory in the file manager.
+func (p *preferences) ShowData(ctx context.Context) error { return p.show(ctx, p.dataDir) }
+
+// program is the file this process was started from; an AppImage's is the image.
+func program() (string, error) {
+	if image := os.Getenv("APPIMAGE"); image != "" {
+		return image, nil
+	}
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("Porchlight cannot tell where it was started from: %w", err)
+	}
+	return path, nil
+}
+
+// sentence makes a sentence of an error that was written as part of one.
+func sentence(err error) string {
+	text := upperFirst(err.Error())
+	if text == "" || text[len(text)-1] == '.' {
+		return text
+	}
+	return text + "."
+}
