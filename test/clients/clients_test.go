@@ -81,7 +81,7 @@ func (tb *table) String() string {
 // TestLibraries is the whole way of a remote client, by each library.
 func TestLibraries(t *testing.T) {
 	h := newHouse(t)
-	h.signIn()
+	h.signIn(t)
 	var checks []*process
 	for _, v := range verifiers {
 		checks = append(checks, h.start(t, v.path, registered{AuthURL: h.account.AuthURL}))
@@ -99,7 +99,7 @@ func TestLibraries(t *testing.T) {
 				results.row(name)
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					client := h.issue("Reader "+strings.ReplaceAll(name, "/", " "), h.back)
+					client := h.issue(t, "Reader "+strings.ReplaceAll(name, "/", " "), h.back)
 					client.Authentication = authentication
 					s := story{house: h, t: t, client: client, library: library.start(h, t, client), step: func(step, what string) { results.set(name, step, what) }}
 					wrong := client
@@ -179,7 +179,7 @@ func (s story) tell() {
 
 	revoke := h.revokeOnPage
 	if s.client.Authentication == "form" {
-		revoke = h.revokeInMenu
+		revoke = h.revokeHere
 	}
 	revoke(t, claims["grant"].(string))
 	revoked := time.Now()

@@ -24,34 +24,19 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
 
-// TestMain has the agents keep their owners' secrets where nothing is left.
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "porchlight-clients-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("XDG_CONFIG_HOME", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
 // house is an agent in local mode and its owner's browser, with one app
 // published.
 type house struct {
-	t       testing.TB
 	bin     string // where the programs are
 	data    string
 	rootPEM string // path of the local CA's root certificate
 	roots   *x509.CertPool
 	env     []string // of the owner's commands
 	api     string   // host:port of the loopback API
-	owner   *agentapi.Client
 	account agentapi.Account
 	app     string // address of the published app
 	back    string // a redirect URI that answers
@@ -62,8 +47,8 @@ type house struct {
 func newHouse(t testing.TB) *house {
 	t.Helper()
 	h := emptyHouse(t)
-	h.porchlight("publish", "notes", "--label", "Notes", "--port", strconv.Itoa(portOf(startApp(t))))
-	h.porchlight("approve", "notes")
+	h.porchlight(t, "publish", "notes", "--label", "Notes", "--port", strconv.Itoa(portOf(startApp(t))))
+	h.porchlight(t, "approve", "notes")
 	h.app = "https://notes." + h.account.Host
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "You can close this window.")
@@ -80,9 +65,10 @@ func emptyHouse(t testing.TB) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{t: t, bin: bin, data: filepath.Join(t.TempDir(), "data")}
-	h.env = append(os.Environ(), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
-	h.startAgent()
+	dir := t.TempDir()
+	h := &house{bin: bin, data: filepath.Join(dir, "data")}
+	h.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
+	h.startAgent(t)
 
 	h.rootPEM = filepath.Join(h.data, "ca", "root.pem")
 	pem, err := os.ReadFile(h.rootPEM)
@@ -94,41 +80,37 @@ func emptyHouse(t testing.TB) *house {
 	h.browser = visitor.New(h.roots)
 	t.Cleanup(h.browser.Close)
 	h.proxy = startProxy(t)
-	h.asJSON(&h.account, "account")
+	h.asJSON(t, &h.account, "account")
 	running, err := agentapi.ReadRunning(h.data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := ownersecret.File(h.data).Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.api, h.owner = running.API, agentapi.NewOwner(running.OwnerSocket, secret)
+	h.api = running.API
 	return h
 }
 
 // startAgent runs the agent until the test ends and waits until it says it is
 // on.
-func (h *house) startAgent() {
-	h.t.Helper()
+func (h *house) startAgent(t testing.TB) {
+	t.Helper()
 	cmd := exec.Command(filepath.Join(h.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
-	cmd.Env, cmd.Stderr = h.env, h.t.Output()
+	cmd.Env, cmd.Stderr = h.env, t.Output()
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
-	h.t.Cleanup(func() {
+	t.Cleanup(func() {
 		cmd.Process.Signal(syscall.SIGTERM)
 		if err := cmd.Wait(); err != nil {
-			h.t.Errorf("the agent: %v", err)
+			t.Errorf("the agent: %v", err)
 		}
 	})
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
-		h.t.Fatal("the agent did not start")
+		t.Fatal("the agent did not start")
 	}
 	go io.Copy(io.Discard, out) // the rest says what to type next
 }
@@ -156,17 +138,20 @@ func (h *house) answer() string {
 func portOf(s *httptest.Server) int { return s.Listener.Addr().(*net.TCPAddr).Port }
 
 // porchlight runs a command of the owner's and returns what it prints.
-func (h *house) porchlight(args ...string) []byte { return h.command("porchlight", args...) }
+func (h *house) porchlight(t testing.TB, args ...string) []byte {
+	t.Helper()
+	return h.command(t, "porchlight", args...)
+}
 
-func (h *house) asJSON(into any, args ...string) {
-	h.t.Helper()
-	if err := json.Unmarshal(h.porchlight(append(args, "--json")...), into); err != nil {
-		h.t.Fatal(err)
+func (h *house) asJSON(t testing.TB, into any, args ...string) {
+	t.Helper()
+	if err := json.Unmarshal(h.porchlight(t, append(args, "--json")...), into); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func (h *house) command(program string, args ...string) []byte {
-	h.t.Helper()
+func (h *house) command(t testing.TB, program string, args ...string) []byte {
+	t.Helper()
 	cmd := exec.Command(filepath.Join(h.bin, program), args...)
 	cmd.Env = h.env
 	out, err := cmd.Output()
@@ -175,32 +160,32 @@ func (h *house) command(program string, args ...string) []byte {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			printed = exit.Stderr
 		}
-		h.t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, printed)
+		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, printed)
 	}
 	return out
 }
 
 // issue adds a client as an operator does.
-func (h *house) issue(name, redirectURI string) registered {
-	h.t.Helper()
+func (h *house) issue(t testing.TB, name, redirectURI string) registered {
+	t.Helper()
 	out := registered{AuthURL: h.account.AuthURL, RedirectURI: redirectURI}
-	raw := h.command("porchlight-control", "client", "add", "--data", filepath.Join(h.data, "control"),
+	raw := h.command(t, "porchlight-control", "client", "add", "--data", filepath.Join(h.data, "control"),
 		"--name", name, "--redirect-uri", redirectURI, "--json")
 	if err := json.Unmarshal(raw, &out); err != nil {
-		h.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return out
 }
 
 // signIn signs the owner in by a mailed link.
-func (h *house) signIn() {
-	h.t.Helper()
-	page, err := h.browser.SignIn(h.t.Context(), h.account.AuthURL+"/account", h.account.Email, func(ctx context.Context) (string, error) {
+func (h *house) signIn(t testing.TB) {
+	t.Helper()
+	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email, func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		for {
 			var mails []agentapi.Mail
-			h.asJSON(&mails, "outbox")
+			h.asJSON(t, &mails, "outbox")
 			if len(mails) > 0 && len(mails[0].Links) > 0 {
 				return mails[0].Links[0], nil
 			}
@@ -212,7 +197,7 @@ func (h *house) signIn() {
 		}
 	})
 	if err != nil || page.Status != http.StatusOK {
-		h.t.Fatalf("signing in: %+v, %v", page, err)
+		t.Fatalf("signing in: %+v, %v", page, err)
 	}
 }
 
@@ -233,13 +218,11 @@ func (h *house) allow(t testing.TB, authorize, client string) string {
 	return page.URL.String()
 }
 
-// revokeInMenu has the owner end a grant as the menu-bar app does it, and
-// revokeOnPage on the account page.
-func (h *house) revokeInMenu(t testing.TB, grant string) {
+// revokeHere has the owner end a grant on their computer, and revokeOnPage on
+// the account page.
+func (h *house) revokeHere(t testing.TB, grant string) {
 	t.Helper()
-	if _, err := h.owner.RevokeGrant(t.Context(), grant); err != nil {
-		t.Fatalf("revoking: %v", err)
-	}
+	h.porchlight(t, "grants", "revoke", grant)
 }
 
 func (h *house) revokeOnPage(t testing.TB, grant string) {

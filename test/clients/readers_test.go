@@ -17,7 +17,7 @@ import (
 // asked again.
 func TestReaders(t *testing.T) {
 	h := newHouse(t)
-	h.signIn()
+	h.signIn(t)
 	goReader := filepath.Join(t.TempDir(), "reader")
 	build := exec.Command("go", "build", "-o", goReader, "./reader")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -32,7 +32,7 @@ func TestReaders(t *testing.T) {
 		"JavaScript": {"node", "--import", filepath.Join(node, "localhost.mjs"), filepath.Join(node, "reader.mjs"), "notes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := h.issue("Reader in "+name, freeRedirect(t))
+			client := h.issue(t, "Reader in "+name, freeRedirect(t))
 			r := reader{house: h, t: t, command: command, client: client, dir: t.TempDir()}
 			r.wants(1)
 			r.wants(0)
