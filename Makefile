@@ -80,10 +80,11 @@ soak: setup-test ## the long runs: 200 kills on each engine, 1,000 timed sign-in
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 
-bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh
+bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh, how soon access ends
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
+	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local
 
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html

@@ -114,6 +114,9 @@ func (c *Client) Settings(ctx context.Context) (Settings, error) {
 
 // SetSettings replaces them: PUT /owner/settings.
 func (c *Client) SetSettings(ctx context.Context, s Settings) (Settings, error) {
+	if s.Quiet == nil {
+		s.Quiet = []string{}
+	}
 	return call[Settings](ctx, c, http.MethodPut, "/owner/settings", s)
 }
 

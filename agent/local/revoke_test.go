@@ -40,6 +40,8 @@ type scene struct {
 	// held is what is open: Bob's visits to notes by traffic, and what a cause
 	// may have to leave alone.
 	held map[string]*opened
+
+	crowds int // sockets opened by crowd
 }
 
 const bobEmail = "bob@example.com"
@@ -56,6 +58,13 @@ func newScene(t *testing.T) *scene {
 	s.house = startHouseWith(t, func(c *Config) {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 	})
+	s.populate(t)
+	return s
+}
+
+// populate publishes two apps, lets Bob in and signs everybody in.
+func (s *scene) populate(t *testing.T) {
+	t.Helper()
 	ctx := t.Context()
 	for name, label := range map[string]string{"notes": "Notes", "photos": "Photos"} {
 		s.publishHeld(t, name, label)
@@ -101,7 +110,6 @@ func newScene(t *testing.T) *scene {
 	s.owner = s.client(owner, "notes")
 	s.remote = s.client(s.bob, "notes")
 	s.remote.auth = "Authorization: Bearer " + s.accessToken(t)
-	return s
 }
 
 func (s *scene) publishHeld(t *testing.T, name, label string) {
@@ -203,7 +211,7 @@ type cause struct {
 	// local causes are the owner's own on this computer, and work with the
 	// control plane down; downOnly ones are about its being down.
 	local, downOnly bool
-	act   func(*testing.T, *scene) (agentapi.Closed, error)
+	act             func(*testing.T, *scene) (agentapi.Closed, error)
 	// spares names the traffic and the others that must go on.
 	spares []string
 	// undo opens again; nil where nothing does without signing in anew.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -181,7 +182,7 @@ func (c client) status(t testing.TB) int {
 // hold opens one visit of a kind and waits until the app has it.
 func (c client) hold(t testing.TB, app *heldApp, traffic, id string) *opened {
 	t.Helper()
-	o := &opened{heldVisit: app.visit(id), ended: make(chan struct{})}
+	o := &opened{heldVisit: app.visit(url.QueryEscape(id)), ended: make(chan struct{})}
 	if traffic == "HTTP2 stream" {
 		c.holdHTTP2(t, o, id)
 	} else {
@@ -216,7 +217,7 @@ func (c client) holdHTTP1(t testing.TB, o *opened, traffic, id string) {
 	case "upload":
 		head, path, extra = "POST", "/upload", "Transfer-Encoding: chunked\r\n"
 	}
-	fmt.Fprintf(conn, "%s %s?%s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s\r\n", head, path, id, c.host, c.auth, extra)
+	fmt.Fprintf(conn, "%s %s?%s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s\r\n", head, path, url.QueryEscape(id), c.host, c.auth, extra)
 	if traffic == "upload" {
 		go upload(conn)
 	}
@@ -262,7 +263,7 @@ func (c client) holdHTTP2(t testing.TB, o *opened, id string) {
 		},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.host+"/events?"+id, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.host+"/events?"+url.QueryEscape(id), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

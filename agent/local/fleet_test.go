@@ -1,0 +1,221 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/certs"
+	"porchlight/agent/ownersecret"
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
+	"porchlight/control/localca"
+	"porchlight/control/mail"
+	"porchlight/control/relay"
+	"porchlight/control/web"
+)
+
+// fleet is a control plane of two nodes on one database. The agent is at the
+// first, over a network of the test's own; the second is where somebody else's
+// dashboard is served.
+type fleet struct {
+	*scene
+	elsewhere *control.Service
+	network   *network
+}
+
+// startFleet has two nodes on one PostgreSQL, and Bob as in newScene.
+func startFleet(t *testing.T) *fleet {
+	t.Helper()
+	server, err := pgtest.Start(pgtest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	database := server.Database(t)
+	log := slog.New(slog.DiscardHandler)
+	dir := t.TempDir()
+	ca, err := localca.Open(filepath.Join(dir, "ca"), localca.Options{Names: []string{domain}, Organisation: "A test", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fleet{network: startNetwork(t, ln.Addr().String())}
+	port := portOf(t, f.network.addr())
+	node := func() (*control.Service, *mail.Outbox) {
+		store, err := kv.OpenPostgres(t.Context(), database, kv.PostgresOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		outbox := mail.NewOutbox(store, nil)
+		service, err := control.New(control.Config{
+			Store: store, Domain: domain, AuthHost: authHost, PublicPort: port, Mail: outbox,
+			Relays: []controlapi.Relay{{Address: ln.Addr().String(), ServerName: authHost}}, SharedStore: true, Log: log,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return service, outbox
+	}
+	p := &plane{ca: ca}
+	p.service, p.outbox = node()
+	f.elsewhere, _ = node()
+	e, err := p.service.EnsureComputer(t.Context(), "owner@maya."+domain, "maya")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.credential = e.Credential
+	p.relay, err = relay.New(relay.Config{
+		AuthHost:     authHost,
+		TLS:          certs.TLSConfig(certs.New(certs.Config{Issue: ca.Issue, Allowed: func(name string) bool { return name == authHost }, Log: log})),
+		Handler:      web.New(p.service, web.Config{Log: log}),
+		Authenticate: p.service.Authenticate,
+		Grace:        time.Millisecond,
+		Log:          log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Config{
+		DataDir: filepath.Join(dir, "agent"), API: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
+		OwnerSecretHash: ownersecret.Hash(secret), ComputerID: e.Computer.ID, Link: p.link(),
+		IssueCertificate: ca.Issue, OwnPorts: []int{port}, Outbox: p.outboxMails, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.service.Run(ctx) })
+	g.Go(func() error { return f.elsewhere.Run(ctx) })
+	g.Go(func() error { return p.relay.Serve(ctx, ln) })
+	g.Go(func() error { return a.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the fleet ended: %v", err)
+		}
+	})
+	select {
+	case <-a.Ready():
+	case <-ctx.Done():
+		t.Fatalf("the fleet did not start: %v", g.Wait())
+	}
+	h := &house{Running: &Running{agent: a, plane: p, listeners: []net.Listener{ln}}, plane: p}
+	h.open, h.owner = agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
+	f.scene = &scene{house: h, app: startHeldApp(t), held: map[string]*opened{}}
+	f.populate(t)
+	return f
+}
+
+// network carries connections to one address and can lose what is on them
+// without closing any, as a cable that is pulled does.
+type network struct {
+	ln net.Listener
+	to string
+
+	mu   sync.Mutex
+	lost chan struct{}         // closed: what was connected before carries nothing more
+	open map[net.Conn]struct{} // guarded by mu
+}
+
+func startNetwork(t *testing.T, to string) *network {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &network{ln: ln, to: to, lost: make(chan struct{}), open: map[net.Conn]struct{}{}}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { n.carry(conn) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		n.mu.Lock()
+		for conn := range n.open {
+			conn.Close()
+		}
+		n.mu.Unlock()
+		all.Wait()
+	})
+	return n
+}
+
+func (n *network) addr() string { return n.ln.Addr().String() }
+
+// lose has everything that is connected now carry nothing more.
+func (n *network) lose() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	close(n.lost)
+	n.lost = make(chan struct{})
+}
+
+func (n *network) carry(near net.Conn) {
+	far, err := net.Dial("tcp", n.to)
+	if err != nil {
+		near.Close()
+		return
+	}
+	n.mu.Lock()
+	lost := n.lost
+	n.open[near], n.open[far] = struct{}{}, struct{}{}
+	n.mu.Unlock()
+	var both sync.WaitGroup
+	both.Go(func() { pass(far, near, lost) })
+	both.Go(func() { pass(near, far, lost) })
+	both.Wait()
+	n.mu.Lock()
+	delete(n.open, near)
+	delete(n.open, far)
+	n.mu.Unlock()
+	near.Close()
+	far.Close()
+}
+
+// pass copies until either side ends, which ends the other, or the network is
+// lost: then it swallows what comes, and tells nobody of an end.
+func pass(to, from net.Conn, lost <-chan struct{}) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		select {
+		case <-lost:
+			io.Copy(io.Discard, from)
+			return
+		default:
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			to.Close()
+			return
+		}
+	}
+}
