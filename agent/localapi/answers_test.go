@@ -1,0 +1,171 @@
+package localapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
+)
+
+// The owner's verbs on apps that are in no state for them: each answer is one
+// that docs/openapi/loopback.yaml describes, which the rig checks, and says what
+// is wrong.
+func TestOwnerVerbsInTheWrongState(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	r.approved(t, "notes", "Notes")
+	const options = `{"forwarded":true,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`
+	for verb, want := range map[string]struct{ unknown, waiting, live int }{
+		"approve": {404, 0, 200},
+		"deny":    {404, 0, 409},
+		"stop":    {404, 409, 200},
+		"revoke":  {404, 409, 0},
+		"unmute":  {404, 200, 200},
+		"pause":   {404, 409, 200},
+		"resume":  {404, 409, 200},
+		"options": {404, 409, 200},
+	} {
+		q := request{method: "POST", socket: true, secret: r.secret}
+		if verb == "options" {
+			q.method, q.body = "PUT", options
+		}
+		for name, status := range map[string]int{"nothing": want.unknown, "wiki": want.waiting, "notes": want.live} {
+			if status == 0 {
+				continue // would change the state for the others
+			}
+			q.path = "/owner/apps/" + name + "/" + verb
+			got := r.send(t, q)
+			if got.status != status {
+				t.Errorf("%s %s: %d %s, want %d", verb, name, got.status, got.body, status)
+			}
+			if status >= 400 {
+				got.sentence(t)
+			}
+		}
+	}
+}
+
+// plane plays the control plane with one member.
+type plane struct {
+	row     controlapi.Person
+	refusal *controlapi.Error // of what changes something
+}
+
+func (p *plane) People(context.Context) (controlapi.People, error) {
+	owner := controlapi.Person{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive}
+	return controlapi.People{Name: "maya", Members: []controlapi.Person{owner, p.row}}, nil
+}
+
+func (p *plane) Invite(_ context.Context, i controlapi.Invite) (controlapi.Person, error) {
+	p.row.Apps = i.Apps
+	return p.changed()
+}
+
+func (p *plane) Grant(_ context.Context, g controlapi.Grant) (controlapi.Person, error) {
+	p.row.Apps = slices.DeleteFunc(p.row.Apps, func(id string) bool { return id == g.App })
+	if g.Granted {
+		p.row.Apps = append(p.row.Apps, g.App)
+	}
+	return p.changed()
+}
+
+func (p *plane) Revoke(context.Context, controlapi.Revoke) (controlapi.Person, error) {
+	p.row.Status, p.row.Apps = controlapi.PersonRevoked, nil
+	return p.changed()
+}
+
+func (p *plane) changed() (controlapi.Person, error) {
+	if p.refusal != nil {
+		return controlapi.Person{}, p.refusal
+	}
+	return p.row, nil
+}
+
+func (p *plane) OAuthGrants(context.Context) ([]controlapi.OAuthGrant, error) { return nil, nil }
+
+func (p *plane) RevokeOAuthGrant(context.Context, string) error { return nil }
+
+// People over HTTP, for a program and for the owner: the shapes are the rig's to
+// check, and refusals of the control plane keep their meaning and sentence.
+func TestPeopleAnswers(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.end()
+	control := &plane{row: controlapi.Person{AccountID: "b2", Email: "ben@example.net", Role: controlapi.RoleMember, Status: controlapi.PersonPending}}
+	r.control = control
+	r.serve(t)
+	r.approved(t, "notes", "Notes")
+	registered, err := r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := request{header: http.Header{agentapi.HeaderCapability: {registered.Capability}}}
+	owner := request{socket: true, secret: r.secret}
+	for path, q := range map[string]request{"/people": program, "/owner/people": owner} {
+		control.refusal, control.row.Status = nil, controlapi.PersonPending
+		do := func(rest, body string, status int, says string) {
+			t.Helper()
+			q.method, q.path, q.body = "POST", path+rest, body
+			if body == "" {
+				q.method = "GET"
+			}
+			got := r.send(t, q)
+			if got.status != status || !strings.Contains(got.body, says) {
+				t.Errorf("%s %s: %d %s, want %d with %s", q.path, body, got.status, got.body, status, says)
+			}
+			if status >= 400 {
+				got.sentence(t)
+			}
+			if (got.header.Get("Retry-After") != "") != (status == http.StatusTooManyRequests) {
+				t.Errorf("%s: Retry-After is %q with %d", q.path, got.header.Get("Retry-After"), status)
+			}
+		}
+		const (
+			invite = `{"email":"ben@example.net","apps":["Notes"]}`
+			grant  = `{"accountId":"b2","app":"Notes","granted":true}`
+			revoke = `{"accountId":"b2"}`
+		)
+		do("/invite", invite, 200, `{"email":"ben@example.net","status":"pending","url":"https://notes.maya.localhost:8443"}`)
+		do("", "", 200, `"publishedApps":["Notes"]`)
+		do("/invite", `{"email":"ben@example.net","apps":["Notes","Diary"]}`, 400, "Diary")
+		do("/invite", `{"email":"ben@example.net"}`, 400, "apps")
+		do("/grant", strings.Replace(grant, "true", "false", 1), 200, `"apps":[]`)
+		do("/grant", grant, 200, `"apps":["Notes"]`)
+		do("/grant", `{"accountId":"b2","app":"Diary","granted":true}`, 400, "Diary")
+		do("/revoke", revoke, 200, `"status":"revoked"`)
+		do("/revoke", `{}`, 400, "accountId")
+		for code, status := range map[string]int{
+			controlapi.CodeInvalid: 400, controlapi.CodeForbidden: 400, controlapi.CodeNotFound: 400,
+			controlapi.CodeTooMany: 429, controlapi.CodeUnavailable: 503, controlapi.CodeInternal: 503,
+		} {
+			control.refusal = &controlapi.Error{Code: code, Message: "Not now."}
+			if code == controlapi.CodeTooMany {
+				control.refusal.RetryAfter = time.Minute
+			}
+			says := "Not now."
+			if status == 503 {
+				says = "cannot be reached"
+			}
+			do("/invite", invite, status, says)
+		}
+	}
+	for path, want := range map[string]string{"/owner/grants": "200 []", "/owner/grants/nobody/revoke": "404", "/owner/notices/77/undo": "404"} {
+		owner.method, owner.path, owner.body = "POST", path, ""
+		if path == "/owner/grants" {
+			owner.method = "GET"
+		}
+		if got := r.send(t, owner); !strings.HasPrefix(fmt.Sprint(got.status, " ", got.body), want) {
+			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
+		}
+	}
+}
