@@ -13,7 +13,8 @@ const run = promisify(execFile)
 const program = fileURLToPath(new URL('../../bin/porchlight-control', import.meta.url))
 
 // startControl resolves once the control plane answers. All of it ends with t.
-export async function startControl(t) {
+// args are further flags of serve, env what its environment has besides ours.
+export async function startControl(t, { args = [], env = {} } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-control-'))
   t.after(() => rm(dir, { recursive: true, force: true, maxRetries: 5 }))
   const data = path.join(dir, 'data')
@@ -33,7 +34,7 @@ export async function startControl(t) {
         .on('error', reject)
         .end(body)
     })
-  await startProcess(t, program, ['serve', '--data', data, '--domain', 'localhost', '--listen', `127.0.0.1:${port}`], {}, async () => {
+  await startProcess(t, program, ['serve', '--data', data, '--domain', 'localhost', '--listen', `127.0.0.1:${port}`, '--tunnel-address', `127.0.0.1:${port}`, ...args], { env: { ...process.env, ...env } }, async () => {
     try {
       ca = await readFile(path.join(data, 'ca', 'root.pem'))
       return (await request('/healthz')).status === 200
