@@ -27,7 +27,7 @@ test('the pages of the control plane', async (t) => {
 
   // person is a browser of somebody's, whose pages are looked at.
   async function person() {
-    const context = await browser.newContext({ viewport: { width: widths[0], height: 812 } })
+    const context = await browser.newContext({ viewport: { width: widths[0], height: 812 }, reducedMotion: 'reduce' })
     const complaints = []
     const who = {
       page: null,
