@@ -103,8 +103,8 @@ async function answer(response) {
 }
 
 // startBrowser opens Chromium with a fresh profile that trusts porchlight's root
-// certificate.
-export async function startBrowser(t, porchlight) {
+// certificate; args are more arguments of it.
+export async function startBrowser(t, porchlight, args = []) {
   const home = path.join(porchlight.dir, 'home-' + Math.random().toString(16).slice(2))
   const nss = path.join(home, '.pki', 'nssdb')
   await mkdir(nss, { recursive: true })
@@ -121,10 +121,23 @@ export async function startBrowser(t, porchlight) {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...args,
     ],
   })
   t.after(() => browser.close())
   return browser
+}
+
+// invite has the owner give somebody apps, by label, and returns a page of that
+// person's own, who has clicked the invitation and stands at the first app.
+export async function invite(porchlight, browser, email, ...labels) {
+  await porchlight.cli('people', 'invite', email, ...labels.flatMap((label) => ['--app', label]))
+  const mail = await porchlight.mailedLink(email)
+  const page = await (await browser.newContext()).newPage()
+  await page.goto(mail.links[0])
+  await page.click('button.primary')
+  await page.waitForLoadState()
+  return page
 }
 
 // startServer runs a node:http handler on a free port of 127.0.0.1.
