@@ -41,6 +41,8 @@ import (
 //	revoked-grant/COMPUTER/ID       controlapi.RevokedGrant, while its tokens live
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
+//	relay-node/NODE, relay-tunnel/HOST/NODE
+//	                                of package relay: its nodes, and where tunnels are
 func keyAccount(id string) string         { return "account/" + id }
 func keyAccountEmail(email string) string { return "account-email/" + email }
 func keyComputer(id string) string        { return "computer/" + id }
