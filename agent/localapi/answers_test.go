@@ -25,23 +25,27 @@ func TestOwnerVerbsInTheWrongState(t *testing.T) {
 	}
 	r.approved(t, "notes", "Notes")
 	const options = `{"forwarded":true,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`
-	for verb, want := range map[string]struct{ unknown, waiting, live int }{
-		"approve": {404, 0, 200},
-		"deny":    {404, 0, 409},
-		"stop":    {404, 409, 200},
-		"revoke":  {404, 409, 0},
-		"unmute":  {404, 200, 200},
-		"pause":   {404, 409, 200},
-		"resume":  {404, 409, 200},
-		"options": {404, 409, 200},
+	for _, want := range []struct {
+		verb                   string
+		unknown, waiting, live int
+	}{ // in this order, for some change the state of the live one
+		{"approve", 404, 0, 200},
+		{"deny", 404, 0, 409},
+		{"unmute", 404, 200, 200},
+		{"pause", 404, 409, 200},
+		{"resume", 404, 409, 200},
+		{"options", 404, 409, 200},
+		{"stop", 404, 409, 200},
+		{"revoke", 404, 409, 200},
 	} {
+		verb := want.verb
 		q := request{method: "POST", socket: true, secret: r.secret}
 		if verb == "options" {
 			q.method, q.body = "PUT", options
 		}
 		for name, status := range map[string]int{"nothing": want.unknown, "wiki": want.waiting, "notes": want.live} {
 			if status == 0 {
-				continue // would change the state for the others
+				continue // would change what waits
 			}
 			q.path = "/owner/apps/" + name + "/" + verb
 			got := r.send(t, q)
