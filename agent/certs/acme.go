@@ -110,7 +110,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 		OnEvent: a.noteEvent,
 		Logger:  quiet,
 	})
-	a.magic.Issuers = []certmagic.Issuer{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
+	a.magic.Issuers = []certmagic.Issuer{unasking{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
 		CA:                   cmp.Or(a.cfg.Directory, certmagic.LetsEncryptProductionCA),
 		Agreed:               true,
 		DisableHTTPChallenge: true,
@@ -120,7 +120,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 		AltTLSALPNPort: port,
 		TrustedRoots:   a.cfg.RootCAs,
 		Logger:         quiet,
-	})}
+	})}}
 	close(a.ready)
 	for {
 		var again <-chan time.Time
@@ -276,6 +276,15 @@ func (a *ACME) Trouble() string {
 		return ""
 	}
 	return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", slices.Min(names))
+}
+
+// unasking never asks for an e-mail address on the terminal: an account at the
+// authority needs none.
+type unasking struct{ *certmagic.ACMEIssuer }
+
+// PreCheck implements certmagic.PreChecker.
+func (u unasking) PreCheck(ctx context.Context, names []string, _ bool) error {
+	return u.ACMEIssuer.PreCheck(ctx, names, false)
 }
 
 // noteEvent says what the library does by itself, which is renewing.

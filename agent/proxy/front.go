@@ -55,8 +55,16 @@ func (f *front) handshake(raw net.Conn) {
 		raw.Close()
 		return
 	}
-	if conn = secure; secure.ConnectionState().NegotiatedProtocol != "h2" {
+	switch secure.ConnectionState().NegotiatedProtocol {
+	case "h2":
+		conn = secure
+	case "", "http/1.1":
 		conn = &strictConn{Conn: secure}
+	default:
+		// A certificate authority that came to see a challenge answered (RFC
+		// 8737, section 3): it has, and there is nothing more to say.
+		secure.Close()
+		return
 	}
 	select {
 	case f.ready <- conn:

@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,7 +152,12 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	// Full records from the first byte on: a page of ours or an app's comes in
 	// one system call instead of twelve.
 	conf.DynamicRecordSizingDisabled = true
-	conf.NextProtos = []string{"h2", "http/1.1"}
+	// Whatever else TLS was set up to negotiate ends with its handshake.
+	for _, ours := range []string{"http/1.1", "h2"} {
+		if !slices.Contains(conf.NextProtos, ours) {
+			conf.NextProtos = append([]string{ours}, conf.NextProtos...)
+		}
+	}
 	front := newFront(ln, conf, p.log)
 	fronted := make(chan struct{})
 	go func() { defer close(fronted); front.run() }()
