@@ -107,39 +107,6 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 	return out, nil
 }
 
-func credentialUnknown() error {
-	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
-}
-
-// Authenticate finds the computer a device credential belongs to, or refuses
-// with CodeUnauthorized.
-func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
-	unknown := credentialUnknown()
-	if len(credential) != 43 { // as newToken makes them
-		return controlapi.Computer{}, unknown
-	}
-	var out controlapi.Computer
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		id, found, err := get[string](tx, keyCredential(hashOf(purposeCredential, credential)))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return unknown
-		}
-		c, found, err := get[computer](tx, keyComputer(id))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return unknown
-		}
-		out = s.computer(c)
-		return nil
-	})
-	return out, err
-}
-
 // ComputerByName finds a computer by its short name, or refuses with
 // CodeNotFound.
 func (s *Service) ComputerByName(ctx context.Context, short string) (controlapi.Computer, error) {

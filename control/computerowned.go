@@ -143,31 +143,6 @@ func (s *Service) RemoveComputer(ctx context.Context, accountID, short string) e
 	})
 }
 
-// Leave gives up what somebody was shared on a computer. The owner sees them as
-// removed, and may invite them again. It refuses with CodeNotFound a computer
-// that is not shared with them, and with CodeForbidden their own.
-func (s *Service) Leave(ctx context.Context, accountID, short string) error {
-	return s.update(ctx, func(tx *txn) error {
-		none := refuse(controlapi.CodeNotFound, "That computer is not shared with you any more.")
-		c, found, err := computerByName(tx, short)
-		if err != nil {
-			return err
-		}
-		if !found {
-			return none
-		}
-		p, found, err := get[person](tx, keyPerson(c.ID, accountID))
-		if err != nil {
-			return err
-		}
-		if !found || p.Status == controlapi.PersonRevoked {
-			return none
-		}
-		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRevoked, nil)
-		return err
-	})
-}
-
 func (t *txn) ownComputer(accountID, short string) (computer, error) {
 	c, found, err := computerByName(t, short)
 	if err == nil && (!found || c.OwnerID != accountID) {

@@ -2,13 +2,11 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"net/netip"
 	"slices"
 	"time"
 
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 )
 
 // FreshFor is how long after proving who they are somebody may connect a
@@ -179,109 +177,4 @@ func (t *txn) newComputer(id, short string, owner Account) (computer, error) {
 		return computer{}, err
 	}
 	return c, t.ensureOwner(c.ID, owner)
-}
-
-// giveCredential makes the credential with this hash the only one of a computer.
-func (t *txn) giveCredential(c computer, hash string) error {
-	if err := t.endCredential(&c); err != nil {
-		return err
-	}
-	c.CredentialHash = hash
-	if err := put(t, keyComputer(c.ID), c, 0); err != nil {
-		return err
-	}
-	if err := put(t, keyCredential(hash), c.ID, 0); err != nil {
-		return err
-	}
-	return t.touch(c.ID)
-}
-
-// endCredential ends what a computer authenticates with, if it has anything. The
-// caller stores c.
-func (t *txn) endCredential(c *computer) error {
-	if c.CredentialHash == "" {
-		return nil
-	}
-	if err := t.Delete(keyCredential(c.CredentialHash)); err != nil {
-		return err
-	}
-	c.CredentialHash = ""
-	t.ended = append(t.ended, c.ID)
-	// For the other nodes; the random version keeps one ending from another.
-	if err := put(t, keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory); err != nil {
-		return err
-	}
-	return t.touch(c.ID)
-}
-
-// EndCredential ends a device credential: requests with it are refused, held
-// ones end, and so does the tunnel it opened. The computer's short name, its
-// people and their apps are kept. It refuses with CodeUnauthorized when the
-// credential is over.
-func (s *Service) EndCredential(ctx context.Context, credential string) error {
-	hash := hashOf(purposeCredential, credential)
-	return s.update(ctx, func(tx *txn) error {
-		id, found, err := get[string](tx, keyCredential(hash))
-		if err != nil {
-			return err
-		}
-		var c computer
-		if found {
-			if c, found, err = get[computer](tx, keyComputer(id)); err != nil {
-				return err
-			}
-		}
-		if !found {
-			return credentialUnknown()
-		}
-		if err := tx.endCredential(&c); err != nil {
-			return err
-		}
-		return put(tx, keyComputer(c.ID), c, 0)
-	})
-}
-
-// endedMemory is how long other nodes can learn that a credential ended.
-const endedMemory = time.Hour
-
-// endedEvent names the ending of a computer's credential by the transaction of
-// this version.
-func endedEvent(version, computerID string) string { return version + "/" + computerID }
-
-// tellEnded tells of credentials that other nodes ended since the last call,
-// given what was seen until then.
-func (s *Service) tellEnded(ctx context.Context, seen map[string]bool) error {
-	now := map[string]string{}
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		return each(tx, keyEndedCredentials, func(event string, value []byte) error {
-			var id string
-			err := json.Unmarshal(value, &id)
-			now[event] = id
-			return err
-		})
-	})
-	if err != nil {
-		return err
-	}
-	for event := range seen {
-		if _, still := now[event]; !still {
-			delete(seen, event)
-		}
-	}
-	for event, id := range now {
-		if seen[event] {
-			continue
-		}
-		seen[event] = true
-		if _, here := s.endedHere.LoadAndDelete(event); !here {
-			s.credentialEnded(id)
-		}
-	}
-	return nil
-}
-
-func (s *Service) credentialEnded(computerID string) {
-	if s.cfg.OnCredentialEnded != nil {
-		s.cfg.OnCredentialEnded(computerID)
-	}
 }

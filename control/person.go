@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -223,54 +222,6 @@ func (s *Service) DeletePerson(ctx context.Context, computerID, accountID string
 		}
 		return tx.touch(computerID)
 	})
-}
-
-// Membership is one computer an account has to do with.
-type Membership struct {
-	Computer controlapi.Computer
-	Role     controlapi.Role
-	Status   controlapi.PersonStatus
-	Owner    string // e-mail address
-	// Apps are the live apps the person may open there now, by label.
-	Apps []InvitedApp
-}
-
-// Memberships lists the computers an account has a row on, by name, removed ones
-// left out.
-func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
-	var out []Membership
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			p, found, err := get[person](tx, keyPerson(computerID, accountID))
-			if err != nil || !found || p.Status == controlapi.PersonRevoked {
-				return err
-			}
-			c, found, err := get[computer](tx, keyComputer(computerID))
-			if err != nil || !found {
-				return err
-			}
-			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-			if err != nil {
-				return err
-			}
-			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
-			if err != nil {
-				return err
-			}
-			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
-			for _, a := range apps {
-				if a.Live && p.mayOpen(a.ID) {
-					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host})
-				}
-			}
-			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
-			out = append(out, m)
-			return nil
-		})
-	})
-	slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
-	return out, err
 }
 
 // changePerson applies an event to a row and stores it. The account needs its

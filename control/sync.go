@@ -148,23 +148,6 @@ func (ws *watchers) watched() []string {
 	return ids
 }
 
-// runEndedReader tells of device credentials that other nodes ended.
-func (s *Service) runEndedReader(ctx context.Context) error {
-	tick := time.NewTicker(readVersionsEvery)
-	defer tick.Stop()
-	seen := map[string]bool{}
-	for {
-		if err := s.tellEnded(ctx, seen); err != nil && ctx.Err() == nil {
-			s.log.Warn("reading the credentials that ended failed", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
 // runVersionReader wakes the watches of computers whose version another node
 // raised. It reads the versions of all computers held here in one transaction.
 func (s *Service) runVersionReader(ctx context.Context) error {

@@ -1,0 +1,83 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Membership is one computer an account has to do with.
+type Membership struct {
+	Computer controlapi.Computer
+	Role     controlapi.Role
+	Status   controlapi.PersonStatus
+	Owner    string // e-mail address
+	// Apps are the live apps the person may open there now, by label.
+	Apps []InvitedApp
+}
+
+// Memberships lists the computers an account has a row on, by name, removed ones
+// left out.
+func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
+	var out []Membership
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+			p, found, err := get[person](tx, keyPerson(computerID, accountID))
+			if err != nil || !found || p.Status == controlapi.PersonRevoked {
+				return err
+			}
+			c, found, err := get[computer](tx, keyComputer(computerID))
+			if err != nil || !found {
+				return err
+			}
+			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
+			if err != nil {
+				return err
+			}
+			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+			if err != nil {
+				return err
+			}
+			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
+			for _, a := range apps {
+				if a.Live && p.mayOpen(a.ID) {
+					m.Apps = append(m.Apps, InvitedApp{Label: a.Label, Host: a.Name + "." + m.Computer.Host})
+				}
+			}
+			slices.SortFunc(m.Apps, func(a, b InvitedApp) int { return strings.Compare(a.Label, b.Label) })
+			out = append(out, m)
+			return nil
+		})
+	})
+	slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
+	return out, err
+}
+
+// Leave gives up what somebody was shared on a computer. The owner sees them as
+// removed, and may invite them again. It refuses with CodeNotFound a computer
+// that is not shared with them, and with CodeForbidden their own.
+func (s *Service) Leave(ctx context.Context, accountID, short string) error {
+	return s.update(ctx, func(tx *txn) error {
+		none := refuse(controlapi.CodeNotFound, "That computer is not shared with you any more.")
+		c, found, err := computerByName(tx, short)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return none
+		}
+		p, found, err := get[person](tx, keyPerson(c.ID, accountID))
+		if err != nil {
+			return err
+		}
+		if !found || p.Status == controlapi.PersonRevoked {
+			return none
+		}
+		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRevoked, nil)
+		return err
+	})
+}
