@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench test-go test-frontend test-e2e test-clients test-desktop screenshots
+        setup-cli setup-desktop setup-test setup-bench setup-package package windows darwin test-go test-frontend test-e2e test-clients test-desktop screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,8 +86,19 @@ bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, pub
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
 	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local
 
+## Packing it ------------------------------------------------------------------
+
+package: setup-package desktop cli ## Debian packages of the menu-bar app and of the server, into out/
+	build/package.sh '$(VERSION)'
+
+windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (built here, run nowhere yet)
+	build/windows.sh '$(VERSION)' '$(LDFLAGS)'
+
+darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
+	build/darwin.sh '$(VERSION)' '$(LDFLAGS)'
+
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test setup-bench: setup-%:
+setup-cli setup-desktop setup-test setup-bench setup-package: setup-%:
 	@build/setup.sh $*

@@ -12,34 +12,35 @@ case $version in
 *) version=0+g$(sed 's/-dirty/+dirty/' <<<"$version") ;;
 esac
 
-export VERSION=$version ARCH STAGE
+export VERSION=$version ARCH
 ARCH=$(dpkg --print-architecture)
-STAGE=$(mktemp -d)
-trap 'rm -rf "$STAGE"' EXIT
+stage=out/stage # the nfpm files name it, too
+rm -rf "$stage"
+trap 'rm -rf "$stage"' EXIT
 umask 022
 
 # Everything of the same commit is byte for byte the same.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
-install -D -m 755 -t "$STAGE/bin" bin/porchlight bin/porchlight-control bin/porchlight-desktop
+install -D -m 755 -t "$stage/bin" bin/porchlight bin/porchlight-control bin/porchlight-desktop
 for program in porchlight porchlight-control; do
 	case $program in
 	porchlight) source=./agent/cmd/porchlight ;;
 	*) source=./control/cmd/porchlight-control ;;
 	esac
-	CGO_ENABLED=0 go run -tags docs "$source" man "$STAGE/man/$program"
-	gzip -9n "$STAGE/man/$program"/*
-	mkdir -p "$STAGE/completions"
+	CGO_ENABLED=0 go run -tags docs "$source" man "$stage/man/$program"
+	gzip -9n "$stage/man/$program"/*
+	mkdir -p "$stage/completions"
 	for shell in bash zsh fish; do
-		"bin/$program" completion $shell >"$STAGE/completions/$program.$shell"
+		"bin/$program" completion $shell >"$stage/completions/$program.$shell"
 	done
 	{
 		printf '%s (%s) stable; urgency=medium\n\n  * See the history of the source.\n\n' "$program" "$version"
 		printf ' -- The Porchlight authors <porchlight@porchlight.invalid>  %s\n' "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
-	} | gzip -9n >"$STAGE/changelog.$program.gz"
+	} | gzip -9n >"$stage/changelog.$program.gz"
 done
-gzip -9nc build/linux/porchlight-desktop.1 >"$STAGE/man/porchlight/porchlight-desktop.1.gz"
+gzip -9nc build/linux/porchlight-desktop.1 >"$stage/man/porchlight/porchlight-desktop.1.gz"
 
 mkdir -p out
 for config in nfpm nfpm-control; do

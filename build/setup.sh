@@ -4,6 +4,7 @@
 #   build/setup.sh cli      Go: enough for the command line and the agent
 #   build/setup.sh desktop  cli, and what the menu-bar app is built from
 #   build/setup.sh test     desktop, and what the tests run against
+#   build/setup.sh package  desktop, and what packs it
 #   build/setup.sh bench    cli, and the peers the benchmarks compare with
 #
 # Debian 12 and its relatives, as root or as a user with sudo. Go and Node are
@@ -29,11 +30,12 @@ packages="ca-certificates curl git"
 case $want in
 cli) ;;
 bench) packages="$packages haproxy postgresql" ;;
-desktop | test)
+desktop | package | test)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop, test or bench, not '$want'" ;;
+*) fail "say cli, desktop, package, test or bench, not '$want'" ;;
 esac
+[ "$want" != package ] || packages="$packages nsis"
 if [ "$want" = test ]; then
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
@@ -58,7 +60,7 @@ have_node() {
 
 # What fetches Go and Node, where they are missing or too old.
 have_go || packages="$packages golang-go"
-if [ "$want" = desktop ] || [ "$want" = test ]; then node=wanted; else node=; fi
+if [ "$want" = desktop ] || [ "$want" = package ] || [ "$want" = test ]; then node=wanted; else node=; fi
 if [ -n "$node" ] && ! have_node; then
 	packages="$packages nodejs npm"
 fi
