@@ -1,0 +1,290 @@
+// Package nodes tests several nodes of one control plane from the outside: real
+// processes on a real PostgreSQL, a real tunnel of an agent, and visitors who do
+// not know which node their computer is connected to.
+package nodes
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv/pgtest"
+)
+
+const longest = time.Minute // for anything that must happen
+
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "porchlight-nodes-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "porchlight-control")
+		if out, err := exec.Command("go", "build", "-o", program, "porchlight/control/cmd/porchlight-control").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return pgtest.Stopping(m).Run()
+	}())
+}
+
+// node is a running porchlight-control serve.
+type node struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	dir  string
+	addr string
+	done chan struct{}
+}
+
+func start(t *testing.T, name, database, dir string) *node {
+	t.Helper()
+	n := &node{t: t, dir: dir, done: make(chan struct{})}
+	n.cmd = exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
+		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s")
+	n.cmd.Stderr = os.Stderr
+	out, err := n.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		_ = n.cmd.Wait() // a killed one ends with an error
+		close(n.done)
+	}()
+	t.Cleanup(n.kill)
+	_, addr, found := strings.Cut(strings.TrimSpace(line), "listening on ")
+	if err != nil || !found {
+		t.Fatalf("it printed %q, %v", line, err)
+	}
+	n.addr = addr
+	return n
+}
+
+// kill is kill -9.
+func (n *node) kill() {
+	_ = n.cmd.Process.Kill() // it may have ended
+	<-n.done
+}
+
+func (n *node) run(args ...string) []byte {
+	n.t.Helper()
+	out, err := exec.Command(program, append(args, "--data", n.dir)...).Output()
+	if err != nil {
+		n.t.Fatalf("%v: %v", args, err)
+	}
+	return out
+}
+
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(longest); !so(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// computer is an agent's tunnel, and behind it an app that says who visits and
+// then repeats what it hears.
+type computer struct {
+	relays atomic.Pointer[[]controlapi.Relay]
+	tunnel *tunnel.Tunnel
+}
+
+func startComputer(t *testing.T, credential string, roots *x509.CertPool) *computer {
+	t.Helper()
+	c := &computer{}
+	c.relays.Store(&[]controlapi.Relay{})
+	var err error
+	c.tunnel, err = tunnel.New(tunnel.Config{
+		Relays:     func() []controlapi.Relay { return *c.relays.Load() },
+		Credential: func() string { return credential },
+		RootCAs:    roots,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"anna.porch.test"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.tunnel.Run(ctx) })
+	wg.Go(func() {
+		for {
+			conn, err := c.tunnel.Listener().Accept()
+			if err != nil {
+				return
+			}
+			stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			wg.Go(func() {
+				defer stop()
+				defer conn.Close()
+				secure := tls.Server(conn, config)
+				if _, err := fmt.Fprintln(secure, conn.RemoteAddr()); err != nil {
+					return
+				}
+				_, _ = io.Copy(secure, secure)
+			})
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	return c
+}
+
+func (c *computer) use(relays ...controlapi.Relay) {
+	c.relays.Store(&relays)
+	c.tunnel.Wake()
+}
+
+// visit goes to the app by a node, and returns the connection once the app has
+// said the visitor's own address.
+func visit(addr string) (*tls.Conn, error) {
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, &tls.Config{ServerName: "notes.anna.porch.test", InsecureSkipVerify: true})
+	_ = conn.SetDeadline(time.Now().Add(longest))
+	line := make([]byte, len(raw.LocalAddr().String())+1)
+	if _, err := io.ReadFull(conn, line); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if got := strings.TrimSpace(string(line)); got != raw.LocalAddr().String() {
+		return nil, errors.Join(fmt.Errorf("the app sees %s, and the visitor is %s", got, raw.LocalAddr()), conn.Close())
+	}
+	return conn, nil
+}
+
+// A visitor reaches the computer by whichever node; agents are told of all nodes;
+// a node that is killed takes nobody along but who was just using it.
+func TestVisitorsAndNodes(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	dirs := []string{t.TempDir(), t.TempDir()}
+	one, two := start(t, "one", database, dirs[0]), start(t, "two", database, dirs[1])
+	roots := x509.NewCertPool()
+	for _, n := range []*node{one, two} {
+		if !roots.AppendCertsFromPEM(n.run("ca")) {
+			t.Fatal("no certificate")
+		}
+	}
+	var added struct {
+		Credential string `json:"credential"`
+	}
+	if err := json.Unmarshal(one.run("account", "add", "anna@example.net", "--short", "anna", "--json"), &added); err != nil || added.Credential == "" {
+		t.Fatalf("no credential, %v", err)
+	}
+
+	relays := held(t, one, roots, added.Credential)
+	both := func() bool { return len(relays()) == 2 }
+	eventually(t, "agents are told of both nodes", both)
+
+	relayOf := func(n *node) controlapi.Relay {
+		return controlapi.Relay{Address: n.addr, ServerName: "control.porch.test"}
+	}
+	home := startComputer(t, added.Credential, roots)
+	home.use(relayOf(two)) // as if the way to the other were broken
+	var conn *tls.Conn
+	reach := func(n *node) func() bool {
+		return func() (ok bool) {
+			var err error
+			conn, err = visit(n.addr)
+			return err == nil
+		}
+	}
+	eventually(t, "a visitor at node two", reach(two))
+	_ = conn.Close()
+	eventually(t, "a visitor at node one of a computer at node two", reach(one))
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Log("node two is killed")
+	two.kill()
+	if n, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the visit under way: %d bytes, %v", n, err)
+	}
+	if _, err := visit(one.addr); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a visitor while the tunnel is nowhere: %v", err)
+	}
+	home.use(relays()...) // both, as it was told
+	eventually(t, "a visitor at the node that is left", reach(one))
+	_ = conn.Close()
+	eventually(t, "agents are told that one node is left", func() bool { r := relays(); return len(r) == 1 && r[0] == relayOf(one) })
+
+	t.Log("node two comes back")
+	two = start(t, "two", database, dirs[1])
+	eventually(t, "agents are told of both again", both)
+	eventually(t, "a visitor at node two of a computer at node one", reach(two))
+	_ = conn.Close()
+}
+
+// held keeps a sync, as an agent does, and returns what it last heard of relays.
+func held(t *testing.T, n *node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
+	transport := controlapi.NewTransport(nil)
+	transport.TLSClientConfig.RootCAs = roots
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, n.addr)
+	}
+	client := &controlapi.Client{BaseURL: "https://control.porch.test", Credential: credential, HTTP: &http.Client{Transport: transport}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var last atomic.Pointer[controlapi.Snapshot]
+	last.Store(&controlapi.Snapshot{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			s, err := client.Sync(ctx, last.Load().Version)
+			switch {
+			case err == nil && !s.Unchanged:
+				last.Store(&s)
+			case err != nil && ctx.Err() == nil:
+				t.Errorf("sync: %v", err)
+				return
+			}
+		}
+	})
+	t.Cleanup(func() { cancel(); wg.Wait(); transport.CloseIdleConnections() })
+	return func() []controlapi.Relay { return last.Load().Relays }
+}
