@@ -25,6 +25,8 @@ type health struct {
 	store    kv.Store
 	registry *prometheus.Registry
 	draining atomic.Bool
+	// certified says whether the auth host has its certificate; nil means always.
+	certified func() bool
 }
 
 func newHealth(store kv.Store) *health { return &health{store: store} }
@@ -57,6 +59,10 @@ func (h *health) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining.Load() {
 		answer(w, http.StatusServiceUnavailable, "It is shutting down.")
+		return
+	}
+	if h.certified != nil && !h.certified() {
+		answer(w, http.StatusServiceUnavailable, "The certificate authority has not issued a certificate yet.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)

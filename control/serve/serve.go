@@ -14,6 +14,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,7 @@ import (
 const (
 	TLSInternal = "internal" // an authority of its own, in DataDir/ca
 	TLSFiles    = "files"    // CertFile and KeyFile, read again when they change
+	TLSACME     = "acme"     // issued over ACME, kept in DataDir/acme
 )
 
 // StoreFile is the name of the store in a data directory.
@@ -57,6 +59,7 @@ type Config struct {
 	TLS           string
 	CertFile      string // PEM, with the chain
 	KeyFile       string // PEM
+	ACMEDirectory string // URL of the authority; empty means Let's Encrypt
 	Mail          MailConfig
 	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
 	// They ask nobody who they are, so an address that is not of the loopback
@@ -106,8 +109,12 @@ func (c *Config) Complete() error {
 		if c.CertFile == "" || c.KeyFile == "" {
 			return errors.New("--tls files needs --cert FILE and --key FILE")
 		}
+	case TLSACME:
+		if c.CertFile != "" || c.KeyFile != "" {
+			return errors.New("--cert and --key belong to --tls files")
+		}
 	default:
-		return fmt.Errorf("--tls is internal or files, not %q", c.TLS)
+		return fmt.Errorf("--tls is internal, acme or files, not %q", c.TLS)
 	}
 	if c.AuthHost == "" {
 		c.AuthHost = "control." + c.Domain
@@ -132,6 +139,9 @@ func (c *Config) Complete() error {
 	}
 	if c.Metrics != "" && !c.MetricsExposed && !isLoopback(c.Metrics) {
 		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
+	}
+	if err := c.completeACME(); err != nil {
+		return err
 	}
 	if err := c.Mail.complete(c.AuthHost); err != nil {
 		return err
@@ -181,6 +191,7 @@ type Node struct {
 	service   *control.Service
 	relay     *relay.Relay
 	admin     *admin.Socket // nil without a data directory
+	acme      *acme         // nil without
 	smtp      *mail.SMTP    // nil where mails are kept
 	kept      *mail.Outbox  // nil where they are delivered
 	outbox    *outboxFiles  // nil without
@@ -240,7 +251,7 @@ func (n *Node) listen() error {
 
 func (n *Node) build() (err error) {
 	cfg := n.cfg
-	names, rootPEM, err := n.certificates()
+	auth, rootPEM, err := n.certificates()
 	if err != nil {
 		return err
 	}
@@ -275,6 +286,9 @@ func (n *Node) build() (err error) {
 		return err
 	}
 	n.health = newHealth(n.store)
+	if n.acme != nil {
+		n.health.certified = n.acme.has.Load
+	}
 	count := newCounts()
 	peers, err := n.relayPeers(here)
 	if err != nil {
@@ -283,7 +297,7 @@ func (n *Node) build() (err error) {
 	n.relay, err = relay.New(relay.Config{
 		Peers:        peers,
 		AuthHost:     cfg.AuthHost,
-		TLS:          names.config(),
+		TLS:          auth,
 		Handler:      count.handler(web.New(n.service, web.Config{Log: cfg.Log.With("part", "control")})),
 		Authenticate: n.service.Authenticate,
 		Node:         cfg.Node,
@@ -310,12 +324,21 @@ func (n *Node) build() (err error) {
 	return err
 }
 
-// certificates is the source of the auth host's, and the root to trust when it
-// is our own.
-func (n *Node) certificates() (*certificate, []byte, error) {
-	if n.cfg.TLS == TLSFiles {
+// certificates is the auth host's TLS, and the root to trust when it is our own.
+func (n *Node) certificates() (*tls.Config, []byte, error) {
+	switch n.cfg.TLS {
+	case TLSFiles:
 		c, err := fromFiles(n.cfg.CertFile, n.cfg.KeyFile, n.cfg.AuthHost, n.cfg.Log)
-		return c, nil, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return c.config(), nil, nil
+	case TLSACME:
+		n.acme = &acme{
+			host: n.cfg.AuthHost, dir: ACMEDir(n.cfg.DataDir), directory: n.cfg.ACMEDirectory,
+			log: n.cfg.Log.With("part", "certs"), ready: make(chan struct{}),
+		}
+		return n.acme.config(), nil, nil
 	}
 	ca, err := localca.Open(CADir(n.cfg.DataDir), localca.Options{
 		Names: []string{n.cfg.AuthHost},
@@ -325,7 +348,10 @@ func (n *Node) certificates() (*certificate, []byte, error) {
 		return nil, nil, err
 	}
 	c, err := fromAuthority(ca, n.cfg.AuthHost, n.cfg.Log)
-	return c, ca.RootPEM(), err
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.config(), ca.RootPEM(), nil
 }
 
 // Addrs are the addresses of the relay, and Metrics that of the metrics, or "".
@@ -361,6 +387,9 @@ func (n *Node) Run(ctx context.Context) error {
 		stops = append(stops, func() error { cancel(); return <-ended })
 	}
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })
+	if n.acme != nil {
+		start(n.acme.run)
+	}
 	if n.admin != nil {
 		start(n.admin.Run)
 	}

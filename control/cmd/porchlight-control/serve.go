@@ -16,7 +16,7 @@ import (
 // may hold.
 var configurable = []string{
 	"data", "postgres", "domain", "auth-host", "public-port",
-	"listen", "tunnel-address", "tls", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
+	"listen", "tunnel-address", "tls", "acme-directory", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
 	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
 }
 
@@ -101,7 +101,8 @@ flags count more than the environment, and the environment more than the file.`,
 	w.flags(f)
 	f.StringArrayVar(&w.Listen, "listen", nil, "address visitors, agents and the auth host connect to; may be given several times")
 	f.StringVar(&w.TunnelAddress, "tunnel-address", "", "host:port at which agents reach this node (default the auth host and public port)")
-	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own) or files")
+	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own), acme (Let's Encrypt) or files")
+	f.StringVar(&w.ACMEDirectory, "acme-directory", "", "with --tls acme: URL of another authority's directory")
 	f.StringVar(&w.CertFile, "cert", "", "with --tls files: certificate and chain (PEM)")
 	f.StringVar(&w.KeyFile, "key", "", "with --tls files: key (PEM)")
 	f.StringVar(&w.Mail.SMTP, "smtp", "", "mail server, smtp://user@host:587 (STARTTLS) or smtps://user@host:465; without one mails are kept for the outbox command")

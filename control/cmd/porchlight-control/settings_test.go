@@ -156,7 +156,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir}, exitUsage, "--domain"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example"}, exitUsage, "--listen"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "443"}, exitUsage, "(--listen)"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "acme"}, exitUsage, "internal or files"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "acme2"}, exitUsage, "internal, acme or files"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "files"}, exitUsage, "--cert FILE and --key FILE"},
 		{[]string{"serve", "--postgres", "postgres:///x", "--domain", "d.example", "--listen", ":0"}, exitUsage, "give --data DIR too"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, exitUsage, "--log-level"},
