@@ -173,3 +173,82 @@ func TestPeopleAnswers(t *testing.T) {
 		}
 	}
 }
+
+// plug plays what connects this computer.
+type plug struct {
+	connecting agentapi.Connecting
+	refusal    *agentapi.Error
+	asked      agentapi.ConnectRequest
+}
+
+func (p *plug) Connect(_ context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error) {
+	p.asked = req
+	if p.refusal != nil {
+		return agentapi.Connecting{}, p.refusal
+	}
+	return p.connecting, nil
+}
+
+func (p *plug) CancelConnect(context.Context) error { return nil }
+
+func (p *plug) Disconnect(context.Context) error {
+	if p.refusal != nil {
+		return p.refusal
+	}
+	return nil
+}
+
+func (p *plug) Connecting() *agentapi.Connecting { return &p.connecting }
+
+func (p *plug) Changes() (<-chan struct{}, func()) { return nil, func() {} }
+
+// Connecting over HTTP: what is asked for arrives, what is under way is in the
+// owner's state, and refusals keep their status.
+func TestConnectAnswers(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	send := func(method, path, body string) response {
+		return r.send(t, request{method: method, path: path, body: body, socket: true, secret: r.secret})
+	}
+	const body = `{"url":"https://control.example","name":"study"}`
+	for _, q := range []struct{ method, path, body string }{
+		{"POST", "/owner/connect", body}, {"DELETE", "/owner/connect", ""}, {"POST", "/owner/disconnect", ""},
+	} {
+		if got := send(q.method, q.path, q.body); got.status != 503 || !strings.Contains(got.body, "porchlight agent") {
+			t.Errorf("%s %s with nothing to connect with: %d %s", q.method, q.path, got.status, got.body)
+		}
+	}
+	r.end()
+	plug := &plug{connecting: agentapi.Connecting{
+		State: agentapi.ConnectWaiting, AuthURL: "https://control.example", UserCode: "ABCD-EFGH",
+		VerificationURL: "https://control.example/device", VerificationURLComplete: "https://control.example/device?code=ABCD-EFGH",
+		ExpiresAt: time.Now().UTC().Add(time.Minute),
+	}}
+	r.connector = plug
+	r.serve(t)
+	if got := send("POST", "/owner/connect", body); got.status != 200 || !strings.Contains(got.body, `"userCode":"ABCD-EFGH"`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if want := (agentapi.ConnectRequest{URL: "https://control.example", Name: "study"}); plug.asked != want {
+		t.Errorf("asked for %+v", plug.asked)
+	}
+	if state, err := r.owner().State(t.Context()); err != nil || state.Connecting == nil || *state.Connecting != plug.connecting {
+		t.Errorf("the state says %+v, %v", state.Connecting, err)
+	}
+	for _, q := range []struct{ method, path string }{{"DELETE", "/owner/connect"}, {"POST", "/owner/disconnect"}} {
+		if got := send(q.method, q.path, ""); got.status != 200 || got.body != `{"ok":true}` {
+			t.Errorf("%s %s: %d %s", q.method, q.path, got.status, got.body)
+		}
+	}
+	if got := send("POST", "/owner/connect", `{"url":7}`); got.status != 400 || got.sentence(t) == "" {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	for code, status := range map[agentapi.Code]int{
+		agentapi.CodeInvalid: 400, agentapi.CodeConflict: 409, agentapi.CodeTooMany: 429, agentapi.CodeUpstream: 502, agentapi.CodeUnavailable: 503,
+	} {
+		plug.refusal = agentapi.Errorf(code, "Not now.")
+		if got := send("POST", "/owner/connect", body); got.status != status || got.sentence(t) != "Not now." {
+			t.Errorf("%s: %d %s", code, got.status, got.body)
+		}
+	}
+}

@@ -48,18 +48,19 @@ func TestMain(m *testing.M) {
 // rig is the API with a real engine on a real store; only what is beyond the
 // engine (account, proxy, outbox) is played by outside.
 type rig struct {
-	dir     string
-	secret  string
-	hash    []byte
-	apps    *engine.Apps
-	reg     *engine.Registry
-	regCfg  engine.RegistryConfig
-	control people.Control // nil: not connected
-	people  *people.People
-	access  *access.Access
-	rules   *rules.Rules
-	api     *API
-	outside *outside
+	dir       string
+	secret    string
+	hash      []byte
+	apps      *engine.Apps
+	reg       *engine.Registry
+	regCfg    engine.RegistryConfig
+	control   people.Control // nil: not connected
+	connector Connector      // nil: cannot connect
+	people    *people.People
+	access    *access.Access
+	rules     *rules.Rules
+	api       *API
+	outside   *outside
 
 	addr   string
 	socket string
@@ -201,6 +202,7 @@ func (r *rig) serve(t testing.TB) {
 		Backend:         r.outside,
 		Rules:           r.rules,
 		People:          r.people,
+		Connector:       r.connector,
 		OwnerSecretHash: func() []byte { return r.hash },
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
