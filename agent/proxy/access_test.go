@@ -258,12 +258,12 @@ func TestLauncher(t *testing.T) {
 		t.Errorf("ended at %q", end)
 	}
 	_, body := b.get("https://" + rootHost + "/")
-	if !strings.Contains(body, `href="https://notes.`+rootHost+`/"`) || strings.Contains(body, "diary") || strings.Contains(body, "<script") || !strings.Contains(body, "One app") {
+	if !strings.Contains(body, `href="https://notes.`+rootHost+`/"`) || strings.Contains(body, "diary") || strings.Contains(body, "<script") || !strings.Contains(body, "1 app is shared with you") {
 		t.Errorf("%s", body)
 	}
 	owner := r.browser(false)
 	owner.signIn("https://"+rootHost+"/", ownerID)
-	if _, body := owner.get("https://" + rootHost + "/"); !strings.Contains(body, "diary.") || !strings.Contains(body, "2 apps") || strings.Contains(body, "photos") {
+	if _, body := owner.get("https://" + rootHost + "/"); !strings.Contains(body, "diary.") || !strings.Contains(body, "2 apps are published") || strings.Contains(body, "photos") {
 		t.Errorf("%s", body)
 	}
 	if res, _ := b.get("https://" + rootHost + "/x"); res.StatusCode != 404 {

@@ -116,7 +116,11 @@ func (v *visit) end() {
 		return
 	}
 	if v.raw != nil {
-		v.raw.Close()
+		if conn, ok := v.raw.(interface{ Abort() error }); ok {
+			_ = conn.Abort() // closed is closed
+		} else {
+			_ = v.raw.Close()
+		}
 		return
 	}
 	past := time.Unix(1, 0)

@@ -153,5 +153,5 @@ func (p *Proxy) serveLauncher(w http.ResponseWriter, r *http.Request, at place) 
 			}
 		}
 	}
-	p.launcher(w, r, at, d.Email, may)
+	p.launcher(w, r, at, d, may)
 }

@@ -50,11 +50,22 @@ type page struct {
 	Link     string
 	LinkText string
 
+	More     string // an address for those who want more, under the small print
+	MoreText string
+
 	Launcher bool
+	Owner    bool // who looks at the launcher
+	Auth     string
 	Apps     []launcherRow
 }
 
-type launcherRow struct{ Label, Letter, Host, URL string }
+type launcherRow struct {
+	Label, Letter, Host, URL string
+	Paused                   bool
+}
+
+// AuthHost is the host of Auth, the control plane's origin.
+func (p page) AuthHost() string { return strings.TrimPrefix(p.Auth, "https://") }
 
 func (p page) Style() string { return pathStyle + "?v=" + styleVersion }
 func (p page) Icon() string  { return pathIcon + "?v=" + iconVersion }

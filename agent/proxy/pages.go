@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"porchlight/agent/access"
+	"porchlight/control/controlapi"
 )
 
 // refuse answers with a sentence where nothing more can be said or done.
@@ -173,28 +174,46 @@ func (p *Proxy) signedOut(w http.ResponseWriter, r *http.Request, at place) {
 		}{true})
 		return
 	}
-	p.show(w, r, page{
+	pg := page{
 		Status: http.StatusOK, Host: at.host, Title: "You are signed out",
-		Text: "This browser can’t open " + at.host + " until you sign in again.",
+		Text: "This browser is signed out of " + at.host + ".",
 		Link: "/", LinkText: "Sign in",
-	})
+	}
+	if auth := strings.TrimSpace(p.authOrigin()); auth != "" {
+		host := page{Auth: auth}.AuthHost()
+		pg.Fine = "It may still be signed in at " + host + ", which lets it in here again without asking. To use another address, or on somebody else’s computer, sign out there too."
+		pg.More, pg.MoreText = auth+"/account", "Sign out at "+host
+	}
+	p.show(w, r, pg)
 }
 
-// launcher lists what a visitor may open.
-func (p *Proxy) launcher(w http.ResponseWriter, r *http.Request, at place, email string, apps []App) {
+// launcher lists what a visitor may open; the owner's are all that are live.
+func (p *Proxy) launcher(w http.ResponseWriter, r *http.Request, at place, d access.Decision, apps []App) {
 	pg := page{
-		Status: http.StatusOK, Launcher: true, Host: at.host, Title: at.host, Email: email,
-		SignOut: pathSignOut, Text: "One app is shared with you here.",
+		Status: http.StatusOK, Launcher: true, Host: at.host, Title: at.host, Email: d.Email,
+		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
 	}
-	if len(apps) > 1 {
-		pg.Text = fmt.Sprintf("%d apps are shared with you here.", len(apps))
+	what := "apps are"
+	if len(apps) == 1 {
+		what = "app is"
+	}
+	switch {
+	case pg.Owner && len(apps) == 0:
+		pg.Text = "None of your apps is published right now."
+	case pg.Owner:
+		pg.Text = fmt.Sprintf("%d %s published here. Others see only what you share with them.", len(apps), what)
+	case len(apps) == 0:
+		pg.Fine = "If you were invited under another address, sign out and use that one."
+	default:
+		pg.Text = fmt.Sprintf("%d %s shared with you here.", len(apps), what)
+		pg.Fine = "Missing something? Ask the person who invited you."
 	}
 	for _, app := range apps {
 		first, _ := utf8.DecodeRuneInString(strings.TrimSpace(app.Label))
 		origin := originOf(app.Name, at.root)
 		pg.Apps = append(pg.Apps, launcherRow{
 			Label: app.Label, Letter: string(unicode.ToUpper(first)),
-			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/",
+			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/", Paused: app.Paused,
 		})
 	}
 	p.show(w, r, pg)
