@@ -23,8 +23,8 @@ const (
 	// is left alone.
 	againAfter = 30 * time.Second
 
-	// readyWait bounds how long the start of a connected agent waits for the
-	// first visitor to be possible; it serves meanwhile.
+	// readyWait bounds how long Start waits for the first visitor of a connected
+	// computer to be possible; it serves meanwhile.
 	readyWait = 3 * time.Second
 
 	// acmeDir and ownCADir, inside the data directory, hold certificates of a
@@ -177,6 +177,12 @@ func (h *Host) startAgent(ctx context.Context, cfg agent.Config, rootCA string, 
 		defer cancel()
 		r.err = a.Run(running)
 	}()
+	h.mu.Lock()
+	first := h.current == nil
+	h.mu.Unlock()
+	if !first {
+		return r, nil // who waits for it follows the owner's state
+	}
 	timer := time.NewTimer(readyWait)
 	defer timer.Stop()
 	select {

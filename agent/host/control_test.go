@@ -1,0 +1,112 @@
+package host
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// fakeControl is the agent's side of a control plane, without a relay.
+type fakeControl struct {
+	url, pem   string
+	credential string
+	computer   controlapi.Computer
+
+	mu        sync.Mutex // protects what follows
+	confirmed bool
+	enrolled  bool // the credential counts
+	left      int  // how often the computer said that it leaves
+}
+
+func newControl(t *testing.T) *fakeControl {
+	t.Helper()
+	c := &fakeControl{
+		credential: "a-device-credential-of-a-test",
+		computer:   controlapi.Computer{ID: "c1", Name: "cellar", Host: "cellar.porch.test", URL: "https://cellar.porch.test"},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+controlapi.PathEnrol, c.enrol)
+	mux.HandleFunc("POST "+controlapi.PathEnrolToken, c.poll)
+	mux.HandleFunc("DELETE "+controlapi.PathComputer, c.admitted(c.leave))
+	mux.HandleFunc("GET "+controlapi.PathSync, c.admitted(c.sync))
+	mux.HandleFunc("/", c.admitted(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
+	server := httptest.NewTLSServer(mux)
+	t.Cleanup(server.Close)
+	c.url = server.URL
+	c.pem = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	return c
+}
+
+func (c *fakeControl) confirm()        { c.mu.Lock(); defer c.mu.Unlock(); c.confirmed = true }
+func (c *fakeControl) forgetComputer() { c.mu.Lock(); defer c.mu.Unlock(); c.enrolled = false }
+
+// known says whether the credential counts.
+func (c *fakeControl) known() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.enrolled }
+
+func (c *fakeControl) admitted(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !c.known() || r.Header.Get("Authorization") != "Bearer "+c.credential {
+			refuseWith(w, http.StatusUnauthorized, controlapi.CodeUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (c *fakeControl) enrol(w http.ResponseWriter, _ *http.Request) {
+	reply(w, controlapi.EnrolStarted{
+		DeviceCode: "device-code", UserCode: "BCDF-GHJK",
+		VerificationURI: c.url + "/device", VerificationURIComplete: c.url + "/device?code=BCDF-GHJK",
+		ExpiresIn: 600, Interval: 1,
+	})
+}
+
+func (c *fakeControl) poll(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.confirmed {
+		refuseWith(w, http.StatusBadRequest, controlapi.CodeAuthorizationPending)
+		return
+	}
+	c.enrolled = true
+	reply(w, controlapi.Enrolled{Credential: c.credential, AccountID: "a1", Email: "maya@example.net", Computer: c.computer})
+}
+
+func (c *fakeControl) leave(http.ResponseWriter, *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.enrolled = false
+	c.left++
+}
+
+func (c *fakeControl) sync(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("If-None-Match") != "" {
+		select { // held, as by a real one
+		case <-r.Context().Done():
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+		reply(w, controlapi.Snapshot{Version: "v1", Unchanged: true})
+		return
+	}
+	reply(w, controlapi.Snapshot{Version: "v1", Computer: c.computer, People: []controlapi.Person{
+		{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive},
+	}})
+}
+
+func reply(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body) // the reader may have gone
+}
+
+func refuseWith(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(controlapi.Error{Code: code, Message: "No."})
+}

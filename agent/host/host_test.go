@@ -1,0 +1,350 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+)
+
+const secret = "a test's owner secret"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashVariable); dir != "" {
+		os.Exit(beCrashed(dir))
+	}
+	dir, err := os.MkdirTemp("", "porchlight-host-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
+	os.Setenv("XDG_RUNTIME_DIR", "")
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+func config(dir string) Config {
+	return Config{
+		DataDir: dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Local: true,
+		Mode: agentapi.ModeHeadless, OwnerSecretHash: ownersecret.Hash(secret),
+		Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func start(t *testing.T, cfg Config) *Host {
+	t.Helper()
+	h, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, h) })
+	return h
+}
+
+func stop(t *testing.T, h *Host) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := h.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// await polls for what has no event to wait for here.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestConnectingKeepsTheDoorsOpen: while one agent replaces the other, every call
+// of the loopback API is answered, truthfully, and what was approved stays.
+func TestConnectingKeepsTheDoorsOpen(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	h := start(t, config(t.TempDir()))
+	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
+	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Approve(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	before, err := open.Status(t.Context())
+	if err != nil || !before.Connected {
+		t.Fatal(before, err)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer cancel()
+	calls.Go(func() {
+		for ctx.Err() == nil {
+			now, err := open.Status(ctx)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil:
+				t.Errorf("a call was not answered: %v", err)
+			case now.Connected && now.Host != before.Host && now.Host != control.computer.Host:
+				t.Errorf("it says it is %+v", now)
+			case !now.Connected && now.Host == before.Host:
+				t.Errorf("it is nobody and says it is %+v", now)
+			}
+		}
+	})
+
+	connecting, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if connecting.State != agentapi.ConnectWaiting || connecting.UserCode != "BCDF-GHJK" || connecting.Note == "" {
+		t.Errorf("it answered %+v", connecting)
+	}
+	state, err := owner.State(t.Context())
+	if err != nil || state.Connecting == nil || state.Connecting.UserCode != "BCDF-GHJK" {
+		t.Fatalf("the owner's state has %+v, %v", state.Connecting, err)
+	}
+	control.confirm()
+	await(t, "it is connected", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Connected && a.AuthURL == control.url
+	})
+	state, err = owner.State(t.Context())
+	if err != nil || len(state.Apps) != 1 || state.Apps[0].Status != agentapi.StatusLive || state.Connecting != nil {
+		t.Errorf("connected, the state is %+v, %v", state, err)
+	}
+	raw, err := os.ReadFile(filepath.Join(h.cfg.DataDir, connectionName))
+	if err != nil || strings.Contains(string(raw), control.credential) {
+		t.Errorf("the connection is kept as %s, %v", raw, err)
+	}
+
+	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("connecting twice says %v", err)
+	}
+	control.forgetComputer()
+	await(t, "it says that it is not known any more", func() bool {
+		s, err := owner.State(t.Context())
+		return err == nil && strings.HasPrefix(s.Trouble, "The control plane does not know this computer any more") && len(s.Apps) == 1
+	})
+	if err := owner.Disconnect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is on its own", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Connected && a.Local
+	})
+	if err := owner.Disconnect(t.Context()); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("disconnecting twice says %v", err)
+	}
+}
+
+// TestNameOfAnApp: a control plane that gives this computer the name of one of
+// its apps is refused, and is told so.
+func TestNameOfAnApp(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	control.computer.Name, control.computer.Host = "notes", "notes.porch.test"
+	h := start(t, config(t.TempDir()))
+	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
+	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Approve(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
+		t.Fatal(err)
+	}
+	control.confirm()
+	await(t, "it was refused", func() bool {
+		c := h.Connecting()
+		return c != nil && c.State == agentapi.ConnectFailed && strings.Contains(c.Problem, `called "notes"`)
+	})
+	if control.known() {
+		t.Error("the control plane was left with a computer that does not come")
+	}
+	if a := h.Account(); !a.Local {
+		t.Errorf("it is %+v", a)
+	}
+	if err := owner.CancelConnect(t.Context()); err != nil || h.Connecting() != nil {
+		t.Error("a failure cannot be put out of sight", err)
+	}
+}
+
+func TestStopsOnDemand(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	cfg.Mode, cfg.FirstPartyApp, cfg.OnDemand = agentapi.ModeBundled, "com.example.wiki", true
+	cfg.grace, cfg.first = 50*time.Millisecond, time.Hour
+	h := start(t, cfg)
+	c := agentapi.New(h.API())
+	info, err := c.Attach(t.Context())
+	if err != nil || info.Mode != agentapi.ModeBundled || info.FirstPartyApp != "com.example.wiki" {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	found, err := Find(t.Context(), cfg.DataDir, "")
+	if err != nil || found == nil || found.PID != os.Getpid() || found.OwnerSocket != h.OwnerSocket() {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	if _, err := c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Deregister(t.Context(), "com.example.wiki"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Wait(); err != nil {
+		t.Error(err)
+	}
+	if found, err := Find(t.Context(), cfg.DataDir, ""); found != nil || err != nil {
+		t.Errorf("after its end there is %+v, %v", found, err)
+	}
+}
+
+func TestStopsWhenNobodyEverCame(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	cfg.OnDemand, cfg.first = true, 50*time.Millisecond
+	if err := start(t, cfg).Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFindsByAddress(t *testing.T) {
+	t.Parallel()
+	h := start(t, config(t.TempDir()))
+	elsewhere := t.TempDir()
+	found, err := Find(t.Context(), elsewhere, h.API())
+	if err != nil || found == nil || found.API != h.API() || found.OwnerSocket != "" {
+		t.Errorf("found %+v, %v", found, err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"protocol":7,"pid":1,"mode":"desktop"}`))
+	})}
+	ended := make(chan struct{})
+	go func() { defer close(ended); other.Serve(l) }()
+	defer func() { other.Close(); <-ended }()
+	if found, err := Find(t.Context(), elsewhere, l.Addr().String()); agentapi.CodeOf(err) != agentapi.CodeConflict || found != nil {
+		t.Errorf("of another protocol: %+v, %v", found, err)
+	}
+	if found, err := Find(t.Context(), elsewhere, "127.0.0.1:1"); found != nil || err != nil {
+		t.Errorf("where nothing is: %+v, %v", found, err)
+	}
+}
+
+func TestUnconnectedAgentSaysWhatToType(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	cfg.Local, cfg.ControlURL = false, "https://Control.Example.net:443/"
+	h := start(t, cfg)
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	state, err := owner.State(t.Context())
+	if err != nil || state.Account.Connected || !strings.Contains(state.Trouble, "porchlight connect https://control.example.net") {
+		t.Errorf("it says %q, %+v, %v", state.Trouble, state.Account, err)
+	}
+	for url, want := range map[string]agentapi.Code{
+		"https://other.example":            agentapi.CodeConflict,
+		"http://control.example.net":       agentapi.CodeInvalid,
+		"https://control.example.net/path": agentapi.CodeInvalid,
+		"":                                 agentapi.CodeInvalid,
+	} {
+		if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: url}); agentapi.CodeOf(err) != want {
+			t.Errorf("connecting to %q says %v", url, err)
+		}
+	}
+}
+
+func TestDamagedConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, connectionName), []byte(`{"current":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), config(dir)); err == nil || !strings.Contains(err.Error(), "is damaged") {
+		t.Errorf("err = %v", err)
+	}
+	if !Connected(dir) {
+		t.Error("a damaged connection counts as none")
+	}
+}
+
+func TestLeavingIsBounded(t *testing.T) {
+	t.Parallel()
+	f, err := openConnection(filepath.Join(t.TempDir(), connectionName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * maxLeaving {
+		one := connection{ID: newConnectionID(), AuthURL: "https://control.example.net", Store: storeFile}
+		if err := f.update(func(k *connections) { k.leave(one, time.Now()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := openConnection(f.path)
+	if err != nil || len(again.get().Leaving) != maxLeaving {
+		t.Errorf("%d are kept, %v", len(again.get().Leaving), err)
+	}
+	info, err := os.Stat(f.path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+}
+
+func FuzzConnection(f *testing.F) {
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"current":{"id":"00","authUrl":"https://c.example","computerId":"a","host":"m.example","store":"file"}}`))
+	f.Add([]byte(`{"leaving":[{"id":"zz"}],"forgetLocal":true}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConnections(raw)
+		if err != nil {
+			return
+		}
+		for _, one := range append(c.Leaving, list(c.Current)...) {
+			if strings.ContainsAny(one.ID, "/.\\") || !strings.HasPrefix(one.AuthURL, "https://") {
+				t.Errorf("took %+v", one)
+			}
+		}
+	})
+}
+
+func FuzzOrigin(f *testing.F) {
+	for _, s := range []string{"control.example.net", "https://control.example.net:8443/", "https://a@b", "ftp://x", "https://[::1]:1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		origin, err := originOf(text)
+		if err != nil {
+			if _, ok := errors.AsType[*agentapi.Error](err); !ok {
+				t.Errorf("%q: %v is no sentence", text, err)
+			}
+			return
+		}
+		if again, err := originOf(origin); err != nil || again != origin {
+			t.Errorf("%q became %q, and that %q, %v", text, origin, again, err)
+		}
+	})
+}
