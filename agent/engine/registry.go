@@ -121,9 +121,10 @@ func (r *Registry) Admits(given string) bool {
 // but LastSeenAt. caller tells which process asks, as far as the system does; it
 // is called for new registrations only, because it is not cheap.
 //
-// What is watched is the process with the claimed pid. A sandboxed app knows its
-// own pid inside the sandbox only: where that is what the caller calls itself,
-// the caller is watched.
+// What is watched is the process with the claimed pid, whoever calls: a script
+// may have curl register it. A sandboxed app knows its own pid inside the sandbox
+// only: where that is what the caller calls itself, the caller is watched. A pid
+// that no process has is taken, and reaped like that of one that died at once.
 func (r *Registry) Register(req agentapi.RegisterRequest, caller func() procinfo.Process) (agentapi.Registration, error) {
 	if err := checkRegistrant(req); err != nil {
 		return agentapi.Registration{}, err
@@ -166,8 +167,8 @@ func (r *Registry) Heartbeat(req agentapi.RegisterRequest) (agentapi.HeartbeatAn
 }
 
 // Deregister carries out POST /engine/deregister: of several registrations under
-// one appId it ends those of the calling process, and all of them when none is
-// that process's. caller is called only where that matters.
+// one appId it ends that of the calling process, else those it made for others,
+// else all of them. caller is called only where that matters.
 func (r *Registry) Deregister(appID string, caller func() procinfo.Process) (agentapi.Deregistered, error) {
 	if err := checkAppID(appID); err != nil {
 		return agentapi.Deregistered{}, err
@@ -176,13 +177,7 @@ func (r *Registry) Deregister(appID string, caller func() procinfo.Process) (age
 	ofApp := r.ofApp(appID)
 	r.mu.Unlock()
 	if len(ofApp) > 1 {
-		by := caller().PID
-		own := slices.DeleteFunc(slices.Clone(ofApp), func(row *registrant) bool {
-			return by == 0 || row.CallerPID != by && !procinfo.Calls(by, row.PID)
-		})
-		if len(own) > 0 {
-			ofApp = own
-		}
+		ofApp = nearest(ofApp, caller().PID)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,6 +185,28 @@ func (r *Registry) Deregister(appID string, caller func() procinfo.Process) (age
 		r.remove(row, "deregistered")
 	}
 	return agentapi.Deregistered{OK: true, Registrants: len(r.rows)}, nil
+}
+
+// nearest are the registrations that a process means when it leaves.
+func nearest(rows []*registrant, pid int) []*registrant {
+	if pid == 0 {
+		return rows
+	}
+	for _, means := range []func(*registrant) bool{
+		func(row *registrant) bool { return procinfo.Calls(pid, row.PID) },
+		func(row *registrant) bool { return row.CallerPID == pid },
+	} {
+		var out []*registrant
+		for _, row := range rows {
+			if means(row) {
+				out = append(out, row)
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	}
+	return rows
 }
 
 // Count is how many registrations there are.
@@ -273,7 +290,10 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 	if err != nil {
 		row.process = nil
 	}
-	dead := errors.Is(err, procinfo.ErrGone)
+	// A caller that the system does not show may be in a sandbox and know a pid
+	// that means nothing here. Then heartbeats alone count.
+	hidden := by.PID == 0 && by.User != ""
+	dead := errors.Is(err, procinfo.ErrGone) && !hidden
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,137 +328,6 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 	r.cfg.Log.Info("an app is attached", "app", req.AppID, "pid", req.PID, "program", by.Program, "registrants", len(r.rows))
 	return len(r.rows), nil
 }
-
-// watch begins to wait for a row's process, when Run is running. mu is held.
-func (r *Registry) watch(row *registrant) {
-	switch {
-	case row.process == nil:
-		row.stop = func() {}
-	case r.run == nil:
-		row.stop = row.process.Close
-	default:
-		ctx, cancel := context.WithCancel(r.run)
-		row.stop = cancel
-		r.watchers.Go(func() {
-			defer cancel()
-			if row.process.Wait(ctx) == nil {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				r.remove(row, "its process has ended")
-			}
-		})
-	}
-}
-
-// remove ends a registration, unless it has ended. mu is held.
-func (r *Registry) remove(row *registrant, why string) {
-	key := registrantKey{row.AppID, row.PID}
-	if r.rows[key] != row {
-		return
-	}
-	delete(r.rows, key)
-	row.stop()
-	if len(r.rows) == 0 {
-		r.aloneSince = r.cfg.Now()
-	}
-	r.notify()
-	r.cfg.Log.Info("an app is detached", "app", row.AppID, "pid", row.PID, "why", why, "registrants", len(r.rows))
-}
-
-// notify tells Run and the owner's side. mu is held.
-func (r *Registry) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-	r.changes.Raise()
-}
-
-func (r *Registry) ofApp(appID string) []*registrant {
-	var rows []*registrant
-	for key, row := range r.rows {
-		if key.appID == appID {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// Run ends registrations whose time has come, until ctx ends; then it lets go of
-// every process. It returns nil.
-func (r *Registry) Run(ctx context.Context) error {
-	r.mu.Lock()
-	r.run = ctx
-	if r.cfg.FirstWithin > 0 && len(r.rows) == 0 && r.aloneSince.IsZero() {
-		r.aloneSince = r.cfg.Now().Add(r.cfg.FirstWithin - r.cfg.Grace)
-	}
-	for _, row := range r.rows {
-		r.watch(row)
-	}
-	r.mu.Unlock()
-	defer r.letGo()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-r.wake:
-		case <-timer.C:
-		}
-		timer.Stop()
-		if next := r.sweep(); next > 0 {
-			timer.Reset(next)
-		}
-	}
-}
-
-// sweep ends what is over and says how long nothing else can be; 0 for ever.
-// A heartbeat moves a deadline later, so the timer can be early and never late.
-func (r *Registry) sweep() (next time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.cfg.Now()
-	sooner := func(left time.Duration) {
-		if next == 0 || left < next {
-			next = left
-		}
-	}
-	for _, row := range r.rows {
-		if left := agentapi.ReapAfter - now.Sub(row.LastSeenAt); left > 0 {
-			sooner(left)
-		} else {
-			r.remove(row, "no heartbeat")
-		}
-	}
-	if r.cfg.Grace > 0 && len(r.rows) == 0 && !r.aloneSince.IsZero() && !r.stopped {
-		if left := r.cfg.Grace - now.Sub(r.aloneSince); left > 0 {
-			sooner(left)
-		} else {
-			r.stopped = true
-			close(r.idle)
-		}
-	}
-	return next
-}
-
-func (r *Registry) letGo() {
-	r.mu.Lock()
-	for _, row := range r.rows {
-		row.stop()
-	}
-	r.stopped = true
-	r.mu.Unlock()
-	r.watchers.Wait()
-}
-
-// goneProcess stands for a pid that no process had: it is counted, and reaped
-// like one that died a moment later.
-type goneProcess struct{}
-
-func (goneProcess) Ended() bool                { return true }
-func (goneProcess) Wait(context.Context) error { return nil }
-func (goneProcess) Close()                     {}
 
 func checkRegistrant(req agentapi.RegisterRequest) error {
 	if err := checkAppID(req.AppID); err != nil {

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"porchlight/agent/agentapi"
@@ -48,6 +49,46 @@ func FuzzPublishBody(f *testing.F) {
 		}
 		if got := (agentapi.PublishRequest{Name: name, Label: label, LocalPort: port}); got != req {
 			t.Fatalf("read %+v, another reader %+v", got, req)
+		}
+	})
+}
+
+// FuzzPeopleBody is FuzzPublishBody for lists of texts, and for true and false.
+func FuzzPeopleBody(f *testing.F) {
+	for _, seed := range []string{
+		`{"apps":["Notes","Wiki"],"granted":true}`,
+		`{"apps":[],"granted":false}`,
+		`{"apps":["Notes",null],"granted":true}`,
+		`{"apps":[["Notes"]],"granted":1}`,
+		`{"apps":{"0":"Notes"},"granted":"true"}`,
+		`{"apps":null,"granted":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		found, err := parseFields(raw, "apps", "granted")
+		if err != nil {
+			return
+		}
+		apps, appsErr := found.texts("apps")
+		granted, grantedErr := found.truth("granted")
+		for _, err := range []error{appsErr, grantedErr} {
+			if err != nil {
+				if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
+					t.Fatalf("refused with %v", err)
+				}
+				return
+			}
+		}
+		var other struct {
+			Apps    []string `json:"apps"`
+			Granted bool     `json:"granted"`
+		}
+		if err := json.Unmarshal(raw, &other); err != nil {
+			t.Fatalf("accepted, but another reader says %v", err)
+		}
+		if !slices.Equal(apps, other.Apps) || granted != other.Granted {
+			t.Fatalf("read %q %v, another reader %+v", apps, granted, other)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -110,5 +112,20 @@ func TestInsideID(t *testing.T) {
 	}
 	if got := insideID(1 << 30); got != 0 {
 		t.Errorf("a process that does not exist is %d inside", got)
+	}
+}
+
+// TestCallsInASandbox: a process in a namespace of its own calls itself by
+// another id than we do.
+func TestCallsInASandbox(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("sleep", "600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("no namespaces here: %v", err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	if pid := cmd.Process.Pid; !Calls(pid, 1) || !Calls(pid, pid) || Calls(pid, 2) {
+		t.Errorf("process %d calls itself %d", pid, insideID(pid))
 	}
 }

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
+)
+
+// TestRegistryMatchesTheModel runs any sequence of calls and of time passing,
+// and compares every count with a map of deadlines.
+func TestRegistryMatchesTheModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(1_800_000_000, 0)
+		r := NewRegistry(RegistryConfig{Open: immortal, Now: func() time.Time { return now }})
+		until := map[registrantKey]time.Time{} // the model
+		appIDs := rapid.SampledFrom([]string{"com.example.notes", "com.example.wiki", "日記"})
+		pids := rapid.IntRange(1001, 1003)
+		draw := func(t *rapid.T) agentapi.RegisterRequest {
+			return agentapi.RegisterRequest{AppID: appIDs.Draw(t, "appId"), PID: pids.Draw(t, "pid")}
+		}
+		by := func(pid int) func() procinfo.Process {
+			return func() procinfo.Process { return procinfo.Process{PID: pid} }
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"register": func(t *rapid.T) {
+				req := draw(t)
+				until[registrantKey{req.AppID, req.PID}] = now.Add(agentapi.ReapAfter)
+				got, err := r.Register(req, by(req.PID))
+				if err != nil || got.Registrants != len(until) || !r.Admits(got.Capability) {
+					t.Fatalf("%+v, %v, want %d registrants", got, err, len(until))
+				}
+			},
+			"heartbeat": func(t *rapid.T) {
+				req := draw(t)
+				key := registrantKey{req.AppID, req.PID}
+				_, known := until[key]
+				if _, err := r.Heartbeat(req); (err == nil) != known {
+					t.Fatalf("known %v, and answered %v", known, err)
+				}
+				if known {
+					until[key] = now.Add(agentapi.ReapAfter)
+				}
+			},
+			"deregister": func(t *rapid.T) {
+				req := draw(t)
+				ofApp := func(k registrantKey, _ time.Time) bool { return k.appID == req.AppID }
+				key := registrantKey{req.AppID, req.PID}
+				if _, own := until[key]; own {
+					delete(until, key)
+				} else {
+					maps.DeleteFunc(until, ofApp)
+				}
+				if got, err := r.Deregister(req.AppID, by(req.PID)); err != nil || got.Registrants != len(until) {
+					t.Fatalf("%+v, %v, want %d registrants", got, err, len(until))
+				}
+			},
+			"time passes": func(t *rapid.T) {
+				now = now.Add(time.Duration(rapid.IntRange(1, 40).Draw(t, "seconds")) * time.Second)
+				maps.DeleteFunc(until, func(_ registrantKey, end time.Time) bool { return !end.After(now) })
+				r.sweep()
+			},
+			"": func(t *rapid.T) {
+				got := map[registrantKey]bool{}
+				for _, row := range r.Registrants() {
+					got[registrantKey{row.AppID, row.PID}] = true
+				}
+				for key := range until {
+					if !got[key] {
+						t.Fatalf("%+v is missing", key)
+					}
+				}
+				if len(got) != len(until) || r.Count() != len(until) {
+					t.Fatalf("%d registrants, want %d", len(got), len(until))
+				}
+			},
+		})
+	})
+}
+
+// TestCannotWatch: where the system offers no way to watch a process, or hides
+// who calls, heartbeats alone decide.
+func TestCannotWatch(t *testing.T) {
+	t.Parallel()
+	for what, tt := range map[string]struct {
+		open   error
+		caller procinfo.Process
+		stays  bool
+	}{
+		"a system without processes to watch":  {errors.ErrUnsupported, procinfo.Process{}, true},
+		"a caller who is hidden, in a sandbox": {procinfo.ErrGone, procinfo.Process{User: "maya"}, true},
+		"a pid that nobody has":                {procinfo.ErrGone, procinfo.Process{PID: 7, User: "maya"}, false},
+		"a pid that nobody has, on macOS, say": {procinfo.ErrGone, procinfo.Process{}, false},
+	} {
+		r, _ := attach(t, RegistryConfig{Open: func(int) (Process, error) { return nil, tt.open }})
+		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: 4711}
+		got, err := r.Register(req, func() procinfo.Process { return tt.caller })
+		if err != nil || got.Registrants != 1 {
+			t.Errorf("%s: %+v, %v", what, got, err)
+		}
+		if !tt.stays {
+			awaitCount(t, r, 0)
+		} else if _, err := r.Heartbeat(req); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// TestAppOf names the app of a process, by its own pid or as the one that called
+// for it; of several the newest.
+func TestAppOf(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	r := NewRegistry(RegistryConfig{Open: immortal, Now: func() time.Time { now = now.Add(time.Second); return now }})
+	for _, app := range []struct {
+		id  string
+		pid int
+	}{{"old", 1001}, {"new", 1001}, {"other", 1002}} {
+		by := func() procinfo.Process { return procinfo.Process{PID: app.pid + 1000} }
+		if _, err := r.Register(agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, pid := range []int{1001, 2001, 1002, 2002, 3, 0} {
+		got = append(got, r.AppOf(pid))
+	}
+	if want := []string{"new", "new", "other", "other", "", ""}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
