@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -158,7 +159,11 @@ func killBackend(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != syscall.ESRCH {
+	backend, err := os.FindProcess(pid)
+	if err == nil {
+		err = backend.Kill()
+	}
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 }
