@@ -28,7 +28,10 @@ type Limits struct {
 	// Handshakes is how many connections may be in their first bytes or their
 	// TLS handshake at a time. Default 4,096.
 	Handshakes int
-	// HandshakesPerSource of them, by IPv4 address or IPv6 /64. Default 1,024.
+	// HandshakesPerSource of them, by IPv4 address or IPv6 /64, and never more
+	// than a quarter of what is left, unless it is as many as Handshakes: that is
+	// for a relay behind a load balancer. Default 1,024. The same holds for the
+	// other limits by source.
 	HandshakesPerSource int
 	// Tunnels is how many control connections may be open. Default 16,384.
 	Tunnels int
@@ -73,7 +76,10 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// bySource counts connections of one kind, in all and by source.
+// bySource counts connections of one kind, in all and by source. What a source
+// may have shrinks with what is left: a quarter of it, so that a few sources
+// cannot take everything and those who come last still find room. A few are
+// granted in any case.
 type bySource struct {
 	total, perSource int
 
@@ -81,6 +87,9 @@ type bySource struct {
 	count   int
 	sources map[netip.Prefix]int
 }
+
+// fewestPerSource is more than a browser opens at once.
+const fewestPerSource = 32
 
 func newBySource(total, perSource int) *bySource {
 	return &bySource{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
@@ -91,7 +100,11 @@ func newBySource(total, perSource int) *bySource {
 func (s *bySource) enter(source netip.Prefix) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.count >= s.total || s.sources[source] >= s.perSource {
+	left, allowed := s.total-s.count, s.perSource
+	if allowed < s.total { // else all come from one address, a load balancer's
+		allowed = min(allowed, max(fewestPerSource, left/4))
+	}
+	if left <= 0 || s.sources[source] >= allowed {
 		return false
 	}
 	s.count++
