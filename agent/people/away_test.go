@@ -177,6 +177,28 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 	}
 }
 
+// TestGoneMeanwhile: the person's row was deleted at the control plane before it
+// could be told of the removal.
+func TestGoneMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	id := r.invited(t, true, "Notes")
+	r.down()
+	if err := r.service.DeletePerson(t.Context(), r.device.Computer.ID, id); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRevoked {
+		t.Fatalf("removing: %+v, %v", changed, err)
+	}
+	r.up()
+	r.await(t, func() bool {
+		people, err := r.app.People(t.Context())
+		return err == nil && len(people.Members) == 1
+	})
+	r.settled(t)
+}
+
 // TestLabelGoneWhileInviting: the app is revoked between the check of its label
 // and the control plane's answer. Nobody gets it, and the whole is refused.
 func TestLabelGoneWhileInviting(t *testing.T) {

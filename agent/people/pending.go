@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -145,11 +146,14 @@ func (p *People) flush(ctx context.Context) (upTo uint64, err error) {
 		if err != nil && !definite(err) {
 			return 0, err
 		}
-		p.mu.Lock()
 		if err != nil {
+			// The row is gone there. The last snapshot may still have it, so the
+			// deny record waits for one without it.
 			p.cfg.Log.Warn("the control plane has nothing to take away there", "err", err)
-			p.lift(c)
-		} else if now, still := p.pending[c.ID]; still {
+			epoch = math.MaxInt64
+		}
+		p.mu.Lock()
+		if now, still := p.pending[c.ID]; still {
 			now.Sent, now.Epoch, now.sentAt = true, epoch, p.syncs
 			p.pending[c.ID] = now
 			if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
