@@ -223,6 +223,7 @@ func (c client) holdHTTP1(t testing.TB, o *opened, traffic, id string) {
 	}
 	go func() {
 		defer close(o.ended)
+		defer conn.Close() // as who is cut off does
 		answer := bufio.NewReader(conn)
 		resp, err := http.ReadResponse(answer, nil)
 		if err != nil {
@@ -279,6 +280,8 @@ func (c client) holdHTTP2(t testing.TB, o *opened, id string) {
 	}
 	go func() {
 		defer close(o.ended)
+		defer transport.CloseIdleConnections()
+		defer resp.Body.Close()
 		_, o.err = io.Copy(io.Discard, resp.Body)
 		if errors.Is(o.err, context.Canceled) {
 			o.err = nil // the test's end, not Porchlight's doing

@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"sync"
 	"time"
@@ -92,6 +93,20 @@ func (c *visitorConn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return c.Conn.Close()
+}
+
+// Abort ends the connection at once and waits for nobody: not for a peer to take
+// what was written, nor for TLS to say goodbye. The relay sees a reset and drops
+// the visitor too, where after an end in order it would wait for theirs.
+func (c *visitorConn) Abort() error {
+	conn := c.Conn
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // one that is closed already needs none
+	}
+	return conn.Close()
 }
 
 // RemoteAddr is the visitor's address, as the relay vouches for it.
