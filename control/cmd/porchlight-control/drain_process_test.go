@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"porchlight/control/admin"
+	"porchlight/control/controlapi"
+	"porchlight/control/mail"
+)
+
+// SIGTERM: a request under way is answered and what it asked for is done, held
+// syncs end, new connections find nobody, and those who ask for readiness are told
+// at once.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, "--data", dir)
+	pem := ok(t, "ca", "--data", dir)
+	c := s.browser(pem)
+	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
+	agent := &controlapi.Client{BaseURL: s.authURL, Credential: added.Credential, HTTP: s.browser(pem)}
+	snapshot, err := agent.Sync(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequest("GET", s.authURL+controlapi.PathSync, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+added.Credential)
+	r.Header.Set("If-None-Match", strconv.Quote(snapshot.Version))
+	held, err := s.browser(pem).Do(r) // its head comes at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Body.Close()
+
+	body, feed := io.Pipe()
+	answered := make(chan error, 1)
+	go func() {
+		r, err := http.NewRequest("POST", s.authURL+"/signin", body)
+		if err != nil {
+			answered <- err
+			return
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		// The body is asked for once the handler reads it.
+		r.Header.Set("Expect", "100-continue")
+		resp, err := c.Do(r)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusSeeOther {
+				err = fmt.Errorf("status %d", resp.StatusCode)
+			}
+		}
+		answered <- err
+	}()
+	if _, err := io.WriteString(feed, "email=anna%40"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "not ready", func() bool {
+		status, text := fetch(t, probe(t), s.metrics+"/readyz")
+		return status == http.StatusServiceUnavailable && strings.Contains(text, "shutting down")
+	})
+	eventually(t, "no new connection", func() bool {
+		conn, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err != nil
+	})
+	if _, err := io.WriteString(feed, "example.net"); err != nil {
+		t.Fatal(err)
+	}
+	feed.Close()
+	if err := <-answered; err != nil {
+		t.Errorf("the request under way: %v\n%s", err, s.logged())
+	}
+	if b, err := io.ReadAll(held.Body); err != nil || !strings.Contains(string(b), `"unchanged":true`) {
+		t.Errorf("the held sync: %s %v", b, err)
+	}
+	s.wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit %d\n%s", code, s.logged())
+	}
+	if _, err := os.Stat(filepath.Join(dir, "admin.sock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	if mails := okJSON[[]mail.Entry](t, "outbox", "--data", dir); len(mails) != 1 || mails[0].To != "anna@example.net" {
+		t.Errorf("of the sign-in under way there are the mails %+v", mails)
+	}
+}
+
+// With --drain-wait a load balancer sees that this server ends before anybody is
+// turned away. A second signal ends it at once.
+func TestDrainWait(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, "--data", dir, "--drain-wait", "10m")
+	pem := ok(t, "ca", "--data", dir)
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "not ready", func() bool {
+		status, _ := fetch(t, probe(t), s.metrics+"/readyz")
+		return status == http.StatusServiceUnavailable
+	})
+	if status, _ := fetch(t, probe(t), s.metrics+"/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz answers %d", status)
+	}
+	if status, _ := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); status != http.StatusOK {
+		t.Errorf("a new connection is answered with %d", status)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	s.wait()
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"porchlight/control/kv/pgtest"
+)
+
+// The tests run the program itself.
+var program string
+
+func TestMain(m *testing.M) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, envPrefix) {
+			os.Unsetenv(name)
+		}
+	}
+	os.Exit(build(pgtest.Stopping(m)))
+}
+
+func build(m pgtest.M) int {
+	dir, err := os.MkdirTemp("", "porchlight-control-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "porchlight-control")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// invoke runs a command to its end.
+func invoke(t *testing.T, env []string, args ...string) (code int, out, err string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	cmd.Env = append(os.Environ(), env...)
+	if err := cmd.Run(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			t.Fatal(err)
+		}
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+// ok runs a command that must succeed.
+func ok(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, err := invoke(t, nil, args...)
+	if code != 0 {
+		t.Fatalf("%s: exit %d\n%s", strings.Join(args, " "), code, err)
+	}
+	return out
+}
+
+func okJSON[T any](t *testing.T, args ...string) (v T) {
+	t.Helper()
+	out := ok(t, append(args, "--json")...)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatalf("%s printed %q: %v", strings.Join(args, " "), out, err)
+	}
+	return v
+}
+
+// server is a porchlight-control serve.
+type server struct {
+	t             *testing.T
+	cmd           *exec.Cmd
+	addr, metrics string
+	authURL       string
+	exited        chan struct{}
+
+	mu      sync.Mutex
+	log     bytes.Buffer // guarded by mu
+	printed bytes.Buffer // to standard output; to be read after the end
+}
+
+var (
+	listening = regexp.MustCompile(`^Porchlight control plane at (\S+), listening on (\S+)$`)
+	measuring = regexp.MustCompile(`^Metrics and health at (\S+)$`)
+)
+
+// start runs a server on free ports and returns once it listens.
+func start(t *testing.T, args ...string) *server {
+	t.Helper()
+	return startWith(t, nil, args...)
+}
+
+// startWith is start with more in the environment.
+func startWith(t *testing.T, env []string, args ...string) *server {
+	t.Helper()
+	s := &server{t: t, exited: make(chan struct{})}
+	s.cmd = exec.Command(program, append([]string{"serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug"}, args...)...)
+	s.cmd.Env = append(os.Environ(), env...)
+	pipe, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := io.TeeReader(pipe, &s.printed)
+	s.cmd.Stderr = s
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+			s.authURL, s.addr = m[1], m[2]
+		}
+		if m := measuring.FindStringSubmatch(lines.Text()); m != nil {
+			s.metrics = m[1]
+			break
+		}
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, out)
+		_ = s.cmd.Wait() // its state says how it ended
+		close(s.exited)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill() // it has ended already, mostly
+		<-s.exited
+	})
+	if s.metrics == "" {
+		<-s.exited
+		t.Fatalf("the server ended instead of serving:\n%s", s.logged())
+	}
+	return s
+}
+
+func (s *server) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.log.Write(b)
+}
+
+func (s *server) logged() string { s.mu.Lock(); defer s.mu.Unlock(); return s.log.String() }
+
+// stop sends SIGTERM and waits for a clean end.
+func (s *server) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	s.wait()
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Errorf("the server ended with %d:\n%s", code, s.logged())
+	}
+}
+
+func (s *server) wait() {
+	s.t.Helper()
+	select {
+	case <-s.exited:
+	case <-time.After(time.Minute):
+		s.t.Fatalf("the server does not end:\n%s", s.logged())
+	}
+}
+
+// browser speaks to the auth host and trusts pem.
+func (s *server) browser(pem string) *http.Client {
+	s.t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM([]byte(pem)) {
+		s.t.Fatalf("no certificate in %q", pem)
+	}
+	transport := &http.Transport{
+		TLSClientConfig:       &tls.Config{RootCAs: pool},
+		ExpectContinueTimeout: time.Minute,
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, s.addr)
+		},
+	}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func fetch(t *testing.T, c *http.Client, url string) (status int, body string) {
+	t.Helper()
+	resp, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// probe is a client without connections to keep.
+func probe(t *testing.T) *http.Client {
+	transport := &http.Transport{DisableKeepAlives: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// eventually asks until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	end := time.NewTimer(time.Minute)
+	defer end.Stop()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"porchlight/control/admin"
+)
+
+// TLS modes of the auth host.
+const (
+	TLSInternal = "internal" // an authority of its own, in DataDir/ca
+	TLSFiles    = "files"    // CertFile and KeyFile, read again when they change
+	TLSACME     = "acme"     // issued over ACME, kept in DataDir/acme
+)
+
+// StoreFile is the name of the store in a data directory.
+const StoreFile = "control.db"
+
+// DefaultGrace is how long what is under way may take to finish.
+const DefaultGrace = 10 * time.Second
+
+// Config of a Node. Domain, Listen, and one of DataDir and Postgres are
+// required.
+type Config struct {
+	DataDir  string
+	Postgres string // URL; holds a password and is never logged
+	admin.Naming
+	Listen []string // host:port of the relay and the auth host
+	// TunnelAddress is host:port at which agents reach this node; empty means
+	// the auth host and the public port.
+	TunnelAddress string
+	TLS           string
+	CertFile      string // PEM, with the chain
+	KeyFile       string // PEM
+	ACMEDirectory string // URL of the authority; empty means Let's Encrypt
+	Mail          MailConfig
+	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
+	// They ask nobody who they are, so an address that is not of the loopback
+	// interface is refused unless MetricsExposed.
+	Metrics        string
+	MetricsExposed bool
+	Node           string // tells this node from others in logs, metrics and to agents
+	// PeerAddress is host:port at which the other nodes of one PostgreSQL reach
+	// this one, for visitors whose computer is connected here; empty means that
+	// it is the only node, or that a visitor must find the right one.
+	PeerAddress string
+	// OpenSignUp and MembersEnrol are those of control.Config.
+	OpenSignUp   bool
+	MembersEnrol bool
+	// DrainWait is how long connections are still taken after /readyz has turned
+	// to 503: what a load balancer needs to notice.
+	DrainWait time.Duration
+	Grace     time.Duration // for what is under way then
+	Log       *slog.Logger
+}
+
+// Complete checks the configuration and fills in what follows from the rest.
+// The errors are sentences that name the flag to change.
+func (c *Config) Complete() error {
+	switch {
+	case c.DataDir == "" && c.Postgres == "":
+		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
+	case c.Domain == "":
+		return errors.New("say under which domain the computers are: --domain porch.example")
+	case len(c.Listen) == 0:
+		return errors.New("say where visitors connect: --listen :443")
+	case c.PublicPort < 0 || c.PublicPort > 65535:
+		return fmt.Errorf("%d is not a port (--public-port)", c.PublicPort)
+	}
+	if c.TLS == "" {
+		c.TLS = TLSInternal
+	}
+	switch c.TLS {
+	case TLSInternal:
+		if c.DataDir == "" {
+			return errors.New("an authority of its own (--tls internal) is kept in a data directory: give --data DIR too, or --tls files")
+		}
+		if c.CertFile != "" || c.KeyFile != "" {
+			return errors.New("--cert and --key belong to --tls files")
+		}
+	case TLSFiles:
+		if c.CertFile == "" || c.KeyFile == "" {
+			return errors.New("--tls files needs --cert FILE and --key FILE")
+		}
+	case TLSACME:
+		if c.CertFile != "" || c.KeyFile != "" {
+			return errors.New("--cert and --key belong to --tls files")
+		}
+	default:
+		return fmt.Errorf("--tls is internal, acme or files, not %q", c.TLS)
+	}
+	if c.AuthHost == "" {
+		c.AuthHost = "control." + c.Domain
+	}
+	for _, addr := range c.Listen {
+		_, port, err := net.SplitHostPort(addr)
+		n, convErr := strconv.Atoi(port)
+		if err != nil || convErr != nil || n < 0 || n > 65535 {
+			return fmt.Errorf("%q is not an address of the form 192.0.2.1:443 or :443 (--listen)", addr)
+		}
+		if c.PublicPort == 0 {
+			c.PublicPort = n // still 0 where a free port is asked for
+		}
+	}
+	if c.TunnelAddress != "" {
+		if _, _, err := net.SplitHostPort(c.TunnelAddress); err != nil {
+			return fmt.Errorf("%q is not an address of the form relay1.example:443 (--tunnel-address)", c.TunnelAddress)
+		}
+	}
+	if err := c.completePeers(); err != nil {
+		return err
+	}
+	if c.Metrics != "" && !c.MetricsExposed && !isLoopback(c.Metrics) {
+		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
+	}
+	if err := c.completeACME(); err != nil {
+		return err
+	}
+	if err := c.Mail.complete(c.AuthHost); err != nil {
+		return err
+	}
+	if c.DrainWait < 0 {
+		return errors.New("--drain-wait cannot be negative")
+	}
+	if c.Grace <= 0 {
+		c.Grace = DefaultGrace
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// isLoopback says whether addr, host:port, can be reached from this machine only.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
