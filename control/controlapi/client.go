@@ -105,6 +105,11 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 		Error
 	}
 	err = c.do(req, &out, func() { timer.Reset(limit) })
+	if context.Cause(ctx) == silent && c.HTTP != nil {
+		// Other connections that rest are as dead, and the next try would wait
+		// in vain on one of them.
+		c.HTTP.CloseIdleConnections()
+	}
 	if err == nil && out.Code != "" {
 		// The credential ended while the answer was held: its status was sent.
 		if out.Code == CodeUnauthorized {

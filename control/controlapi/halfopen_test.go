@@ -1,0 +1,63 @@
+package controlapi
+
+import (
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Weakness: a network goes half-open while a second connection rests; the sync
+// that gave up on the first waits its whole patience again on the second.
+// Checked: after a silence the next try is made on a new connection.
+func TestSyncAfterSilenceDialsAnew(t *testing.T) {
+	t.Parallel()
+	var both, answered sync.WaitGroup
+	both.Add(2)
+	var mu sync.Mutex
+	old := map[string]bool{} // the connections there were before the silence
+	silent := true
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut { // two at a time, so that there are two connections
+			mu.Lock()
+			old[r.RemoteAddr] = true
+			mu.Unlock()
+			both.Done()
+			both.Wait()
+			io.WriteString(w, "{}")
+			return
+		}
+		mu.Lock()
+		hush, known := silent, old[r.RemoteAddr]
+		silent = false
+		mu.Unlock()
+		if !known && hush {
+			t.Error("the first sync did not take a connection that rested")
+		}
+		if hush {
+			<-r.Context().Done()
+			return
+		}
+		if known {
+			t.Error("the sync after the silence took a connection from before it")
+		}
+		io.WriteString(w, `{"version":"v2"}`)
+	})
+	for range 2 {
+		answered.Go(func() {
+			if err := c.PutApps(t.Context(), Apps{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	answered.Wait()
+	c.silence = 50 * time.Millisecond
+	if _, err := c.Sync(t.Context(), "v1"); err == nil {
+		t.Fatal("silence is no answer")
+	}
+	c.silence = SyncSilence
+	if s, err := c.Sync(t.Context(), "v1"); err != nil || s.Version != "v2" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}
