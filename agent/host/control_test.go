@@ -3,6 +3,8 @@ package host
 import (
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -16,9 +18,9 @@ import (
 type fakeControl struct {
 	url, pem   string
 	credential string
-	computer   controlapi.Computer
 
-	mu        sync.Mutex // protects what follows
+	mu        sync.Mutex // protects what follows, and is held until url is known
+	computer  controlapi.Computer
 	confirmed bool
 	enrolled  bool // the credential counts
 	left      int  // how often the computer said that it leaves
@@ -36,7 +38,11 @@ func newControl(t *testing.T) *fakeControl {
 	mux.HandleFunc("DELETE "+controlapi.PathComputer, c.admitted(c.leave))
 	mux.HandleFunc("GET "+controlapi.PathSync, c.admitted(c.sync))
 	mux.HandleFunc("/", c.admitted(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("{}")) }))
-	server := httptest.NewTLSServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of those that are killed
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	server.StartTLS()
 	t.Cleanup(server.Close)
 	c.url = server.URL
 	c.pem = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
@@ -45,6 +51,12 @@ func newControl(t *testing.T) *fakeControl {
 
 func (c *fakeControl) confirm()        { c.mu.Lock(); defer c.mu.Unlock(); c.confirmed = true }
 func (c *fakeControl) forgetComputer() { c.mu.Lock(); defer c.mu.Unlock(); c.enrolled = false }
+
+func (c *fakeControl) rename(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.computer.Name, c.computer.Host = name, name+".porch.test"
+}
 
 // known says whether the credential counts.
 func (c *fakeControl) known() bool { c.mu.Lock(); defer c.mu.Unlock(); return c.enrolled }
@@ -60,6 +72,8 @@ func (c *fakeControl) admitted(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (c *fakeControl) enrol(w http.ResponseWriter, _ *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	reply(w, controlapi.EnrolStarted{
 		DeviceCode: "device-code", UserCode: "BCDF-GHJK",
 		VerificationURI: c.url + "/device", VerificationURIComplete: c.url + "/device?code=BCDF-GHJK",
@@ -95,6 +109,8 @@ func (c *fakeControl) sync(w http.ResponseWriter, r *http.Request) {
 		reply(w, controlapi.Snapshot{Version: "v1", Unchanged: true})
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	reply(w, controlapi.Snapshot{Version: "v1", Computer: c.computer, People: []controlapi.Person{
 		{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive},
 	}})

@@ -105,7 +105,7 @@ func TestConnectingKeepsTheDoorsOpen(t *testing.T) {
 			case ctx.Err() != nil:
 			case err != nil:
 				t.Errorf("a call was not answered: %v", err)
-			case now.Connected && now.Host != before.Host && now.Host != control.computer.Host:
+			case now.Connected && now.Host != before.Host && now.Host != "cellar.porch.test":
 				t.Errorf("it says it is %+v", now)
 			case !now.Connected && now.Host == before.Host:
 				t.Errorf("it is nobody and says it is %+v", now)
@@ -163,7 +163,7 @@ func TestConnectingKeepsTheDoorsOpen(t *testing.T) {
 func TestNameOfAnApp(t *testing.T) {
 	t.Parallel()
 	control := newControl(t)
-	control.computer.Name, control.computer.Host = "notes", "notes.porch.test"
+	control.rename("notes")
 	h := start(t, config(t.TempDir()))
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
 	if _, err := open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1}); err != nil {

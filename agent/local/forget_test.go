@@ -1,0 +1,62 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/control/controlapi"
+)
+
+// TestForgetPeople: a computer that is on its own again starts with its owner
+// alone, under the same account id.
+func TestForgetPeople(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := Config{
+		DataDir: dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
+		OwnerSecretHash: ownersecret.Hash(secret), Log: slog.New(slog.DiscardHandler),
+	}
+	begin := func() *Running {
+		r, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	end := func(r *Running) {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := begin()
+	owner := r.agent.Account().AccountID
+	if err := r.plane.service.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.plane.service.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
+		t.Fatal(err)
+	}
+	end(r)
+	cfg.ForgetPeople = true
+	r = begin()
+	defer end(r)
+	people, err := r.plane.service.People(t.Context(), r.plane.computerID)
+	if err != nil || len(people) != 2 {
+		t.Fatal(people, err)
+	}
+	for _, p := range people {
+		want := controlapi.PersonRevoked
+		if p.AccountID == owner {
+			want = controlapi.PersonActive
+		}
+		if p.Status != want {
+			t.Errorf("%s is %s", p.Email, p.Status)
+		}
+	}
+}
