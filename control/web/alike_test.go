@@ -187,3 +187,20 @@ func TestBudgetsOverHTTP(t *testing.T) {
 	strangers.post("/signin", "email", "last@example.com").want(t, http.StatusTooManyRequests)
 	hers.post("/signin", "email", "maya@example.com").to(t)
 }
+
+// A sign-in that comes while the service ends is told so, on a page, and is not
+// promised a mail.
+func TestSignInWhileTheServiceEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.stop()
+	for _, email := range []string{"maya@example.com", "nora@example.com"} {
+		a := r.browser().post("/signin", "email", email).want(t, http.StatusServiceUnavailable)
+		if !strings.Contains(a.body, "try again in a moment") || a.Header.Get("Retry-After") == "" || a.Header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %v\n%s", email, a.Header, a.body)
+		}
+	}
+	if list, err := r.outbox.List(t.Context(), 10); err != nil || len(list) != 0 {
+		t.Errorf("mails: %+v %v", list, err)
+	}
+}
