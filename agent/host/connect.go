@@ -28,6 +28,9 @@ const (
 	note = "What you approved stays approved. The people you invited while this computer was on its own, and the remote clients you let in, do not come along: invite them again."
 )
 
+// ownNote says what a visitor of a computer with certificates of its own sees.
+const ownNote = "That control plane brings its own certificate authority, so this computer makes its own certificates too: every visitor's browser warns until it trusts %s."
+
 // attempt is a connection that waits to be confirmed.
 type attempt struct {
 	cancel context.CancelFunc
@@ -77,6 +80,9 @@ func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agenta
 		VerificationURLComplete: enrolment.VerificationURLComplete,
 		ExpiresAt:               enrolment.ExpiresAt,
 		Note:                    note,
+	}
+	if ownCertificates(req.CA, req.ACMEDirectory) {
+		waiting.Note += " " + fmt.Sprintf(ownNote, h.ownRoot())
 	}
 	if err := h.await(enrolment, waiting, connection{
 		ID: newConnectionID(), AuthURL: origin, Store: h.storeKind(),

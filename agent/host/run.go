@@ -112,7 +112,7 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 // authority that can reach the relay: on a private network, whose control plane
 // has a certificate of its own making, this computer makes its own as well.
 func (h *Host) certificates(cfg *agent.Config, c connection) (rootCA string, err error) {
-	if c.ACMEDirectory != "" || c.CA == "" {
+	if !ownCertificates(c.CA, c.ACMEDirectory) {
 		roots, err := rootsOf(c.CA)
 		if err != nil {
 			return "", err
@@ -124,8 +124,7 @@ func (h *Host) certificates(cfg *agent.Config, c connection) (rootCA string, err
 		}
 		return "", nil
 	}
-	dir := filepath.Join(h.cfg.DataDir, ownCADir)
-	ca, err := localca.Open(dir, localca.Options{
+	ca, err := localca.Open(filepath.Dir(h.ownRoot()), localca.Options{
 		Names:        []string{hostOf(c.Host)},
 		Organisation: "Porchlight on the computer " + c.Name,
 		Log:          h.cfg.Log.With("part", "certs"),
@@ -134,7 +133,16 @@ func (h *Host) certificates(cfg *agent.Config, c connection) (rootCA string, err
 		return "", err
 	}
 	cfg.IssueCertificate = ca.Issue
-	return filepath.Join(dir, localca.RootFile), nil
+	return h.ownRoot(), nil
+}
+
+// ownCertificates says whether a computer connected in this way makes its
+// certificates itself.
+func ownCertificates(ca, acmeDirectory string) bool { return ca != "" && acmeDirectory == "" }
+
+// ownRoot is the file with the root that browsers then have to trust.
+func (h *Host) ownRoot() string {
+	return filepath.Join(h.cfg.DataDir, ownCADir, localca.RootFile)
 }
 
 func (h *Host) agentConfig() agent.Config {

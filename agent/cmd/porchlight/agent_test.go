@@ -1,0 +1,39 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestBundledFindsTheOneThatRuns: an app that brings Porchlight along starts it
+// without knowing whether one runs; it attaches to the one that does.
+func TestBundledFindsTheOneThatRuns(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	code, out, errOut := s.run("agent", "--local", "--first-party", "com.example.wiki", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+	if code != 0 || errOut != "" || !strings.HasPrefix(out, "Porchlight already runs here (headless, pid ") || !strings.Contains(out, "; attach to it at 127.0.0.1:") {
+		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
+	}
+}
+
+func TestAgentCommandLine(t *testing.T) {
+	t.Parallel()
+	s := shell{t, t.TempDir()}
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"agent", "--local", "--control", "https://control.example.net"}, exitUsage, "not both"},
+		{[]string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, exitRefused, "https://control.example.net"},
+		{[]string{"agent", "--local", "--ca", s.dir + "/absent.pem"}, exitRefused, "certificate authority"},
+		{[]string{"connect"}, exitUsage, "URL"},
+		{[]string{"connect", "https://control.example.net"}, exitNotRunning, "not running"},
+		{[]string{"disconnect"}, exitNotRunning, "not running"},
+	} {
+		code, out, errOut := s.run(tt.args...)
+		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
+			t.Errorf("porchlight %s: exit %d, want %d\nout: %s\nerr: %s", strings.Join(tt.args, " "), code, tt.code, out, errOut)
+		}
+	}
+}
