@@ -1,0 +1,52 @@
+#!/bin/bash
+# What takes too long for every run of the tests:
+#
+#   build/soak.sh fuzz   every fuzz target there is, FUZZTIME (30s) each
+#   build/soak.sh e2e    the end-to-end tests that do more when PORCHLIGHT_SOAK
+#                        is set (after `make cli`)
+#
+# A part of it registers itself, by being a fuzz target or by asking for
+# PORCHLIGHT_SOAK. `make soak` has the rest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+part=${1:-fuzz}
+failed=()
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Packages with the given words in a test, as arguments for go.
+packages_with() {
+	git grep -lE --untracked "$1" -- '*_test.go' | xargs -r -n 1 dirname | sort -u | sed 's|^|./|'
+}
+
+fuzz() {
+	local package target listed
+	for package in $(packages_with '^func Fuzz[A-Za-z0-9_]*\(f \*testing\.F\)'); do
+		listed=$(go test -list '^Fuzz' "$package") || { failed+=("$package"); continue; }
+		for target in $(cat "$package"/*_test.go | sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(f \*testing\.F\).*/\1/p' | sort -u); do
+			# One that is for another system is not listed here.
+			case $'\n'$listed$'\n' in *$'\n'"$target"$'\n'*) ;; *) continue ;; esac
+			say "$package $target, ${FUZZTIME:-30s}"
+			nice go test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" "$package" || failed+=("$package $target")
+		done
+	done
+}
+
+e2e() {
+	local file
+	for file in $(git grep -l --untracked PORCHLIGHT_SOAK -- 'test/e2e/*.test.mjs'); do
+		say "$file"
+		(cd test/e2e && PORCHLIGHT_SOAK=1 node --test --test-timeout=1200000 "$(basename "$file")") || failed+=("$file")
+	done
+}
+
+case $part in
+fuzz | e2e) "$part" ;;
+*) echo "soak: say fuzz or e2e, not '$part'" >&2; exit 2 ;;
+esac
+if [ ${#failed[@]} -gt 0 ]; then
+	printf '\nFailed:\n'
+	printf '  %s\n' "${failed[@]}"
+	exit 1
+fi
+printf '\nNothing gave way.\n'
