@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -53,13 +54,22 @@ attached to it. The owner also sees which.`,
 			}
 			rows := make([][]string, len(shown.Registered))
 			for i, r := range shown.Registered {
-				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), r.Program, r.User, day(r.RegisteredAt)}
+				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, day(r.RegisteredAt)}
 			}
-			return term.table([]string{"APP", "PROCESS", "PROGRAM", "USER", "SINCE"}, rows)
+			return term.table([]string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, rows)
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// callerWords names the program that registered an app, and its process where
+// that is another one.
+func callerWords(r agentapi.Registrant) string {
+	if r.CallerPID == 0 || r.CallerPID == r.PID {
+		return r.Program
+	}
+	return fmt.Sprintf("%s (process %d)", r.Program, r.CallerPID)
 }
 
 // registered lists the attached apps, or nothing for whoever is not the owner of
