@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -106,7 +105,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 	})
 	defer a.cache.Stop()
 	a.magic = certmagic.New(a.cache, certmagic.Config{
-		Storage: &certmagic.FileStorage{Path: a.cfg.Dir},
+		Storage: newStorage(a.cfg.Dir),
 		OnEvent: a.noteEvent,
 		Logger:  quiet,
 	})
@@ -125,9 +124,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 	for {
 		var again <-chan time.Time
 		if wait, any := a.obtainAll(ctx, names()); any {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			again = timer.C
+			again = time.After(wait)
 		}
 		select {
 		case <-ctx.Done():
@@ -306,6 +303,5 @@ func sparePort() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, errors.Join(l.Close())
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
