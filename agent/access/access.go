@@ -53,9 +53,10 @@ type Access struct {
 	clientName func(grantID string) string
 
 	// writing is held by whoever replaces state, so that two writers cannot
-	// lose each other's change. It also protects contactSaved.
+	// lose each other's change. It also protects contactSaved and silenceSaved.
 	writing      sync.Mutex
 	contactSaved time.Time
+	silenceSaved time.Duration // see keepSilence
 	state        atomic.Pointer[state]
 	changed      atomic.Pointer[chan struct{}]
 

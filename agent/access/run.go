@@ -11,6 +11,7 @@ import (
 func (a *Access) Run(ctx context.Context) error {
 	const (
 		flushEvery = time.Minute
+		keepEvery  = 5 * time.Minute
 		sweepEvery = time.Hour
 		reportGap  = 500 * time.Millisecond
 	)
@@ -46,7 +47,7 @@ func (a *Access) Run(ctx context.Context) error {
 		case <-flush.C:
 			a.flushSessions()
 			a.observe(a.now())
-			a.keepSilence()
+			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile
 		case <-a.expiry:
 			expiry.Reset(a.untilExpiry())
@@ -61,7 +62,7 @@ func (a *Access) Run(ctx context.Context) error {
 			a.flushSessions()
 			a.flushActivity()
 			a.observe(a.now())
-			a.keepSilence()
+			a.keepSilence(0)
 			return nil
 		}
 	}

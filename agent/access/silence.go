@@ -90,14 +90,19 @@ func (a *Access) loadSilence(contact time.Time) error {
 	return nil
 }
 
-// keepSilence has a restart go on counting where this run is.
-func (a *Access) keepSilence() {
+// keepSilence has a restart go on counting where this run is, once the silence
+// has grown by at least step since that was kept last.
+func (a *Access) keepSilence(step time.Duration) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	m := a.mark.Load()
 	if m == nil || m.spent < time.Minute || m.spent >= silentForEver || !a.state.Load().known {
 		return
 	}
+	if grown := m.spent - a.silenceSaved; grown >= 0 && grown < step { // less than nothing is another silence
+		return
+	}
+	a.silenceSaved = m.spent
 	if err := a.store.SaveSilence(store.Silence{Contact: a.contactSaved, Seen: m.seen, Spent: m.spent}); err != nil {
 		a.log.Error("how long the control plane has been silent could not be kept for a restart", "err", err)
 	}
