@@ -90,6 +90,7 @@ type directory struct {
 	mu       sync.Mutex           // guards what follows
 	nodes    []nodeRow            // alive, this one included, by name
 	seenAt   time.Time            // when nodes was read
+	patience time.Time            // until when nobody is taken for gone
 	dirty    map[string]bool      // hosts whose row may be wrong
 	written  map[string]time.Time // hosts whose row this node wrote, and when
 	cache    map[string]cached    // by server name
@@ -248,6 +249,14 @@ func (d *directory) look(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
+	if now := d.now(); !d.seenAt.IsZero() && now.Sub(d.seenAt) > lease/2 {
+		// The store was away, so leases ended that nobody could renew: agents
+		// must not all leave nodes that are about to do so.
+		d.patience = now.Add(renewEvery + lookEvery)
+	}
+	if d.now().Before(d.patience) {
+		nodes = withMissing(nodes, d.nodes)
+	}
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt = nodes, d.now()
 	maps.DeleteFunc(d.silent, func(_ string, until time.Time) bool { return !d.now().Before(until) })
@@ -259,6 +268,17 @@ func (d *directory) look(ctx context.Context) error {
 		d.tell()
 	}
 	return nil
+}
+
+// withMissing adds to nodes those of before that are not among them.
+func withMissing(nodes, before []nodeRow) []nodeRow {
+	for _, old := range before {
+		if !slices.ContainsFunc(nodes, func(n nodeRow) bool { return n.Node == old.Node }) {
+			nodes = append(nodes, old)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b nodeRow) int { return strings.Compare(a.Node, b.Node) })
+	return nodes
 }
 
 // writeTunnels makes the rows of the hosts touched, and of those whose row gets

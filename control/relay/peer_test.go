@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -238,17 +239,65 @@ func TestDeadNode(t *testing.T) {
 	for len(changed) > 0 {
 		<-changed
 	}
-	now.advance(lease + time.Second)
-	select {
-	case <-changed:
-	case <-time.After(longest):
-		t.Fatal("nobody is told that the node is gone")
+	// The clock goes on in small steps: a leap would look like a store that was
+	// away, which the next test is about.
+	for range 2 * lease / time.Second {
+		now.advance(time.Second)
+		if err := one.directory.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	// This node's own lease is over as well by that clock, until it is renewed.
-	eventually(t, "the dead node is forgotten", func() bool {
-		got := one.RelaysFor("maya")
-		return len(got) == 1 && got[0].Address == "one.example:443"
-	})
+	if err := errors.Join(one.directory.renew(t.Context()), one.directory.look(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := one.RelaysFor("maya"); len(got) != 1 || got[0].Address != "one.example:443" {
+		t.Errorf("when its lease is over, agents are told of %v", got)
+	}
+	if len(changed) == 0 {
+		t.Error("nobody was told that the node is gone")
+	}
+}
+
+// When the store was away for longer than a lease, no node is taken for gone
+// before it has had the time to renew.
+func TestStoreAwayForLongerThanALease(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
+	told := 0
+	open := func(name string) *directory {
+		p := Peers{Store: store, Relay: relay(name), Domain: "localhost", Changed: func() { told++ }}
+		return newDirectory(p, name, func(string) bool { return false }, now.Now, slog.New(slog.DiscardHandler))
+	}
+	one, two := open("one"), open("two")
+	step := func(steps ...func(context.Context) error) {
+		t.Helper()
+		for _, s := range steps {
+			if err := s(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	step(one.renew, two.renew, one.look)
+	told = 0
+	now.advance(2 * lease) // nobody could renew
+	step(one.renew, one.look)
+	now.advance(time.Second)
+	step(one.look, two.renew, one.look)
+	now.advance(renewEvery + lookEvery)
+	step(one.renew, two.renew, one.look)
+	if got := one.relaysFor("c"); len(got) != 2 || told != 0 {
+		t.Errorf("both have renewed, and agents were told %d times, of %v", told, got)
+	}
+	// One that does not come back is gone in the end.
+	for range 2 * lease / time.Second {
+		now.advance(time.Second)
+		step(one.renew, one.look)
+	}
+	if got := one.relaysFor("c"); len(got) != 1 || got[0] != relay("one") || told != 1 {
+		t.Errorf("agents were told %d times, of %v", told, got)
+	}
 }
 
 // Strangers who reach the peers' port get nowhere, whatever certificate they

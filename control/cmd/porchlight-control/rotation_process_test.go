@@ -100,10 +100,12 @@ func inDirectory(t *testing.T, dir string, fn func(*control.Service)) {
 // inDatabase runs fn on a database that servers may be using.
 func inDatabase(t *testing.T, url string, fn func(*control.Service)) {
 	t.Helper()
-	store, err := kv.OpenPostgres(t.Context(), url, kv.PostgresOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var store *kv.Postgres
+	var err error
+	eventually(t, "the database is open", func() bool { // it may be recovering from a kill
+		store, err = kv.OpenPostgres(t.Context(), url, kv.PostgresOptions{})
+		return err == nil
+	})
 	defer store.Close()
 	fn(domain(t, store))
 }
