@@ -141,3 +141,39 @@ func FuzzNonce(f *testing.F) {
 		}
 	})
 }
+
+// Whatever an app redirects to, a rewritten address is one of its own host, and
+// what is not its localhost is left as it was.
+func FuzzPublicLocation(f *testing.F) {
+	for _, s := range []string{"http://localhost:3000/a?b#c", "//localhost:3000", "http://localhost:3000@evil.test/", "/x", "http:localhost:3000", "http://LOCALHOST:3000//evil.test", "http://localhost:3000\\@evil", "%"} {
+		f.Add(s)
+	}
+	at := place{app: App{Port: 3000}, origin: "https://notes.maya.test"}
+	f.Fuzz(func(t *testing.T, location string) {
+		h := http.Header{"Location": {location}}
+		publicLocation(h, at)
+		got := h.Get("Location")
+		if got == location {
+			return
+		}
+		u, err := url.Parse(got)
+		if err != nil || u.Scheme != "https" || u.Host != "notes.maya.test" || u.User != nil {
+			t.Fatalf("%q became %q (%v)", location, got, err)
+		}
+	})
+}
+
+// What is left of Clear-Site-Data never names cookies, in any reading.
+func FuzzSiteData(f *testing.F) {
+	for _, s := range []string{`"cookies"`, `"*"`, `"cache", "cookies"`, `"cache","*"`, `cookies`, `"COOKIES"`, `"cache" , "storage:x"`, `"a,b"`, `"cache\"cookies"`} {
+		f.Add(s, `"storage"`)
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		kept := keepSiteData([]string{a, b})
+		for directive := range strings.SplitSeq(kept, ", ") {
+			if kept != "" && !slices.Contains(siteData, directive) {
+				t.Fatalf("%q %q leaves %q", a, b, kept)
+			}
+		}
+	})
+}

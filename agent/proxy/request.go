@@ -46,8 +46,14 @@ func portOf(host string) string {
 // pathTarget says whether the request is for a path, or for OPTIONS as such. A
 // target like "x:http://inner/" has neither host nor path and would go on to the
 // app as it is, where it may count more than the Host header does.
+//
+// Over HTTP/2 the same is looked at as it came: a :path with a host of its own
+// parses too, and one with a space would have to be written otherwise.
 func pathTarget(r *http.Request) bool {
 	path := r.URL.Path
+	if r.ProtoMajor > 1 && (r.URL.Host != "" || r.URL.Scheme != "" || strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c <= ' ' || c == 0x7f })) {
+		return false
+	}
 	if path == "*" {
 		return r.Method == http.MethodOptions
 	}
