@@ -53,7 +53,8 @@ type app struct {
 	client client     // nil until the owner tier can be asked
 	reason error      // why there is no client
 	state  agentapi.OwnerState
-	known  bool // state is from the agent
+	known  bool   // state is from the agent
+	view   string // asked for and not yet taken by the page
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, desk ui.Desk, version string) *app {
@@ -77,7 +78,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 			ui.NewApps(owner, a.open),
 			ui.NewPeople(owner),
 			ui.NewSettings(owner, desk),
-			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }),
+			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
 	})
 	return a
@@ -318,6 +319,26 @@ func (a *app) showWindow() {
 	if !a.window.show() {
 		raise(a.wantWindow)
 	}
+}
+
+// showView is showWindow at one of the page's views; "" leaves the one it shows.
+func (a *app) showView(view string) {
+	if view != "" {
+		a.mu.Lock()
+		a.view = view
+		a.mu.Unlock()
+	}
+	a.showWindow()
+	a.window.emit("show", nil)
+}
+
+// wanted is the view last asked for, once: see ui.Shell.Wanted.
+func (a *app) wanted() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	view := a.view
+	a.view = ""
+	return view
 }
 
 // runWindow makes the window when it is first wanted. It returns when ctx ends.

@@ -160,13 +160,21 @@ type Shell struct {
 	copy    func(text string) error
 	browse  func(ctx context.Context, url string) error
 	state   func() agentapi.OwnerState
+	wanted  func() string
 }
 
 // NewShell makes the area. copy puts a text on the clipboard, browse opens an
-// address in the owner's browser, state tells which addresses are ours.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState) *Shell {
-	return &Shell{version: version, copy: copy, browse: browse, state: state}
+// address in the owner's browser, state tells which addresses are ours, wanted
+// which view the owner asked for outside the window.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() string) *Shell {
+	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted}
 }
+
+// Wanted is the view the owner asked for in the menu or on a notification since
+// the last call, by the page's own name for it; empty for none. The page asks
+// when it has loaded and at each event "show": an event alone would be lost on a
+// page that is not there yet.
+func (s *Shell) Wanted() string { return s.wanted() }
 
 // Version of this build.
 func (s *Shell) Version() string { return s.version }

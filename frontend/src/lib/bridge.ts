@@ -54,6 +54,7 @@ interface ShellBinding {
   Copy(text: string): Promise<void>;
   OpenURL(url: string): Promise<void>;
   Version(): Promise<string>;
+  Wanted(): Promise<string>;
 }
 
 interface Runtime {
@@ -145,12 +146,18 @@ export const bridge = {
   outbox: async () => (await ask(() => apps()?.Outbox?.())) ?? [],
   copy: (text: string) => ask(() => shell()?.Copy?.(text)),
   version: () => ask(() => shell()?.Version?.()),
+  /** The view the menu or a notification asked for since the last call, or "". */
+  wanted: () => ask(() => shell()?.Wanted?.()),
   /** Opens one of Porchlight's own addresses, a mailed link say, in the owner's browser. */
   openURL: (url: string) => ask(() => shell()?.OpenURL?.(url)),
 
   /** Calls fn with every new snapshot until the returned function is called. */
   onState(fn: (state: OwnerState) => void): () => void {
     return window.runtime?.EventsOn?.('state', fn as (...data: never[]) => void) ?? (() => {});
+  },
+  /** Calls fn whenever there is a view to ask `wanted` for. */
+  onShow(fn: () => void): () => void {
+    return window.runtime?.EventsOn?.('show', fn) ?? (() => {});
   },
 };
 
