@@ -76,9 +76,9 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestConnectingKeepsTheDoorsOpen: while one agent replaces the other, every call
+// TestS1_TruthfulWhileConnecting: while one agent replaces the other, every call
 // of the loopback API is answered, truthfully, and what was approved stays.
-func TestConnectingKeepsTheDoorsOpen(t *testing.T) {
+func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	t.Parallel()
 	control := newControl(t)
 	h := start(t, config(t.TempDir()))
@@ -191,7 +191,7 @@ func TestNameOfAnApp(t *testing.T) {
 	}
 }
 
-func TestStopsOnDemand(t *testing.T) {
+func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	t.Parallel()
 	cfg := config(t.TempDir())
 	cfg.Mode, cfg.FirstPartyApp, cfg.OnDemand = agentapi.ModeBundled, "com.example.wiki", true
@@ -347,4 +347,31 @@ func FuzzOrigin(f *testing.F) {
 			t.Errorf("%q became %q, and that %q, %v", text, origin, again, err)
 		}
 	})
+}
+
+// TestLockedKeychainKeepsTheConnection: with the keychain locked a connected
+// computer stays who it is, says what to do, and asks for nothing.
+func TestLockedKeychainKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	f, err := openConnection(filepath.Join(cfg.DataDir, connectionName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.update(func(k *connections) {
+		k.Current = &connection{ID: newConnectionID(), AuthURL: "https://control.example.net", ComputerID: "c1", Name: "cellar", Host: "cellar.example.net", Store: storeKeychain}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Keychain, cfg.OwnerSecretHash = true, nil
+	h := start(t, cfg)
+	info, err := agentapi.New(h.API()).EngineInfo(t.Context())
+	if err != nil || info.Connected || !h.Connected() {
+		t.Errorf("%+v, %v", info, err)
+	}
+	r, ok := h.current.(*agentRun)
+	if !ok || r.again() != nil {
+		t.Error("the keychain is asked again behind the owner's back")
+	}
 }

@@ -20,8 +20,8 @@ import (
 
 const (
 	// againAfter is how long a keychain that did not give the device credential
-	// is left alone.
-	againAfter = 30 * time.Second
+	// is left alone: asking may put a question on the screen.
+	againAfter = 2 * time.Minute
 
 	// readyWait bounds how long Start waits for the first visitor of a connected
 	// computer to be possible; it serves meanwhile.
@@ -78,7 +78,7 @@ func (localRun) again() <-chan time.Time { return nil }
 func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 	cfg := h.agentConfig()
 	cfg.ComputerID = c.ComputerID
-	credential, err := h.credentials(c).Get(ctx)
+	credential, err := h.credential(ctx, c)
 	var again <-chan time.Time
 	switch {
 	case err == nil:
@@ -93,7 +93,9 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 		cfg.Unlinked = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
 		cfg.Unlinked = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
-		again = time.After(againAfter)
+		if h.cfg.OwnerSecretHash != nil {
+			again = time.After(againAfter)
+		}
 	default:
 		return nil, err
 	}
@@ -105,6 +107,16 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 		return nil, err
 	}
 	return h.startAgent(ctx, cfg, rootCA, again)
+}
+
+// credential is this computer's at the control plane of c. A keychain that did
+// not even give the owner secret is not asked again: whoever waits for that one
+// starts the host anew once it is unlocked.
+func (h *Host) credential(ctx context.Context, c connection) (string, error) {
+	if c.Store == storeKeychain && h.cfg.Keychain && h.cfg.OwnerSecretHash == nil {
+		return "", ownersecret.ErrLocked
+	}
+	return h.credentials(c).Get(ctx)
 }
 
 // certificates chooses where a connected computer has its certificates from, and
