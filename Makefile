@@ -81,6 +81,7 @@ soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up an
 	build/soak.sh e2e
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
+	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local
 
 bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh, how soon access ends
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
