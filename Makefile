@@ -78,6 +78,7 @@ screenshots: desktop ## make the pictures of the documentation, from the real pr
 
 soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
+	build/soak.sh h2spec
 	build/soak.sh e2e
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web

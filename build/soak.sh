@@ -2,6 +2,7 @@
 # What takes too long for every run of the tests:
 #
 #   build/soak.sh fuzz   every fuzz target there is, FUZZTIME (30s) each
+#   build/soak.sh h2spec HTTP/2 conformance beside a bare net/http server
 #   build/soak.sh e2e    the end-to-end tests that do more when PORCHLIGHT_SOAK
 #                        is set (after `make cli`)
 #
@@ -32,6 +33,13 @@ fuzz() {
 	done
 }
 
+h2spec() {
+	say "h2spec"
+	mkdir -p out
+	go -C test/h2spec build -o ../../out/h2spec github.com/summerwind/h2spec/cmd/h2spec
+	H2SPEC=$PWD/out/h2spec go test -count 1 -run '^TestH2Spec$' ./agent/proxy || failed+=(h2spec)
+}
+
 e2e() {
 	local file
 	for file in $(git grep -l --untracked PORCHLIGHT_SOAK -- 'test/e2e/*.test.mjs'); do
@@ -41,8 +49,8 @@ e2e() {
 }
 
 case $part in
-fuzz | e2e) "$part" ;;
-*) echo "soak: say fuzz or e2e, not '$part'" >&2; exit 2 ;;
+fuzz | h2spec | e2e) "$part" ;;
+*) echo "soak: say fuzz, h2spec or e2e, not '$part'" >&2; exit 2 ;;
 esac
 if [ ${#failed[@]} -gt 0 ]; then
 	printf '\nFailed:\n'

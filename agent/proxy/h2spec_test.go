@@ -1,0 +1,110 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"encoding/xml"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"porchlight/agent/proxy"
+)
+
+// HTTP/2 is net/http's here, and what stands in front of it spoils none of it:
+// h2spec finds no more to say about the proxy than about a bare net/http server.
+// H2SPEC names the program (build/soak.sh h2spec).
+func TestH2Spec(t *testing.T) {
+	program := os.Getenv("H2SPEC")
+	if program == "" {
+		t.Skip("H2SPEC is not set")
+	}
+	var r *rig
+	r = newRig(t, func(c *proxy.Config) {
+		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: "localhost:" + portOf(t, r.addr)} }
+	})
+	bare := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Method != http.MethodGet && req.Method != http.MethodHead { // as the proxy's own asset
+			http.Error(w, "This address does not take such requests.", http.StatusMethodNotAllowed)
+			return
+		}
+		w.Write(make([]byte, 4096))
+	}))
+	bare.EnableHTTP2 = true
+	bare.TLS = &tls.Config{GetCertificate: r.certificate}
+	bare.StartTLS()
+	t.Cleanup(bare.Close)
+
+	theirs, all := h2spec(t, program, portOf(t, bare.Listener.Addr().String()))
+	ours, _ := h2spec(t, program, portOf(t, r.addr))
+	if slices.ContainsFunc(slices.Collect(maps.Keys(ours)), func(name string) bool { _, both := theirs[name]; return !both }) {
+		// Some cases ask whether a frame is refused that may come when the
+		// answer is out already; what fails has to fail again.
+		again, _ := h2spec(t, program, portOf(t, r.addr))
+		maps.DeleteFunc(ours, func(name, _ string) bool { _, still := again[name]; return !still })
+	}
+	t.Logf("%d cases; %d fail at net/http, %d at the proxy", all, len(theirs), len(ours))
+	if all < 100 {
+		t.Fatalf("h2spec ran only %d cases", all)
+	}
+	for name, why := range ours {
+		if _, ok := theirs[name]; !ok {
+			t.Errorf("%s fails at the proxy only: %s", name, why)
+		}
+	}
+}
+
+func portOf(t *testing.T, addr string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// h2spec runs every case against a server and returns those that fail.
+func h2spec(t *testing.T, program, port string) (failed map[string]string, all int) {
+	t.Helper()
+	report := filepath.Join(t.TempDir(), "report.xml")
+	out, err := exec.CommandContext(t.Context(), program, "-h", "localhost", "-p", port, "-t", "-k", "-P", "/.porchlight/style.css", "-j", report).CombinedOutput()
+	raw, readErr := os.ReadFile(report)
+	if readErr != nil {
+		t.Fatalf("h2spec: %v\n%s", err, out)
+	}
+	var suites struct {
+		Suites []struct {
+			Cases []struct {
+				Package string `xml:"package,attr"`
+				Name    string `xml:"classname,attr"`
+				Failure *struct {
+					Text string `xml:",chardata"`
+				} `xml:"failure"`
+				Error *struct {
+					Text string `xml:",chardata"`
+				} `xml:"error"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(raw, &suites); err != nil {
+		t.Fatal(err)
+	}
+	failed = map[string]string{}
+	for _, s := range suites.Suites {
+		for _, c := range s.Cases {
+			all++
+			switch {
+			case c.Failure != nil:
+				failed[c.Package+": "+c.Name] = c.Failure.Text
+			case c.Error != nil:
+				failed[c.Package+": "+c.Name] = c.Error.Text
+			}
+		}
+	}
+	return failed, all
+}
