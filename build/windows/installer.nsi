@@ -34,7 +34,8 @@ ShowInstDetails nevershow
 !macro EndRunning un
 Function ${un}EndRunning
   IfFileExists "$INSTDIR\porchlight.exe" 0 done
-  nsExec::Exec 'taskkill /IM porchlight-desktop.exe /FI "USERNAME eq $%USERNAME%"'
+  ReadEnvStr $0 USERNAME
+  nsExec::Exec 'taskkill /IM porchlight-desktop.exe /FI "USERNAME eq $0"'
   Pop $0
   StrCpy $1 0
   try:
