@@ -57,7 +57,7 @@ type Config struct {
 	Credential func() string
 	// RootCAs that a relay's certificate must lead to; nil means the system's.
 	RootCAs *x509.CertPool
-	// Dial opens TCP connections; nil means a net.Dialer.
+	// Dial opens TCP connections; nil means controlapi.DialWith.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	Log  *slog.Logger
 	Now  func() time.Time
@@ -97,7 +97,7 @@ func New(cfg Config) (*Tunnel, error) {
 		return nil, errors.New("tunnel: Relays and Credential are required")
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
+		cfg.Dial = controlapi.DialWith(&net.Dialer{KeepAliveConfig: keepAlive})
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
