@@ -41,6 +41,7 @@ const (
 	maxHeader    = 16 << 10 // bytes
 	maxConns     = 512      // of each listener
 	drainFor     = 5 * time.Second
+	freshFor     = time.Second // for the request of one who has just connected
 )
 
 // Backend is what the API needs of the rest of the agent. Its methods are called
@@ -185,8 +186,11 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 		listener net.Listener
 		door     door
 	}{{open, openDoor}, {owner, ownerDoor}} {
+		var fresh fresh
 		server := &http.Server{
-			Handler:                      a.outermost(a.handler(s.door)),
+			Handler:                      fresh.handler(a.outermost(a.handler(s.door))),
+			ConnContext:                  fresh.accepted,
+			ConnState:                    fresh.changed,
 			DisableGeneralOptionsHandler: true, // nothing before the guard
 			ReadHeaderTimeout:            readHeaderIn,
 			ReadTimeout:                  readBodyIn,
@@ -194,9 +198,11 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 			MaxHeaderBytes:               maxHeader,
 			ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 		}
+		served := make(chan struct{})
 		g.Go(func() error {
+			defer close(served)
 			err := server.Serve(netutil.LimitListener(s.listener, maxConns))
-			if errors.Is(err, http.ErrServerClosed) {
+			if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
 				return nil
 			}
 			return fmt.Errorf("the loopback API stopped: %w", err)
@@ -204,13 +210,16 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 		g.Go(func() error {
 			<-ctx.Done()
 			a.endOnce.Do(func() { close(a.ending) })
+			closed := s.listener.Close()
+			<-served // so that whoever was accepted is known
+			fresh.wait(freshFor)
 			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 			defer cancel()
 			if err := server.Shutdown(drain); err != nil {
 				a.log.Warn("requests were cut off", "err", err)
 				return server.Close()
 			}
-			return nil
+			return closed
 		})
 	}
 	return g.Wait()
