@@ -314,12 +314,16 @@ func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Comp
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) error {
-	before := a.computer()
+	known := a.access.Snapshot()
+	before := known.Computer
 	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
 		a.log.Info("access ended elsewhere", "connections_closed", closed)
 	}
 	if a.computer() != before {
 		a.log.Info("this computer's address", "url", a.computer().URL)
+	}
+	if !snapshot.Unchanged {
+		a.tellAccepted(known, snapshot)
 	}
 	a.people.Synced()
 	a.tunnel.Wake()

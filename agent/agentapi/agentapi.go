@@ -156,6 +156,11 @@ type OwnerApp struct {
 // GET /owner/people lists all.
 const MaxNamed = 15
 
+// NoticeAccepted is the Kind of a Notice about an invitation that was accepted.
+// The other kinds are those of Activity (what programs did through the
+// capability) and renamed, port-changed and program-changed, about an app.
+const NoticeAccepted = "accepted"
+
 // Notice is something the owner should be told once. IDs only grow, so a
 // client that remembers the last one it showed never repeats itself.
 type Notice struct {

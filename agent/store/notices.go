@@ -122,7 +122,8 @@ func (s *Store) UndoOf(id uint64) (undo Undo, ok bool, err error) {
 
 func aboutPeople(kind string) bool {
 	switch kind {
-	case agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
+	case agentapi.NoticeAccepted,
+		agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return true
 	}
 	return false
