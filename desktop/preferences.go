@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"porchlight/agent/local"
+	"porchlight/agent/trust"
 	"porchlight/desktop/autostart"
-	"porchlight/desktop/trust"
 	"porchlight/desktop/ui"
 )
 
