@@ -58,6 +58,7 @@ type window []int64
 // spend adds an event at now when the limits allow it. Otherwise wait says how
 // long until they do, and the window is unchanged.
 func (w window) spend(now time.Time, limits []limit) (after window, wait time.Duration) {
+	w = w.past(now)
 	var longest time.Duration
 	for _, l := range limits {
 		longest = max(longest, l.per)
@@ -75,6 +76,21 @@ func (w window) spend(now time.Time, limits []limit) (after window, wait time.Du
 	after = slices.DeleteFunc(slices.Clone(w), func(at int64) bool { return at <= start })
 	return append(after, now.UnixMilli()), 0
 }
+
+// past leaves out what was spent in the future: by a clock that was wrong and has
+// been set back since, and that would otherwise hold people up for as long as it
+// was wrong. What the clocks of several nodes differ by still counts.
+func (w window) past(now time.Time) window {
+	newest := now.Add(clocksDiffer).UnixMilli()
+	for len(w) > 0 && w[len(w)-1] > newest {
+		w = w[:len(w)-1]
+	}
+	return w
+}
+
+// clocksDiffer is by how much the clocks of nodes that share a store may differ
+// before what one writes looks to the other like a clock that was set back.
+const clocksDiffer = time.Minute
 
 func (k budgetKind) refusal(wait time.Duration) error {
 	return &controlapi.Error{Code: controlapi.CodeTooMany, Message: k.spent, RetryAfter: wait}

@@ -3,9 +3,7 @@ package control
 import (
 	"context"
 	"regexp"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -149,10 +147,8 @@ func (s *Service) PutApps(ctx context.Context, computerID string, apps []control
 	now := make(map[string]bool, len(apps))
 	names := make(map[string]bool, len(apps))
 	for _, a := range apps {
-		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) ||
-			a.Label == "" || utf8.RuneCountInString(a.Label) > MaxLabel ||
-			strings.ContainsFunc(a.Label, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 characters on one line.")
+		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) || !validLabel(a.Label) {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
 		}
 		if now[a.ID] || names[a.Name] {
 			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")

@@ -65,6 +65,9 @@ func TestHostsAt443CarryNoPort(t *testing.T) {
 	}
 }
 
+// Weakness: labels are shown to people by this service, and come from an agent
+// that somebody else may have changed. Checked: what a person could not read as
+// it is, is refused. What agents take is taken.
 func TestPutAppsRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -77,12 +80,26 @@ func TestPutAppsRefuses(t *testing.T) {
 		"reserved name": {{ID: "a", Name: "www", Label: "A"}},
 		"no label":      {{ID: "a", Name: "a"}},
 		"control label": {{ID: "a", Name: "a", Label: "A\r\nB"}},
+		"C1 control":    {{ID: "a", Name: "a", Label: "A\u0085B"}},
+		"line end":      {{ID: "a", Name: "a", Label: "A\u2028B"}},
+		"bidi override": {{ID: "a", Name: "a", Label: "\u202eseton"}},
+		"bidi isolate":  {{ID: "a", Name: "a", Label: "\u2066A"}},
+		"bidi mark":     {{ID: "a", Name: "a", Label: "A\u200f"}},
+		"nothing seen":  {{ID: "a", Name: "a", Label: "\u200b\u200d"}},
+		"blank label":   {{ID: "a", Name: "a", Label: " "}},
+		"space around":  {{ID: "a", Name: "a", Label: " A"}},
+		"not UTF-8":     {{ID: "a", Name: "a", Label: "A\xff"}},
 		"id twice":      {good, {ID: "a", Name: "b", Label: "B"}},
 		"name twice":    {good, {ID: "b", Name: "a", Label: "B"}},
 		"too many":      many,
 	} {
 		if err := b.PutApps(t.Context(), e.Computer.ID, apps); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for i, label := range []string{"A", "Photos & more", "写真", "صور", "👩‍👩‍👧", "a\u0301", strings.Repeat("é", MaxLabel)} {
+		if err := b.PutApps(t.Context(), e.Computer.ID, []controlapi.App{{ID: "a", Name: "a", Label: label}}); err != nil {
+			t.Errorf("label %d, %q: %v", i, label, err)
 		}
 	}
 }

@@ -17,9 +17,12 @@ const FreshFor = 10 * time.Minute
 // may have.
 const MaxComputers = 50
 
-// Fresh says whether the person of a session has just proven who they are.
+// Fresh says whether the person of a session has just proven who they are. A
+// session from the future, made while the clock was wrong, is not: it would stay
+// fresh for as long as the clock was ahead.
 func (s *Service) Fresh(session Session) bool {
-	return s.now().Sub(session.CreatedAt) < FreshFor
+	age := s.now().Sub(session.CreatedAt)
+	return age < FreshFor && age > -clocksDiffer
 }
 
 // Asking is a computer that waits to be confirmed, as its owner is shown it.
