@@ -259,6 +259,12 @@ func validRedirectURI(raw string) error {
 	if strings.Contains(raw, "#") || u.User != nil {
 		return bad("must have no fragment and no user name.")
 	}
+	for name := range u.Query() {
+		switch name {
+		case "code", "state", "error":
+			return bad("has the parameter " + name + ", which the answer has, too.")
+		}
+	}
 	host := u.Hostname()
 	local := host == "127.0.0.1" || host == "localhost" || strings.HasSuffix(host, ".localhost")
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -45,13 +46,14 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body must be application/json.", HTTPStatus: http.StatusUnsupportedMediaType}
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
-	err := d.Decode(v)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body is too large.", HTTPStatus: http.StatusRequestEntityTooLarge}
-	case err != nil, d.More():
+	}
+	if err == nil {
+		err = json.Unmarshal(body, v) // which takes one value and nothing behind it
+	}
+	if err != nil {
 		return invalid("The body is not the JSON expected here.")
 	}
 	return nil

@@ -272,6 +272,8 @@ func TestBodies(t *testing.T) {
 		"not JSON":       {"application/json", "hello", 400},
 		"wrong type":     {"application/json", `{"apps": "x"}`, 400},
 		"two values":     {"application/json", `{} {}`, 400},
+		"a bracket more": {"application/json", `{"apps": []}]`, 400},
+		"nothing":        {"application/json", ``, 400},
 		"cut off":        {"application/json", `{"apps": [`, 400},
 		"a form":         {"application/x-www-form-urlencoded", `{}`, 415},
 		"too large":      {"application/json", `{"apps": [` + strings.Repeat(" ", maxJSON) + `]}`, 413},
