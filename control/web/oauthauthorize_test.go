@@ -54,7 +54,7 @@ func specSignInAndBack(t *testing.T) {
 	b := r.browser()
 	signIn := b.get(c.authorizePath()).to(t)
 	page := b.get(signIn).want(t, http.StatusOK)
-	if !strings.Contains(page.body, "to connect <b>Pocket Notes</b>") {
+	if !strings.Contains(page.body, "to connect <b><bdi dir=\"auto\">Pocket Notes</bdi></b>") {
 		t.Errorf("the sign-in page does not say what for:\n%s", page.body)
 	}
 	if to := b.signIn("maya@example.com", must(url.Parse(signIn)).Query().Get("return")); to != c.authorizePath() {
