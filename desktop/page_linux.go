@@ -41,6 +41,38 @@ static gboolean load_page(gpointer unused) {
 	return G_SOURCE_REMOVE;
 }
 
+extern void porchlightPageCrashed(guint again);
+
+// A window that was closed meanwhile has its page loaded by the next show.
+static gboolean load_page_again(gpointer unused) {
+	WebKitWebView *v = web_view();
+	if (v != NULL && gtk_widget_get_visible(gtk_widget_get_toplevel(GTK_WIDGET(v))))
+		webkit_web_view_load_uri(v, "wails://wails/");
+	return G_SOURCE_REMOVE;
+}
+
+static void page_ended(WebKitWebView *v, WebKitWebProcessTerminationReason why, gpointer unused) {
+	static gint64 last;
+	static guint again;
+	gint64 now = g_get_monotonic_time();
+	if (why == WEBKIT_WEB_PROCESS_TERMINATED_BY_API)
+		return; // end_page
+	again = last != 0 && now - last < 60 * G_USEC_PER_SEC ? MIN(again + 1, 15) : 0;
+	last = now;
+	porchlightPageCrashed(again);
+	g_timeout_add_seconds(2 * again, load_page_again, NULL);
+}
+
+static gboolean watch_page(gpointer unused) {
+	static gboolean watched;
+	WebKitWebView *v = web_view();
+	if (v != NULL && !watched) {
+		watched = TRUE;
+		g_signal_connect(v, "web-process-terminated", G_CALLBACK(page_ended), NULL);
+	}
+	return G_SOURCE_REMOVE;
+}
+
 // A window manager places a window anew each time it is shown.
 static int kept_x, kept_y;
 static gboolean kept;
@@ -72,6 +104,7 @@ static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
 static void take_place_soon(void) { g_idle_add(take_place, NULL); }
 static void end_page_soon(void) { g_idle_add(end_page, NULL); }
 static void load_page_soon(void) { g_idle_add(load_page, NULL); }
+static void watch_page_soon(void) { g_idle_add(watch_page, NULL); }
 
 // -1: the display cannot be reached; otherwise whether the desktop is dark.
 static int start_toolkit(void) {
@@ -111,6 +144,9 @@ func endPage() {
 	C.end_page_soon()
 	debug.FreeOSMemory() // what drawing needed is not needed again soon
 }
+
+// watchPageSoon is watchPage's part that runs on GTK's thread.
+func watchPageSoon() { C.watch_page_soon() }
 
 // loadPage starts the page again.
 func loadPage() { C.load_page_soon() }

@@ -17,6 +17,9 @@ func loadPage()   {}
 func beforeHide() {}
 func beforeShow() {}
 
+// watchPage: Wails offers no word of a page that died.
+func watchPage(func(again uint)) {}
+
 // leave ends the toolkit's loop and with it wails.Run.
 func leave(ctx context.Context) { runtime.Quit(ctx) }
 

@@ -114,7 +114,12 @@ func (w *wailsWindow) started(ctx context.Context) {
 	w.opts.onStart()
 }
 
+// loaded is called whenever the page is there: at first, and each time it was
+// ended or died and came back.
 func (w *wailsWindow) loaded(ctx context.Context) {
+	watchPage(func(again uint) {
+		w.log.Warn("The page of the window died and is loaded again", "shortly_before", again)
+	})
 	w.mu.Lock()
 	waking := w.waking
 	w.waking = false

@@ -243,6 +243,10 @@
       emit();
     },
     change: (name, more) => change(name, more),
+    /** Changes what the desktop app keeps; the page asks for it when it needs it. */
+    prefer: (more) => void (preferences = { ...preferences, ...more }),
+    /** Changes a person as somebody else would: a new peopleVersion says so. */
+    person: (accountId, more) => void changePerson(accountId, more),
     add: (more) => {
       state = { ...state, apps: [...state.apps, request(more.name, more.label, more.localPort ?? 9000, { requestedAt: minutesAgo(0), ...more })] };
       emit();

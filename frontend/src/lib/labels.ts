@@ -8,6 +8,17 @@ export function initial(label: string): string {
   return first ? first.segment.toLocaleUpperCase() : '';
 }
 
+/**
+ * At most so many letters for an address: of the first and the last word before
+ * the @. "carla.nunes@example.org" is CN, "bob@example.com" B.
+ */
+export function initials(address: string, most: 1 | 2): string {
+  const words = address.replace(/@.*/su, '').split(/[._+-]+/u).filter(Boolean);
+  const [first = address] = words;
+  const last = words.length > 1 && most > 1 ? initial(words.at(-1)!) : '';
+  return initial(first) + last;
+}
+
 /** Text as search compares it: case, accents and width set aside. */
 export function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{Mn}/gu, '').toLowerCase();

@@ -37,10 +37,13 @@ export class People {
 
 export const isOwner = (person: Person): boolean => person.role === 'owner';
 
-/** The labels a person may open of those that can be handed over, and the others they have. */
-export function labelsOf(person: Person, labels: readonly string[]): string[] {
-  const others = person.apps.filter((label) => !labels.includes(label));
-  return [...labels, ...others];
+/**
+ * Every label a person has or could be given. Few keep their order, whoever they
+ * are shown for; of many, those the person has come first.
+ */
+export function labelsOf(has: readonly string[], labels: readonly string[], many = 12): string[] {
+  if (labels.length > many) return [...has, ...labels.filter((label) => !has.includes(label))];
+  return [...labels, ...has.filter((label) => !labels.includes(label))];
 }
 
 /** "Notes, Photos and 3 more": as many as fit a line. */

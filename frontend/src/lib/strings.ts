@@ -33,6 +33,12 @@ function closed(n: number): string {
   return n > 0 ? ` ${count(n, 'connection', 'connections')} closed.` : '';
 }
 
+/** "Notes, Photos and Wiki", or "Notes, Photos and 3 more". */
+function listed(labels: readonly string[], more = 0): Sentence {
+  const joint = (i: number) => (i === labels.length - 1 && more === 0 ? ' and ' : ', ');
+  return [...labels.flatMap((label, i): (string | Name)[] => (i === 0 ? [{ name: label }] : [joint(i), { name: label }])), ...(more > 0 ? [` and ${number.format(more)} more`] : [])];
+}
+
 export const strings = {
   product: 'Porchlight',
   number: (n: number) => number.format(n),
@@ -139,6 +145,8 @@ export const strings = {
     who: 'Who may open it',
     whoNobody: 'Only you. Invite someone to let them in.',
     whoNow: 'Here now',
+    whoOpened: (ago: string) => `Opened it ${ago}`,
+    whoNever: 'No visit on record',
     options: 'Options',
     identity: 'Tell the app who is there',
     identityText: 'For apps that know a sign-in header of their own.',
@@ -259,7 +267,7 @@ export const strings = {
         ? ['Choose at least one app.']
         : [
             'They get one mail. One click opens ',
-            ...apps.flatMap((app, i): (string | Name)[] => (i === 0 ? [{ name: app }] : [i === apps.length - 1 ? ' and ' : ', ', { name: app }])),
+            ...listed(apps),
             ', nothing else. The link works for 7 days.',
           ],
     send: 'Send invitation',
@@ -268,11 +276,10 @@ export const strings = {
     removed: 'Removed',
     you: 'You, the owner',
     everything: 'Everything',
-    nothing: 'Nothing',
-    more: (n: number) => `and ${number.format(n)} more`,
     invited: 'Invited',
     invitedWhy: 'They have not clicked the link in the mail yet.',
     hereNow: 'here now',
+    lastHere: (ago: string) => `Last here ${ago}`,
     openNow: 'open now',
     stopped: 'stopped',
     appsFor: (email: string) => `Apps for ${email}`,
@@ -282,13 +289,16 @@ export const strings = {
     remove: 'Remove…',
     removeOf: (email: string) => `Remove ${email}`,
     inviteAgain: 'Invite again',
-    inviteAgainOf: (email: string) => `Invite ${email} again`,
+    inviteAgainOf: (email: string) => `Invite again: ${email}`,
     emptyTitle: 'Nobody but you',
     emptyText: 'Invite someone by e-mail to an app. One click in the mail lets them in, and only there.',
     noApps: 'No app is on. Approve one first; then you can invite people to it.',
     local: 'Nobody else can reach this computer until it is connected to a server. Mails stay in the outbox.',
     none: (query: string): Sentence => ['Nobody matches “', { name: query }, '”.'],
     undo: 'Undo',
+    couldOpen: (labels: readonly string[]): Sentence => (labels.length > 0 ? ['Could open ', ...listed(labels)] : ['Could open nothing']),
+    mayOpenNow: (labels: readonly string[], more: number): Sentence => (labels.length > 0 ? listed(labels, more) : ['Nothing']),
+    showAllApps: (n: number) => `Show all ${number.format(n)} apps`,
   },
 
   removePerson: {
@@ -417,7 +427,7 @@ export const strings = {
     lede: 'Your apps stay on this computer. The people you choose can open them, and only them.',
     tryTitle: 'Try it on this computer',
     tryText: 'No account, no server. Your apps get addresses that work in your own browser.',
-    trust: 'Have my browsers trust those addresses',
+    trust: 'Have my browsers trust them',
     tryDo: 'Try it',
     trying: 'One moment…',
     connectTitle: 'Connect to a server',
@@ -435,6 +445,8 @@ export const strings = {
     waiting: (minutes: number) => `Waiting for you to confirm. ${minutes} min left`,
     expired: 'The code has expired. Connect again for a new one.',
     another: 'Use another server',
+    waits: 'A server waits for you to confirm this computer.',
+    showCode: 'Show the code',
     cancel: 'Not now',
     keeps: 'The apps you approved stay approved. People you invited on this computer alone do not come along.',
   },

@@ -1,0 +1,27 @@
+//go:build production && cgo
+
+package desktop
+
+// #include <gtk/gtk.h>
+import "C"
+
+import "sync/atomic"
+
+// pageCrash is told of each crash of the page's process; there is one window in
+// a process, and C knows no more than that.
+var pageCrash atomic.Pointer[func(again uint)]
+
+// watchPage has the page loaded again when the process it runs in dies of
+// itself: at once, and later each time when it keeps dying. crashed is told how
+// many crashes came shortly before this one. To be called with the page there.
+func watchPage(crashed func(again uint)) {
+	pageCrash.Store(&crashed)
+	watchPageSoon()
+}
+
+//export porchlightPageCrashed
+func porchlightPageCrashed(again C.guint) {
+	if crashed := pageCrash.Load(); crashed != nil {
+		(*crashed)(uint(again))
+	}
+}

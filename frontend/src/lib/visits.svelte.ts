@@ -1,0 +1,48 @@
+/*
+ * When each person last came, and to which app: read from the activity, which is
+ * kept for 90 days, unless the owner clears it. A line less, where it cannot be
+ * read.
+ */
+import type { Bridge } from './bridge';
+import type { Activity } from './types';
+
+export class Visits {
+  /** True once the activity was read: what is not in it did not happen lately. */
+  known = $state(false);
+
+  #lines = $state.raw<Activity[]>([]);
+  // The newest line is first, so the first of each is the last visit.
+  readonly #last = $derived.by(() => {
+    const last = new Map<string, string>();
+    for (const { kind, email, app, at } of this.#lines) {
+      if (kind !== 'opened' && kind !== 'client') continue;
+      for (const key of [email, `${email}\n${app}`]) if (!last.has(key)) last.set(key, at);
+    }
+    return last;
+  });
+
+  readonly #bridge: Pick<Bridge, 'activity'>;
+  #asked = 0;
+
+  constructor(bridge: Pick<Bridge, 'activity'>) {
+    this.#bridge = bridge;
+  }
+
+  /** Asks again; of several questions under way the last one counts. */
+  async read(): Promise<void> {
+    const mine = ++this.#asked;
+    try {
+      const lines = await this.#bridge.activity();
+      if (mine !== this.#asked) return;
+      this.#lines = lines;
+      this.known = true;
+    } catch {
+      // What was read before still holds.
+    }
+  }
+
+  /** When a person last opened an app, by its label, or any of them. Empty when there is no such line. */
+  last(email: string, app?: string): string {
+    return this.#last.get(app === undefined ? email : `${email}\n${app}`) ?? '';
+  }
+}

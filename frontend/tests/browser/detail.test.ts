@@ -1,0 +1,181 @@
+// The page of one app: its address, who may open it, its options, its end.
+import { describe, expect, test } from 'vitest';
+import { called, focusName, go, menuOf, open, section, toast, told } from './page';
+import type { Look } from './page';
+
+async function detail(look: Look = { scene: 'connected' }, label = 'Notes') {
+  const page = await open(look);
+  await page.getByRole('button', { name: label, exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: label }).waitFor();
+  return page;
+}
+
+describe('coming and going', () => {
+  test('Back returns to the row it came from, by mouse and by keyboard', async () => {
+    const page = await open({ scene: 'connected' });
+    const name = page.getByRole('button', { name: 'Photos', exact: true });
+    await name.press('Enter');
+    await expect.poll(() => focusName(page)).toBe('Back to Apps');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => focusName(page)).toBe('Photos');
+    await menuOf(page, 'Notes').click();
+    await page.getByRole('menuitem', { name: 'Who may open it, options…' }).click();
+    await page.getByRole('button', { name: 'Back to Apps' }).click();
+    await expect.poll(() => focusName(page)).toBe('Notes');
+  });
+
+  test('a long list stands where it stood', async () => {
+    const page = await open({ scene: 'stress' });
+    const main = page.locator('main');
+    await main.evaluate((element) => element.scrollTo(0, 6000));
+    const name = page.getByRole('button', { name: 'App 90', exact: true });
+    await name.scrollIntoViewIfNeeded();
+    const top = await main.evaluate((element) => element.scrollTop);
+    await name.click();
+    await page.getByRole('heading', { level: 1, name: 'App 90' }).waitFor();
+    await expect.poll(() => main.evaluate((element) => element.scrollTop)).toBe(0);
+    await page.getByRole('button', { name: 'Back to Apps' }).click();
+    await expect.poll(() => focusName(page)).toBe('App 90');
+    expect(Math.abs((await main.evaluate((element) => element.scrollTop)) - top)).toBeLessThan(60);
+  });
+
+  test('Apps in the sidebar leads back as well, and each view begins at its top', async () => {
+    const page = await detail();
+    await page.locator('main').evaluate((element) => element.scrollTo(0, 400));
+    await go(page, 'Apps');
+    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    expect(await page.locator('main').evaluate((element) => element.scrollTop)).toBe(0);
+  });
+
+  test('an app that is revoked elsewhere takes its page along, for good', async () => {
+    const page = await detail();
+    await page.evaluate('stub.change("notes", null)');
+    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    await expect.poll(() => focusName(page)).toBe('Apps');
+    // It asks again and is approved in the tray: the list shows it, no page opens.
+    await page.evaluate('stub.add({name: "notes", label: "Notes"}); stub.change("notes", {status: "live"})');
+    await section(page, 'On').getByText('Notes', { exact: true }).waitFor();
+    expect(await page.getByRole('heading', { level: 1, name: 'Apps' }).count()).toBe(1);
+  });
+});
+
+test('shows its address to copy, to scan and to open', async () => {
+  const page = await detail();
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  expect(await called(page, 'Copy')).toEqual([['https://notes.maya.porch.example']]);
+  const button = page.getByRole('button', { name: 'QR code' });
+  expect(await button.getAttribute('aria-expanded')).toBe('false');
+  await button.click();
+  const code = page.getByRole('img', { name: 'QR code of https://notes.maya.porch.example' });
+  const box = (await code.locator('svg').boundingBox())!;
+  expect([box.width > 150, box.width === box.height]).toEqual([true, true]);
+  await page.getByRole('button', { name: 'Hide QR code' }).click();
+  expect(await code.count()).toBe(0);
+  await page.getByRole('button', { name: 'Open', exact: true }).click();
+  expect(await called(page, 'Open')).toEqual([['notes']]);
+});
+
+test('pauses at once, says so, and resumes', async () => {
+  const page = await detail();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await told(page, 'Notes is paused. 2 connections closed. Who may open it is kept.');
+  await page.getByText('Nobody gets in until you resume it.').waitFor();
+  await toast(page).getByRole('button', { name: 'Resume' }).click();
+  await page.getByText('Nobody gets in until you resume it.').waitFor({ state: 'detached' });
+  expect([await called(page, 'Pause'), await called(page, 'Resume')]).toEqual([[['notes']], [['notes']]]);
+  await page.getByRole('button', { name: 'Back to Apps' }).click();
+  await menuOf(page, 'Notes').click();
+  await page.getByRole('menuitem', { name: 'Pause' }).click();
+  await section(page, 'On').getByText('Paused', { exact: true }).waitFor();
+  await menuOf(page, 'Notes').click();
+  await page.getByRole('menuitem', { name: 'Resume' }).click();
+  await section(page, 'On').getByText('Paused', { exact: true }).waitFor({ state: 'detached' });
+});
+
+test('says who may open it and when they did, lets them in and out, and invites to it', async () => {
+  const page = await detail({ scene: 'connected' }, 'Blog draft');
+  // A stopped app can only be taken away.
+  expect(await section(page, 'Who may open it').getByRole('switch', { name: /carla/ }).isDisabled()).toBe(true);
+  expect(await section(page, 'Who may open it').getByRole('switch', { name: /bob/ }).isEnabled()).toBe(true);
+  await page.getByRole('button', { name: 'Back to Apps' }).click();
+
+  await page.getByRole('button', { name: 'Notes', exact: true }).click();
+  const who = section(page, 'Who may open it');
+  const row = (email: string) => who.getByRole('listitem').filter({ hasText: email });
+  await row('carla.nunes@example.org').getByText('Here now').waitFor();
+  await row('bob@example.com').getByText('No visit on record').waitFor();
+  await row('bob@example.com').getByRole('switch').click();
+  await told(page, 'bob@example.com can’t open Notes any more.');
+  await who.getByRole('button', { name: 'Invite' }).click();
+  expect(await page.getByLabel('Notes', { exact: true }).isChecked()).toBe(true);
+  await page.getByLabel('E-mail address').fill('nina@example.com');
+  await page.keyboard.press('Enter');
+  await told(page, 'nina@example.com is invited.');
+  expect(await called(page, 'Invite')).toEqual([['nina@example.com', ['Notes']]]);
+  await row('nina@example.com').getByText('Invited').waitFor();
+  await expect.poll(() => focusName(page)).toBe('Invite');
+});
+
+describe('options', () => {
+  const plainOptions = { forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false };
+
+  test('each is set at once, with the others as they are', async () => {
+    const page = await detail();
+    const options = section(page, 'Options');
+    const last = async () => (await called(page, 'SetOptions')).at(-1);
+    await options.getByRole('switch', { name: 'Pass on the visitor’s network address' }).click();
+    await expect.poll(last).toEqual(['notes', { ...plainOptions, forwarded: true }]);
+    await options.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'localhost' });
+    await expect.poll(last).toEqual(['notes', { ...plainOptions, forwarded: true, localhostHost: true }]);
+    await options.getByRole('switch', { name: 'Let your other apps act on it' }).click();
+    await options.getByRole('switch', { name: 'Speak HTTP/2 to the app' }).click();
+    await expect.poll(last).toEqual(['notes', { ...plainOptions, forwarded: true, localhostHost: true, allowCrossOrigin: true, h2c: true }]);
+  });
+
+  test('a header of the app’s own: a known one, or any', async () => {
+    const page = await detail();
+    const options = section(page, 'Options');
+    const last = async () => ((await called(page, 'SetOptions')).at(-1)?.[1] as typeof plainOptions | undefined) ?? plainOptions;
+    const choice = options.getByRole('combobox', { name: 'Tell the app who is there' });
+    await choice.selectOption({ label: 'X-WEBAUTH-USER' });
+    await expect.poll(async () => (await last()).identityHeader).toBe('X-WEBAUTH-USER');
+    await options.getByRole('combobox', { name: 'The header holds' }).selectOption({ label: 'the account id' });
+    await expect.poll(async () => (await last()).identityValue).toBe('id');
+    await choice.selectOption({ label: 'Another header…' });
+    const field = options.getByRole('textbox', { name: 'Header name' });
+    await page.evaluate('stub.fail("SetOptions", "A header name has letters, digits and hyphens.")');
+    await field.fill('not a header');
+    await options.getByRole('button', { name: 'Save' }).click();
+    await told(page, 'A header name has letters, digits and hyphens.');
+    expect(await field.inputValue()).toBe('not a header');
+    await page.evaluate('stub.fail("SetOptions")');
+    await field.fill('  X-Mine ');
+    await field.press('Enter');
+    await expect.poll(async () => (await last()).identityHeader).toBe('X-Mine');
+    await choice.selectOption({ label: 'Standard headers' });
+    await expect.poll(async () => (await last()).identityHeader).toBe('');
+    await field.waitFor({ state: 'detached' });
+  });
+
+  test('a choice that fails turns back', async () => {
+    const page = await detail();
+    await page.evaluate('stub.fail("SetOptions", "The agent is busy.")');
+    const choice = section(page, 'Options').getByRole('combobox', { name: 'Name the app sees' });
+    await choice.selectOption({ label: 'localhost' });
+    await told(page, 'The agent is busy.');
+    await expect.poll(() => choice.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('The public address');
+  });
+});
+
+test('is stopped and revoked from here', async () => {
+  const page = await detail();
+  const state = section(page, 'State');
+  await state.getByText('Answering', { exact: true }).waitFor();
+  await state.getByRole('button', { name: 'Stop' }).click();
+  await told(page, 'Notes is stopped.');
+  await state.getByText('Stopped', { exact: true }).waitFor();
+  await state.getByRole('button', { name: 'Revoke…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await told(page, 'Notes has no address any more.');
+  await expect.poll(() => focusName(page)).toBe('Apps');
+});

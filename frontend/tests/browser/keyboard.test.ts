@@ -1,0 +1,64 @@
+// The window by keyboard alone.
+import { describe, expect, test } from 'vitest';
+import { called, focusName, menuOf, open } from './page';
+
+describe('keyboard alone', () => {
+  test('reaches everything in order, each stop with its ring', async () => {
+    const page = await open();
+    const stops: string[] = [];
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press('Tab');
+      const name = await focusName(page);
+      if (stops.length > 3 && name === stops[0]) break;
+      if (await page.evaluate(() => document.activeElement === document.body)) break;
+      stops.push(name);
+      expect(await page.evaluate(() => getComputedStyle(document.activeElement!).outlineStyle), name).toBe('solid');
+    }
+    expect(stops.filter((stop) => stop !== '')).toEqual([
+      'Apps 11 waiting for you', 'People', 'Connected apps', 'Activity', 'Outbox 33 mails', 'Settings', 'Copy this computer’s address', 'Go dark',
+      'Approve', 'Deny', 'Details',
+      'Home Assistant', 'Copy address of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
+      'Notes', 'Copy address of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
+      'Photos', 'Copy address of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
+      'Blog draft', 'Copy address of Blog draft', 'More for Blog draft', 'Recipes', 'Copy address of Recipes', 'More for Recipes',
+    ]);
+  });
+
+  test('works a menu: arrows, ends, letters, Esc, Tab', async () => {
+    const page = await open();
+    await menuOf(page, 'Notes').focus();
+    await page.keyboard.press('ArrowDown');
+    expect(await focusName(page)).toBe('Open');
+    await page.keyboard.press('ArrowUp');
+    expect(await focusName(page)).toBe('Revoke…');
+    await page.keyboard.press('ArrowDown');
+    expect(await focusName(page)).toBe('Open');
+    await page.keyboard.press('End');
+    expect(await focusName(page)).toBe('Revoke…');
+    await page.keyboard.press('Home');
+    await page.keyboard.press('s');
+    expect(await focusName(page)).toBe('Stop');
+    await page.keyboard.press('Escape');
+    expect(await focusName(page)).toBe('More for Notes');
+    expect(await page.getByRole('menu').count()).toBe(0);
+    await page.keyboard.press('ArrowUp');
+    expect(await focusName(page)).toBe('Revoke…');
+    await page.keyboard.press('Tab');
+    expect(await page.getByRole('menu').count()).toBe(0);
+    expect(await focusName(page)).toBe('Photos');
+  });
+
+  test('deciding leads to the next request, then to the title', async () => {
+    const page = await open({ scene: 'requests' });
+    await page.evaluate('stub.set({apps: []}); stub.add({name: "a", label: "First"}); stub.add({name: "b", label: "Second"})');
+    await page.locator('.btn.primary').press('Enter');
+    await expect.poll(() => focusName(page)).toBe('Second wants an address');
+    await page.keyboard.press('Tab');
+    expect(await focusName(page)).toBe('Approve');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => focusName(page)).toBe('Apps');
+    expect(await called(page, 'Approve')).toEqual([['a', 'First', 9000]]);
+    expect(await called(page, 'Deny')).toEqual([['b']]);
+  });
+});

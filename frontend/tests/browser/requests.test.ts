@@ -1,0 +1,125 @@
+// Deciding on requests, by mouse and by keyboard.
+import { describe, expect, test } from 'vitest';
+import { called, focusName, open, section, settle, toast } from './page';
+
+describe('deciding on a request', () => {
+  test('approving by mouse puts the app on and says where', async () => {
+    const page = await open();
+    await settle(page);
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('Paperless is on, at paperless.maya.localhost:8443. Only you can open it.');
+    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 8010]]);
+    await section(page, 'On').getByText('Paperless', { exact: true }).waitFor();
+    expect(await section(page, 'Waiting for you').count()).toBe(0);
+    await toast(page).getByRole('button', { name: 'Open' }).click();
+    expect(await called(page, 'Open')).toEqual([['paperless']]);
+    expect(await toast(page).count()).toBe(0);
+  });
+
+  test('denying says for how long one hears nothing', async () => {
+    const page = await open();
+    await page.getByRole('button', { name: 'Deny' }).press('Enter');
+    await expect.poll(() => toast(page).textContent()).toContain('Paperless stays off. If it asks again, you won’t hear of it for 10 minutes.');
+    expect(await called(page, 'Deny')).toEqual([['paperless']]);
+  });
+
+  test('denying what was denied before says so, and it can be unmuted', async () => {
+    const page = await open({ scene: 'muted' });
+    await page.getByRole('button', { name: 'Unmute' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('You hear of Paperless again');
+    expect(await called(page, 'Unmute')).toEqual([['paperless']]);
+    await page.getByRole('button', { name: 'Unmute' }).waitFor({ state: 'detached' });
+    await page.evaluate('stub.set({apps: []}); stub.add({name: "diary", label: "Diary", denials: 1})');
+    await page.getByRole('button', { name: 'Deny' }).press('Enter');
+    await expect.poll(() => toast(page).textContent()).toContain('until you unmute it');
+  });
+
+  test('a press meant for what stood there a moment ago decides nothing', async () => {
+    const page = await open({ scene: 'empty' });
+    const place = await page.evaluate(async () => {
+      const stub = (window as unknown as { stub: { add(app: object): void } }).stub;
+      stub.add({ name: 'surprise', label: 'Surprise' });
+      const button = await new Promise<Element>((resolve) => {
+        const look = () => {
+          const found = document.querySelector('.btn.primary');
+          if (found) resolve(found);
+          else requestAnimationFrame(look);
+        };
+        look();
+      });
+      // As the web view delivers it: a first click of the mouse, at once.
+      button.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+      return button.textContent;
+    });
+    expect(place?.trim()).toBe('Approve');
+    expect(await called(page, 'Approve')).toEqual([]);
+    await settle(page);
+    await page.getByRole('button', { name: 'Approve' }).click();
+    expect(await called(page, 'Approve')).toEqual([['surprise', 'Surprise', 9000]]);
+  });
+
+  test('a request that changes under the pointer is not approved by that press', async () => {
+    const page = await open();
+    await settle(page);
+    await page.evaluate(async () => {
+      const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
+      stub.change('paperless', { localPort: 22, listener: { program: 'sshd', user: 'root' } });
+      await new Promise<void>((resolve) => {
+        const look = () => (document.querySelector('.ask')?.textContent?.includes('port 22') ? resolve() : requestAnimationFrame(look));
+        look();
+      });
+      document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+    });
+    expect(await called(page, 'Approve')).toEqual([]);
+    await settle(page);
+    await page.getByRole('button', { name: 'Approve' }).click();
+    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 22]]);
+  });
+
+  test('a double click approves one request, not the next as well', async () => {
+    const page = await open({ scene: 'requests' });
+    await settle(page);
+    const box = (await page.locator('.btn.primary').boundingBox())!;
+    await page.mouse.dblclick(box.x + box.width / 2, box.y + box.height / 2);
+    await expect.poll(async () => (await called(page, 'Approve')).length).toBe(1);
+    await settle(page);
+    expect(await called(page, 'Approve')).toHaveLength(1);
+  });
+
+  test('a refusal is told in the words of the agent, and the request stays', async () => {
+    const page = await open();
+    await page.evaluate('stub.fail("Approve", "The label Paperless belongs to another app already.")');
+    await page.getByRole('button', { name: 'Approve' }).press('Enter');
+    await expect.poll(() => toast(page).textContent()).toContain('The label Paperless belongs to another app already.');
+    expect(await section(page, 'Waiting for you').getByText('wants an address').count()).toBe(1);
+    expect(await page.getByRole('button', { name: 'Approve' }).isEnabled()).toBe(true);
+  });
+
+  test('while it works it says so and takes no second press', async () => {
+    const page = await open();
+    await page.evaluate('void stub.hold("Approve")');
+    await page.getByRole('button', { name: 'Approve' }).press('Enter');
+    const busy = page.getByRole('button', { name: 'Approving…' });
+    await busy.waitFor();
+    expect(await page.getByRole('button', { name: 'Deny' }).isDisabled()).toBe(true);
+    await busy.press('Enter');
+    await page.evaluate('stub.release()');
+    await toast(page).waitFor();
+    expect(await called(page, 'Approve')).toHaveLength(1);
+  });
+
+  test('denying all of many asks first', async () => {
+    const page = await open({ scene: 'requests' });
+    await page.getByRole('button', { name: 'Deny all…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Deny all 6?' });
+    expect(await focusName(page)).toBe('Keep');
+    await page.keyboard.press('Escape');
+    expect(await dialog.count()).toBe(0);
+    expect(await called(page, 'Deny')).toEqual([]);
+    await page.getByRole('button', { name: 'Deny all…' }).click();
+    await dialog.getByRole('button', { name: 'Deny all' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('6 apps stay off');
+    expect(await called(page, 'Deny')).toHaveLength(6);
+    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
+  });
+});

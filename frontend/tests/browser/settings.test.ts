@@ -1,0 +1,139 @@
+// Settings: each control asks for what it says; what fails turns back.
+import { describe, expect, test } from 'vitest';
+import { called, focusName, go, open, section, told } from './page';
+import type { Look } from './page';
+
+async function settings(look: Look = {}) {
+  const page = await open({ height: 1500, ...look });
+  await go(page, 'Settings');
+  await section(page, 'Tell me when').waitFor();
+  return page;
+}
+
+test('start at login', async () => {
+  const page = await settings();
+  const login = page.getByRole('switch', { name: 'Start at login' });
+  expect(await login.isChecked()).toBe(true);
+  await login.press('Space');
+  await expect.poll(() => called(page, 'StartAtLogin')).toEqual([[false]]);
+  await expect.poll(() => login.isChecked()).toBe(false);
+  await page.evaluate('stub.fail("StartAtLogin", "This desktop keeps its own list of what starts.")');
+  await login.press('Space');
+  await told(page, 'This desktop keeps its own list');
+  await expect.poll(() => login.isChecked()).toBe(false);
+});
+
+test('appearance changes the colours at once, over the system’s and back', async () => {
+  const page = await settings({ theme: 'light' });
+  const look = () =>
+    page.evaluate(() => {
+      const of = (selector: string) => getComputedStyle(document.querySelector(selector)!).backgroundColor;
+      return [of('body'), of('.card'), getComputedStyle(document.documentElement).colorScheme];
+    });
+  const choose = (label: string) => page.getByRole('combobox', { name: 'Appearance' }).selectOption({ label });
+  const light = await look();
+  await choose('Dark');
+  await expect.poll(look).not.toEqual(light);
+  const dark = await look();
+  expect(dark[2]).toBe('dark');
+  expect(dark[0]).not.toBe(light[0]);
+  expect(dark[1]).not.toBe(light[1]);
+  await choose('Light');
+  await page.emulateMedia({ colorScheme: 'dark' }); // the system's, which does not count now
+  await expect.poll(async () => (await look()).slice(0, 2)).toEqual(light.slice(0, 2));
+  await choose('Like the system');
+  await expect.poll(async () => (await look()).slice(0, 2)).toEqual(dark.slice(0, 2));
+  expect(await called(page, 'Appearance')).toEqual([['dark'], ['light'], ['']]);
+});
+
+test('what the owner is told about', async () => {
+  const page = await settings();
+  const tell = section(page, 'Tell me when');
+  expect(await tell.getByRole('switch').count()).toBe(7);
+  expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
+  await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
+  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, quiet: ['connection', 'request'] }]);
+  await tell.getByRole('switch', { name: 'The connection is lost' }).click();
+  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, quiet: ['request'] }]);
+});
+
+test('what happens while the server is away, in connected mode only; a failure turns back', async () => {
+  const page = await settings({ scene: 'connected' });
+  const hours = page.getByRole('combobox', { name: 'When the server can’t be reached' });
+  await page.evaluate('stub.fail("Set", "The agent is still starting.")');
+  await hours.selectOption({ label: 'Nobody keeps access' });
+  await told(page, 'The agent is still starting.');
+  await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
+  await page.evaluate('stub.fail("Set")');
+  await hours.selectOption({ label: '6 hours' });
+  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, quiet: ['connection'] }]);
+  await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
+  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, quiet: ['connection'] }]);
+  await go(page, 'Apps');
+  await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
+  await go(page, 'Settings');
+  await section(page, 'Safety').waitFor();
+  expect(await hours.count()).toBe(0);
+});
+
+describe('local certificates', () => {
+  test('are trusted and no longer trusted', async () => {
+    const page = await settings();
+    const safety = section(page, 'Safety');
+    await page.evaluate('void stub.hold("Trust")');
+    await safety.getByRole('button', { name: 'Trust', exact: true }).click();
+    await safety.getByRole('button', { name: 'Asking…' }).waitFor();
+    await page.evaluate('stub.release()');
+    await told(page, 'Your browsers trust addresses on this computer.');
+    await safety.getByText('Trusted', { exact: true }).waitFor();
+    await safety.getByRole('button', { name: 'Remove' }).click();
+    await told(page, 'Your browsers no longer trust');
+    await safety.getByRole('button', { name: 'Trust', exact: true }).waitFor();
+    expect(await called(page, 'Trust')).toEqual([[true], [false]]);
+  });
+
+  test('say why they cannot be', async () => {
+    const page = await settings();
+    await page.evaluate('stub.prefer({trust: {possible: false, trusted: false, problem: "certutil is missing. Install libnss3-tools."}})');
+    await go(page, 'Settings');
+    await page.getByRole('switch', { name: 'Start at login' }).click(); // has the page ask anew
+    await page.getByText('certutil is missing. Install libnss3-tools.').waitFor();
+    expect(await page.getByRole('button', { name: 'Trust', exact: true }).count()).toBe(0);
+  });
+});
+
+test('the account: connecting from here, and disconnecting after a question', async () => {
+  const page = await settings({ scene: 'connected' });
+  await section(page, 'Account').getByRole('button', { name: 'Disconnect…' }).click();
+  expect(await focusName(page)).toBe('Keep');
+  await page.keyboard.press('Escape');
+  await expect.poll(() => focusName(page)).toBe('Disconnect…');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+  await section(page, 'Account').getByRole('button', { name: 'Connect…' }).waitFor();
+  expect(await called(page, 'Disconnect')).toEqual([[]]);
+  await section(page, 'Account').getByRole('button', { name: 'Connect…' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Leave the porch light on' }).waitFor();
+  expect(await page.getByRole('button', { name: 'Try it' }).count()).toBe(0); // it is tried
+  await page.getByRole('button', { name: 'Not now' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+});
+
+test('data and versions', async () => {
+  const page = await settings();
+  await section(page, 'Data').getByText('/home/maya/.local/share/porchlight').waitFor();
+  await page.getByRole('button', { name: 'Show in files' }).click();
+  await expect.poll(() => called(page, 'ShowData')).toEqual([[]]);
+  await page.getByRole('button', { name: 'Copy versions' }).click();
+  expect(String((await called(page, 'Copy'))[0]![0])).toMatch(/^Porchlight 0\.1\.0\nEngine 0\.1\.0, desktop\n/);
+  await section(page, 'Programs attached to the engine').getByText('org.example.wiki').waitFor();
+});
+
+test('settings that cannot be read are said; the rest is there', async () => {
+  const page = await open();
+  await page.evaluate('stub.fail("Get", "The agent does not answer.")');
+  await go(page, 'Settings');
+  await page.getByText('The agent does not answer.').waitFor();
+  await section(page, 'General').waitFor();
+  expect(await section(page, 'Tell me when').count()).toBe(0);
+});

@@ -1,0 +1,44 @@
+// The first steps, and what keeps visitors out.
+import { describe, expect, test } from 'vitest';
+import { called, open } from './page';
+
+describe('first steps and trouble', () => {
+  test('teaches with a command that can be copied', async () => {
+    const page = await open({ scene: 'empty' });
+    await page.getByRole('button', { name: 'Copy', exact: true }).click();
+    expect((await called(page, 'Copy'))[0]![0]).toContain('curl http://127.0.0.1:8765/publish');
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    await page.evaluate('stub.set({api: "127.0.0.1:40001"})');
+    await page.getByText('curl http://127.0.0.1:40001/publish').waitFor();
+    expect(await page.getByText('Shorter, the same').count()).toBe(0);
+  });
+
+  test('null lists are empty lists', async () => {
+    const page = await open({ scene: 'nulls' });
+    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
+    await page.getByRole('button', { name: /^Outbox/ }).click();
+    await page.getByRole('heading', { name: 'No mail yet' }).waitFor();
+  });
+
+  test('an agent that does not answer is said calmly and asked again', async () => {
+    const page = await open({ scene: 'away' });
+    await page.getByText('Porchlight’s engine does not answer. The agent is still starting.').waitFor();
+    expect(await page.locator('.foot .state').textContent()).toBe('Not answering');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await expect.poll(async () => (await called(page, 'State')).length).toBe(2);
+    await page.evaluate('stub.fail("State")');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByText('Paperless wants an address').waitFor();
+    expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
+  });
+
+  test('what keeps visitors out is said for as long as it does', async () => {
+    const page = await open();
+    await page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx)."})');
+    await page.getByText('Port 8443 is taken').waitFor();
+    expect(await page.locator('.foot .state').textContent()).toBe('Not reachable');
+    await page.evaluate('stub.set({trouble: ""})');
+    await page.getByText('Port 8443 is taken').waitFor({ state: 'detached' });
+    expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
+  });
+});
