@@ -10,19 +10,33 @@ import (
 )
 
 const (
-	// maxNotes is how many requests or notices are told one by one; more become
-	// one note.
+	// maxNotes is how many of a kind are told one by one; more become one note.
 	maxNotes = 3
+
+	// maxAMinute bounds how many of a kind are told within a minute, however
+	// slowly they come. It is more than a person causes by hand.
+	maxAMinute = 6
 
 	// askedAgain is how long a program that withdraws its request and asks again
 	// stays without another notification.
 	askedAgain = time.Minute
+
+	// lasting is how long something has to keep visitors out to be told of.
+	lasting = time.Minute
+
+	// recount is the shortest time between two counts on the note about many
+	// requests.
+	recount = 3 * time.Second
+
+	// stale is how old what happened while Porchlight was not running may be.
+	stale = 24 * time.Hour
 )
 
 // note is one notification.
 type note struct {
 	// key names it: a later note with the same key replaces it.
 	key         string
+	kind        kind
 	title, body string
 	buttons     []button
 	urgent      bool
@@ -39,19 +53,37 @@ type button struct {
 const (
 	keyRequests = "requests" // the note about many requests
 	keyNotices  = "notices"  // the note about many notices
-	keyTrouble  = "trouble"  // what is wrong with Porchlight itself
+	keyClients  = "clients"  // the note about many connected apps
+	keyTrouble  = "trouble"  // what keeps visitors out
+	keyLocked   = "locked"   // the keychain
+	keyEnded    = "ended"    // the access the owner ended
+	keyFailed   = "failed"   // what the owner clicked and could not be done
 )
 
 func keyRequest(name string) string { return "request-" + name }
+func keyNotice(id uint64) string    { return fmt.Sprintf("notice-%d", id) }
 
 // announcer decides what the owner is notified of: it compares each snapshot
 // with what it told before. One goroutine uses it.
 type announcer struct {
 	now func() time.Time
-	// lastNotice is the id of the newest notice told, kept across restarts.
-	lastNotice uint64
-	told       map[string]toldRequest // by app name
-	grouped    int                    // how many requests the note about many speaks of; 0: not shown
+	told
+
+	requested map[string]toldRequest // by app name
+	grouped   int                    // how many requests the note about many speaks of; 0: not shown
+	groupedAt time.Time
+	flood     bool // that note tells of requests that come and go
+
+	since        time.Time // when trouble began; zero while there is none
+	troubleShown bool
+
+	paces map[kind]*pace
+}
+
+// told is what has to be known at the next start, or it would be told twice.
+type told struct {
+	notice uint64    // id of the newest notice
+	grant  time.Time // when the newest grant was made
 }
 
 type toldRequest struct {
@@ -61,134 +93,188 @@ type toldRequest struct {
 	shown   bool // has a note of its own
 }
 
-func newAnnouncer(lastNotice uint64, now func() time.Time) *announcer {
-	return &announcer{now: now, lastNotice: lastNotice, told: map[string]toldRequest{}}
+func newAnnouncer(before told, now func() time.Time) *announcer {
+	return &announcer{now: now, told: before, requested: map[string]toldRequest{}, paces: map[kind]*pace{}}
 }
 
-// next returns the notes to show, and the keys of those that are out of date.
-func (a *announcer) next(s agentapi.OwnerState) (show []note, drop []string) {
-	show, drop = a.requests(s)
-	return append(show, a.notices(s)...), drop
+// changes are what has to happen to the notifications on the screen.
+type changes struct {
+	show []note
+	drop []string // keys of those that are out of date
+	// again is when to look at the same snapshot again; 0: not before the next.
+	again time.Duration
 }
 
-func (a *announcer) requests(s agentapi.OwnerState) (show []note, drop []string) {
-	now := a.now()
-	var loud, fresh []agentapi.OwnerApp
-	waiting := map[string]bool{}
-	for _, app := range s.Apps {
-		if app.Status != agentapi.StatusPending || app.Quiet {
-			continue
-		}
-		waiting[app.Name] = true
-		loud = append(loud, app)
-		was, known := a.told[app.Name]
-		changed := known && was.waiting && was.seen != seenOf(app)
-		again := known && !was.waiting && now.Sub(was.at) >= askedAgain
-		if !known || changed || again {
-			fresh = append(fresh, app)
-		} else if !was.waiting {
-			was.waiting = true // asked again too soon: the menu shows it, no note
-			a.told[app.Name] = was
-		}
-	}
-	for name, was := range a.told {
-		if waiting[name] {
-			continue
-		}
-		if was.shown {
-			drop = append(drop, keyRequest(name))
-		}
-		was.waiting, was.shown = false, false
-		if a.told[name] = was; now.Sub(was.at) >= askedAgain {
-			delete(a.told, name)
-		}
-	}
-	inTurn := func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) }
-	slices.SortStableFunc(fresh, inTurn)
-	slices.SortStableFunc(loud, inTurn)
-	many := len(loud) > maxNotes
-	for _, app := range fresh {
-		a.told[app.Name] = toldRequest{seen: seenOf(app), at: now, waiting: true, shown: !many}
-		if !many {
-			show = append(show, requestNote(app, s.Account.Host))
-		}
-	}
-	switch {
-	case many && (len(fresh) > 0 || a.grouped != 0 && a.grouped != len(loud)):
-		for name, was := range a.told {
-			if was.shown {
-				drop = append(drop, keyRequest(name))
-				was.shown = false
-				a.told[name] = was
-			}
-		}
-		a.grouped = len(loud)
-		show = append(show, manyRequests(loud))
-	case !many && a.grouped != 0:
-		a.grouped = 0
-		drop = append(drop, keyRequests)
-	}
-	slices.Sort(drop)
-	return show, drop
-}
-
-func requestNote(app agentapi.OwnerApp, rootHost string) note {
-	return note{
-		key:   keyRequest(app.Name),
-		title: wants(app),
-		body:  fmt.Sprintf("%s, %s. Only you could open it.", hostOf(app, rootHost), whoListens(app)),
-		buttons: []button{
-			{"Approve", action{verb: doApprove, name: app.Name, seen: seenOf(app)}},
-			{"Deny", action{verb: doDeny, name: app.Name}},
-		},
-		click: action{verb: doShow},
+func (c *changes) lookAgain(in time.Duration) {
+	if c.again == 0 || in < c.again {
+		c.again = in
 	}
 }
 
-func manyRequests(apps []agentapi.OwnerApp) note {
-	var labels []string
-	for _, app := range apps[:maxNotes] {
-		labels = append(labels, isolate(shorten(app.Label)))
-	}
-	return note{
-		key:     keyRequests,
-		title:   fmt.Sprintf("%d apps want an address", len(apps)),
-		body:    fmt.Sprintf("%s and %d more.", strings.Join(labels, ", "), len(apps)-maxNotes),
-		buttons: []button{{"Show", action{verb: doShow}}},
-		click:   action{verb: doShow},
-	}
+// next looks at a snapshot. What is of a quiet kind counts as told; q is asked
+// only where there is something to tell.
+func (a *announcer) next(s agentapi.OwnerState, q func() quiet) changes {
+	var c changes
+	a.requests(&c, s)
+	a.notices(&c, s, q)
+	a.grants(&c, s)
+	a.trouble(&c, s)
+	c.show = slices.DeleteFunc(c.show, func(n note) bool { return q()[n.kind] })
+	slices.Sort(c.drop)
+	return c
 }
 
-func (a *announcer) notices(s agentapi.OwnerState) []note {
+func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	var fresh []agentapi.Notice
+	newest := a.told.notice
 	for _, n := range s.Notices {
-		if n.ID > a.lastNotice {
+		if n.ID <= a.told.notice {
+			continue
+		}
+		newest = max(newest, n.ID)
+		if !q()[kindOf(n)] {
 			fresh = append(fresh, n)
 		}
 	}
+	a.told.notice = newest
 	if len(fresh) == 0 {
-		return nil
+		return
 	}
 	slices.SortFunc(fresh, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
-	a.lastNotice = fresh[len(fresh)-1].ID
-	if len(fresh) > maxNotes {
-		return []note{{
-			key:     keyNotices,
-			title:   fmt.Sprintf("%d changes to your apps", len(fresh)),
-			body:    "The last one: " + fresh[len(fresh)-1].Text,
-			buttons: []button{{"Show", action{verb: doShow}}},
-			click:   action{verb: doShow},
-		}}
+	last := fresh[len(fresh)-1]
+	k := kindOf(last)
+	if !a.pace(k).take(a.now(), len(fresh)) {
+		c.show = append(c.show, note{
+			key: keyNotices, kind: k, title: manyNotices(fresh), body: "The last one: " + last.Text,
+			buttons: []button{{"Show", action{verb: doShow, view: viewOf(k)}}},
+			click:   action{verb: doShow, view: viewOf(k)},
+		})
+		return
 	}
-	var notes []note
 	for _, n := range fresh {
-		title := "Porchlight"
-		for _, app := range s.Apps {
-			if app.Name == n.App {
-				title = isolate(shorten(app.Label))
-			}
+		shown := note{
+			key: keyNotice(n.ID), kind: kindOf(n), title: titleOf(n, s.Apps), body: n.Text,
+			click: action{verb: doShow, view: viewOf(kindOf(n))},
 		}
-		notes = append(notes, note{key: fmt.Sprintf("notice-%d", n.ID), title: title, body: n.Text, click: action{verb: doShow}})
+		if n.Undo {
+			shown.buttons = []button{{"Undo", action{verb: doUndo, notice: n.ID, text: n.Text}}}
+		}
+		c.show = append(c.show, shown)
 	}
-	return notes
+}
+
+func manyNotices(fresh []agentapi.Notice) string {
+	if len(fresh) == 1 {
+		return "Another change"
+	}
+	return fmt.Sprintf("%d changes", len(fresh))
+}
+
+// viewOf is where the window shows what a note is about.
+func viewOf(k kind) string {
+	switch k {
+	case kindInvitation, kindCapability:
+		return viewPeople
+	case kindClient:
+		return viewClients
+	}
+	return viewApps
+}
+
+// grants tells of remote clients that somebody let in.
+func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
+	var fresh []agentapi.OAuthGrant
+	newest := a.told.grant
+	for _, g := range s.Grants {
+		if !g.CreatedAt.After(a.told.grant) {
+			continue
+		}
+		if g.CreatedAt.After(newest) {
+			newest = g.CreatedAt
+		}
+		if a.now().Sub(g.CreatedAt) < stale {
+			fresh = append(fresh, g)
+		}
+	}
+	a.told.grant = newest
+	show := action{verb: doShow, view: viewClients}
+	if len(fresh) > 0 && !a.pace(kindClient).take(a.now(), len(fresh)) {
+		var names []string
+		for _, g := range fresh[:min(len(fresh), maxNotes)] {
+			names = append(names, isolate(shorten(g.ClientName)))
+		}
+		c.show = append(c.show, note{
+			key: keyClients, kind: kindClient, title: count(len(fresh), "connected app was", "connected apps were") + " let in",
+			body: listed(names, len(fresh)), buttons: []button{{"Show", show}}, click: show,
+		})
+		return
+	}
+	for _, g := range fresh {
+		name := isolate(shorten(g.ClientName))
+		c.show = append(c.show, note{
+			key: "grant-" + g.ID, kind: kindClient, title: name + " was let in",
+			body:  fmt.Sprintf("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email))),
+			click: show, buttons: []button{{"Show", show}},
+		})
+	}
+}
+
+// trouble tells of what keeps visitors out once it has lasted, and takes that
+// back when it is over.
+func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
+	if s.Trouble == "" {
+		if a.troubleShown {
+			c.drop = append(c.drop, keyTrouble)
+		}
+		a.since, a.troubleShown = time.Time{}, false
+		return
+	}
+	now := a.now()
+	if a.since.IsZero() {
+		a.since = now
+	}
+	switch left := lasting - now.Sub(a.since); {
+	case a.troubleShown:
+	case left > 0:
+		c.lookAgain(left)
+	default:
+		a.troubleShown = true
+		title := "Your apps may be out of reach"
+		if s.AccessUntil != nil {
+			title = "Porchlight cannot reach its server"
+		}
+		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble, click: action{verb: doShow, view: viewApps}})
+	}
+}
+
+// pace counts the notes of a kind, so that whoever causes them slowly causes no
+// storm either.
+type pace struct{ times []time.Time }
+
+func (a *announcer) pace(k kind) *pace {
+	if a.paces[k] == nil {
+		a.paces[k] = &pace{}
+	}
+	return a.paces[k]
+}
+
+// take says whether n more may be told one by one now.
+func (p *pace) take(now time.Time, n int) bool {
+	p.times = slices.DeleteFunc(p.times, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	if n > maxNotes || len(p.times)+n > maxAMinute {
+		return false
+	}
+	for range n {
+		p.times = append(p.times, now)
+	}
+	return true
+}
+
+// listed is "A, B, C and 4 more.", of all names that there are.
+func listed(names []string, all int) string {
+	text := strings.Join(names, ", ")
+	if rest := all - len(names); rest > 0 {
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text + "."
 }

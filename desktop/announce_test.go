@@ -6,19 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"porchlight/agent/agentapi"
 )
 
+func loud() quiet { return nil }
+
 // step feeds one snapshot and returns what was told, as "+key" and "-key".
 func step(a *announcer, s agentapi.OwnerState) []string {
-	show, drop := a.next(s)
+	c := a.next(s, loud)
 	var out []string
-	for _, n := range show {
+	for _, n := range c.show {
 		out = append(out, "+"+n.key)
 	}
-	for _, k := range drop {
+	for _, k := range c.drop {
 		out = append(out, "-"+k)
 	}
 	return out
@@ -30,7 +30,7 @@ func stateOf(apps ...agentapi.OwnerApp) agentapi.OwnerState {
 
 func TestRequestNoteWording(t *testing.T) {
 	t.Parallel()
-	show, _ := newAnnouncer(0, time.Now).next(stateOf(pending("paperless", "Paperless", 8010)))
+	show := newAnnouncer(told{}, time.Now).next(stateOf(pending("paperless", "Paperless", 8010)), loud).show
 	if len(show) != 1 {
 		t.Fatalf("%d notes", len(show))
 	}
@@ -46,7 +46,7 @@ func TestRequestNoteWording(t *testing.T) {
 func TestRequestsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	now := noon
-	a := newAnnouncer(0, func() time.Time { return now })
+	a := newAnnouncer(told{}, func() time.Time { return now })
 	p := pending("paperless", "Paperless", 8010)
 	moved := p
 	moved.LocalPort = 9999
@@ -75,30 +75,82 @@ func TestRequestsAreToldOnce(t *testing.T) {
 
 func TestManyRequestsBecomeOneNote(t *testing.T) {
 	t.Parallel()
-	a := newAnnouncer(0, func() time.Time { return noon })
+	now := noon
+	a := newAnnouncer(told{}, func() time.Time { return now })
 	var apps []agentapi.OwnerApp
-	for i := range 12 {
-		apps = append(apps, pending(fmt.Sprintf("a%02d", i), fmt.Sprintf("A %02d", i), 7000+i))
+	for i := range 300 {
+		apps = append(apps, pending(fmt.Sprintf("a%03d", i), fmt.Sprintf("A %03d", i), 7000+i))
 	}
-	steps := []struct {
+	for i, c := range []struct {
 		n    int
+		wait time.Duration
 		want []string
 	}{
-		{2, []string{"+request-a00", "+request-a01"}},
-		{12, []string{"+requests", "-request-a00", "-request-a01"}},
-		{12, nil},
-		{11, []string{"+requests"}}, // the count on it is kept right
-		{3, []string{"-requests"}},
-		{0, nil},
-	}
-	for i, c := range steps {
+		{2, 0, []string{"+request-a000", "+request-a001"}},
+		{12, 0, []string{"+requests", "-request-a000", "-request-a001"}},
+		{12, 0, nil},
+		{40, 0, nil}, // the count on it is kept right, not by the second
+		{300, recount - 1, nil},
+		{300, 1, []string{"+requests"}},
+		{3, 0, []string{"-requests"}},
+		{0, 0, nil},
+	} {
+		now = now.Add(c.wait)
 		if got := step(a, stateOf(apps[:c.n]...)); !slices.Equal(got, c.want) {
 			t.Errorf("step %d: %v, want %v", i, got, c.want)
 		}
 	}
-	show, _ := newAnnouncer(0, time.Now).next(stateOf(apps...))
-	if len(show) != 1 || show[0].title != "12 apps want an address" || show[0].body != "A 00, A 01, A 02 and 9 more." {
-		t.Errorf("%+v", show)
+	all := newAnnouncer(told{}, time.Now).next(stateOf(apps...), loud)
+	if len(all.show) != 1 || all.show[0].title != "300 apps want an address" || all.show[0].body != "A 000, A 001, A 002 and 297 more." {
+		t.Errorf("%+v", all.show)
+	}
+}
+
+// While the count is behind, the announcer asks to look again in time.
+func TestTheCountIsPutRightLater(t *testing.T) {
+	t.Parallel()
+	now := noon
+	a := newAnnouncer(told{}, func() time.Time { return now })
+	var apps []agentapi.OwnerApp
+	for i := range 20 {
+		apps = append(apps, pending(fmt.Sprintf("a%d", i), "A", 7000+i))
+	}
+	a.next(stateOf(apps[:10]...), loud)
+	c := a.next(stateOf(apps...), loud)
+	if len(c.show) != 0 || c.again != recount {
+		t.Fatalf("%+v", c)
+	}
+	now = now.Add(c.again)
+	if c = a.next(stateOf(apps...), loud); len(c.show) != 1 || c.show[0].title != "20 apps want an address" || c.again != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A program that asks, withdraws, and asks under another name, for ever.
+func TestRequestsThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	now := noon
+	a := newAnnouncer(told{}, func() time.Time { return now })
+	single, flood := 0, 0
+	for i := range 600 { // five minutes
+		for _, n := range a.next(stateOf(pending(fmt.Sprintf("n%d", i), "N", 1)), loud).show {
+			if n.key == keyRequests {
+				flood++
+			} else {
+				single++
+			}
+		}
+		now = now.Add(250 * time.Millisecond)
+		a.next(stateOf(), loud)
+		now = now.Add(250 * time.Millisecond)
+	}
+	if single > 5*maxAMinute || single < maxAMinute || flood < 1 || flood > 5 {
+		t.Errorf("in five minutes %d requests were told one by one, and %d times that they keep coming", single, flood)
+	}
+	// Once there is peace, the note about them goes away.
+	now = now.Add(time.Minute)
+	if c := a.next(stateOf(), loud); !slices.Contains(c.drop, keyRequests) || c.again != 0 {
+		t.Errorf("%+v", c)
 	}
 }
 
@@ -106,43 +158,13 @@ func TestManyRequestsBecomeOneNote(t *testing.T) {
 func TestAnnouncerForgets(t *testing.T) {
 	t.Parallel()
 	now := noon
-	a := newAnnouncer(0, func() time.Time { return now })
+	a := newAnnouncer(told{}, func() time.Time { return now })
 	for i := range 1000 {
-		a.next(stateOf(pending(fmt.Sprintf("n%d", i), "N", 1)))
+		a.next(stateOf(pending(fmt.Sprintf("n%d", i), "N", 1)), loud)
 		now = now.Add(askedAgain)
 	}
-	a.next(stateOf())
-	if len(a.told) > 1 {
-		t.Errorf("remembers %d requests that are gone", len(a.told))
-	}
-}
-
-func TestNoticesAreToldOnce(t *testing.T) {
-	t.Parallel()
-	s := stateOf(live("notes", "Diary", 3000))
-	add := func(ids ...uint64) {
-		for _, id := range ids {
-			s.Notices = append(s.Notices, agentapi.Notice{ID: id, Kind: "renamed", App: "notes", Text: fmt.Sprintf("Text %d.", id)})
-		}
-	}
-	add(4, 6, 5)
-	a := newAnnouncer(4, time.Now)
-	show, _ := a.next(s)
-	want := []note{
-		{key: "notice-5", title: "Diary", body: "Text 5.", click: action{verb: doShow}},
-		{key: "notice-6", title: "Diary", body: "Text 6.", click: action{verb: doShow}},
-	}
-	if diff := cmp.Diff(want, show, cmp.AllowUnexported(note{}, action{}, seen{}, button{})); diff != "" {
-		t.Error(diff)
-	}
-	if got := step(a, s); got != nil {
-		t.Errorf("told again: %v", got)
-	}
-	if a.lastNotice != 6 {
-		t.Errorf("remembers %d", a.lastNotice)
-	}
-	add(7, 8, 9, 10)
-	if got := step(a, s); !slices.Equal(got, []string{"+notices"}) {
-		t.Errorf("four at once: %v", got)
+	a.next(stateOf(), loud)
+	if len(a.requested) > 1 {
+		t.Errorf("remembers %d requests that are gone", len(a.requested))
 	}
 }

@@ -38,6 +38,8 @@ const (
 type app struct {
 	log      *slog.Logger
 	settings *settings
+	desk     ui.Desk
+	atLogin  func() bool // whether Porchlight starts when the owner logs in
 	tray     *tray
 	notes    *notifications
 	window   window
@@ -49,11 +51,14 @@ type app struct {
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
 
+	drawing sync.Mutex // one menu at a time, the newest last
+
 	mu     sync.Mutex // protects what follows
 	client client     // nil until the owner tier can be asked
 	reason error      // why there is no client
 	state  agentapi.OwnerState
 	known  bool   // state is from the agent
+	silent bool   // the agent does not answer; state is how things were
 	view   string // asked for and not yet taken by the page
 }
 
@@ -61,6 +66,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a := &app{
 		log:            log,
 		settings:       s,
+		atLogin:        startsAtLogin,
 		ctx:            ctx,
 		quit:           quit,
 		reason:         ui.ErrNotReady,
@@ -68,6 +74,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
+	a.desk = watchedDesk{desk, a.draw}
 	a.tray = newTray(log, s.get().panel(), a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
 	owner := func() (ui.Agent, error) { return a.agent() }
@@ -77,7 +84,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		bind: []any{
 			ui.NewApps(owner, a.open),
 			ui.NewPeople(owner),
-			ui.NewSettings(owner, desk),
+			ui.NewSettings(owner, a.desk),
 			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
 	})
@@ -95,10 +102,7 @@ func (a *app) present(ctx context.Context) {
 			a.window.emit("state", s)
 		})
 	})
-	wg.Go(func() {
-		told := newAnnouncer(a.settings.get().LastNotice, time.Now)
-		coalesce(ctx, a.newNoteState, func() { a.announce(ctx, told) })
-	})
+	wg.Go(func() { a.announcing(ctx) })
 }
 
 // coalesce calls fn after each signal, never more often than presentEvery.
@@ -128,68 +132,155 @@ func raise(signal chan struct{}) {
 // onState takes a snapshot of the agent.
 func (a *app) onState(s agentapi.OwnerState) {
 	a.mu.Lock()
-	a.state, a.known = s, true
+	first := !a.known
+	a.state, a.known, a.silent = s, true, false
 	a.mu.Unlock()
-	a.tray.set(menuOf(s))
+	a.changed()
+	if first {
+		go a.notes.drop(a.ctx, keyLocked)
+	}
+}
+
+// onSilence is told when the agent stops answering, and when it answers again.
+func (a *app) onSilence(silent bool) {
+	a.mu.Lock()
+	same := a.silent == silent
+	a.silent = silent
+	a.mu.Unlock()
+	if !same {
+		a.changed()
+	}
+}
+
+// changed has everything that shows the state show it.
+func (a *app) changed() {
+	a.draw()
 	raise(a.newWindowState)
 	raise(a.newNoteState)
+}
+
+// draw has the tray show how things are now.
+func (a *app) draw() {
+	a.drawing.Lock()
+	defer a.drawing.Unlock()
+	if s, known := a.snapshot(); known {
+		a.tray.set(menuOf(s, a.atLogin()))
+		return
+	}
+	switch _, err := a.agent(); {
+	case errors.Is(err, errLockedKeychain):
+		a.tray.set(plainMenu(iconTrouble, "Your keychain is locked", a.atLogin()))
+	case errors.Is(err, errSilent):
+		a.tray.set(plainMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
+	default:
+		a.tray.set(plainMenu(iconOff, "Starting…", a.atLogin()))
+	}
 }
 
 func (a *app) onClient(c client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.client, a.reason = c, nil
+	a.client, a.reason, a.silent = c, nil, false
 }
 
 var errLockedKeychain = errors.New("Your keychain is locked. Porchlight goes on when you unlock it.")
 
 func (a *app) onLocked() {
 	a.mu.Lock()
-	a.reason = errLockedKeychain
+	a.client, a.reason, a.known = nil, errLockedKeychain, false
 	a.mu.Unlock()
 	a.log.Warn("the keychain is locked; waiting until it is unlocked")
-	a.tray.set(plainMenu(iconTrouble, "Your keychain is locked"))
+	a.draw()
 	a.tell(note{
-		key:   keyTrouble,
+		key:   keyLocked,
 		title: "Your keychain is locked",
 		body:  "Your apps keep running. To approve or revoke one, unlock the keychain; Porchlight notices by itself.",
 		click: action{verb: doShow},
 	})
 }
 
+// silence is what is wrong with an agent that does not answer.
+const silence = "Porchlight is not answering. Its process may be stopped or busy. This is how things were."
+
+var errSilent = errors.New("Porchlight is not answering. Its process may be stopped or busy; try again when it answers.")
+
+// snapshot is the last state the agent told; false before the first.
 func (a *app) snapshot() (agentapi.OwnerState, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.state, a.known
+	s := a.state
+	if a.silent {
+		s.Trouble = silence
+	}
+	return s, a.known
 }
 
+// agent is what can be asked, or a sentence why there is nothing.
 func (a *app) agent() (client, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.client == nil {
 		return nil, a.reason
 	}
+	if a.silent {
+		return nil, errSilent
+	}
 	return a.client, nil
 }
 
-// announce shows the notifications the snapshot calls for.
-func (a *app) announce(ctx context.Context, told *announcer) {
+// announcing notifies the owner until ctx ends.
+func (a *app) announcing(ctx context.Context) {
+	kept := a.settings.get()
+	an := newAnnouncer(told{notice: kept.LastNotice, grant: kept.LastGrant}, time.Now)
+	again := time.AfterFunc(time.Hour, func() { raise(a.newNoteState) })
+	defer again.Stop()
+	coalesce(ctx, a.newNoteState, func() {
+		if in := a.announce(ctx, an); in > 0 {
+			again.Reset(in)
+		}
+	})
+}
+
+// announce shows the notifications the snapshot calls for, and returns when to
+// look again at the latest; 0 for when there is a new one.
+func (a *app) announce(ctx context.Context, an *announcer) (again time.Duration) {
 	s, known := a.snapshot()
 	if !known {
-		return
+		return 0
 	}
-	show, drop := told.next(s)
-	for _, key := range drop {
+	before := an.told
+	c := an.next(s, sync.OnceValue(func() quiet { return a.quietKinds(ctx) }))
+	for _, key := range c.drop {
 		a.notes.drop(ctx, key)
 	}
-	for _, n := range show {
+	for _, n := range c.show {
 		if err := a.notes.show(ctx, n); err != nil {
 			a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
 		}
 	}
-	if err := a.settings.change(func(v *settingsValues) { v.LastNotice = told.lastNotice }); err != nil {
-		a.log.Warn("settings were not saved", "err", err)
+	if an.told != before {
+		if err := a.settings.change(func(v *settingsValues) { v.LastNotice, v.LastGrant = an.told.notice, an.told.grant }); err != nil {
+			a.log.Warn("settings were not saved", "err", err)
+		}
 	}
+	return c.again
+}
+
+// quietKinds are those the owner does not want to hear of; none where that
+// cannot be asked: too much is better than nothing.
+func (a *app) quietKinds(ctx context.Context) quiet {
+	c, err := a.agent()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	s, err := c.Settings(ctx)
+	if err != nil {
+		a.log.Warn("cannot tell which notifications the owner wants", "err", err)
+		return nil
+	}
+	return quietOf(s)
 }
 
 // tell shows a note that is not about a snapshot.
@@ -201,90 +292,11 @@ func (a *app) tell(n note) {
 	}
 }
 
-// perform does what was clicked, in the tray or on a notification.
-func (a *app) perform(act action) {
-	ctx, cancel := context.WithTimeout(a.ctx, patience)
-	defer cancel()
-	switch act.verb {
-	case doNothing:
-		return
-	case doQuit:
-		a.quit()
-		return
-	case doShow:
-		a.showWindow()
-		return
+// tellUnlessQuiet is tell, where the owner wants to hear of the kind.
+func (a *app) tellUnlessQuiet(ctx context.Context, n note) {
+	if !a.quietKinds(ctx)[n.kind] {
+		a.tell(n)
 	}
-	if err := a.carryOut(ctx, act); err != nil && a.ctx.Err() == nil {
-		a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
-		body := err.Error()
-		if act.verb == doCopy {
-			body += "\n" + act.text
-		}
-		a.tell(note{key: keyTrouble, title: failed(act.verb), body: body, click: action{verb: doShow}})
-	}
-}
-
-func (a *app) carryOut(ctx context.Context, act action) error {
-	switch act.verb {
-	case doCopy:
-		return a.copy(act.text)
-	case doOpen:
-		return a.open(ctx, act.name)
-	}
-	c, err := a.agent()
-	if err != nil {
-		return err
-	}
-	switch act.verb {
-	case doApprove:
-		if err := a.sameProgram(act); err != nil {
-			return err
-		}
-		_, err = c.ApproveSeen(ctx, act.name, act.seen.Seen)
-	case doDeny:
-		err = c.Deny(ctx, act.name)
-	case doStop:
-		_, err = c.Stop(ctx, act.name)
-	case doRevoke:
-		_, err = c.Revoke(ctx, act.name)
-	}
-	return err
-}
-
-var errOtherProgram = errors.New("Another program listens on its port by now. Look again before you approve it.")
-
-// sameProgram refuses to approve a request whose port another program has taken
-// since the owner looked. The agent itself sees to the label and the port.
-func (a *app) sameProgram(act action) error {
-	s, _ := a.snapshot()
-	for _, app := range s.Apps {
-		if app.Name != act.name || app.Status != agentapi.StatusPending || app.LocalPort != act.seen.LocalPort {
-			continue
-		}
-		if now := seenOf(app); now.program != act.seen.program || now.user != act.seen.user {
-			return errOtherProgram
-		}
-	}
-	return nil
-}
-
-func failed(v verb) string {
-	switch v {
-	case doCopy:
-		return "The address was not copied"
-	case doApprove:
-		return "The app was not approved"
-	case doDeny:
-		return "The app was not denied"
-	case doOpen:
-		return "The app could not be opened"
-	case doStop:
-		return "The app was not stopped"
-	case doRevoke:
-		return "The app was not revoked"
-	}
-	return "Porchlight could not do that"
 }
 
 // open opens an app in the owner's browser by a one-time link.

@@ -33,7 +33,7 @@ func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Se
 func TestApprovingWhatChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	asked := pending("notes", "Notes", 3000)
-	act := requestOf(asked, "maya.localhost").approve.do
+	act := lineOf(t, []line{requestOf(asked, "maya.localhost")}, "Notes wants an address", "Approve").do
 	change := func(fn func(*agentapi.OwnerApp)) agentapi.OwnerApp { a := asked; fn(&a); return a }
 	for name, c := range map[string]struct {
 		now  []agentapi.OwnerApp
@@ -51,7 +51,7 @@ func TestApprovingWhatChangedMeanwhile(t *testing.T) {
 			t.Parallel()
 			agent := &approving{}
 			a := &app{client: agent, state: stateOf(c.now...), known: true}
-			if err := a.carryOut(t.Context(), act); !errors.Is(err, c.want) {
+			if _, err := a.carryOut(t.Context(), act); !errors.Is(err, c.want) {
 				t.Errorf("carryOut = %v, want %v", err, c.want)
 			}
 			if c.want != nil {

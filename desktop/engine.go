@@ -20,6 +20,7 @@ const (
 // client is the owner tier of the agent, as the desktop uses it.
 type client interface {
 	ui.Agent
+	prober
 	Events(ctx context.Context, fn func(agentapi.OwnerState)) error
 	Open(ctx context.Context, name string) (agentapi.OpenLink, error)
 }
@@ -50,10 +51,14 @@ type engine struct {
 	locked      func(ctx context.Context) bool
 	unlockEvery time.Duration // between two looks
 
+	probeEvery, probeFor time.Duration // see watch
+
 	onStart  func()                    // the agent serves
 	onLocked func()                    // the keychain is locked; the owner tier is closed until it opens
 	onClient func(client)              // the owner tier can be asked
 	onState  func(agentapi.OwnerState) // a snapshot; called from one goroutine
+	// onSilence is told whether another process's agent has stopped answering.
+	onSilence func(silent bool)
 }
 
 // elsewhere is an agent in another process.
@@ -84,6 +89,9 @@ func (e *engine) attach(ctx context.Context, there elsewhere) {
 	c := e.dial(there.socket, there.secret)
 	e.onStart()
 	e.onClient(c)
+	watched := make(chan struct{})
+	go func() { defer close(watched); e.watch(listening, c) }()
+	defer func() { stop(); <-watched }()
 	e.listen(listening, c, func() {
 		if now, err := e.other(ctx); err != nil || now == nil || *now != there {
 			stop()

@@ -107,6 +107,8 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		log:         slog.New(slog.DiscardHandler),
 		secrets:     store,
 		unlockEvery: time.Millisecond,
+		probeEvery:  time.Hour,
+		onSilence:   func(bool) {},
 		locked:      func(context.Context) bool { store.mu.Lock(); defer store.mu.Unlock(); return store.err != nil },
 		start: func(_ context.Context, hash []byte) (runningAgent, error) {
 			a := &fakeAgent{hash: hash, done: make(chan struct{})}

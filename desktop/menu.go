@@ -5,18 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	"porchlight/agent/agentapi"
 )
 
+// How many of a kind the menu lists before "and N more…".
 const (
-	// maxRequests and maxApps are how many the menu lists before "and N more".
 	maxRequests = 5
 	maxApps     = 15
+	maxClients  = 10
+	maxPeople   = 8 // of those who may open an app, and of those who are there
 
-	// maxWords is the longest text of a menu line, in characters.
-	maxWords = 48
+	// maxTrouble is how many lines what is wrong may fill, below the status.
+	maxTrouble = 3
 )
 
 // The five drawings of the tray icon. Trouble outranks waiting, then connected,
@@ -29,343 +30,310 @@ const (
 	iconTrouble   = "trouble"
 )
 
-// verb is what a line of the menu, or a button of a notification, does.
-type verb string
-
+// Views of the window, by the page's own names.
 const (
-	doNothing verb = ""
-	doCopy    verb = "copy"
-	doApprove verb = "approve"
-	doDeny    verb = "deny"
-	doOpen    verb = "open"
-	doStop    verb = "stop"
-	doRevoke  verb = "revoke"
-	doShow    verb = "show" // the window
-	doQuit    verb = "quit"
+	viewApps     = "apps"
+	viewPeople   = "people"
+	viewClients  = "clients"
+	viewActivity = "activity"
+	viewSettings = "settings"
 )
 
-// action is a verb with its object.
-type action struct {
-	verb verb
-	name string // the app's, where it is about one
-	// seen is what the owner was looking at when approving: a request that
-	// changed since is not what they meant.
-	seen seen
-	text string // what doCopy copies
+// menu is everything the tray shows, drawn from one snapshot. The tray can
+// append lines and hide them, but not move a separator. So a place in a menu is
+// a separator always or never: everything that may be absent has a place, with
+// no text while it is, and only what comes last in its menu may vary in number.
+type menu struct {
+	icon  string
+	lines []line
 }
 
-// seen is the part of a request an approval depends on: what the agent compares,
-// and who listened on the port.
-type seen struct {
-	agentapi.Seen
-	program string
-	user    string
-}
-
-func seenOf(a agentapi.OwnerApp) seen {
-	return seen{
-		Seen:    agentapi.Seen{Label: a.Label, LocalPort: a.LocalPort},
-		program: a.Listener.Program,
-		user:    a.Listener.User,
-	}
-}
-
-// line is one line of the menu: greyed where it has no action.
+// line is one line of the menu: hidden where it has no text, greyed where it has
+// neither an action nor lines below it.
 type line struct {
 	text string
 	do   action
+	mark mark
+	sub  []line
+	rule bool // a separator
 }
 
-// menu is everything the tray shows, drawn from one snapshot.
-type menu struct {
-	icon    string
-	status  line
-	address line // empty text: none yet
-	// waiting and apps are at most maxRequests and maxApps long; more tells of
-	// the rest, or is empty.
-	waitingHead string
-	waiting     []requestMenu
-	moreWaiting line
-	appsHead    string
-	apps        []appMenu
-	moreApps    line
+// mark is the tick of a line that is on or off.
+type mark int
+
+const (
+	noMark mark = iota
+	markOff
+	markOn
+)
+
+// status is the first line, which is also what the icon's tip says.
+func (m menu) status() string { return m.lines[0].text }
+
+var (
+	separator      = line{rule: true}
+	openPorchlight = line{text: "Open Porchlight", do: action{verb: doShow}}
+	quitPorchlight = line{text: "Quit Porchlight", do: action{verb: doQuit}}
+)
+
+// menuOf draws the menu of a snapshot; atLogin says whether Porchlight starts
+// when the owner logs in.
+func menuOf(s agentapi.OwnerState, atLogin bool) menu {
+	requests, apps := sorted(s.Apps)
+	m := frame{
+		address:     line{text: shorten(s.Account.Host), do: action{verb: doCopy, text: s.Account.URL}},
+		waitingHead: "Nothing is waiting for you",
+		appsHead:    "No apps yet",
+		people:      line{text: "People…", do: action{verb: doShow, view: viewPeople}},
+		clients:     clientsOf(s.Grants),
+		dark:        line{text: "Go dark", do: action{verb: doDark}},
+	}
+	m.icon, m.status, m.trouble = standing(s, len(requests))
+	if s.DarkSince != nil {
+		m.dark = line{text: "Light up again", do: action{verb: doLight}}
+	}
+	if len(requests) > 0 {
+		m.waitingHead = "Waiting for you"
+	}
+	for _, a := range requests[:min(len(requests), maxRequests)] {
+		m.waiting = append(m.waiting, requestOf(a, s.Account.Host))
+	}
+	m.moreWaiting = more(len(requests)-maxRequests, viewApps)
+	if len(apps) > 0 {
+		m.appsHead = "Apps"
+	}
+	for _, a := range apps[:min(len(apps), maxApps)] {
+		m.apps = append(m.apps, appOf(a, s.Account.Host))
+	}
+	m.moreApps = more(len(apps)-maxApps, viewApps)
+	return m.draw(atLogin)
 }
 
-// requestMenu is the submenu of one waiting request.
-type requestMenu struct {
-	title         string
-	address       line
-	program       line
-	approve, deny line
+// plainMenu is the menu while there is no snapshot: starting, locked, stopping.
+func plainMenu(icon, status string, atLogin bool) menu {
+	return frame{
+		icon: icon, status: shorten(status), waitingHead: "Nothing is waiting for you", appsHead: "No apps yet",
+		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, dark: line{text: "Go dark"},
+	}.draw(atLogin)
 }
 
-// appMenu is the submenu of one approved app. A line with no text is left out.
-type appMenu struct {
-	title       string
-	open, copy  line
-	stop        line
-	revoke      string
-	consequence [2]line
-	confirm     line
+// frame is what a menu is put together from; draw gives every part its place.
+type frame struct {
+	icon, status          string
+	trouble               []string
+	address               line
+	waitingHead, appsHead string
+	waiting, apps         []line
+	moreWaiting, moreApps line
+	people, clients, dark line
 }
 
-// menuOf draws the menu of a snapshot.
-func menuOf(s agentapi.OwnerState) menu {
-	m := menu{appsHead: "Apps"}
-	var requests, apps []agentapi.OwnerApp
-	live, connections := 0, 0
-	for _, a := range s.Apps {
-		switch a.Status {
-		case agentapi.StatusPending:
+func (f frame) draw(atLogin bool) menu {
+	login := line{text: "Start at login", do: action{verb: doLogin, on: !atLogin}, mark: markOff}
+	if atLogin {
+		login.mark = markOn
+	}
+	lines := []line{{text: f.status}}
+	for i := range maxTrouble {
+		var l line
+		if i < len(f.trouble) {
+			l.text = f.trouble[i]
+		}
+		lines = append(lines, l)
+	}
+	lines = append(lines, f.address, separator, line{text: f.waitingHead})
+	lines = append(lines, padded(f.waiting, maxRequests)...)
+	lines = append(lines, f.moreWaiting, separator, line{text: f.appsHead})
+	lines = append(lines, padded(f.apps, maxApps)...)
+	lines = append(lines, f.moreApps, separator, f.people, f.clients, separator, f.dark, openPorchlight, login, separator, quitPorchlight)
+	return menu{icon: f.icon, lines: lines}
+}
+
+// padded keeps the places of what is not there.
+func padded(lines []line, places int) []line {
+	return append(slices.Clip(lines), make([]line, places-len(lines))...)
+}
+
+// sorted splits the apps. The request that waits longest comes first, so that a
+// new one never moves what the owner is about to click.
+func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
+	for _, a := range all {
+		if a.Status == agentapi.StatusPending {
 			requests = append(requests, a)
-		case agentapi.StatusLive:
-			live++
-			connections += a.Connections
-			apps = append(apps, a)
-		default:
+		} else {
 			apps = append(apps, a)
 		}
 	}
-	// The one that waits longest comes first, so that a new request never moves
-	// what the owner is about to click.
 	slices.SortStableFunc(requests, func(a, b agentapi.OwnerApp) int { return a.RequestedAt.Compare(b.RequestedAt) })
 	slices.SortStableFunc(apps, func(a, b agentapi.OwnerApp) int {
 		return cmp.Compare(strings.ToLower(a.Label), strings.ToLower(b.Label))
 	})
-
-	m.icon, m.status.text = standing(s, len(requests), live, connections)
-	m.status.text += elsewhereWords(s)
-	if s.Account.Host != "" {
-		m.address = line{shorten(s.Account.Host), action{verb: doCopy, text: s.Account.URL}}
-	}
-	m.waitingHead = "Nothing is waiting for you"
-	if len(requests) > 0 {
-		m.waitingHead = "Waiting for you"
-	}
-	for i, a := range requests {
-		if i == maxRequests {
-			m.moreWaiting = more(len(requests) - i)
-			break
-		}
-		m.waiting = append(m.waiting, requestOf(a, s.Account.Host))
-	}
-	if len(apps) == 0 {
-		m.appsHead = "No apps yet"
-	}
-	for i, a := range apps {
-		if i == maxApps {
-			m.moreApps = more(len(apps) - i)
-			break
-		}
-		m.apps = append(m.apps, appOf(a, s.Account.Host))
-	}
-	return m
+	return requests, apps
 }
 
-// plainMenu is the menu while there is no snapshot: starting, locked, stopping.
-func plainMenu(icon, status string) menu {
-	return menu{icon: icon, status: line{text: shorten(status)}, waitingHead: "Nothing is waiting for you", appsHead: "No apps yet"}
-}
-
-func standing(s agentapi.OwnerState, requests, live, connections int) (icon, status string) {
+// standing says how things are: the icon, the status line, and what is wrong.
+func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble []string) {
+	lit := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
+	icon, status = iconOff, "No app is on"
 	switch {
-	case s.Trouble != "":
-		return iconTrouble, shorten(s.Trouble)
-	case live == 0:
-		icon, status = iconOff, "No app is on"
-	case connections > 0:
-		icon, status = iconConnected, "On. "+count(connections, "connection", "connections")+" now"
-	default:
+	case s.DarkSince != nil:
+		status = "Dark"
+	case s.AccessUntil != nil, s.Account.Host != "" && !s.Account.Connected && s.Trouble == "":
+		status = "Reconnecting…"
+		if lit {
+			icon = iconReady
+		}
+	case lit && s.Here > 0:
+		icon, status = iconConnected, "On. "+count(s.Here, "person", "people")+" here now"
+	case lit:
 		icon, status = iconReady, "On. Nobody here now"
 	}
+	status += elsewhereWords(s.Mode)
 	if requests > 0 {
 		icon = iconWaiting
 	}
-	return icon, status
+	if s.Trouble == "" {
+		return icon, status, nil
+	}
+	if trouble = wrap(s.Trouble); s.DarkSince == nil && s.AccessUntil == nil {
+		status, trouble = trouble[0], trouble[1:]
+	}
+	return iconTrouble, status, trouble[:min(len(trouble), maxTrouble)]
 }
 
 // elsewhereWords says that the agent is not this process's: quitting the menu
 // bar then stops nothing.
-func elsewhereWords(s agentapi.OwnerState) string {
-	switch {
-	case s.Trouble != "":
-		return "" // which fills the line
-	case s.Mode == agentapi.ModeHeadless:
+func elsewhereWords(mode agentapi.Mode) string {
+	switch mode {
+	case agentapi.ModeHeadless:
 		return ", in another process"
-	case s.Mode == agentapi.ModeBundled:
+	case agentapi.ModeBundled:
 		return ", brought along by an app"
 	}
 	return ""
 }
 
-func requestOf(a agentapi.OwnerApp, rootHost string) requestMenu {
-	return requestMenu{
-		title:   wants(a),
-		address: line{text: shorten(hostOf(a, rootHost))},
-		program: line{text: shorten(upperFirst(whoListens(a)))},
-		approve: line{"Approve", action{verb: doApprove, name: a.Name, seen: seenOf(a)}},
-		deny:    line{"Deny", action{verb: doDeny, name: a.Name}},
-	}
+// requestOf is the submenu of one waiting request.
+func requestOf(a agentapi.OwnerApp, rootHost string) line {
+	return line{text: wants(a), sub: []line{
+		{text: shorten(hostOf(a, rootHost))},
+		{text: shorten(upperFirst(whoListens(a)))},
+		separator,
+		{text: "Approve", do: action{verb: doApprove, name: a.Name, seen: seenOf(a)}},
+		{text: "Deny", do: action{verb: doDeny, name: a.Name}},
+		separator,
+		{text: "Details…", do: action{verb: doShow, view: viewApps}},
+	}}
 }
 
-func appOf(a agentapi.OwnerApp, rootHost string) appMenu {
-	label := isolate(shorten(a.Label))
-	m := appMenu{
-		title:  label,
-		copy:   line{"Copy address", action{verb: doCopy, name: a.Name, text: "https://" + hostOf(a, rootHost)}},
-		revoke: "Revoke",
-		consequence: [2]line{
-			{text: "The address goes away."},
-			{text: "Who may open it is forgotten."},
-		},
-		confirm: line{"Yes, revoke " + label, action{verb: doRevoke, name: a.Name}},
+// appOf is the submenu of one approved app.
+func appOf(a agentapi.OwnerApp, rootHost string) line {
+	label, live := isolate(shorten(a.Label)), a.Status == agentapi.StatusLive
+	var open, pause, stop line
+	if live {
+		stop = line{text: "Stop", do: action{verb: doStop, name: a.Name, label: a.Label}}
+		pause = line{text: "Pause", do: action{verb: doPause, name: a.Name, label: a.Label}}
+		open = line{text: "Open", do: action{verb: doOpen, name: a.Name}}
 	}
-	if a.Status != agentapi.StatusLive {
-		m.title += ": stopped"
-		return m
+	if live && a.Paused {
+		open, pause = line{}, line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
-	m.open = line{"Open", action{verb: doOpen, name: a.Name}}
-	m.stop = line{"Stop", action{verb: doStop, name: a.Name}}
+	return line{text: label + appStanding(a), sub: []line{
+		open,
+		{text: "Copy address", do: action{verb: doCopy, name: a.Name, text: "https://" + hostOf(a, rootHost)}},
+		separator,
+		mayOpen(a),
+		hereNow(a),
+		separator,
+		pause,
+		stop,
+		confirmed("Revoke", "Yes, revoke "+label, action{verb: doRevoke, name: a.Name, label: a.Label},
+			"The address goes away.", "Who may open it is forgotten."),
+	}}
+}
+
+func appStanding(a agentapi.OwnerApp) string {
 	switch {
+	case a.Status != agentapi.StatusLive:
+		return ": stopped"
+	case a.Paused:
+		return ": paused"
 	case !a.Answering:
-		m.title += ": not answering"
-	case a.Connections > 0:
-		m.title += ": " + count(a.Connections, "connection", "connections") + " now"
+		return ": not answering"
+	case len(a.Here) >= agentapi.MaxNamed:
+		return fmt.Sprintf(": %d or more here now", agentapi.MaxNamed)
+	case len(a.Here) > 0:
+		return fmt.Sprintf(": %d here now", len(a.Here))
 	}
-	return m
+	return ""
 }
 
-func more(n int) line {
-	return line{fmt.Sprintf("and %d more…", n), action{verb: doShow}}
+func mayOpen(a agentapi.OwnerApp) line {
+	l := line{text: "Who may open it"}
+	for _, email := range a.OpenTo[:min(len(a.OpenTo), maxPeople)] {
+		l.sub = append(l.sub, line{text: isolate(shorten(email))})
+	}
+	if a.OpenToCount == 0 {
+		l.sub = append(l.sub, line{text: "Only you"})
+	}
+	last := line{text: "People…", do: action{verb: doShow, view: viewPeople}}
+	if rest := a.OpenToCount - len(l.sub); a.OpenToCount > 0 && rest > 0 {
+		last = more(rest, viewPeople)
+	}
+	l.sub = append(l.sub, last)
+	return l
 }
 
-// wants is the title of a request, in the menu and in a notification.
-func wants(a agentapi.OwnerApp) string { return isolate(shorten(a.Label)) + " wants an address" }
-
-// whoListens tells who would be reached: "port 8010: python3, run by maya".
-func whoListens(a agentapi.OwnerApp) string {
-	s := fmt.Sprintf("port %d", a.LocalPort)
-	switch l := a.Listener; {
-	case l.Program == "" && l.User == "":
-		return s + ": no program seen there"
-	case l.Program == "": // another user's, whose name the system hides
-		return s + ": run by " + shorten(l.User)
-	case l.User == "":
-		return s + ": " + shorten(l.Program)
-	default:
-		return s + ": " + shorten(l.Program) + ", run by " + shorten(l.User)
+func hereNow(a agentapi.OwnerApp) line {
+	if len(a.Here) == 0 {
+		return line{}
 	}
+	l := line{text: "Here now"}
+	for _, email := range a.Here[:min(len(a.Here), maxPeople)] {
+		l.sub = append(l.sub, line{text: isolate(shorten(email))})
+	}
+	last := line{text: "Activity…", do: action{verb: doShow, view: viewActivity}}
+	if len(a.Here) > maxPeople {
+		last.text = "and more…" // how many more, the snapshot does not say
+	}
+	l.sub = append(l.sub, last)
+	return l
 }
 
-// hostOf is the address an app has, or would have.
-func hostOf(a agentapi.OwnerApp, rootHost string) string {
-	if a.Host != "" {
-		return a.Host
+// clientsOf is the submenu of the connected apps; hidden while there is none.
+func clientsOf(grants []agentapi.OAuthGrant) line {
+	if len(grants) == 0 {
+		return line{}
 	}
-	if rootHost == "" {
-		return a.Name
+	l := line{text: "Connected apps"}
+	for _, g := range grants[:min(len(grants), maxClients)] {
+		name := isolate(shortenTo(g.ClientName, maxWords/2))
+		l.sub = append(l.sub, confirmed(name+", as "+isolate(shortenTo(g.Email, maxWords/2)), "Yes, revoke "+name,
+			action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
+			"It stops working within seconds.", "It can be allowed again later."))
 	}
-	return a.Name + "." + rootHost
+	last := line{text: "Connected apps…", do: action{verb: doShow, view: viewClients}}
+	if rest := len(grants) - maxClients; rest > 0 {
+		last = more(rest, viewClients)
+	}
+	l.sub = append(l.sub, last)
+	return l
 }
 
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
+// confirmed asks once, without a window: the consequence, then the yes.
+func confirmed(title, yes string, do action, consequence ...string) line {
+	l := line{text: title}
+	for _, c := range consequence {
+		l.sub = append(l.sub, line{text: c})
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	l.sub = append(l.sub, separator, line{text: yes, do: do})
+	return l
 }
 
-// shorten makes one printable line of at most maxWords characters. Labels and
-// program names come from other programs.
-func shorten(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > maxWords {
-		return strings.TrimRightFunc(string(r[:maxWords-1]), unicode.IsSpace) + "…"
+// more is the line after those listed, or none.
+func more(n int, view string) line {
+	if n <= 0 {
+		return line{}
 	}
-	return s
+	return line{text: fmt.Sprintf("and %d more…", n), do: action{verb: doShow, view: view}}
 }
-
-// isolate keeps the letters of a right-to-left label from reordering the words
-// around it. GTK takes a line's direction from its first letter, isolated or not;
-// the mark in front is that letter.
-func isolate(s string) string {
-	for _, r := range s {
-		if unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko) {
-			return "\u200e\u2068" + s + "\u2069"
-		}
-	}
-	return s
-}
-
-func upperFirst(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-// String draws the menu as the golden files keep it.
-func (m menu) String() string {
-	var b strings.Builder
-	put := func(depth int, l line) {
-		if l.text == "" {
-			return
-		}
-		fmt.Fprintf(&b, "%s%s", strings.Repeat("    ", depth), l.text)
-		if l.do.verb != doNothing {
-			fmt.Fprintf(&b, "  [%s", l.do.verb)
-			for _, s := range []string{l.do.name, l.do.text} {
-				if s != "" {
-					fmt.Fprintf(&b, " %s", s)
-				}
-			}
-			b.WriteString("]")
-		}
-		b.WriteString("\n")
-	}
-	rule := func(depth int) { fmt.Fprintf(&b, "%s--\n", strings.Repeat("    ", depth)) }
-	fmt.Fprintf(&b, "(%s)\n", m.icon)
-	put(0, m.status)
-	put(0, m.address)
-	rule(0)
-	put(0, line{text: m.waitingHead})
-	for _, r := range m.waiting {
-		put(0, line{text: r.title + " >"})
-		put(1, r.address)
-		put(1, r.program)
-		rule(1)
-		put(1, r.approve)
-		put(1, r.deny)
-	}
-	put(0, m.moreWaiting)
-	rule(0)
-	put(0, line{text: m.appsHead})
-	for _, a := range m.apps {
-		put(0, line{text: a.title + " >"})
-		put(1, a.open)
-		put(1, a.copy)
-		rule(1)
-		put(1, a.stop)
-		put(1, line{text: a.revoke + " >"})
-		put(2, a.consequence[0])
-		put(2, a.consequence[1])
-		rule(2)
-		put(2, a.confirm)
-	}
-	put(0, m.moreApps)
-	rule(0)
-	put(0, openPorchlight)
-	rule(0)
-	put(0, quitPorchlight)
-	return b.String()
-}
-
-var (
-	openPorchlight = line{"Open Porchlight", action{verb: doShow}}
-	quitPorchlight = line{"Quit Porchlight", action{verb: doQuit}}
-)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,40 +60,130 @@ func live(name, label string, port int) agentapi.OwnerApp {
 	return a
 }
 
-func TestMenu(t *testing.T) {
-	t.Parallel()
-	with := func(a agentapi.OwnerApp, change func(*agentapi.OwnerApp)) agentapi.OwnerApp { change(&a); return a }
-	everyday := agentapi.OwnerState{Account: account(), Apps: []agentapi.OwnerApp{
+// with changes an app.
+func with(a agentapi.OwnerApp, change func(*agentapi.OwnerApp)) agentapi.OwnerApp {
+	change(&a)
+	return a
+}
+
+// everyday is how things are with an owner who has a few apps.
+func everyday() agentapi.OwnerState {
+	return agentapi.OwnerState{Account: account(), Here: 3, Apps: []agentapi.OwnerApp{
+		with(live("draft", "Blog draft", 4321), func(a *agentapi.OwnerApp) { a.Paused = true }),
 		with(live("home", "Home Assistant", 8123), func(a *agentapi.OwnerApp) { a.Answering = false }),
-		with(live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.Connections = 2 }),
+		with(live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) {
+			a.Connections = 4
+			a.Here = []string{"carla.nunes@example.org", "maya@example.com"}
+			a.OpenTo, a.OpenToCount = []string{"bob@example.com", "carla.nunes@example.org"}, 2
+		}),
 		pending("paperless", "Paperless", 8010),
 		live("photos", "Photos", 2342),
 		with(live("recipes", "Recipes", 9000), func(a *agentapi.OwnerApp) { a.Status, a.Host, a.URL = agentapi.StatusRevoked, "", "" }),
+	}, Grants: []agentapi.OAuthGrant{
+		{ID: "g1", ClientName: "Pocket Notes", Email: "bob@example.com"},
+		{ID: "g2", ClientName: "Backup script", Email: "maya@example.com"},
 	}}
-	trouble := everyday
-	trouble.Trouble = "The relay on this computer stopped: address already in use."
-	var many agentapi.OwnerState
-	many.Account = account()
-	for i := range 12 {
-		a := pending(fmt.Sprintf("req%02d", i), fmt.Sprintf("Request %02d", i), 7000+i)
-		a.RequestedAt = noon.Add(-time.Duration(i) * time.Minute) // the last one waits longest
-		many.Apps = append(many.Apps, a, live(fmt.Sprintf("app%02d", i), fmt.Sprintf("App %02d", i), 6000+i), live(fmt.Sprintf("bpp%02d", i), fmt.Sprintf("Bpp %02d", i), 6100+i))
+}
+
+// crowded has more of everything than the menu lists.
+func crowded() agentapi.OwnerState {
+	s := agentapi.OwnerState{Account: account(), Here: 900}
+	var emails []string
+	for i := range agentapi.MaxNamed {
+		emails = append(emails, fmt.Sprintf("person%02d@example.com", i))
 	}
-	hostile := agentapi.OwnerState{Account: account(), Apps: []agentapi.OwnerApp{
+	for i := range 300 {
+		a := pending(fmt.Sprintf("req%03d", i), fmt.Sprintf("Request %03d", i), 7000+i)
+		a.RequestedAt = noon.Add(-time.Duration(i) * time.Minute) // the last one waits longest
+		s.Apps = append(s.Apps, a)
+	}
+	for i := range 200 {
+		s.Apps = append(s.Apps, with(live(fmt.Sprintf("app%03d", i), fmt.Sprintf("App %03d", i), 6000+i), func(a *agentapi.OwnerApp) {
+			if i == 0 {
+				a.Here, a.OpenTo, a.OpenToCount = emails, emails, 5000
+			}
+		}))
+	}
+	for i := range 40 {
+		s.Grants = append(s.Grants, agentapi.OAuthGrant{ID: fmt.Sprintf("g%02d", i), ClientName: fmt.Sprintf("Client %02d", i), Email: "bob@example.com"})
+	}
+	return s
+}
+
+// hostile is what programs and people call themselves to confuse a menu.
+func hostile() agentapi.OwnerState {
+	return agentapi.OwnerState{Account: account(), Apps: []agentapi.OwnerApp{
 		with(pending("long", strings.Repeat("Very long ", 10), 8010), func(a *agentapi.OwnerApp) { a.Listener = agentapi.Listener{} }),
 		with(pending("rtl", "מחברת", 8011), func(a *agentapi.OwnerApp) { a.Listener.User = "" }),
 		with(pending("ctl", "one\ntwo\x1b[31m", 8012), func(a *agentapi.OwnerApp) { a.Listener.Program = "a\nb" }),
-		live("amp", "R&D_notes <b>", 8013),
+		with(live("amp", "R&D_notes <b>", 8013), func(a *agentapi.OwnerApp) {
+			a.OpenTo, a.OpenToCount = []string{strings.Repeat("x", 60) + "@example.com", "מאיה@example.com"}, 2
+		}),
+	}, Grants: []agentapi.OAuthGrant{
+		{ID: "g1", ClientName: strings.Repeat("Client ", 20), Email: strings.Repeat("y", 60) + "@example.com"},
+		{ID: "g2", ClientName: "<b>قارئ</b>", Email: "bob@example.com"},
 	}}
-	for name, m := range map[string]menu{
-		"menu-everyday": menuOf(everyday),
-		"menu-trouble":  menuOf(trouble),
-		"menu-many":     menuOf(many),
-		"menu-hostile":  menuOf(hostile),
-		"menu-first":    menuOf(agentapi.OwnerState{Account: account()}),
-		"menu-starting": plainMenu(iconOff, "Starting…"),
-	} {
+}
+
+func change(s agentapi.OwnerState, fn func(*agentapi.OwnerState)) agentapi.OwnerState {
+	fn(&s)
+	return s
+}
+
+// menus are all that the golden files keep.
+func menus() map[string]menu {
+	until := noon.Add(24 * time.Hour)
+	return map[string]menu{
+		"menu-everyday":     menuOf(everyday(), true),
+		"menu-dark":         menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.DarkSince, s.Here = &until, 0 }), false),
+		"menu-reconnecting": menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.AccessUntil = &until }), false),
+		"menu-away": menuOf(change(everyday(), func(s *agentapi.OwnerState) {
+			s.AccessUntil = &until
+			s.Trouble = "control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait."
+		}), false),
+		"menu-trouble": menuOf(change(everyday(), func(s *agentapi.OwnerState) {
+			s.Trouble = "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+		}), false),
+		"menu-silent":   menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.Trouble = silence }), false),
+		"menu-many":     menuOf(crowded(), false),
+		"menu-hostile":  menuOf(hostile(), false),
+		"menu-first":    menuOf(agentapi.OwnerState{Account: account()}, false),
+		"menu-starting": plainMenu(iconOff, "Starting…", false),
+	}
+}
+
+func TestMenu(t *testing.T) {
+	t.Parallel()
+	for name, m := range menus() {
 		t.Run(name, func(t *testing.T) { t.Parallel(); golden(t, name, m.String()) })
+	}
+}
+
+// A panel cannot move a separator: wherever one menu has one, every menu has.
+func TestSeparatorsStayInTheirPlaces(t *testing.T) {
+	t.Parallel()
+	var compare func(where string, a, b []line)
+	compare = func(where string, a, b []line) {
+		for i := range min(len(a), len(b)) {
+			if a[i].rule != b[i].rule {
+				t.Errorf("%s, place %d: %+v and %+v", where, i, a[i], b[i])
+			}
+			compare(fmt.Sprintf("%s > %d", where, i), a[i].sub, b[i].sub)
+		}
+		for _, l := range append(slices.Clone(a[min(len(a), len(b)):]), b[min(len(a), len(b)):]...) {
+			if l.rule && len(a) > 0 && len(b) > 0 {
+				t.Errorf("%s: a separator that comes and goes", where)
+			}
+		}
+	}
+	all := menus()
+	for x, a := range all {
+		for y, b := range all {
+			if len(a.lines) != len(b.lines) {
+				t.Errorf("%s has %d places, %s %d", x, len(a.lines), y, len(b.lines))
+			}
+			compare(x+" and "+y, a.lines, b.lines)
+		}
 	}
 }
 
@@ -102,20 +193,33 @@ func TestIconOrder(t *testing.T) {
 	busy.Connections = 1
 	stopped := live("notes", "Notes", 3000)
 	stopped.Status = agentapi.StatusRevoked
+	paused := with(live("p", "P", 4), func(a *agentapi.OwnerApp) { a.Paused = true })
+	of := func(here int, apps ...agentapi.OwnerApp) agentapi.OwnerState {
+		return agentapi.OwnerState{Here: here, Apps: apps}
+	}
 	for _, c := range []struct {
-		want    string
-		trouble string
-		apps    []agentapi.OwnerApp
+		want   string
+		status string
+		s      agentapi.OwnerState
 	}{
-		{iconOff, "", nil},
-		{iconOff, "", []agentapi.OwnerApp{stopped}},
-		{iconReady, "", []agentapi.OwnerApp{live("a", "A", 1)}},
-		{iconConnected, "", []agentapi.OwnerApp{busy, live("a", "A", 1)}},
-		{iconWaiting, "", []agentapi.OwnerApp{busy, pending("b", "B", 2)}},
-		{iconTrouble, "x", []agentapi.OwnerApp{busy, pending("b", "B", 2)}},
+		{iconOff, "No app is on", of(0)},
+		{iconOff, "No app is on", of(1, stopped)},
+		{iconOff, "No app is on", of(1, paused)},
+		{iconReady, "On. Nobody here now", of(0, live("a", "A", 1))},
+		{iconConnected, "On. 1 person here now", of(1, busy, live("a", "A", 1))},
+		{iconConnected, "On. 2 people here now", of(2, busy, paused)},
+		{iconWaiting, "On. 2 people here now", of(2, busy, pending("b", "B", 2))},
+		{iconWaiting, "No app is on", of(0, pending("b", "B", 2))},
+		{iconTrouble, "Out.", change(of(2, busy, pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.Trouble = "Out." })},
+		{iconOff, "Dark", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
+		{iconWaiting, "Dark", change(of(0, busy, pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
+		{iconTrouble, "Dark", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince, s.Trouble = &noon, "Out." })},
+		{iconReady, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil = &noon })},
+		{iconReady, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.Account = account(); s.Account.Connected = false })},
+		{iconTrouble, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil, s.Trouble = &noon, "Out." })},
 	} {
-		if got := menuOf(agentapi.OwnerState{Trouble: c.trouble, Apps: c.apps}).icon; got != c.want {
-			t.Errorf("icon %q, want %q (trouble %q, apps %v)", got, c.want, c.trouble, c.apps)
+		if m := menuOf(c.s, false); m.icon != c.want || m.status() != c.status {
+			t.Errorf("icon %q, %q; want %q, %q (%+v)", m.icon, m.status(), c.want, c.status, c.s)
 		}
 	}
 }
@@ -162,7 +266,7 @@ func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
 		agentapi.ModeHeadless: "No app is on, in another process",
 		agentapi.ModeBundled:  "No app is on, brought along by an app",
 	} {
-		if got := menuOf(agentapi.OwnerState{Mode: mode}).status.text; got != want {
+		if got := menuOf(agentapi.OwnerState{Mode: mode}, false).status(); got != want {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
 	}

@@ -85,8 +85,14 @@ func (n *notifications) show(ctx context.Context, what note) error {
 		"desktop-entry": dbus.MakeVariant("porchlight"),
 		"image-data":    n.icon,
 	}
+	// The service that showed the earlier note may have gone, and its ids with it:
+	// by the one that took its place they may be another program's.
+	owner, err := n.owner(ctx)
+	if err != nil {
+		return err
+	}
 	var replaces uint32
-	if was := n.shown[what.key]; was != nil {
+	if was := n.shown[what.key]; was != nil && was.sender == owner {
 		replaces = was.id
 	}
 	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.title, body, actions, hints, int32(-1))
@@ -94,12 +100,21 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	if err := call.Store(&id); err != nil {
 		return fmt.Errorf("the notification was not shown: %w", err)
 	}
-	var owner string
-	if err := n.conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, notifyName).Store(&owner); err != nil {
-		return fmt.Errorf("the notification service went away: %w", err)
+	if owner, err = n.owner(ctx); err != nil {
+		return err
 	}
 	n.shown[what.key] = &shownNote{id: id, sender: owner, note: what}
 	return nil
+}
+
+// owner is the unique name of the service that shows notifications now. It is
+// called with mu held.
+func (n *notifications) owner(ctx context.Context) (name string, err error) {
+	err = n.conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, notifyName).Store(&name)
+	if err != nil {
+		return "", fmt.Errorf("the notification service went away: %w", err)
+	}
+	return name, nil
 }
 
 // drop takes a note away that is out of date.
@@ -114,7 +129,9 @@ func (n *notifications) drop(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, notifyPatience)
 	defer cancel()
 	// It may have been closed by the owner a moment ago.
-	_ = n.conn.Object(notifyName, notifyPath).CallWithContext(ctx, notifyName+".CloseNotification", 0, was.id).Err
+	if now, err := n.owner(ctx); err == nil && now == was.sender {
+		_ = n.conn.Object(notifyName, notifyPath).CallWithContext(ctx, notifyName+".CloseNotification", 0, was.id).Err
+	}
 }
 
 // close ends the connection. Notes on the screen stay until they time out.

@@ -133,6 +133,8 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		secrets:     secrets,
 		locked:      keychainLocked,
 		unlockEvery: 2 * time.Second,
+		probeEvery:  probeEvery,
+		probeFor:    probeFor,
 		start: func(ctx context.Context, hash []byte) (runningAgent, error) {
 			r, err := host.Start(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
@@ -150,6 +152,8 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		onLocked: a.onLocked,
 		onClient: a.onClient,
 		onState:  a.onState,
+
+		onSilence: a.onSilence,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"porchlight/assets"
 )
@@ -32,8 +33,10 @@ type settingsValues struct {
 	Welcomed bool `json:"welcomed,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`
-	// LastNotice is the id of the newest notice shown.
-	LastNotice uint64 `json:"lastNotice"`
+	// LastNotice is the id of the newest notice shown, LastGrant when the newest
+	// connected app that was told of was let in.
+	LastNotice uint64    `json:"lastNotice"`
+	LastGrant  time.Time `json:"lastGrant,omitzero"`
 }
 
 // openSettings reads the settings of a data directory. A file that cannot be

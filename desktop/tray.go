@@ -23,9 +23,10 @@ const (
 	settle = 500 * time.Millisecond
 )
 
-// tray shows menus in the panel. systray can only append lines, and cannot hide
-// a separator, so all lines there can ever be are made once and then shown,
-// hidden and renamed; nothing is added or removed while a menu may be open.
+// tray shows menus in the panel. systray can append lines and hide them, and can
+// neither move a separator nor hide one; so a place, once made, is only shown,
+// hidden and renamed (see menu). The places of the menu itself are all made
+// before the panel reads it; those below an app when it first has one.
 //
 // systray's state is global: one tray per process.
 type tray struct {
@@ -37,22 +38,8 @@ type tray struct {
 	made chan struct{} // closed when the lines below exist
 
 	// Set once before made is closed, changed by run only.
-	status, address, waitingHead, moreWaiting, appsHead, moreApps *trayLine
-	waiting                                                       []trayRequest
-	apps                                                          []trayApp
-	shownIcon, shownTip                                           string
-}
-
-type trayRequest struct {
-	top                             *trayLine
-	address, program, approve, deny *trayLine
-}
-
-type trayApp struct {
-	top                      *trayLine
-	open, copy, stop, revoke *trayLine
-	consequence              [2]*trayLine
-	confirm                  *trayLine
+	lines               []*trayLine
+	shownIcon, shownTip string
 }
 
 // newTray starts nothing; do is called for every click.
@@ -76,47 +63,15 @@ func (t *tray) set(m menu) {
 	t.next <- m
 }
 
-// build makes the lines; systray calls it once, when it is ready for them.
+// build makes the menu's lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	top := func() *trayLine { return t.line(systray.AddMenuItem("", "")) }
-	under := func(l *trayLine) *trayLine { return t.line(l.item.AddSubMenuItem("", "")) }
-
-	t.status, t.address = top(), top()
-	systray.AddSeparator()
-	t.waitingHead = top()
-	for range maxRequests {
-		r := trayRequest{top: top()}
-		r.address, r.program = under(r.top), under(r.top)
-		r.top.item.AddSeparator()
-		r.approve, r.deny = under(r.top), under(r.top)
-		t.waiting = append(t.waiting, r)
-	}
-	t.moreWaiting = top()
-	systray.AddSeparator()
-	t.appsHead = top()
-	for range maxApps {
-		a := trayApp{top: top()}
-		a.open, a.copy = under(a.top), under(a.top)
-		a.top.item.AddSeparator()
-		a.stop, a.revoke = under(a.top), under(a.top)
-		a.consequence = [2]*trayLine{under(a.revoke), under(a.revoke)}
-		a.revoke.item.AddSeparator()
-		a.confirm = under(a.revoke)
-		t.apps = append(t.apps, a)
-	}
-	t.moreApps = top()
-	systray.AddSeparator()
-	top().set(openPorchlight)
-	systray.AddSeparator()
-	top().set(quitPorchlight)
-
+	m := plainMenu(iconOff, "Starting…", false)
 	// What is waiting already is the first menu anybody sees.
 	select {
-	case m := <-t.next:
-		t.apply(m)
+	case m = <-t.next:
 	default:
-		t.apply(plainMenu(iconOff, "Starting…"))
 	}
+	t.apply(m)
 	close(t.made)
 }
 
@@ -148,43 +103,52 @@ func (t *tray) apply(m menu) {
 		template, regular := t.icon(m.icon)
 		systray.SetTemplateIcon(template, regular)
 	}
-	if tip := "Porchlight: " + m.status.text; tipsChange && tip != t.shownTip {
+	if tip := "Porchlight: " + m.status(); tipsChange && tip != t.shownTip {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
-	t.status.set(m.status)
-	t.address.set(m.address)
-	t.waitingHead.set(line{text: m.waitingHead})
-	for i, slot := range t.waiting {
-		if i >= len(m.waiting) {
-			slot.top.hide()
+	t.lines = t.fill(nil, t.lines, m.lines)
+}
+
+// fill has the places below a line, or of the menu itself, show lines.
+func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLine {
+	for i, l := range lines {
+		if i == len(places) {
+			places = append(places, t.place(under, l))
+		}
+		if l.rule {
 			continue
 		}
-		r := m.waiting[i]
-		slot.address.set(r.address)
-		slot.program.set(r.program)
-		slot.approve.set(r.approve)
-		slot.deny.set(r.deny)
-		slot.top.open(r.title)
-	}
-	t.moreWaiting.set(m.moreWaiting)
-	t.appsHead.set(line{text: m.appsHead})
-	for i, slot := range t.apps {
-		if i >= len(m.apps) {
-			slot.top.hide()
-			continue
+		place := places[i]
+		// From the inside out: a submenu is complete before it can be opened.
+		if l.text != "" && len(l.sub) > 0 {
+			place.sub = t.fill(place, place.sub, l.sub)
 		}
-		a := m.apps[i]
-		slot.open.set(a.open)
-		slot.copy.set(a.copy)
-		slot.stop.set(a.stop)
-		slot.consequence[0].set(a.consequence[0])
-		slot.consequence[1].set(a.consequence[1])
-		slot.confirm.set(a.confirm)
-		slot.revoke.open(a.revoke)
-		slot.top.open(a.title)
+		place.set(l)
 	}
-	t.moreApps.set(m.moreApps)
+	for _, place := range places[min(len(lines), len(places)):] {
+		if place != nil {
+			place.hide()
+		}
+	}
+	return places
+}
+
+// place appends one.
+func (t *tray) place(under *trayLine, l line) *trayLine {
+	switch {
+	case l.rule && under == nil:
+		systray.AddSeparator()
+		return nil
+	case l.rule:
+		under.item.AddSeparator()
+		return nil
+	case l.mark != noMark: // only at the top so far
+		return t.line(systray.AddMenuItemCheckbox("", "", false))
+	case under == nil:
+		return t.line(systray.AddMenuItem("", ""))
+	}
+	return t.line(under.item.AddSubMenuItem("", ""))
 }
 
 // trayLine is one line; each has a goroutine that waits for clicks, because
@@ -192,9 +156,10 @@ func (t *tray) apply(m menu) {
 type trayLine struct {
 	item *systray.MenuItem
 
-	// What is shown; run's goroutine only.
-	text            string
-	shown, disabled bool
+	// What is shown, and the places below; run's goroutine only.
+	text                     string
+	shown, disabled, checked bool
+	sub                      []*trayLine
 
 	mu      sync.Mutex
 	act     action
@@ -222,7 +187,7 @@ func (l *trayLine) set(to line) {
 		return
 	}
 	l.mean(to.do, time.Now())
-	if disabled := to.do.verb == doNothing; disabled != l.disabled {
+	if disabled := to.do.verb == doNothing && len(to.sub) == 0; disabled != l.disabled {
 		l.disabled = disabled
 		if disabled {
 			l.item.Disable()
@@ -230,14 +195,17 @@ func (l *trayLine) set(to line) {
 			l.item.Enable()
 		}
 	}
-	l.open(to.text)
-}
-
-// open shows a line that has lines below it.
-func (l *trayLine) open(text string) {
-	if text != l.text {
-		l.text = text
-		l.item.SetTitle(literal(text))
+	if checked := to.mark == markOn; checked != l.checked {
+		l.checked = checked
+		if checked {
+			l.item.Check()
+		} else {
+			l.item.Uncheck()
+		}
+	}
+	if to.text != l.text {
+		l.text = to.text
+		l.item.SetTitle(literal(to.text))
 	}
 	if !l.shown {
 		l.shown = true
@@ -246,12 +214,23 @@ func (l *trayLine) open(text string) {
 }
 
 func (l *trayLine) hide() {
-	l.mu.Lock()
-	l.act = action{}
-	l.mu.Unlock()
+	l.forget()
 	if l.shown {
 		l.shown = false
 		l.item.Hide()
+	}
+}
+
+// forget has a click on the line, or on one below it, do nothing: what could be
+// clicked there is not on the screen any more.
+func (l *trayLine) forget() {
+	l.mu.Lock()
+	l.act = action{}
+	l.mu.Unlock()
+	for _, below := range l.sub {
+		if below != nil {
+			below.forget()
+		}
 	}
 }
 

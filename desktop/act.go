@@ -1,0 +1,203 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"porchlight/agent/agentapi"
+)
+
+// verb is what a line of the menu, or a button of a notification, does.
+type verb string
+
+const (
+	doNothing     verb = ""
+	doCopy        verb = "copy"
+	doApprove     verb = "approve"
+	doDeny        verb = "deny"
+	doOpen        verb = "open"
+	doPause       verb = "pause"
+	doResume      verb = "resume"
+	doStop        verb = "stop"
+	doRevoke      verb = "revoke"
+	doRevokeGrant verb = "revoke-client"
+	doUndo        verb = "undo" // what a notice tells of
+	doDark        verb = "dark"
+	doLight       verb = "light"
+	doLogin       verb = "login" // start at login
+	doShow        verb = "show"  // the window
+	doQuit        verb = "quit"
+)
+
+// action is a verb with its object.
+type action struct {
+	verb  verb
+	name  string // the app's, or the id of a grant
+	label string // what the owner calls it
+	// seen is what the owner was looking at when approving: a request that
+	// changed since is not what they meant.
+	seen   seen
+	text   string // what doCopy copies
+	view   string // where doShow opens the window; empty: where it was
+	notice uint64 // of doUndo
+	on     bool   // of doLogin
+}
+
+// seen is the part of a request an approval depends on: what the agent compares,
+// and who listened on the port.
+type seen struct {
+	agentapi.Seen
+	program string
+	user    string
+}
+
+func seenOf(a agentapi.OwnerApp) seen {
+	return seen{
+		Seen:    agentapi.Seen{Label: a.Label, LocalPort: a.LocalPort},
+		program: a.Listener.Program,
+		user:    a.Listener.User,
+	}
+}
+
+// perform does what was clicked, in the tray or on a notification.
+func (a *app) perform(act action) {
+	ctx, cancel := context.WithTimeout(a.ctx, patience)
+	defer cancel()
+	switch act.verb {
+	case doNothing:
+		return
+	case doQuit:
+		a.quit()
+		return
+	case doShow:
+		a.showView(act.view)
+		return
+	}
+	done, err := a.carryOut(ctx, act)
+	switch {
+	case a.ctx.Err() != nil:
+	case err != nil:
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errSilent
+		}
+		a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
+		body := err.Error()
+		if act.verb == doCopy {
+			body += "\n" + act.text
+		}
+		a.tell(note{key: keyFailed, title: failed(act.verb), body: body, click: action{verb: doShow}})
+	case done.title != "":
+		a.tellUnlessQuiet(ctx, done)
+	}
+}
+
+// carryOut also returns the note that tells what came of it, if anything has to
+// be told: what ends somebody's access does.
+func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
+	switch act.verb {
+	case doCopy:
+		return note{}, a.copy(act.text)
+	case doOpen:
+		return note{}, a.open(ctx, act.name)
+	case doLogin:
+		return note{}, a.desk.SetStartAtLogin(act.on)
+	}
+	c, err := a.agent()
+	if err != nil {
+		return note{}, err
+	}
+	label := isolate(shorten(act.label))
+	var closed agentapi.Closed
+	switch act.verb {
+	case doApprove:
+		if err := a.sameProgram(act); err != nil {
+			return note{}, err
+		}
+		_, err = c.ApproveSeen(ctx, act.name, act.seen.Seen)
+	case doDeny:
+		err = c.Deny(ctx, act.name)
+	case doResume:
+		err = c.Resume(ctx, act.name)
+	case doLight:
+		err = c.LightUp(ctx)
+	case doUndo:
+		if err = c.UndoNotice(ctx, act.notice); err == nil {
+			done = note{key: keyNotice(act.notice), kind: kindCapability, title: "Undone", body: act.text, click: action{verb: doShow, view: viewPeople}}
+		}
+	case doPause:
+		closed, err = c.Pause(ctx, act.name)
+		done = ended(act, label+" is paused", closed)
+	case doStop:
+		closed, err = c.Stop(ctx, act.name)
+		done = ended(act, label+" is stopped", closed)
+	case doRevoke:
+		closed, err = c.Revoke(ctx, act.name)
+		done = ended(act, label+" is revoked", closed)
+	case doRevokeGrant:
+		closed, err = c.RevokeGrant(ctx, act.name)
+		done = ended(act, label+" is let in no more", closed)
+	case doDark:
+		closed, err = c.GoDark(ctx)
+		done = ended(act, "Dark: nobody can open anything", closed)
+	}
+	if err != nil {
+		return note{}, err
+	}
+	return done, nil
+}
+
+// ended tells that access ended, and what that closed. A later one takes an
+// earlier one's place: only the last is news.
+func ended(act action, title string, closed agentapi.Closed) note {
+	n := note{key: keyEnded, kind: kindAccess, title: title, body: closedWords(closed), click: action{verb: doShow, view: viewApps}}
+	switch act.verb {
+	case doDark:
+		n.buttons = []button{{"Light up again", action{verb: doLight}}}
+	case doPause:
+		n.buttons = []button{{"Resume", action{verb: doResume, name: act.name, label: act.label}}}
+	case doRevokeGrant:
+		n.click.view = viewClients
+	}
+	return n
+}
+
+var errOtherProgram = errors.New("Another program listens on its port by now. Look again before you approve it.")
+
+// sameProgram refuses to approve a request whose port another program has taken
+// since the owner looked. The agent itself sees to the label and the port.
+func (a *app) sameProgram(act action) error {
+	s, _ := a.snapshot()
+	for _, app := range s.Apps {
+		if app.Name != act.name || app.Status != agentapi.StatusPending || app.LocalPort != act.seen.LocalPort {
+			continue
+		}
+		if now := seenOf(app); now.program != act.seen.program || now.user != act.seen.user {
+			return errOtherProgram
+		}
+	}
+	return nil
+}
+
+func failed(v verb) string {
+	switch v {
+	case doCopy:
+		return "The address was not copied"
+	case doOpen:
+		return "The app could not be opened"
+	case doRevokeGrant:
+		return "The connected app was not revoked"
+	case doUndo:
+		return "It was not undone"
+	case doDark:
+		return "Porchlight did not go dark"
+	case doLight:
+		return "Porchlight did not light up again"
+	case doLogin:
+		return "Starting at login was not changed"
+	}
+	past := map[verb]string{
+		doApprove: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doStop: "stopped", doRevoke: "revoked",
+	}[v]
+	return fmt.Sprintf("The app was not %s", past)
+}

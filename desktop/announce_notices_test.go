@@ -1,0 +1,188 @@
+package desktop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"porchlight/agent/agentapi"
+)
+
+var compareNotes = cmp.AllowUnexported(note{}, action{}, seen{}, button{})
+
+func noticesOf(kind string, ids ...uint64) agentapi.OwnerState {
+	s := stateOf(live("notes", "Diary", 3000))
+	for _, id := range ids {
+		s.Notices = append(s.Notices, agentapi.Notice{ID: id, Kind: kind, App: "notes", Text: fmt.Sprintf("Text %d.", id)})
+	}
+	return s
+}
+
+func TestNoticesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	a := newAnnouncer(told{notice: 4}, time.Now)
+	c := a.next(noticesOf("renamed", 4, 6, 5), loud)
+	click := action{verb: doShow, view: viewApps}
+	want := []note{
+		{key: "notice-5", kind: kindChanged, title: "Diary", body: "Text 5.", click: click},
+		{key: "notice-6", kind: kindChanged, title: "Diary", body: "Text 6.", click: click},
+	}
+	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+	if got := step(a, noticesOf("renamed", 4, 6, 5)); got != nil {
+		t.Errorf("told again: %v", got)
+	}
+	if a.told.notice != 6 {
+		t.Errorf("remembers %d", a.told.notice)
+	}
+	if got := step(a, noticesOf("renamed", 4, 5, 6, 7, 8, 9, 10)); !slices.Equal(got, []string{"+notices"}) {
+		t.Errorf("four at once: %v", got)
+	}
+}
+
+// What a program did through the capability comes with a way back.
+func TestWhatAProgramDidCanBeUndone(t *testing.T) {
+	t.Parallel()
+	s := stateOf()
+	s.Notices = []agentapi.Notice{{ID: 7, Kind: agentapi.ActivityInvited, Text: "wiki invited bob@example.com to Notes.", Undo: true}}
+	c := newAnnouncer(told{}, time.Now).next(s, loud)
+	want := []note{{
+		key: "notice-7", kind: kindCapability, title: "An app invited someone", body: "wiki invited bob@example.com to Notes.",
+		buttons: []button{{"Undo", action{verb: doUndo, notice: 7, text: "wiki invited bob@example.com to Notes."}}},
+		click:   action{verb: doShow, view: viewPeople},
+	}}
+	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A program that changes one thing after the other is told of a few times, and
+// then by one note.
+func TestNoticesThatKeepComing(t *testing.T) {
+	t.Parallel()
+	now := noon
+	a := newAnnouncer(told{}, func() time.Time { return now })
+	keys := map[string]int{}
+	for id := range uint64(100) {
+		for _, n := range a.next(noticesOf(agentapi.ActivityGranted, id+1), loud).show {
+			keys[strings.TrimRight(n.key, "0123456789")]++
+		}
+		now = now.Add(100 * time.Millisecond)
+	}
+	if keys["notice-"] != maxAMinute || keys[keyNotices] != 100-maxAMinute {
+		t.Errorf("told %v", keys) // those with the same key take one another's place
+	}
+}
+
+func TestEveryKindCanBeSwitchedOff(t *testing.T) {
+	t.Parallel()
+	s := stateOf(pending("paperless", "Paperless", 8010))
+	for i, k := range []string{"renamed", agentapi.NoticeAccepted, agentapi.ActivityRemoved} {
+		s.Notices = append(s.Notices, agentapi.Notice{ID: uint64(i + 1), Kind: k, Text: k})
+	}
+	s.Grants = []agentapi.OAuthGrant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: noon}}
+	s.Trouble = "Out."
+	kinds := func(off ...kind) (kinds []string) {
+		now := noon
+		a := newAnnouncer(told{}, func() time.Time { return now })
+		q := quiet{}
+		for _, k := range off {
+			q[k] = true
+		}
+		show := a.next(s, func() quiet { return q }).show
+		now = now.Add(lasting)
+		for _, n := range append(show, a.next(s, func() quiet { return q }).show...) {
+			kinds = append(kinds, string(n.kind))
+		}
+		slices.Sort(kinds)
+		return kinds
+	}
+	all := kinds()
+	if want := []string{"capability", "changed", "client", "connection", "invitation", "request"}; !slices.Equal(all, want) {
+		t.Fatalf("told of %v, want %v", all, want)
+	}
+	for _, k := range all {
+		if got := kinds(kind(k)); slices.Contains(got, k) || len(got) != len(all)-1 {
+			t.Errorf("without %s: %v", k, got)
+		}
+	}
+}
+
+func TestConnectedAppsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	now := noon
+	grant := func(id string, at time.Time) agentapi.OAuthGrant {
+		return agentapi.OAuthGrant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
+	}
+	s := stateOf()
+	s.Grants = []agentapi.OAuthGrant{grant("old", noon.Add(-stale)), grant("known", noon.Add(-time.Hour))}
+	a := newAnnouncer(told{grant: noon.Add(-time.Hour)}, func() time.Time { return now })
+	if got := step(a, s); got != nil {
+		t.Errorf("known ones: %v", got)
+	}
+	s.Grants = append(s.Grants, grant("new", noon))
+	c := a.next(s, loud)
+	if len(c.show) != 1 || c.show[0].key != "grant-new" || c.show[0].title != "Client new was let in" || !strings.HasPrefix(c.show[0].body, "bob@example.com allowed it") || c.show[0].click.view != viewClients {
+		t.Errorf("%+v", c.show)
+	}
+	if got := step(a, s); got != nil || !a.told.grant.Equal(noon) {
+		t.Errorf("again: %v, remembers %v", got, a.told.grant)
+	}
+	// One that was revoked meanwhile is no news.
+	s.Grants = s.Grants[:1]
+	if got := step(a, s); got != nil {
+		t.Errorf("revoked: %v", got)
+	}
+	for i := range 5 {
+		s.Grants = append(s.Grants, grant(fmt.Sprint(i), noon.Add(time.Minute)))
+	}
+	now = noon.Add(time.Minute)
+	if c := a.next(s, loud); len(c.show) != 1 || c.show[0].title != "5 connected apps were let in" || c.show[0].body != "Client 0, Client 1, Client 2 and 2 more." {
+		t.Errorf("many: %+v", c.show)
+	}
+	// The first start ever does not tell of what is long known.
+	if got := step(newAnnouncer(told{}, func() time.Time { return noon.Add(2 * stale) }), s); got != nil {
+		t.Errorf("first start: %v", got)
+	}
+}
+
+func TestTroubleIsToldWhenItLasts(t *testing.T) {
+	t.Parallel()
+	now := noon
+	a := newAnnouncer(told{}, func() time.Time { return now })
+	trouble, fine := stateOf(), stateOf()
+	trouble.Trouble = "The relay cannot be reached."
+	for i, c := range []struct {
+		s     agentapi.OwnerState
+		wait  time.Duration
+		want  []string
+		again time.Duration
+	}{
+		{trouble, 0, nil, lasting},
+		{trouble, 20 * time.Second, nil, lasting - 20*time.Second},
+		{fine, 20 * time.Second, nil, 0},
+		{trouble, lasting, nil, lasting}, // it begins anew
+		{trouble, lasting, []string{"+trouble"}, 0},
+		{trouble, lasting, nil, 0},
+		{fine, 0, []string{"-trouble"}, 0},
+		{fine, 0, nil, 0},
+	} {
+		now = now.Add(c.wait)
+		got := a.next(c.s, loud)
+		var keys []string
+		for _, n := range got.show {
+			keys = append(keys, "+"+n.key)
+		}
+		for _, k := range got.drop {
+			keys = append(keys, "-"+k)
+		}
+		if !slices.Equal(keys, c.want) || got.again != c.again {
+			t.Errorf("step %d: %v again in %v, want %v in %v", i, keys, got.again, c.want, c.again)
+		}
+	}
+}

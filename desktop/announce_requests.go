@@ -1,0 +1,142 @@
+package desktop
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// requests tells of apps that want an address: each by itself while they are
+// few, all by one note while they are many, and that they keep coming where they
+// come and go.
+func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
+	loud, fresh := a.compare(s)
+	for name, was := range a.requested {
+		if !was.waiting && was.shown {
+			c.drop = append(c.drop, keyRequest(name))
+			was.shown = false
+			a.requested[name] = was
+		}
+	}
+	a.forget()
+	if len(loud) > maxNotes {
+		a.tellMany(c, loud)
+		return
+	}
+	one := len(fresh) > 0 && a.pace(kindRequest).take(a.now(), len(fresh))
+	calmIn := time.Minute - a.now().Sub(a.groupedAt)
+	switch {
+	case a.flood && calmIn > 0:
+		c.lookAgain(calmIn)
+	case a.grouped > 0 && (one || len(fresh) == 0):
+		c.drop = append(c.drop, keyRequests)
+		a.grouped, a.flood = 0, false
+	case len(fresh) > 0 && !one && a.grouped == 0:
+		// They come and go: one note for all of them, which stays as it is.
+		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
+		c.show = append(c.show, note{
+			key: keyRequests, kind: kindRequest, title: "Apps keep asking for an address",
+			body:    "The menu lists those that wait.",
+			buttons: []button{{"Show", action{verb: doShow, view: viewApps}}},
+			click:   action{verb: doShow, view: viewApps},
+		})
+	}
+	if !one {
+		return
+	}
+	for _, app := range fresh {
+		was := a.requested[app.Name]
+		was.shown = true
+		a.requested[app.Name] = was
+		c.show = append(c.show, requestNote(app, s.Account.Host))
+	}
+}
+
+// compare returns the requests that may be told of, those that wait longest
+// first, and which of them are news.
+func (a *announcer) compare(s agentapi.OwnerState) (loud, fresh []agentapi.OwnerApp) {
+	now := a.now()
+	waiting := map[string]bool{}
+	for _, app := range s.Apps {
+		if app.Status != agentapi.StatusPending || app.Quiet {
+			continue
+		}
+		waiting[app.Name] = true
+		loud = append(loud, app)
+		was, known := a.requested[app.Name]
+		changed := known && was.waiting && was.seen != seenOf(app)
+		again := known && !was.waiting && now.Sub(was.at) >= askedAgain
+		if !known || changed || again {
+			fresh = append(fresh, app)
+			a.requested[app.Name] = toldRequest{seen: seenOf(app), at: now, waiting: true, shown: was.shown}
+		} else if !was.waiting {
+			was.waiting = true // asked again too soon: the menu shows it, no note
+			a.requested[app.Name] = was
+		}
+	}
+	for name, was := range a.requested {
+		if !waiting[name] {
+			was.waiting = false
+			a.requested[name] = was
+		}
+	}
+	inTurn := func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) }
+	slices.SortStableFunc(fresh, inTurn)
+	slices.SortStableFunc(loud, inTurn)
+	return loud, fresh
+}
+
+// forget drops requests that are long gone: a program may ask under ever new
+// names.
+func (a *announcer) forget() {
+	for name, was := range a.requested {
+		if !was.waiting && a.now().Sub(was.at) >= askedAgain {
+			delete(a.requested, name)
+		}
+	}
+}
+
+// tellMany has one note speak of all of them, and keeps its count right, though
+// not by the second.
+func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
+	for name, was := range a.requested {
+		if was.shown {
+			c.drop = append(c.drop, keyRequest(name))
+			was.shown = false
+			a.requested[name] = was
+		}
+	}
+	if a.grouped == len(loud) {
+		return
+	}
+	if left := recount - a.now().Sub(a.groupedAt); a.grouped != 0 && left > 0 {
+		c.lookAgain(left)
+		return
+	}
+	a.grouped, a.groupedAt, a.flood = len(loud), a.now(), false
+	var labels []string
+	for _, app := range loud[:maxNotes] {
+		labels = append(labels, isolate(shorten(app.Label)))
+	}
+	c.show = append(c.show, note{
+		key: keyRequests, kind: kindRequest, title: fmt.Sprintf("%d apps want an address", len(loud)), body: listed(labels, len(loud)),
+		buttons: []button{{"Show", action{verb: doShow, view: viewApps}}},
+		click:   action{verb: doShow, view: viewApps},
+	})
+}
+
+func requestNote(app agentapi.OwnerApp, rootHost string) note {
+	return note{
+		key:   keyRequest(app.Name),
+		kind:  kindRequest,
+		title: wants(app),
+		body:  fmt.Sprintf("%s, %s. Only you could open it.", hostOf(app, rootHost), whoListens(app)),
+		buttons: []button{
+			{"Approve", action{verb: doApprove, name: app.Name, seen: seenOf(app)}},
+			{"Deny", action{verb: doDeny, name: app.Name}},
+		},
+		click: action{verb: doShow, view: viewApps},
+	}
+}

@@ -1,0 +1,63 @@
+package desktop
+
+import "porchlight/agent/agentapi"
+
+// kind of a notification, as the owner's settings switch them off one by one
+// (agentapi.Settings.Quiet); "" cannot be switched off.
+type kind string
+
+const (
+	kindRequest    kind = "request"    // an app asks for an address
+	kindInvitation kind = "invitation" // somebody accepted an invitation
+	kindCapability kind = "capability" // an app changed who may come in
+	kindClient     kind = "client"     // a remote client was let in
+	kindAccess     kind = "access"     // what the owner ended, and what that closed
+	kindConnection kind = "connection" // something keeps visitors out for a minute
+	kindChanged    kind = "changed"    // an app changed its name, port or program
+)
+
+// kindOf is the one place where the agent's kinds of notices become the owner's.
+// One this version does not know is about an app, and loud.
+func kindOf(n agentapi.Notice) kind {
+	switch n.Kind {
+	case agentapi.NoticeAccepted:
+		return kindInvitation
+	case agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
+		return kindCapability
+	}
+	return kindChanged
+}
+
+// titleOf is what the notification of a notice is headed by, the app's label
+// where it is about an app.
+func titleOf(n agentapi.Notice, apps []agentapi.OwnerApp) string {
+	switch n.Kind {
+	case agentapi.NoticeAccepted:
+		return "An invitation was accepted"
+	case agentapi.ActivityInvited:
+		return "An app invited someone"
+	case agentapi.ActivityGranted:
+		return "An app let someone in"
+	case agentapi.ActivityWithdrawn:
+		return "An app took access away"
+	case agentapi.ActivityRemoved:
+		return "An app removed someone"
+	}
+	for _, app := range apps {
+		if app.Name == n.App {
+			return isolate(shorten(app.Label))
+		}
+	}
+	return "Porchlight"
+}
+
+// quiet are the kinds that raise no notification.
+type quiet map[kind]bool
+
+func quietOf(s agentapi.Settings) quiet {
+	q := quiet{}
+	for _, k := range s.Quiet {
+		q[kind(k)] = true
+	}
+	return q
+}
