@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package windows darwin test-go test-frontend test-e2e test-clients test-desktop screenshots
+        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin test-go test-frontend test-e2e test-clients test-desktop screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, pub
 
 package: setup-package desktop cli ## Debian packages of the menu-bar app and of the server, into out/
 	build/package.sh '$(VERSION)'
+
+test-package: package ## install the packages on a clean Debian 12 (debootstrap, as root), use them, remove them
+	test/package/run.sh
 
 windows: setup-package frontend ## cross-build for Windows, with installers, into out/ (built here, run nowhere yet)
 	build/windows.sh '$(VERSION)' '$(LDFLAGS)'

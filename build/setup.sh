@@ -35,7 +35,7 @@ desktop | package | test)
 	;;
 *) fail "say cli, desktop, package, test or bench, not '$want'" ;;
 esac
-[ "$want" != package ] || packages="$packages nsis"
+[ "$want" != package ] || packages="$packages nsis debootstrap"
 if [ "$want" = test ]; then
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
