@@ -45,6 +45,11 @@ type PostgresOptions struct {
 	// Patience is how long a call waits for a database that went away before it
 	// fails with ErrUnavailable; zero means 10 seconds.
 	Patience time.Duration
+	// Wait is how long OpenPostgres waits for a database that cannot be reached,
+	// or is starting or recovering; zero means that it does not.
+	Wait time.Duration
+	// Waiting, if set, is told each time why OpenPostgres waits, and for how long.
+	Waiting func(cause error, pause time.Duration)
 	// Now tells the time by which values expire; nil means time.Now. Processes
 	// that share a database should agree on it to a second or so.
 	Now func() time.Time
@@ -140,7 +145,7 @@ func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postg
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	p := &Postgres{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
-	if err := p.makeSchema(ctx); err != nil {
+	if err := p.awaitSchema(ctx, opts.Wait, opts.Waiting); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("cannot open the database %q on %s: %w", cfg.ConnConfig.Database, cfg.ConnConfig.Host, err)
 	}
@@ -165,6 +170,29 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	rand.Read(id)
 	conn.PgConn().CustomData()[writerData] = &writerRow{id: id}
 	return nil
+}
+
+// awaitSchema is makeSchema, again and again within wait while the database is
+// away: after a crash of the machine it is still recovering when we start.
+func (p *Postgres) awaitSchema(ctx context.Context, wait time.Duration, waiting func(error, time.Duration)) error {
+	began := time.Now() // not the store's clock, which tells when values expire
+	for attempt := 1; ; attempt++ {
+		err := p.makeSchema(ctx)
+		if err == nil || troubleOf(err) != away || ctx.Err() != nil || time.Since(began) >= wait {
+			return err
+		}
+		pause := openPauseFirst/2 + jitter(openPauseFirst, openPauseLast, attempt)
+		if waiting != nil {
+			waiting(err, pause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
 }
 
 // makeSchema runs again when processes that start together got in each other's

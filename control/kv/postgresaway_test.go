@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -458,41 +457,4 @@ func TestPostgresAway(t *testing.T) {
 	if err := await(t, waiting); !errors.Is(err, ErrClosed) {
 		t.Errorf("View while the store is closed: %v", err)
 	}
-}
-
-func TestPostgresAddressErrors(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{
-		"postgres://me:hunter2@%zz/x", "postgres://me:hunter2@127.0.0.1:1/x", "host=127.0.0.1 port=no password=hunter2", "hunter2",
-		"postgres://me:hunter2@127.0.0.1:1/x?pool_max_conns=none",
-	} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, err := OpenPostgres(ctx, address, PostgresOptions{})
-		cancel()
-		if err == nil {
-			t.Errorf("%s was taken", address)
-		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the password is in %q", err)
-		}
-	}
-}
-
-// Processes that start on an empty database at the same time all get going.
-func TestPostgresOpenTogether(t *testing.T) {
-	t.Parallel()
-	db := pgtest.Database(t)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			s, err := OpenPostgres(context.Background(), db, PostgresOptions{MaxConns: 2})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
 }

@@ -28,6 +28,9 @@ const (
 	// awayPause is the same while the database is away.
 	awayPauseFirst = 50 * time.Millisecond
 	awayPauseLast  = time.Second
+	// openPause is that of OpenPostgres, whom nobody waits for yet.
+	openPauseFirst = 500 * time.Millisecond
+	openPauseLast  = 10 * time.Second
 )
 
 // call is one call of the store, with all its attempts.

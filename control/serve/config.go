@@ -21,6 +21,9 @@ const (
 // StoreFile is the name of the store in a data directory.
 const StoreFile = "control.db"
 
+// DefaultPostgresWait is enough for a database that recovers after a crash.
+const DefaultPostgresWait = 5 * time.Minute
+
 // DefaultGrace is how long what is under way may take to finish.
 const DefaultGrace = 10 * time.Second
 
@@ -29,6 +32,9 @@ const DefaultGrace = 10 * time.Second
 type Config struct {
 	DataDir  string
 	Postgres string // URL; holds a password and is never logged
+	// PostgresWait is how long Open waits for a database that cannot be reached or
+	// is recovering; zero means not at all.
+	PostgresWait time.Duration
 	admin.Naming
 	Listen []string // host:port of the relay and the auth host
 	// TunnelAddress is host:port at which agents reach this node; empty means
@@ -126,6 +132,9 @@ func (c *Config) Complete() error {
 	}
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait cannot be negative")
+	}
+	if c.PostgresWait < 0 {
+		return errors.New("--postgres-wait cannot be negative")
 	}
 	if c.Grace <= 0 {
 		c.Grace = DefaultGrace

@@ -79,13 +79,32 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 func (n *Node) open(ctx context.Context) (err error) {
-	if n.store, err = OpenStore(ctx, n.cfg.DataDir, n.cfg.Postgres); err != nil {
+	if err := n.openStore(ctx); err != nil {
 		return err
 	}
 	if err := n.listen(); err != nil {
 		return err
 	}
 	return n.build()
+}
+
+// openStore is OpenStore, which waits for a database that is on its way.
+func (n *Node) openStore(ctx context.Context) (err error) {
+	if n.cfg.Postgres == "" {
+		n.store, err = OpenStore(ctx, n.cfg.DataDir, "")
+		return err
+	}
+	store, err := kv.OpenPostgres(ctx, n.cfg.Postgres, kv.PostgresOptions{
+		Wait: n.cfg.PostgresWait,
+		Waiting: func(cause error, pause time.Duration) {
+			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "error", cause, "again_in", pause.Round(time.Millisecond).String())
+		},
+	})
+	if err != nil {
+		return err // not the nil pointer, which would make a store
+	}
+	n.store = store
+	return nil
 }
 
 func (n *Node) listen() error {

@@ -15,7 +15,7 @@ import (
 // configurable are the settings that the environment and a configuration file
 // may hold.
 var configurable = []string{
-	"data", "postgres", "domain", "auth-host", "public-port",
+	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
 	"listen", "tunnel-address", "tls", "acme-directory", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
 	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
 }
@@ -99,6 +99,7 @@ flags count more than the environment, and the environment more than the file.`,
 	}
 	f := cmd.Flags()
 	w.flags(f)
+	f.DurationVar(&w.PostgresWait, "postgres-wait", serve.DefaultPostgresWait, "how long to wait at the start for a database that does not answer yet")
 	f.StringArrayVar(&w.Listen, "listen", nil, "address visitors, agents and the auth host connect to; may be given several times")
 	f.StringVar(&w.TunnelAddress, "tunnel-address", "", "host:port at which agents reach this node (default the auth host and public port)")
 	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own), acme (Let's Encrypt) or files")

@@ -162,7 +162,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, exitUsage, "--log-level"},
 		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitRefused, "domain"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
-		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
+		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--postgres-wait", "0s", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, exitUsage, "--metrics-exposed"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, exitUsage, "--metrics-exposed"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, exitUsage, "choose one"},
