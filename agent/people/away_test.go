@@ -177,6 +177,45 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 	}
 }
 
+// TestWithdrawnBeforeItWasSeen. Weakness: the snapshot at hand was made before
+// an app was given, so that it looks like one from after its withdrawal; the
+// snapshot that gives the app is still on its way. Attack: have the denial lifted
+// by the old one and arrive with the one on its way. Checked: the denial stands,
+// over a restart too, until the control plane was heard of after the withdrawal.
+func TestWithdrawnBeforeItWasSeen(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	id := r.invited(t, true, "Notes")
+	notes := r.member(t, bobMail).Apps[0]
+	withdraw := agentapi.GrantRequest{AccountID: id, App: "Notes"}
+	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
+		t.Fatal(err)
+	}
+	r.settled(t)
+	r.end()
+	before := r.gate.asked.Load()
+	r.serve(t)
+	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+	arrive := r.gate.holdSyncs()
+	defer arrive()
+	if _, err := r.service.Grant(t.Context(), r.device.Computer.ID, id, notes); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
+		t.Fatal(err)
+	}
+	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || !pending[0].Sent {
+		t.Fatalf("denied %+v, changes %+v", denied, pending)
+	}
+	arrive()
+	r.serve(t)
+	r.settled(t)
+	if bob := r.known(t, bobMail); len(bob.Apps) != 0 {
+		t.Errorf("afterwards %+v", bob)
+	}
+}
+
 // TestGoneMeanwhile: the person's row was deleted at the control plane before it
 // could be told of the removal.
 func TestGoneMeanwhile(t *testing.T) {

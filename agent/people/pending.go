@@ -201,7 +201,7 @@ func (p *People) confirm() {
 	snapshot := p.cfg.Access.Snapshot()
 	changed := false
 	for _, c := range p.pending {
-		if c.Sent && (confirmed(c, snapshot) || p.syncs >= c.sentAt+2) {
+		if c.Sent && (confirmed(c, snapshot, p.syncs-c.sentAt) || p.syncs-c.sentAt >= 2) {
 			p.lift(c)
 			changed = true
 		}
@@ -212,15 +212,18 @@ func (p *People) confirm() {
 	}
 }
 
-// confirmed says whether a snapshot shows that a change was carried out. Of one
-// that does not, the second word from the control plane after the change was
-// sent is as good: that request began after the change, so what it answered, or
-// found unchanged, is what followed it (a withdrawn app may have been given
-// again elsewhere).
+// confirmed says whether a snapshot shows that a change was carried out; words is
+// how often the control plane was heard of since the change was sent. Of a
+// snapshot that does not show it, the second word is as good: that request began
+// after the change, so what it answered, or found unchanged, is what followed it
+// (a withdrawn app may have been given again elsewhere).
 //
 // A removed person's epoch rose with the removal, so a snapshot from before it
-// is never taken for one from after it, whatever their status was.
-func confirmed(c pending, snapshot controlapi.Snapshot) bool {
+// is never taken for one from after it, whatever their status was. An app has no
+// such number: one that is missing may not have been given yet when the snapshot
+// was made, and the snapshot that gives it may be on its way. Only a word that
+// came after the change was sent leaves none on the way.
+func confirmed(c pending, snapshot controlapi.Snapshot, words uint64) bool {
 	if c.GrantID != "" {
 		return slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == c.GrantID })
 	}
@@ -230,7 +233,7 @@ func confirmed(c pending, snapshot controlapi.Snapshot) bool {
 	}
 	row := snapshot.People[i]
 	if c.AppID != "" {
-		return !slices.Contains(row.Apps, c.AppID)
+		return words > 0 && !slices.Contains(row.Apps, c.AppID)
 	}
 	return row.Epoch >= c.Epoch
 }

@@ -23,6 +23,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/web"
@@ -70,7 +71,30 @@ type gate struct {
 	cut  atomic.Bool
 	// on is called before each request is passed on; nil for nothing.
 	on atomic.Pointer[func(*http.Request)]
+	// syncs is held for writing while answers to syncs are held up.
+	syncs sync.RWMutex
+	asked atomic.Int64 // syncs that began
 }
+
+// holdSyncs keeps every word of a sync on its way until arrive is called.
+func (g *gate) holdSyncs() (arrive func()) {
+	g.syncs.Lock()
+	return sync.OnceFunc(g.syncs.Unlock)
+}
+
+// heldWriter writes while the gate lets syncs through.
+type heldWriter struct {
+	http.ResponseWriter
+	gate *gate
+}
+
+func (w heldWriter) Write(p []byte) (int, error) {
+	w.gate.syncs.RLock()
+	defer w.gate.syncs.RUnlock()
+	return w.ResponseWriter.Write(p)
+}
+
+func (w heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.cut.Load() {
@@ -78,6 +102,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if on := g.on.Load(); on != nil {
 		(*on)(r)
+	}
+	if r.URL.Path == controlapi.PathSync {
+		g.asked.Add(1)
+		w = heldWriter{w, g}
 	}
 	g.next.ServeHTTP(w, r)
 }
