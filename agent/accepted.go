@@ -28,18 +28,19 @@ func (a *Agent) tellAccepted(before, now controlapi.Snapshot) {
 // maxAcceptedApps is how many apps a notice of an accepted invitation names.
 const maxAcceptedApps = 3
 
-// accepted returns a sentence for each person who was invited before and is
-// active now; labels are the apps', by id.
+// accepted returns a sentence for each person who has become active; labels are
+// the apps', by id. Whoever is quick is never seen as invited: nothing but an
+// invitation makes anybody active.
 func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts []string) {
 	if before.Computer.ID != now.Computer.ID {
 		return nil // other people, of another account
 	}
-	invited := map[string]bool{}
+	active := map[string]bool{}
 	for _, p := range before.People {
-		invited[p.AccountID] = p.Status == controlapi.PersonPending
+		active[p.AccountID] = p.Status == controlapi.PersonActive
 	}
 	for _, p := range now.People {
-		if !invited[p.AccountID] || p.Status != controlapi.PersonActive {
+		if active[p.AccountID] || p.Status != controlapi.PersonActive || p.Role == controlapi.RoleOwner {
 			continue
 		}
 		var open []string

@@ -30,7 +30,9 @@ func TestAcceptedInvitations(t *testing.T) {
 		"removed meanwhile":  {of("c", bob(pending, "n")), of("c", bob(revoked)), nil},
 		"first snapshot":     {controlapi.Snapshot{}, of("c", bob(active, "n")), nil},
 		"another computer":   {of("other", bob(pending, "n")), of("c", bob(active, "n")), nil},
-		"invited in between": {of("c"), of("c", bob(active, "n")), nil},
+		"invited in between": {of("c"), of("c", bob(active, "n")), []string{"bob@example.com accepted your invitation and can open Notes."}},
+		"invited again":      {of("c", bob(revoked)), of("c", bob(active, "n")), []string{"bob@example.com accepted your invitation and can open Notes."}},
+		"the owner":          {of("c"), of("c", controlapi.Person{AccountID: "0", Role: controlapi.RoleOwner, Status: active}), nil},
 	} {
 		if got := accepted(c.before, c.now, labels); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

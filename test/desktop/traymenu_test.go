@@ -117,9 +117,10 @@ func (s *session) trayShows(path string, want bool) {
 	})
 }
 
-// trayClick clicks a line, as a panel reports it. Like a person it takes a
-// moment to aim: the app ignores a click on a line that has only just changed.
-func (s *session) trayClick(path string) {
+// trayClick clicks a line, as a panel reports it, and says when. Like a person it
+// takes a moment to aim: the app ignores a click on a line that has only just
+// changed.
+func (s *session) trayClick(path string) (clicked time.Time) {
 	s.t.Helper()
 	s.trayShows(path, true)
 	var menu dbus.BusObject
@@ -142,7 +143,9 @@ func (s *session) trayClick(path string) {
 	if !ok || !n.flag("enabled") {
 		s.t.Fatalf("%q cannot be clicked (there: %v)", path, ok)
 	}
-	if err := menu.Call("com.canonical.dbusmenu.Event", 0, n.id, "clicked", dbus.MakeVariant(""), uint32(time.Now().Unix())).Err; err != nil {
+	clicked = time.Now()
+	if err := menu.Call("com.canonical.dbusmenu.Event", 0, n.id, "clicked", dbus.MakeVariant(""), uint32(clicked.Unix())).Err; err != nil {
 		s.t.Fatal(err)
 	}
+	return clicked
 }
