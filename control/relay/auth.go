@@ -16,14 +16,14 @@ const handshakeWait = 10 * time.Second
 // terminate decrypts a connection to the auth host and hands it to whom its ALPN
 // names.
 func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided func()) {
+	source := sourceOf(conn.RemoteAddr())
 	agent := p.hello.offers(controlapi.TunnelALPN)
-	if agent && (r.draining.Load() || !r.ramp.take()) {
+	if agent && (r.draining.Load() || !r.ramp.take(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
-	source := sourceOf(conn.RemoteAddr())
 	if !r.auth.enter(source) {
 		r.counters.limited.Add(1)
 		_ = conn.Close()

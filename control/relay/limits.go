@@ -47,7 +47,11 @@ type Limits struct {
 	// since the start; it begins at a tenth of it, so that after a restart the
 	// agents do not all come at once. Defaults 500 per second and 30 s.
 	AdmitPerSecond int
-	RampUp         time.Duration
+	// AdmitPerSecondPerSource of them, by IPv4 address or IPv6 /64, growing alike.
+	// Default a tenth of AdmitPerSecond, and 5 at least. As many as AdmitPerSecond
+	// is for a relay behind a load balancer.
+	AdmitPerSecondPerSource int
+	RampUp                  time.Duration
 }
 
 func (l Limits) withDefaults() Limits {
@@ -70,6 +74,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.PoolMax, 256)
 	l.PoolMax = max(l.PoolMax, l.PoolMin)
 	set(&l.AdmitPerSecond, 500)
+	set(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10))
 	if l.RampUp <= 0 {
 		l.RampUp = 30 * time.Second
 	}
@@ -140,43 +145,4 @@ func addrPort(addr net.Addr) netip.AddrPort {
 		return netip.AddrPortFrom(ap.Addr().Unmap().WithZone(""), ap.Port())
 	}
 	return netip.AddrPort{}
-}
-
-// ramp is a token bucket whose rate grows from a tenth of full to full while the
-// first rampUp passes.
-type ramp struct {
-	full   float64 // tokens per second
-	rampUp time.Duration
-	now    func() time.Time
-
-	mu      sync.Mutex // protects what follows
-	started time.Time
-	last    time.Time
-	tokens  float64
-}
-
-func newRamp(perSecond int, rampUp time.Duration, now func() time.Time) *ramp {
-	return &ramp{full: float64(perSecond), rampUp: rampUp, now: now}
-}
-
-// take reports whether one more may come in now.
-func (r *ramp) take() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := r.now()
-	if r.started.IsZero() {
-		r.started, r.last = now, now
-		r.tokens = r.full / 10
-	}
-	share := min(1, 0.1+0.9*float64(now.Sub(r.started))/float64(r.rampUp))
-	rate := r.full * share
-	if elapsed := now.Sub(r.last); elapsed > 0 {
-		r.tokens = min(max(rate, 1), r.tokens+rate*elapsed.Seconds())
-		r.last = now
-	}
-	if r.tokens < 1 {
-		return false
-	}
-	r.tokens--
-	return true
 }

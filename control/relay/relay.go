@@ -10,7 +10,7 @@
 // from then on bytes are copied both ways by the kernel where it can. Everything
 // else gets a TLS alert, or a sentence when it was plain HTTP, and is closed.
 //
-//	accept.go   connections to the first decision, limits
+//	accept.go   connections to the first decision, limits.go and ramp.go who is let in
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	auth.go     what is decrypted here
 //	session.go  one control connection, pool.go its data connections
@@ -132,7 +132,7 @@ func New(cfg Config) (*Relay, error) {
 		half:     newBySource(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
 		auth:     newBySource(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
 		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
-		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.RampUp, cfg.Now),
+		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:   newRoutes(cfg.Limits),
 		toHTTP:   newHandover(),
 		opening:  make(map[net.Conn]struct{}),

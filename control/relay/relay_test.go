@@ -17,7 +17,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -453,115 +452,6 @@ func TestLimits(t *testing.T) {
 	}
 	if got := r.Stats().Limited; got != before+1 {
 		t.Errorf("%d limited, want %d", got, before+1)
-	}
-}
-
-func TestRampLetsInMoreAndMore(t *testing.T) {
-	t.Parallel()
-	now := &clock{now: time.Unix(0, 0)}
-	r := newRamp(100, 10*time.Second, now.Now)
-	admitted := func() (n int) {
-		for r.take() {
-			n++
-		}
-		return n
-	}
-	if got := admitted(); got != 10 {
-		t.Errorf("%d at the start, want 10", got)
-	}
-	last := 0
-	for range 10 {
-		now.advance(time.Second)
-		got := admitted()
-		if got < last || got > 100 {
-			t.Errorf("%d after %d", got, last)
-		}
-		last = got
-	}
-	if last != 100 {
-		t.Errorf("%d at the end, want 100", last)
-	}
-}
-
-func TestStormIsPutOff(t *testing.T) {
-	t.Parallel()
-	now := &clock{now: time.Now()}
-	r, addr := serveRelay(t, func(c *Config) { c.Limits.AdmitPerSecond = 10; c.Now = now.Now }, nil)
-	connectAgent(t, addr, "maya")
-	config := &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}}
-	if err := tls.Client(dial(t, addr), config).Handshake(); err == nil {
-		t.Error("a second agent in the same moment was let in")
-	}
-	if got := r.Stats().Deferred; got != 1 {
-		t.Errorf("%d deferred", got)
-	}
-	now.advance(2 * time.Second)
-	connectAgent(t, addr, "bert")
-}
-
-// tired fails with each of its errors before it accepts.
-type tired struct {
-	net.Listener
-	mu   sync.Mutex
-	left []syscall.Errno
-}
-
-func (l *tired) Accept() (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.left) > 0 {
-		errno := l.left[0]
-		l.left = l.left[1:]
-		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", errno)}
-	}
-	return l.Listener.Accept()
-}
-
-// A process without a file descriptor left, a firewall that refuses a connection
-// and one that broke before it was accepted do not end the relay.
-func TestAcceptSurvives(t *testing.T) {
-	t.Parallel()
-	_, addr := serveRelay(t, nil, func(l net.Listener) net.Listener {
-		return &tired{Listener: l, left: []syscall.Errno{syscall.EMFILE, syscall.EMFILE, syscall.EPERM, syscall.EPROTO, syscall.ENETDOWN}}
-	})
-	connectAgent(t, addr, "maya")
-}
-
-func TestPoolFollowsDemand(t *testing.T) {
-	t.Parallel()
-	p := &pool{least: 4, most: 32, target: 4}
-	if got := p.demand(false); got != 4 {
-		t.Errorf("an empty pool asks for %d", got)
-	}
-	p.out = 4
-	if got := p.demand(true); got != 0 {
-		t.Errorf("with all asked for, %d more", got)
-	}
-	for range 100 {
-		p.grow()
-	}
-	if p.target != 32 {
-		t.Errorf("depth %d after many misses", p.target)
-	}
-	if p.out = 30; p.demand(false) != 0 || p.demand(true) != 2 {
-		t.Error("a small shortage is not gathered")
-	}
-	p.paused = true
-	if p.demand(true) != 0 {
-		t.Error("asks although the agent cannot connect")
-	}
-	p.out, p.idle = 0, make([]*dataConn, 32)
-	p.low = 32
-	depth := []int{p.target}
-	for range 40 {
-		p.adapt()
-		depth = append(depth, p.target)
-		if len(p.idle) > p.target {
-			t.Fatalf("%d idle at depth %d", len(p.idle), p.target)
-		}
-	}
-	if last := depth[len(depth)-1]; last > 8 || last < 4 || depth[1] < 16 {
-		t.Errorf("shrinks like %v", depth)
 	}
 }
 

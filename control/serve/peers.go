@@ -24,6 +24,8 @@ func (c *Config) completePeers() error {
 		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7443 (--peer-address)", c.PeerAddress)
 	case c.Postgres == "":
 		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
+	case c.TLS == TLSACME:
+		return errors.New("the authority's challenge comes to any node, and only the one that ordered can answer: with --peer-address give every node the certificate (--tls files)")
 	case !relay.ValidNode(c.Node):
 		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
 	}

@@ -25,6 +25,7 @@ func TestPeersNeedWhatOthersCanReach(t *testing.T) {
 		"no host":                                {func(c *Config) { c.PeerAddress = ":7443" }, "--peer-address"},
 		"no port":                                {func(c *Config) { c.PeerAddress = "10.0.0.1" }, "--peer-address"},
 		"a port that is none":                    {func(c *Config) { c.PeerAddress = "10.0.0.1:70000" }, "--peer-address"},
+		"a challenge that any node may get":      {func(c *Config) { c.TLS = TLSACME }, "--tls files"},
 		"a store that is not shared":             {func(c *Config) { c.Postgres = "" }, "--postgres"},
 		"no name":                                {func(c *Config) { c.Node = "" }, "--node"},
 		"a name that would be two keys":          {func(c *Config) { c.Node = "a/b" }, "--node"},
