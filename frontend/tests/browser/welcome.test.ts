@@ -33,6 +33,9 @@ describe('the first start', () => {
     const page = await open({ scene: 'welcome' });
     await page.evaluate('stub.add({name: "notes", label: "Notes"})');
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
+    await page.evaluate('stub.set({apps: []})');
+    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
   });
 
   test('connecting: the code to compare, giving it up, failing, and done', async () => {
@@ -69,6 +72,7 @@ describe('the first start', () => {
       'stub.set({connecting: undefined, account: {connected: true, local: false, email: "maya@example.com", host: "maya.porch.example", url: "https://maya.porch.example", authUrl: "https://porch.example"}})',
     );
     await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
+    await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
   });
 
   test('a code that waits is found again after the window was closed', async () => {

@@ -1,0 +1,261 @@
+//go:build rig
+
+package desktop
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/oauth2"
+
+	"porchlight/agent/local"
+	"porchlight/test/visitor"
+)
+
+const guest = "bob@example.com"
+
+// TestWindow is the owner's day in the window, driven in the real program: what
+// came of each press is asked of a visitor's browser, of a remote client and of
+// the command line, never of the window.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launchDriven()
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.trayShows("Notes wants an address", true)
+	p.openWindow()
+	p.enter(p.named("button", "Approve"))
+	p.is("notes", "live")
+	address := p.address("notes")
+	bob := p.browser()
+
+	t.Run("invite", func(t *testing.T) {
+		p.view("People")
+		p.pressButton("Invite")
+		p.write("E-mail address", guest)
+		p.press(p.named("input", "Notes"))
+		p.pressButton("Send invitation")
+		page, err := bob.Open(t.Context(), p.mailedLink(guest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err = bob.Submit(t.Context(), page, "token", nil); err != nil || page.Body != "notes for member" {
+			t.Fatalf("the invitation led to %+v, %v", page, err)
+		}
+		p.shot("people")
+	})
+
+	t.Run("flip an app", func(t *testing.T) {
+		p.pressButton("Apps for " + guest)
+		flip := p.named("input", "Notes for "+guest)
+		p.press(flip)
+		p.opens(bob, address, false)
+		p.see(flip + ":not(:disabled)")
+		p.press(flip)
+		p.opens(bob, address, true)
+	})
+
+	t.Run("revoke a connected app", func(t *testing.T) {
+		token := p.connectClient("Pocket Notes")
+		client := func() string {
+			req, err := http.NewRequest("GET", address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+token)
+			resp, err := bob.Do(req)
+			if err != nil {
+				return err.Error() // cut while it was answered, for one
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			return fmt.Sprint(resp.StatusCode, " ", string(body))
+		}
+		if got := client(); got != "200 notes for owner" {
+			t.Fatalf("the client got %q", got)
+		}
+		p.view("Connected apps")
+		p.pressButton("Revoke Pocket Notes")
+		p.shot("revoke-client")
+		p.press(p.named("dialog button", "Revoke"))
+		p.eventually("the client is shut out", func() error {
+			if got := client(); !strings.HasPrefix(got, "401 ") {
+				return errors.New(got)
+			}
+			return nil
+		})
+		var grants []any
+		if p.ask(&grants, "grants"); len(grants) != 0 {
+			t.Errorf("the grants after it: %v", grants)
+		}
+	})
+
+	t.Run("go dark and light up", func(t *testing.T) {
+		p.press(p.named("input", "Go dark"))
+		p.opens(bob, address, false)
+		p.shot("dark")
+		p.pressButton("Light up again")
+		p.opens(bob, address, true)
+	})
+
+	t.Run("pause and resume", func(t *testing.T) {
+		p.view("Apps")
+		p.pressButton("Notes")
+		p.pressButton("Pause")
+		p.opens(bob, address, false)
+		p.pressButton("Resume")
+		p.opens(bob, address, true)
+	})
+
+	t.Run("remove", func(t *testing.T) {
+		p.view("People")
+		p.pressButton("Apps for " + guest)
+		p.pressButton("Remove " + guest)
+		p.press(p.named("dialog button", "Remove"))
+		p.opens(bob, address, false)
+		var people struct {
+			Members []struct{ Email, Status string }
+		}
+		p.ask(&people, "people", "list")
+		if fmt.Sprint(people.Members[len(people.Members)-1]) != fmt.Sprint(struct{ Email, Status string }{guest, "revoked"}) {
+			t.Errorf("the people after it: %+v", people.Members)
+		}
+	})
+
+	t.Run("revoke the app", func(t *testing.T) {
+		p.view("Apps")
+		p.pressButton("Notes")
+		p.press(p.named("main button", "Revoke…"))
+		p.press(p.named("dialog button", "Revoke"))
+		p.is("notes", "")
+		p.named("h1", "Apps")
+	})
+}
+
+// enter presses the Enter key on what matches.
+func (p *page) enter(css string) {
+	p.t.Helper()
+	element, err := p.element(css)
+	if err == nil {
+		err = webDriver("POST", element+"/value", map[string]string{"text": "\ue007"}, nil)
+	}
+	if err != nil {
+		p.t.Fatalf("Enter on %s: %v", css, err)
+	}
+}
+
+// browser is somebody's, who trusts this computer's authority.
+func (p *program) browser() *visitor.Visitor {
+	p.t.Helper()
+	pem, err := os.ReadFile(local.RootCAPath(p.data))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		p.t.Fatal("the root certificate cannot be read")
+	}
+	v := visitor.New(roots)
+	p.t.Cleanup(v.Close)
+	return v
+}
+
+// opens waits until a visitor gets the app, or something else.
+func (p *program) opens(who *visitor.Visitor, address string, want bool) {
+	p.t.Helper()
+	p.eventually(fmt.Sprintf("%s opens: %v", address, want), func() error {
+		page, err := who.Open(context.Background(), address)
+		got := err == nil && page.Status == http.StatusOK && strings.HasPrefix(page.Body, "notes for ")
+		if got != want {
+			return fmt.Errorf("%+v, %w", page, err)
+		}
+		return nil
+	})
+}
+
+// ask runs the command line on this data directory and reads what it prints.
+func (p *program) ask(answer any, args ...string) {
+	p.t.Helper()
+	out := p.mustTool(cli(p.t), append(args, "--json", "--data", p.data)...)
+	if err := json.Unmarshal([]byte(out), answer); err != nil {
+		p.t.Fatalf("porchlight %v: %v: %s", args, err, out)
+	}
+}
+
+// mailedLink waits for the newest mail to somebody and returns its link.
+func (p *program) mailedLink(to string) (link string) {
+	p.t.Helper()
+	p.eventually("a mail to "+to, func() error {
+		var mails []struct {
+			To    string
+			Links []string
+		}
+		p.ask(&mails, "outbox")
+		for _, mail := range mails {
+			if mail.To == to && len(mail.Links) > 0 {
+				link = mail.Links[0]
+				return nil
+			}
+		}
+		return fmt.Errorf("the outbox: %v", mails)
+	})
+	return link
+}
+
+// connectClient has the owner let a remote client in, through the pages of the
+// real endpoints, and returns its access token.
+func (p *program) connectClient(name string) (token string) {
+	p.t.Helper()
+	ctx := p.t.Context()
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Done.") }))
+	p.t.Cleanup(back.Close)
+	var client struct{ ClientID, ClientSecret string }
+	control := filepath.Join(filepath.Dir(cli(p.t)), "porchlight-control")
+	out := p.mustTool(control, "client", "add", "--name", name, "--redirect-uri", back.URL+"/callback", "--data", filepath.Join(p.data, "control"), "--json")
+	if err := json.Unmarshal([]byte(out), &client); err != nil {
+		p.t.Fatalf("client add: %v: %s", err, out)
+	}
+	var account struct{ Email, AuthURL string }
+	p.ask(&account, "account")
+
+	config := oauth2.Config{
+		ClientID: client.ClientID, ClientSecret: client.ClientSecret, RedirectURL: back.URL + "/callback", Scopes: []string{"connect"},
+		Endpoint: oauth2.Endpoint{AuthURL: account.AuthURL + "/oauth/authorize", TokenURL: account.AuthURL + "/oauth/token"},
+	}
+	verifier := oauth2.GenerateVerifier()
+	owner := p.browser()
+	page, err := owner.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), account.Email,
+		func(context.Context) (string, error) { return p.mailedLink(account.Email), nil })
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if page, err = owner.Submit(ctx, page, "computer", map[string]string{"decision": "allow"}); err != nil {
+		p.t.Fatal(err)
+	}
+	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.browser()}})
+	tokens, err := config.Exchange(exchange, page.URL.Query().Get("code"), oauth2.VerifierOption(verifier))
+	if err != nil {
+		p.t.Fatalf("consent led to %s: %v", page.URL, err)
+	}
+	return tokens.AccessToken
+}
+
+// asTransport lets a library send its requests through a visitor, who finds
+// *.localhost.
+type asTransport struct{ *visitor.Visitor }
+
+func (v asTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	sent := req.Clone(req.Context())
+	sent.RequestURI = ""
+	return v.Do(sent)
+}
