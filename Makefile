@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin test-go test-frontend test-e2e test-clients test-desktop screenshots
+        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-frontend test-e2e test-clients test-desktop screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabiliti
 
 test-go: frontend
 	go test -race -timeout 15m ./...
+
+spec: setup-cli ## the interface, row by row: each promise with the tests that show it (the menu bar's are in test-desktop)
+	@build/spec.sh
 
 test-frontend: frontend
 	cd frontend && npm run check && npm test && npm run test:browser

@@ -111,7 +111,8 @@ type wiretap struct {
 
 	mu     sync.Mutex
 	got    []*bytes.Buffer
-	answer string // header lines
+	peers  []string // addresses the connections came from
+	answer string   // header lines
 }
 
 func newWiretap(t *testing.T) *wiretap {
@@ -141,6 +142,7 @@ func (w *wiretap) serve(c net.Conn) {
 	buf := new(bytes.Buffer)
 	w.mu.Lock()
 	w.got = append(w.got, buf)
+	w.peers = append(w.peers, c.RemoteAddr().String())
 	answer := w.answer
 	w.mu.Unlock()
 	req, err := http.ReadRequest(bufio.NewReader(io.TeeReader(c, lockedWriter{&w.mu, buf})))
@@ -178,7 +180,7 @@ func (w *wiretap) requests() []string {
 func (w *wiretap) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.got = nil
+	w.got, w.peers = nil, nil
 }
 
 func (w *wiretap) answerWith(headers string) {
