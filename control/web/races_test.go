@@ -1,0 +1,259 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// onEngines runs a test on a control plane above each store.
+func onEngines(t *testing.T, test func(*testing.T, *rig)) {
+	t.Helper()
+	for name, open := range engines {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+var here = netip.MustParseAddr("192.0.2.1")
+
+// enrollers are accounts that may connect computers, each with an enrolment that
+// waits and a fresh session.
+func (r *rig) enrollers(n int) (sessions []control.Session, asked []controlapi.EnrolStarted) {
+	r.t.Helper()
+	for i := range n {
+		account := must(r.svc.EnsureAccount(r.t.Context(), fmt.Sprintf("o%d@example.com", i)))
+		sessions = append(sessions, control.Session{Account: account, CreatedAt: time.Now()})
+		// Each from a network of its own, whose budget is not what is tested.
+		from := netip.AddrFrom4([4]byte{198, 51, 100, byte(i)})
+		asked = append(asked, must(r.svc.BeginEnrolment(r.t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, from)))
+	}
+	return sessions, asked
+}
+
+// Weakness: two people choose a name at the same moment, and both are told that
+// it is theirs. Checked, on both stores: of sixteen accounts that confirm the
+// same short name one gets it, and the others are told that it is taken.
+func TestOneAccountGetsAName(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, r *rig) {
+		sessions, asked := r.enrollers(16)
+		next := make(chan int, len(asked))
+		for i := range asked {
+			next <- i
+		}
+		won := race(len(asked), func() bool {
+			i := <-next
+			got, err := r.svc.ConfirmEnrolment(t.Context(), sessions[i], asked[i].UserCode, "attic", false, here)
+			switch {
+			case err == nil:
+				return got.Computer.Name == "attic" && !got.Replaces
+			case !control.IsRefusal(err, controlapi.CodeInvalid) || !strings.Contains(err.Error(), "taken"):
+				t.Errorf("account %d: %v", i, err)
+			}
+			return false
+		})
+		if won != 1 {
+			t.Errorf("%d accounts have the name", won)
+		}
+		credentials := 0
+		for _, a := range asked {
+			if got, err := r.svc.PollEnrolment(t.Context(), a.DeviceCode); err == nil {
+				credentials++
+				if c := must(r.svc.Authenticate(t.Context(), got.Credential)); c.Name != "attic" {
+					t.Errorf("a credential for %q", c.Name)
+				}
+			}
+		}
+		if credentials != 1 {
+			t.Errorf("%d computers have a credential", credentials)
+		}
+	})
+}
+
+// Weakness: one code is confirmed twice, by two people or with two names, and the
+// computer belongs to whoever came last. Checked: of sixteen confirmations of one
+// code one counts, and nothing is left of the others' names.
+func TestACodeIsConfirmedOnce(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, r *rig) {
+		sessions, asked := r.enrollers(16)
+		next := make(chan int, len(asked))
+		for i := range asked {
+			next <- i
+		}
+		var winner atomic.Int64
+		won := race(len(asked), func() bool {
+			i := <-next
+			_, err := r.svc.ConfirmEnrolment(t.Context(), sessions[i], asked[0].UserCode, fmt.Sprintf("name%d", i), false, here)
+			if err == nil {
+				winner.Store(int64(i))
+			} else if !control.IsRefusal(err, controlapi.CodeNotFound) {
+				t.Errorf("account %d: %v", i, err)
+			}
+			return err == nil
+		})
+		if won != 1 {
+			t.Fatalf("%d confirmations counted", won)
+		}
+		got := must(r.svc.PollEnrolment(t.Context(), asked[0].DeviceCode))
+		if i := winner.Load(); got.AccountID != sessions[i].Account.ID || got.Computer.Name != fmt.Sprintf("name%d", i) {
+			t.Errorf("confirmed by %d, and became %+v", i, got)
+		}
+		if all := must(r.svc.Computers(t.Context())); len(all) != 2 { // maya's, too
+			t.Errorf("there are %d computers", len(all))
+		}
+	})
+}
+
+// Weakness: a refresh that is under way while access is taken away hands out a
+// token that outlives it. Checked, on both stores and for everything that takes
+// access away: refreshes go on all the time, in many hands; once taking away has
+// answered, not one succeeds, and the computer is told of the grant.
+func TestNoRefreshOutlivesAccess(t *testing.T) {
+	t.Parallel()
+	const clients = 8
+	for what, end := range map[string]func(*rig, *remote, []string) error{
+		"the grants are revoked": func(r *rig, c *remote, grants []string) error {
+			for _, id := range grants {
+				if err := r.svc.RevokeComputerGrant(r.t.Context(), r.owner.Computer.ID, id); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"the client is removed":  func(r *rig, c *remote, _ []string) error { return r.svc.RemoveClient(r.t.Context(), c.client.ID) },
+		"the account is removed": func(r *rig, _ *remote, _ []string) error { return r.svc.RemoveAccount(r.t.Context(), "ben@example.com") },
+		"the person is revoked": func(r *rig, _ *remote, _ []string) error {
+			ben := must(r.svc.AccountByEmail(r.t.Context(), "ben@example.com"))
+			_, err := r.svc.Revoke(r.t.Context(), r.owner.Computer.ID, ben.ID)
+			return err
+		},
+		"the computer is removed": func(r *rig, _ *remote, _ []string) error {
+			return r.svc.RemoveComputer(r.t.Context(), r.owner.AccountID, "maya")
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			onEngines(t, func(t *testing.T, r *rig) {
+				r.member("ben@example.com", "app1")
+				c := r.remote(0)
+				b := r.browser()
+				b.signIn("ben@example.com", "")
+				refresh := func(token string) (control.Tokens, error) {
+					return r.svc.Refresh(t.Context(), control.Credentials{ID: c.config.ClientID, Secret: c.config.ClientSecret}, token)
+				}
+				var grants []string
+				var under sync.WaitGroup
+				var over atomic.Bool
+				enough := make(chan struct{}, clients)
+				for range clients {
+					token := c.grant(b).RefreshToken
+					id, _, _ := strings.Cut(token, ".")
+					grants = append(grants, id)
+					under.Go(func() {
+						for n := 1; ; n++ {
+							ended := over.Load() // before the refresh is asked for
+							next, err := refresh(token)
+							if err != nil {
+								for range 3 { // and it stays so
+									if _, err := refresh(token); !control.IsRefusal(err, controlapi.CodeAccessDenied) && !control.IsRefusal(err, controlapi.CodeInvalidClient) {
+										t.Errorf("after %d refreshes: %v", n, err)
+									}
+								}
+								if n <= 5 {
+									enough <- struct{}{}
+								}
+								return
+							}
+							if ended {
+								t.Error("refreshed after access was taken away")
+								return
+							}
+							token = next.Refresh
+							if n == 5 {
+								enough <- struct{}{}
+							}
+						}
+					})
+				}
+				for range clients {
+					<-enough
+				}
+				if err := end(r, c, grants); err != nil {
+					t.Error(err)
+				}
+				over.Store(true)
+				under.Wait()
+				r.nothingActive(grants)
+			})
+		})
+	}
+}
+
+// nothingActive checks that of grants that were revoked only what says so is
+// left.
+func (r *rig) nothingActive(grants []string) {
+	r.t.Helper()
+	told := 0
+	err := r.store.View(context.WithoutCancel(r.t.Context()), func(tx kv.Tx) error {
+		told = 0
+		for _, prefix := range []string{"account-grant/", "computer-grant/", "client-grant/"} {
+			if items, err := tx.Scan(prefix, "", 10); err != nil || len(items) > 0 {
+				r.t.Errorf("%d rows under %s are left (%v)", len(items), prefix, err)
+			}
+		}
+		items, err := tx.Scan("revoked-grant/"+r.owner.Computer.ID+"/", "", 100)
+		told = len(items)
+		return err
+	})
+	if err != nil || told != len(grants) {
+		r.t.Errorf("the computer is told of %d of %d grants (%v)", told, len(grants), err)
+	}
+}
+
+// Weakness: an invitation accepted while it is taken back leaves somebody active
+// whom the owner saw removed. Checked: whoever comes first, the person is revoked
+// in the end, and an acceptance that lost says so.
+func TestAcceptingWhileRevoking(t *testing.T) {
+	t.Parallel()
+	onEngines(t, func(t *testing.T, r *rig) {
+		for i := range 10 {
+			email := fmt.Sprintf("p%d@example.com", i)
+			p := must(r.svc.Invite(t.Context(), r.owner.Computer.ID, email, []string{"app1"}))
+			token := tokenOf(t, r.invitations(email, 1))
+			var both sync.WaitGroup
+			both.Go(func() {
+				_, err := r.svc.AcceptInvitation(t.Context(), token, "", here)
+				if err != nil && !control.IsRefusal(err, controlapi.CodeNotFound) {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				if _, err := r.svc.Revoke(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Wait()
+			for _, now := range must(r.svc.People(t.Context(), r.owner.Computer.ID)) {
+				if now.Email == email && now.Status != controlapi.PersonRevoked {
+					t.Errorf("%s is %s", email, now.Status)
+				}
+			}
+			if _, err := r.svc.AcceptInvitation(t.Context(), token, "", here); !control.IsRefusal(err, controlapi.CodeNotFound) {
+				t.Errorf("the link still works: %v", err)
+			}
+		}
+	})
+}
