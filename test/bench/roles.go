@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent/access"
+	"porchlight/agent/certs"
+	"porchlight/agent/proxy"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// roleVariable names what this process is: app, authoriser or proxy; empty for
+// the one that measures.
+const roleVariable = "PORCHLIGHT_BENCH_ROLE"
+
+// ready is the one line a role writes to its standard output when it listens.
+type ready struct {
+	Addr   string
+	Cookie string // of a session, for the proxy: name=value
+	Token  string // an access token, for the proxy
+}
+
+func play(ctx context.Context, role string, args []string) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	switch role {
+	case "app":
+		return serve(ctx, ln, http.HandlerFunc(serveApp))
+	case "authoriser":
+		return serve(ctx, ln, http.HandlerFunc(authorise))
+	case "proxy":
+		return playProxy(ctx, ln, args)
+	default:
+		return fmt.Errorf("no such role: %s", role)
+	}
+}
+
+func announce(r ready) error { return json.NewEncoder(os.Stdout).Encode(r) }
+
+func serve(ctx context.Context, ln net.Listener, h http.Handler) error {
+	if err := announce(ready{Addr: ln.Addr().String()}); err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	defer context.AfterFunc(ctx, func() { srv.Close() })()
+	if err := srv.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+var (
+	small = []byte(strings.Repeat("x", 100))
+	chunk = make([]byte, 256<<10)
+)
+
+// serveApp answers /bulk with bulkSize bytes and all else with a hundred.
+func serveApp(w http.ResponseWriter, r *http.Request) {
+	w.Header()["Content-Type"] = []string{"application/octet-stream"}
+	if r.URL.Path != "/bulk" {
+		w.Write(small)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(bulkSize))
+	for range bulkSize / len(chunk) {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// authorise is the least an authoriser behind forward_auth can do.
+func authorise(w http.ResponseWriter, r *http.Request) {
+	if !strings.Contains(r.Header.Get("Cookie"), "session=") {
+		http.Error(w, "sign in first", http.StatusUnauthorized)
+		return
+	}
+	w.Header()["X-Service-User"] = []string{"acc-maya"}
+	w.Header()["X-Service-Email"] = []string{"maya@example.com"}
+}
+
+// oneCertificate serves a single name, as certs.Keeper does, from a file.
+type oneCertificate struct{ cert *tls.Certificate }
+
+func (c oneCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.cert, nil
+}
+func (c oneCertificate) Serves(name string) bool { return name == host }
+
+// oneApp is published at a port.
+type oneApp int
+
+func (port oneApp) Lookup(name string) (proxy.App, bool) {
+	return proxy.App{ID: "app", Name: appName, Label: "Notes", Port: int(port), Live: true}, name == appName
+}
+
+// playProxy is the agent's proxy whole, without the relay before it. Arguments:
+// directory (with cert.pem and key.pem), the app's port, a profile to write or
+// "".
+func playProxy(ctx context.Context, ln net.Listener, args []string) error {
+	if len(args) != 3 {
+		return errors.New("want a directory, a port and a profile")
+	}
+	dir := args[0]
+	port, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	pair, err := tls.LoadX509KeyPair(dir+"/cert.pem", dir+"/key.pem")
+	if err != nil {
+		return err
+	}
+	db, err := store.Open(dir + "/data")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	acc, err := access.New(access.Config{Store: db})
+	if err != nil {
+		return err
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return err
+	}
+	const account = "acc-maya"
+	acc.SetSnapshot(controlapi.Snapshot{
+		Version: "1", Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
+		People: []controlapi.Person{{
+			AccountID: account, Email: "maya@example.com", Role: controlapi.RoleMember,
+			Status: controlapi.PersonActive, Apps: []string{"app"}, Epoch: 1,
+		}},
+		PublicKeys: []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))},
+	})
+	session, err := acc.NewSession("app", account, 1)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	// It outlives a round; every round has a proxy of its own.
+	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, controlapi.AccessClaims{
+		Issuer: controlapi.TokenIssuer, Subject: account, Email: "maya@example.com", Audience: rootHost,
+		ClientID: "bench", Grant: "grant", Scope: controlapi.TokenScope, ID: rand.Text(),
+		IssuedAt: now.Unix(), Expires: now.Add(controlapi.TokenLife).Unix(),
+	}).SignedString(private)
+	if err != nil {
+		return err
+	}
+	const instance = "0a1b2c3d"
+	key := make([]byte, 32)
+	rand.Read(key)
+	p, err := proxy.New(proxy.Config{
+		Apps: oneApp(port), Access: acc,
+		Root:    func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
+		AuthURL: func() string { return "https://control.porch.test" },
+		Redeem: func(context.Context, controlapi.Redeem) (controlapi.Visitor, error) {
+			return controlapi.Visitor{}, io.EOF
+		},
+		TLS:      certs.TLSConfig(oneCertificate{&pair}),
+		Instance: instance, Key: key,
+		Bearer: access.NewBearer(acc),
+	})
+	if err != nil {
+		return err
+	}
+	if args[2] != "" {
+		f, err := os.Create(args[2])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	// Requests are for the host without a port, whatever port is listened at.
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token}); err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return acc.Run(ctx) })
+	g.Go(func() error { return p.Serve(ctx, ln) })
+	return g.Wait()
+}
