@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
@@ -61,15 +60,13 @@ type ACME struct {
 	cache  *certmagic.Cache
 	flight singleflight.Group // by name
 
-	mu      sync.Mutex // protects what follows
-	refused map[string]refusal
-}
+	// issuer stands in for the authority in the tests; nil outside them.
+	issuer certmagic.Issuer
 
-// refusal is a name whose certificate could not be had.
-type refusal struct {
-	err   error
-	rest  time.Duration
-	again time.Time
+	mu        sync.Mutex // protects what follows
+	refused   map[string]refusal
+	unrenewed map[string]time.Time // whose renewal fails, by name: when the certificate ends
+	managed   map[string]struct{}  // names the library renews
 }
 
 var _ Source = (*ACME)(nil)
@@ -85,7 +82,10 @@ func NewACME(cfg ACMEConfig) *ACME {
 	if cfg.OnTrouble == nil {
 		cfg.OnTrouble = func() {}
 	}
-	return &ACME{cfg: cfg, ready: make(chan struct{}), refused: make(map[string]refusal)}
+	return &ACME{
+		cfg: cfg, ready: make(chan struct{}),
+		refused: make(map[string]refusal), unrenewed: make(map[string]time.Time), managed: make(map[string]struct{}),
+	}
 }
 
 // Run keeps the certificates of names, and of whatever else visitors ask for,
@@ -109,7 +109,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 		OnEvent: a.noteEvent,
 		Logger:  quiet,
 	})
-	a.magic.Issuers = []certmagic.Issuer{unasking{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
+	a.magic.Issuers = []certmagic.Issuer{cmp.Or(a.issuer, certmagic.Issuer(unasking{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
 		CA:                   cmp.Or(a.cfg.Directory, certmagic.LetsEncryptProductionCA),
 		Agreed:               true,
 		DisableHTTPChallenge: true,
@@ -119,7 +119,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 		AltTLSALPNPort: port,
 		TrustedRoots:   a.cfg.RootCAs,
 		Logger:         quiet,
-	})}}
+	})}))}
 	close(a.ready)
 	for {
 		var again <-chan time.Time
@@ -213,68 +213,6 @@ func (a *ACME) obtain(ctx context.Context, name string) error {
 	}
 }
 
-// note keeps how a try ended.
-func (a *ACME) note(name string, err error) {
-	a.mu.Lock()
-	r, before := a.refused[name]
-	if err == nil {
-		delete(a.refused, name)
-	} else {
-		r.rest = min(max(2*r.rest, firstRest), lastRest)
-		r.err, r.again = err, a.cfg.Now().Add(r.rest)
-		a.refused[name] = r
-	}
-	a.mu.Unlock()
-	if err != nil {
-		a.cfg.Log.Warn("no certificate could be had", "name", name, "err", err, "again_in", r.rest)
-	} else {
-		a.cfg.Log.Info("a certificate is at hand", "name", name)
-	}
-	if before || err != nil {
-		a.cfg.OnTrouble()
-	}
-}
-
-func (a *ACME) resting(name string) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if r, ok := a.refused[name]; ok && a.cfg.Now().Before(r.again) {
-		return fmt.Errorf("no certificate of %s could be had a moment ago: %w", name, r.err)
-	}
-	return nil
-}
-
-func (a *ACME) restOf(name string) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return max(a.refused[name].again.Sub(a.cfg.Now()), time.Second)
-}
-
-// forget drops refusals of names nobody wants any more.
-func (a *ACME) forget(wanted []string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for name := range a.refused {
-		if !slices.Contains(wanted, name) && !a.cfg.Allowed(name) {
-			delete(a.refused, name)
-		}
-	}
-}
-
-// Trouble is a sentence about a name that has no certificate, or empty.
-func (a *ACME) Trouble() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var names []string
-	for name := range a.refused {
-		names = append(names, name)
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", slices.Min(names))
-}
-
 // unasking never asks for an e-mail address on the terminal: an account at the
 // authority needs none.
 type unasking struct{ *certmagic.ACMEIssuer }
@@ -282,20 +220,6 @@ type unasking struct{ *certmagic.ACMEIssuer }
 // PreCheck implements certmagic.PreChecker.
 func (u unasking) PreCheck(ctx context.Context, names []string, _ bool) error {
 	return u.ACMEIssuer.PreCheck(ctx, names, false)
-}
-
-// noteEvent says what the library does by itself, which is renewing.
-func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) error {
-	name, _ := data["identifier"].(string)
-	renewal, _ := data["renewal"].(bool)
-	switch {
-	case event == "cert_obtained" && renewal:
-		a.cfg.Log.Info("a certificate was renewed", "name", name)
-	case event == "cert_failed" && renewal:
-		err, _ := data["error"].(error)
-		a.cfg.Log.Warn("a certificate could not be renewed; the old one still serves", "name", name, "err", err)
-	}
-	return nil
 }
 
 func sparePort() (int, error) {

@@ -1,0 +1,145 @@
+package certs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// What an ACME remembers of certificates it could not have, for how long it lets
+// a name rest, and what it tells the owner of that.
+
+// refusal is a name whose certificate could not be had.
+type refusal struct {
+	err   error
+	rest  time.Duration
+	again time.Time
+}
+
+// note keeps how a try ended.
+func (a *ACME) note(name string, err error) {
+	a.mu.Lock()
+	r, before := a.refused[name]
+	// Also where it was refused: one that has to be renewed may be at hand.
+	a.managed[name] = struct{}{}
+	if err == nil {
+		delete(a.refused, name)
+	} else {
+		r.rest = min(max(2*r.rest, firstRest), lastRest)
+		r.err, r.again = err, a.cfg.Now().Add(r.rest)
+		a.refused[name] = r
+	}
+	a.mu.Unlock()
+	if err != nil {
+		a.cfg.Log.Warn("no certificate could be had", "name", name, "err", err, "again_in", r.rest)
+	} else {
+		a.cfg.Log.Info("a certificate is at hand", "name", name)
+	}
+	if before || err != nil {
+		a.cfg.OnTrouble()
+	}
+}
+
+func (a *ACME) resting(name string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r, ok := a.refused[name]; ok && a.cfg.Now().Before(r.again) {
+		return fmt.Errorf("no certificate of %s could be had a moment ago: %w", name, r.err)
+	}
+	return nil
+}
+
+func (a *ACME) restOf(name string) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return max(a.refused[name].again.Sub(a.cfg.Now()), time.Second)
+}
+
+// forget drops what is known of names nobody wants any more. Their certificates
+// stay in the directory and are renewed no longer: the authority would be refused
+// at the door, and counts such failures.
+func (a *ACME) forget(wanted []string) {
+	over := func(name string) bool { return !slices.Contains(wanted, name) && !a.cfg.Allowed(name) }
+	var gone []certmagic.SubjectIssuer
+	a.mu.Lock()
+	for name := range a.managed {
+		if over(name) {
+			delete(a.managed, name)
+			delete(a.unrenewed, name)
+			gone = append(gone, certmagic.SubjectIssuer{Subject: name})
+		}
+	}
+	for name := range a.refused {
+		if over(name) {
+			delete(a.refused, name)
+		}
+	}
+	a.mu.Unlock()
+	a.cache.RemoveManaged(gone)
+}
+
+// Trouble is a sentence about a name that has no certificate, or will soon have
+// none; or empty.
+func (a *ACME) Trouble() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.refused) > 0 {
+		return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", first(a.refused))
+	}
+	if len(a.unrenewed) == 0 {
+		return ""
+	}
+	name := first(a.unrenewed)
+	if ends := a.unrenewed[name]; a.cfg.Now().Before(ends) {
+		return fmt.Sprintf("The certificate of %s cannot be renewed, and browsers cannot open it after %s. Porchlight keeps trying.", name, ends.Format("2 January"))
+	}
+	return fmt.Sprintf("The certificate of %s has ended and cannot be renewed, so browsers cannot open it. Porchlight keeps trying.", name)
+}
+
+// first is the least name of a map that is not empty.
+func first[V any](of map[string]V) string { return slices.Min(slices.Collect(maps.Keys(of))) }
+
+// noteEvent says what the library does by itself, which is renewing.
+func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) error {
+	name, _ := data["identifier"].(string)
+	renewal, _ := data["renewal"].(bool)
+	switch {
+	case event == "cert_obtained":
+		a.mu.Lock()
+		before := len(a.refused) + len(a.unrenewed)
+		delete(a.refused, name)
+		delete(a.unrenewed, name)
+		settled := len(a.refused)+len(a.unrenewed) < before
+		a.mu.Unlock()
+		if renewal {
+			a.cfg.Log.Info("a certificate was renewed", "name", name)
+		}
+		if settled {
+			a.cfg.OnTrouble()
+		}
+	case event == "cert_failed" && renewal:
+		err, _ := data["error"].(error)
+		a.cfg.Log.Warn("a certificate could not be renewed; the old one still serves", "name", name, "err", err)
+		a.noteEnd(name)
+	}
+	return nil
+}
+
+// noteEnd has the owner told of a certificate that could not be renewed, once
+// less than a sixth of its life is left: renewing begins at a third, and an
+// authority that is away for a while is nothing to worry about.
+func (a *ACME) noteEnd(name string) {
+	for _, cert := range a.cache.AllMatchingCertificates(name) {
+		ends := cert.Leaf.NotAfter
+		if ends.Sub(a.cfg.Now()) < ends.Sub(cert.Leaf.NotBefore)/6 {
+			a.mu.Lock()
+			a.unrenewed[name] = ends
+			a.mu.Unlock()
+			a.cfg.OnTrouble()
+		}
+	}
+}
