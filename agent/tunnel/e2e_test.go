@@ -114,7 +114,10 @@ func TestAuthHost(t *testing.T) {
 
 func TestThousandVisits(t *testing.T) {
 	t.Parallel()
-	w := start(t, options{})
+	// They all come from one address here, at the same moment.
+	w := start(t, options{relay: func(c *relay.Config) {
+		c.Limits.Handshakes, c.Limits.HandshakesPerSource = 4096, 4096
+	}})
 	w.connected(true)
 	var wg sync.WaitGroup
 	var bad atomic.Int32
