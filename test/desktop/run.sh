@@ -8,7 +8,8 @@
 #
 # Packages: xvfb dbus libglib2.0-bin gnome-keyring libsecret-tools dunst
 # xfce4-panel xfconf openbox xdotool imagemagick xclip x11-utils
-# adwaita-icon-theme fonts-dejavu-core. Not dbus-x11: with it, programs without
+# adwaita-icon-theme fonts-dejavu-core webkit2gtk-driver libwebkit2gtk-4.1-dev gcc
+# chromium libnss3-tools. Not dbus-x11: with it, programs without
 # a session bus would start one.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -19,7 +20,7 @@ if [ ! -x "$PORCHLIGHT_DESKTOP" ]; then
 	exit 2
 fi
 missing=
-for program in Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop; do
+for program in Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop WebKitWebDriver gcc chromium certutil; do
 	command -v "$program" >/dev/null || missing="$missing $program"
 done
 if [ -n "$missing" ]; then
