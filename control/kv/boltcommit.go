@@ -171,7 +171,7 @@ func (b *Bolt) commitGroup(first *request) (broken error) {
 			continue
 		}
 		size += t.size
-		if err := t.merge(); err != nil {
+		if err := t.carry(); err != nil {
 			_ = tx.Rollback()
 			verdict(fmt.Errorf("kv: write: %w", err))
 			return nil

@@ -3,11 +3,7 @@ package kv
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -18,23 +14,12 @@ import (
 // never.
 const deadlineLen = 8
 
-// boltTx is one function's view of a bbolt transaction: its own writes, kept in
-// a map until they are merged, over what the transaction holds.
+// boltTx is one function's view of a bbolt transaction: its own writes, until they
+// are merged, over what the transaction holds.
 type boltTx struct {
+	overlay
 	items, expiry *bolt.Bucket
 	now           int64 // nanoseconds since 1970; one instant for the whole function
-	readOnly      bool
-	over          bool
-
-	writes map[string]write
-	size   int // of the writes, in bytes, with something for each
-}
-
-// write is what a transaction did to one key.
-type write struct {
-	value    []byte
-	deadline int64
-	deleted  bool
 }
 
 func newBoltTx(tx *bolt.Tx, now time.Time) *boltTx {
@@ -53,11 +38,8 @@ func (t *boltTx) Get(key string) ([]byte, error) {
 	if t.over {
 		return nil, errTxOver
 	}
-	if w, ok := t.writes[key]; ok {
-		if w.deleted || t.expired(w.deadline) {
-			return nil, ErrNotFound
-		}
-		return clone(w.value), nil
+	if value, written, err := t.own(key); written {
+		return value, err
 	}
 	raw := t.items.Get([]byte(key))
 	if raw == nil {
@@ -77,58 +59,11 @@ func (t *boltTx) GetAll(keys ...string) ([][]byte, error) {
 	if err := checkKeys(keys); err != nil {
 		return nil, err
 	}
-	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		value, err := t.Get(key)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-		values[i] = value
-	}
-	return values, nil
+	return getEach(t, keys)
 }
 
 func (t *boltTx) Put(key string, value []byte, ttl time.Duration) error {
-	if t.over {
-		return errTxOver
-	}
-	if t.readOnly {
-		return ErrReadOnly
-	}
-	if err := checkPut(key, value, ttl); err != nil {
-		return err
-	}
-	var deadline int64
-	if ttl > 0 {
-		deadline = expiryOf(time.Unix(0, t.now), ttl).UnixNano()
-		if deadline < t.now { // past the year 2262
-			deadline = math.MaxInt64
-		}
-	}
-	t.write(key, write{value: clone(value), deadline: deadline})
-	return nil
-}
-
-func (t *boltTx) Delete(key string) error {
-	if t.over {
-		return errTxOver
-	}
-	if t.readOnly {
-		return ErrReadOnly
-	}
-	if key == "" || len(key) > MaxKey {
-		return nil // never stored
-	}
-	t.write(key, write{deleted: true})
-	return nil
-}
-
-func (t *boltTx) write(key string, w write) {
-	if t.writes == nil {
-		t.writes = make(map[string]write)
-	}
-	t.writes[key] = w
-	t.size += deadlineLen + len(key) + len(w.value)
+	return t.put(time.Unix(0, t.now), key, value, ttl)
 }
 
 func (t *boltTx) Scan(prefix, after string, limit int) ([]Item, error) {
@@ -138,51 +73,25 @@ func (t *boltTx) Scan(prefix, after string, limit int) ([]Item, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	// Two ordered runs are merged: the transaction's own keys and the stored
-	// ones. Where both have a key the own one counts.
-	var own []string
-	for key := range t.writes {
-		if key > after && strings.HasPrefix(key, prefix) {
-			own = append(own, key)
-		}
-	}
-	slices.Sort(own)
-
 	c := t.items.Cursor()
-	stored, raw := c.Seek([]byte(max(prefix, after)))
-	if stored != nil && string(stored) <= after {
-		stored, raw = c.Next()
+	key, raw := c.Seek([]byte(max(prefix, after)))
+	if key != nil && string(key) <= after {
+		key, raw = c.Next()
 	}
-	var items []Item
-	for len(items) < limit {
-		if stored != nil && !bytes.HasPrefix(stored, []byte(prefix)) {
-			stored = nil
-		}
-		if stored == nil && len(own) == 0 {
-			break
-		}
-		if len(own) > 0 && (stored == nil || own[0] <= string(stored)) {
-			key := own[0]
-			own = own[1:]
-			if stored != nil && key == string(stored) {
-				stored, raw = c.Next()
+	return t.merge(t.under(prefix, after), limit, func() (Item, bool, error) {
+		for ; key != nil && bytes.HasPrefix(key, []byte(prefix)); key, raw = c.Next() {
+			deadline, value, err := unpack(string(key), raw)
+			if err != nil {
+				return Item{}, false, err
 			}
-			if w := t.writes[key]; !w.deleted && !t.expired(w.deadline) {
-				items = append(items, Item{Key: key, Value: clone(w.value)})
+			if !t.expired(deadline) {
+				item := Item{Key: string(key), Value: clone(value)}
+				key, raw = c.Next()
+				return item, true, nil
 			}
-			continue
 		}
-		key := string(stored)
-		deadline, value, err := unpack(key, raw)
-		if err != nil {
-			return nil, err
-		}
-		if !t.expired(deadline) {
-			items = append(items, Item{Key: key, Value: clone(value)})
-		}
-		stored, raw = c.Next()
-	}
-	return items, nil
+		return Item{}, false, nil
+	})
 }
 
 // dropExpired deletes up to limit expired keys, oldest first, and says how
@@ -195,24 +104,27 @@ func (t *boltTx) dropExpired(limit int) int {
 		if !t.expired(int64(binary.BigEndian.Uint64(k))) {
 			break
 		}
-		t.write(string(k[deadlineLen:]), write{deleted: true})
+		t.note(string(k[deadlineLen:]), write{deleted: true})
 		n++
 	}
 	return n
 }
 
-// merge carries the writes into the bbolt transaction and keeps the expiry
+// carry takes the writes into the bbolt transaction and keeps the expiry
 // index in step. It runs on the committer, after end.
-func (t *boltTx) merge() error {
+func (t *boltTx) carry() error {
 	for key, w := range t.writes {
 		k := []byte(key)
-		var old int64 // deadline
+		var old, deadline int64
+		if !w.expires.IsZero() {
+			deadline = deadlineOf(w.expires)
+		}
 		if raw := t.items.Get(k); raw != nil {
 			var err error
 			if old, _, err = unpack(key, raw); err != nil {
 				return err
 			}
-			if old != 0 && (w.deleted || old != w.deadline) {
+			if old != 0 && (w.deleted || old != deadline) {
 				if err := t.expiry.Delete(expiryKey(old, k)); err != nil {
 					return err
 				}
@@ -224,11 +136,11 @@ func (t *boltTx) merge() error {
 			}
 			continue
 		}
-		if err := t.items.Put(k, pack(w.deadline, w.value)); err != nil {
+		if err := t.items.Put(k, pack(deadline, w.value)); err != nil {
 			return err
 		}
-		if w.deadline != 0 && w.deadline != old {
-			if err := t.expiry.Put(expiryKey(w.deadline, k), nil); err != nil {
+		if deadline != 0 && deadline != old {
+			if err := t.expiry.Put(expiryKey(deadline, k), nil); err != nil {
 				return err
 			}
 		}
@@ -257,6 +169,3 @@ func expiryKey(deadline int64, key []byte) []byte {
 	binary.BigEndian.PutUint64(b, uint64(deadline))
 	return append(b, key...)
 }
-
-// clone never answers nil, so that a stored empty value reads as empty.
-func clone(b []byte) []byte { return append([]byte{}, b...) }

@@ -211,12 +211,7 @@ func (p *Postgres) Load(ctx context.Context, next func() (Record, error)) (int, 
 				theirs = err
 				return nil, err
 			}
-			var expires *time.Time
-			if !r.Expires.IsZero() {
-				up := r.Expires.Add(time.Microsecond - 1).Truncate(time.Microsecond)
-				expires = &up
-			}
-			return []any{[]byte(r.Key), clone(r.Value), expires}, nil
+			return []any{[]byte(r.Key), clone(r.Value), upToMicro(r.Expires)}, nil
 		}))
 	if theirs != nil {
 		return 0, theirs

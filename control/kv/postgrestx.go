@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -31,34 +30,22 @@ var endOfKeys = strings.Repeat("\xff", MaxKey+1)
 
 // pgTx is one run of a function: its own writes over what the database holds.
 type pgTx struct {
-	call     *call
-	begin    string        // the statement that begins it
-	now      time.Time     // one instant for the whole run, in whole microseconds
-	conn     *pgxpool.Conn // nil until the first read or the commit
-	readOnly bool
-	over     bool
-	err      error // the database's, which ends the run whatever fn makes of it
+	call  *call
+	begin string        // the statement that begins it
+	now   time.Time     // one instant for the whole run, in whole microseconds
+	conn  *pgxpool.Conn // nil until the first read or the commit
+	err   error         // the database's, which ends the run whatever fn makes of it
+	overlay
 
-	writes map[string]pgWrite
-	reads  map[string][]byte // what was read; nil for what is absent. A snapshot does not change
-}
-
-// pgWrite is what a transaction did to one key.
-type pgWrite struct {
-	value   []byte
-	expires *time.Time // nil: never
-	deleted bool
+	reads map[string][]byte // what was read; nil for what is absent. A snapshot does not change
 }
 
 func (t *pgTx) Get(key string) ([]byte, error) {
 	if t.over {
 		return nil, errTxOver
 	}
-	if w, ok := t.writes[key]; ok {
-		if w.deleted || t.expired(w) {
-			return nil, ErrNotFound
-		}
-		return clone(w.value), nil
+	if value, written, err := t.own(key); written {
+		return value, err
 	}
 	if key == "" || len(key) > MaxKey {
 		return nil, ErrNotFound // never stored
@@ -115,56 +102,11 @@ func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
 			t.remember(item.Key, item.Value)
 		}
 	}
-	values := make([][]byte, len(keys))
-	for i, key := range keys {
-		value, err := t.Get(key)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return nil, err
-		}
-		values[i] = value
-	}
-	return values, nil
+	return getEach(t, keys)
 }
 
 func (t *pgTx) Put(key string, value []byte, ttl time.Duration) error {
-	if t.over {
-		return errTxOver
-	}
-	if t.readOnly {
-		return ErrReadOnly
-	}
-	if err := checkPut(key, value, ttl); err != nil {
-		return err
-	}
-	w := pgWrite{value: clone(value)}
-	if ttl > 0 {
-		// The database knows microseconds; less than one must not be none.
-		deadline := expiryOf(t.now, ttl).Add(time.Microsecond - 1).Truncate(time.Microsecond)
-		w.expires = &deadline
-	}
-	t.write(key, w)
-	return nil
-}
-
-func (t *pgTx) Delete(key string) error {
-	if t.over {
-		return errTxOver
-	}
-	if t.readOnly {
-		return ErrReadOnly
-	}
-	if key == "" || len(key) > MaxKey {
-		return nil // never stored
-	}
-	t.write(key, pgWrite{deleted: true})
-	return nil
-}
-
-func (t *pgTx) write(key string, w pgWrite) {
-	if t.writes == nil {
-		t.writes = make(map[string]pgWrite)
-	}
-	t.writes[key] = w
+	return t.put(t.now, key, value, ttl)
 }
 
 func (t *pgTx) Scan(prefix, after string, limit int) ([]Item, error) {
@@ -174,39 +116,19 @@ func (t *pgTx) Scan(prefix, after string, limit int) ([]Item, error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
-	var own []string
-	for key := range t.writes {
-		if key > after && strings.HasPrefix(key, prefix) {
-			own = append(own, key)
-		}
-	}
-	slices.Sort(own)
+	own := t.under(prefix, after)
 	// Each own key can hide one stored row, so that many more are asked for.
 	stored, err := t.read(selectMany, []byte(prefix), []byte(after), []byte(endOf(prefix)), t.now, limit+len(own))
-	if err != nil {
-		return nil, err
+	if err != nil || len(own) == 0 {
+		return stored, err
 	}
-	if len(own) == 0 {
-		return stored, nil
-	}
-	// Two ordered runs are merged; where both have a key the own one counts.
-	var items []Item
-	for len(items) < limit && len(stored)+len(own) > 0 {
-		if len(own) == 0 || (len(stored) > 0 && stored[0].Key < own[0]) {
-			items = append(items, stored[0])
-			stored = stored[1:]
-			continue
+	return t.merge(own, limit, func() (item Item, more bool, err error) {
+		if len(stored) == 0 {
+			return Item{}, false, nil
 		}
-		key := own[0]
-		own = own[1:]
-		if len(stored) > 0 && stored[0].Key == key {
-			stored = stored[1:]
-		}
-		if w := t.writes[key]; !w.deleted && !t.expired(w) {
-			items = append(items, Item{Key: key, Value: clone(w.value)})
-		}
-	}
-	return items, nil
+		item, stored = stored[0], stored[1:]
+		return item, true, nil
+	})
 }
 
 // endOf is the first key that sorts after everything beginning with prefix.
@@ -218,8 +140,6 @@ func endOf(prefix string) string {
 	}
 	return endOfKeys
 }
-
-func (t *pgTx) expired(w pgWrite) bool { return w.expires != nil && !t.now.Before(*w.expires) }
 
 // read runs one of the two selects. The first of a transaction begins it, and
 // is tried again on another connection when that one turns out to be dead:
@@ -307,9 +227,19 @@ func (t *pgTx) queue(batch *pgx.Batch) {
 		if w := t.writes[key]; w.deleted {
 			batch.Queue(deleteOne, []byte(key))
 		} else {
-			batch.Queue(putOne, []byte(key), w.value, w.expires)
+			batch.Queue(putOne, []byte(key), w.value, upToMicro(w.expires))
 		}
 	}
+}
+
+// upToMicro is a time as the database keeps it, in whole microseconds: never
+// earlier, because less than one must not be none. It is nil for never.
+func upToMicro(at time.Time) *time.Time {
+	if at.IsZero() {
+		return nil
+	}
+	at = at.Add(time.Microsecond - 1).Truncate(time.Microsecond)
+	return &at
 }
 
 // end gives the connection back, rolling back what is not committed.
