@@ -1,6 +1,7 @@
 // Lists that grow: only rows in sight are drawn, and everything can be found.
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
-import { called, focusName, menuOf, open, section } from './page';
+import { called, focusName, go, menuOf, open, section } from './page';
 
 describe('many apps', () => {
   test('only rows in sight are drawn, and all can be reached', async () => {
@@ -72,4 +73,62 @@ describe('many apps', () => {
     const menu = (await page.getByRole('menu').boundingBox())!;
     expect(menu.y + menu.height).toBeLessThanOrEqual(640);
   });
+});
+
+describe('5,000 people', () => {
+  const drawn = (page: Page) => page.locator('main [role="listitem"]').count();
+
+  test('are drawn as far as they are in sight, and found', async () => {
+    const page = await open({ scene: 'stress' });
+    await go(page, 'People');
+    await page.getByText('person-1@example.com', { exact: true }).waitFor();
+    expect(await drawn(page)).toBeLessThan(60);
+    // 4,900 may come in, 100 were removed; the owner is one of the first.
+    expect(await section(page, 'May come in').getByRole('listitem').first().getAttribute('aria-setsize')).toBe('4901');
+    await page.locator('main').evaluate((main) => main.scrollTo(0, main.scrollHeight));
+    await page.getByText('person-4959@example.com', { exact: true }).waitFor();
+    expect(await drawn(page)).toBeLessThan(60);
+    await page.getByRole('searchbox').fill('person-4321');
+    await page.getByText('person-4321@example.com', { exact: true }).waitFor();
+    expect(await drawn(page)).toBe(1);
+  });
+
+  test('one is opened above the list, where rows have one height', async () => {
+    const page = await open({ scene: 'stress' });
+    await go(page, 'People');
+    await page.getByRole('button', { name: 'Apps for person-1@example.com' }).click();
+    const apps = page.getByRole('group', { name: 'Apps for person-1@example.com' });
+    expect(await apps.getByRole('switch').count()).toBe(12);
+    await apps.getByRole('button', { name: /^Show all \d+ apps$/ }).click();
+    expect(await apps.getByRole('switch').count()).toBeGreaterThan(190);
+  });
+});
+
+test('10,000 snapshots leave nothing behind', async () => {
+  const page = await open({ scene: 'apps' });
+  const devtools = await page.context().newCDPSession(page);
+  const heap = async () => {
+    for (let i = 0; i < 3; i++) await devtools.send('HeapProfiler.collectGarbage');
+    return ((await devtools.send('Runtime.getHeapUsage')) as { usedSize: number }).usedSize;
+  };
+  // Apps come, change and go; people come and go; each snapshot is drawn.
+  const events = (n: number) =>
+    page.evaluate(async (n) => {
+      const { stub } = window as unknown as { stub: { set(more: object): void; calls: unknown[] } };
+      const { apps } = (await window.go!.ui!.Apps!.State!())!;
+      for (let i = 0; i < n; i++) {
+        const more = { ...apps[1]!, name: `more-${i % 7}`, label: `More ${i}`, connections: i % 5, here: i % 3 ? [`person-${i}@example.com`] : [] };
+        stub.set({ apps: i % 2 ? apps : [...apps, more], here: i % 4, outboxSize: i });
+        if (i % 10 === 0) await new Promise((resolve) => requestAnimationFrame(resolve));
+      }
+      stub.set({ apps, here: 0, outboxSize: 0 });
+      stub.calls.length = 0;
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+    }, n);
+  await events(1000); // what is compiled and cached once
+  const before = await heap();
+  await events(10_000);
+  const grown = (await heap()) - before;
+  // A leaked snapshot is some 4 kB; 10,000 of them would be 40 MB.
+  expect(grown).toBeLessThan(1 << 20);
 });
