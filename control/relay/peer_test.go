@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -258,48 +257,6 @@ func TestDeadNode(t *testing.T) {
 	}
 }
 
-// When the store was away for longer than a lease, no node is taken for gone
-// before it has had the time to renew.
-func TestStoreAwayForLongerThanALease(t *testing.T) {
-	t.Parallel()
-	now := &clock{now: time.Now()}
-	store := sharedStore(t, now.Now)
-	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
-	told := 0
-	open := func(name string) *directory {
-		p := Peers{Store: store, Relay: relay(name), Domain: "localhost", Changed: func() { told++ }}
-		return newDirectory(p, name, func(string) bool { return false }, now.Now, slog.New(slog.DiscardHandler))
-	}
-	one, two := open("one"), open("two")
-	step := func(steps ...func(context.Context) error) {
-		t.Helper()
-		for _, s := range steps {
-			if err := s(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	step(one.renew, two.renew, one.look)
-	told = 0
-	now.advance(2 * lease) // nobody could renew
-	step(one.renew, one.look)
-	now.advance(time.Second)
-	step(one.look, two.renew, one.look)
-	now.advance(renewEvery + lookEvery)
-	step(one.renew, two.renew, one.look)
-	if got := one.relaysFor("c"); len(got) != 2 || told != 0 {
-		t.Errorf("both have renewed, and agents were told %d times, of %v", told, got)
-	}
-	// One that does not come back is gone in the end.
-	for range 2 * lease / time.Second {
-		now.advance(time.Second)
-		step(one.renew, one.look)
-	}
-	if got := one.relaysFor("c"); len(got) != 1 || got[0] != relay("one") || told != 1 {
-		t.Errorf("agents were told %d times, of %v", told, got)
-	}
-}
-
 // Strangers who reach the peers' port get nowhere, whatever certificate they
 // show; a node passes nobody on who was passed on to it.
 func TestPeersPort(t *testing.T) {
@@ -379,125 +336,6 @@ func TestPeersPort(t *testing.T) {
 	if got := len(two.peersEntering); got != 0 {
 		eventually(t, "nobody is entering any more", func() bool { return len(two.peersEntering) == 0 })
 	}
-}
-
-// Strangers who name hosts cause few reads of the store, none for hosts outside
-// the domain.
-func TestLookupsAreBounded(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", nil)
-	serveNode(t, store, "two", nil)
-	one.sees(t, 2)
-	find := func(name string) {
-		t.Helper()
-		if found, err := one.directory.find(t.Context(), name); err != nil || len(found) != 0 {
-			t.Fatalf("%v, %v", found, err)
-		}
-	}
-	before := store.views.Load()
-	for range 1000 {
-		find("nobody.localhost")
-	}
-	// The two nodes look for each other every two seconds besides.
-	if n := store.views.Load() - before; n > 20 {
-		t.Errorf("%d reads for a thousand visitors of one name", n)
-	}
-	before = store.views.Load()
-	for i := range 1000 {
-		find(fmt.Sprintf("nobody%d.example", i))
-	}
-	if n := store.views.Load() - before; n > 20 {
-		t.Errorf("%d reads for names outside the domain", n)
-	}
-	for i := range 2 * cacheMost {
-		find(fmt.Sprintf("n%d.localhost", i))
-	}
-	one.directory.mu.Lock()
-	defer one.directory.mu.Unlock()
-	if n := len(one.directory.cache); n > cacheMost {
-		t.Errorf("%d names are remembered", n)
-	}
-}
-
-func TestRelaysFor(t *testing.T) {
-	t.Parallel()
-	relay := func(name string) controlapi.Relay { return controlapi.Relay{Address: name + ":443"} }
-	known := func(self string, names ...string) *directory {
-		d := newDirectory(Peers{Relay: relay(self)}, self, nil, time.Now, nil)
-		for _, name := range names {
-			d.nodes = append(d.nodes, nodeRow{Node: name, Relay: relay(name)})
-		}
-		return d
-	}
-	if got := known("a").relaysFor("c"); len(got) != 1 || got[0] != relay("a") {
-		t.Errorf("knowing nobody: %v", got)
-	}
-	a, b := known("a", "a", "b", "c", "d"), known("b", "a", "b", "c", "d")
-	first := map[controlapi.Relay]int{}
-	for i := range 4000 {
-		id := fmt.Sprint("computer", i)
-		got, same := a.relaysFor(id), b.relaysFor(id)
-		if len(got) != 2 || got[0] == got[1] || got[0] != same[0] || got[1] != same[1] {
-			t.Fatalf("%s: %v at one node, %v at another", id, got, same)
-		}
-		first[got[0]]++
-	}
-	for r, n := range first {
-		if n < 800 || n > 1200 {
-			t.Errorf("%s is the first of %d in 4000 computers", r.Address, n)
-		}
-	}
-	a.nodes[0].Draining, a.nodes[1].Draining = true, true
-	for i := range 100 {
-		for _, r := range a.relaysFor(fmt.Sprint(i)) {
-			if r == relay("a") || r == relay("b") {
-				t.Fatal("agents are sent to a node that is going away")
-			}
-		}
-	}
-}
-
-// A node that ends in order says so at once.
-func TestNodeWithdraws(t *testing.T) {
-	t.Parallel()
-	store := sharedStore(t, nil)
-	one := serveNode(t, store, "one", nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	peerListener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := New(Config{
-		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
-		Handler: one.cfg.Handler, Authenticate: one.cfg.Authenticate, Node: "two", Grace: time.Second,
-		Peers: &Peers{
-			Store: store, Secret: peerSecret, Listener: peerListener, Address: peerListener.Addr().String(), Domain: "localhost",
-			Relay: controlapi.Relay{Address: "two.example:443"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- two.Serve(ctx, l) }()
-	one.sees(t, 2)
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	err = store.View(t.Context(), func(tx kv.Tx) error {
-		_, err := tx.Get(keyNodes + "two")
-		return err
-	})
-	if !errors.Is(err, kv.ErrNotFound) {
-		t.Errorf("its row afterwards: %v", err)
-	}
-	one.sees(t, 1)
 }
 
 func FuzzPeerRequest(f *testing.F) {

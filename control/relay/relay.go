@@ -16,7 +16,8 @@
 //	session.go  one control connection, pool.go its data connections
 //	route.go    which computers are here
 //	visit.go    a visitor's way, copy.go its bytes
-//	directory.go which tunnels other nodes have, peer.go passing visitors on
+//	directory.go which tunnels other nodes have, directorylookup.go where one is
+//	peer.go     passing visitors on
 //
 // The relay holds no key of a computer and never sees what a visit carries:
 // addresses, host names and numbers of bytes are all it knows.

@@ -133,8 +133,10 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 			}
 			return nil
 		},
-		"the client is removed":  func(r *rig, c *remote, _ []string) error { return r.svc.RemoveClient(r.t.Context(), c.client.ID) },
-		"the account is removed": func(r *rig, _ *remote, _ []string) error { return r.svc.RemoveAccount(r.t.Context(), "ben@example.com") },
+		"the client is removed": func(r *rig, c *remote, _ []string) error { return r.svc.RemoveClient(r.t.Context(), c.client.ID) },
+		"the account is removed": func(r *rig, _ *remote, _ []string) error {
+			return r.svc.RemoveAccount(r.t.Context(), "ben@example.com")
+		},
 		"the person is revoked": func(r *rig, _ *remote, _ []string) error {
 			ben := must(r.svc.AccountByEmail(r.t.Context(), "ben@example.com"))
 			_, err := r.svc.Revoke(r.t.Context(), r.owner.Computer.ID, ben.ID)
