@@ -189,13 +189,19 @@ func settingsCommand(where *location, term *terminal) *cobra.Command {
 		Use:   "settings",
 		Short: "Show or set what Porchlight does by itself",
 		Long: `Show or set what Porchlight does by itself. Without a flag the settings are
-shown; a flag that is not given stays as it is.`,
+shown; a flag that is not given stays as it is.
+
+--quiet takes the kinds of notifications you do without:
+` + quietKinds(),
 		Example: `  porchlight settings
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
   porchlight settings --ask-again                 an app that changes its port waits for your approval
-  porchlight settings --quiet renamed,port-changed`,
+  porchlight settings --quiet access,changed`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkQuiet(want.Quiet); err != nil {
+				return err
+			}
 			client, err := where.owner(cmd.Context())
 			if err != nil {
 				return err
@@ -226,16 +232,16 @@ shown; a flag that is not given stays as it is.`,
 			if len(now.Quiet) > 0 {
 				quiet = strings.Join(now.Quiet, ", ")
 			}
-			term.line("Access outlives the control plane by %d hours.", now.FailStaticHours)
+			term.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
 			term.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
-			term.line("Notices without a notification: %s.", quiet)
+			term.line("Kept quiet, without a notification: %s.", quiet)
 			return nil
 		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
 	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
-	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds of notices that raise no notification; '' for none")
+	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }

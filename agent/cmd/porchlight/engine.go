@@ -11,8 +11,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// ownerWithin bounds how long engine waits to see what only the owner may: a
-// keychain that asks for a password must not hold up the rest.
+// ownerWithin bounds how long a command waits to see what only the owner may
+// where it can do without: a keychain that asks for a password must not hold up the rest.
 const ownerWithin = 2 * time.Second
 
 // engineShown is what engine --json prints: the answer of GET /engine/info, and
@@ -75,18 +75,22 @@ func callerWords(r agentapi.Registrant) string {
 // registered lists the attached apps, or nothing for whoever is not the owner of
 // the agent that was asked.
 func registered(ctx context.Context, where *location) []agentapi.Registrant {
+	state, _ := ownersState(ctx, where)
+	return state.Registrants
+}
+
+// ownersState is what the owner sees, where the caller is the owner of the agent
+// that was asked.
+func ownersState(ctx context.Context, where *location) (agentapi.OwnerState, bool) {
 	if where.given() != "" {
-		return nil // named by its address: it may be of another data directory
+		return agentapi.OwnerState{}, false // named by its address: it may be of another data directory
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
 	defer cancel()
 	client, err := where.owner(ctx)
 	if err != nil {
-		return nil
+		return agentapi.OwnerState{}, false
 	}
 	state, err := client.State(ctx)
-	if err != nil {
-		return nil
-	}
-	return state.Registrants
+	return state, err == nil
 }

@@ -31,6 +31,9 @@ func (l *location) dataDir() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot make %s an absolute path: %w", dir, err)
 	}
+	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
+		return "", fmt.Errorf("%s is a file, and the data directory has to be a directory. Name another one with --data", abs)
+	}
 	return abs, nil
 }
 
@@ -55,11 +58,15 @@ func (l *location) open() (*agentapi.Client, error) {
 	switch {
 	case err == nil:
 		return agentapi.New(running.API), nil
-	case errors.Is(err, agentapi.ErrNotRunning):
+	case errors.Is(err, agentapi.ErrNotRunning) && !l.chosen():
 		return agentapi.New(agentapi.DefaultAddress), nil
 	}
 	return nil, err
 }
+
+// chosen says whether somebody named a data directory. What answers at the usual
+// address then belongs to another one, and is not asked in its place.
+func (l *location) chosen() bool { return l.data != "" || os.Getenv("PORCHLIGHT_DATA") != "" }
 
 // owner returns a client of the owner tier, with the secret from wherever the
 // running agent keeps it: the keychain for the desktop, a file for the headless

@@ -260,6 +260,9 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"apps", "--colour"}, exitUsage, "--colour"},
 		{absent, []string{"dance"}, exitUsage, "dance"},
 		{absent, []string{"apps"}, exitNotRunning, "not running"},
+		{absent, []string{"status"}, exitNotRunning, "not running"},
+		{absent, []string{"engine"}, exitNotRunning, "not running"},
+		{running, []string{"settings", "--quiet", "renamed"}, exitUsage, "settings --help"},
 		{absent, []string{"status", "--api", "127.0.0.1:1"}, exitNotRunning, "not running"},
 	} {
 		code, out, errOut := tt.in.run(tt.args...)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -103,7 +104,7 @@ whoever has it first is the owner to that app, so do not pass it on.`,
 			}
 			opened, err := openlink.Open(cmd.Context(), link.URL)
 			if err != nil {
-				return err
+				return fmt.Errorf("%w For a link to open yourself, type: porchlight open %s --print", err, args[0])
 			}
 			// The browser needs a moment to read the page that holds the link.
 			ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)

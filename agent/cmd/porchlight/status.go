@@ -41,6 +41,9 @@ func statusCommand(where *location, term *terminal) *cobra.Command {
 			for _, a := range status.Apps {
 				term.line("  %s  %s", a.URL, printable(a.Label))
 			}
+			if state, ok := ownersState(cmd.Context(), where); ok {
+				sayClosed(term, state)
+			}
 			return nil
 		},
 	}
@@ -76,11 +79,26 @@ func appsCommand(where *location, term *terminal) *cobra.Command {
 				term.line("No app has asked for an address yet. Try: porchlight publish notes --label Notes --port 8000")
 				return nil
 			}
-			return term.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows)
+			if err := term.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows); err != nil {
+				return err
+			}
+			sayClosed(term, state)
+			return nil
 		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// sayClosed adds what keeps visitors out of every app, whatever an app's own
+// state is.
+func sayClosed(term *terminal, state agentapi.OwnerState) {
+	if state.DarkSince != nil {
+		term.line("Everything is closed since %s. Type 'porchlight dark off' to open it again.", state.DarkSince.Local().Format("2006-01-02 15:04"))
+	}
+	if state.Trouble != "" {
+		term.line("%s", state.Trouble)
+	}
 }
 
 func statusWord(a agentapi.OwnerApp) string {
