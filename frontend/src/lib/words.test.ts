@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { fold, initial } from './labels';
+import { fold, initial, initials } from './labels';
 import { codeOf, linkOf } from './mail';
 import { plain, strings } from './strings';
-import { ago } from './time';
+import { ago, dayOf, daysAgo, timeOf } from './time';
 import type { Mail } from './types';
 
 test.each([
@@ -16,6 +16,16 @@ test.each([
   ['', ''],
   ['\u200b', ''],
 ])('the initial of %j', (label, letter) => expect(initial(label)).toBe(letter));
+
+test.each([
+  ['bob@example.com', 2, 'B'],
+  ['carla.nunes@example.org', 2, 'CN'],
+  ['carla.nunes@example.org', 1, 'C'],
+  ['a.very.long.name@example.org', 2, 'AN'],
+  ['.odd..@example.org', 2, 'O'],
+  ['@example.org', 2, '@'],
+  ['', 2, ''],
+] as const)('the initials of %j, at most %i', (address, most, letters) => expect(initials(address, most)).toBe(letters));
 
 test('folding sets case, accents and width aside', () => expect(fold('ÉCLAIR Ｎ')).toBe('eclair n'));
 
@@ -49,6 +59,32 @@ test.each([
   ['0001-01-01T00:00:00Z', ''], // a Go time never set
   ['', ''],
 ])('%s was %j', (time, words) => expect(ago(time, now)).toBe(words));
+
+test('times of day and days, with the year when it is another one', () => {
+  const local = (year: number, month: number, day: number, hour = 9) => new Date(year, month - 1, day, hour, 5).toISOString();
+  const at = new Date(2026, 10, 21, 12).getTime();
+  expect(timeOf(local(2026, 11, 21))).toBe('09:05');
+  expect(dayOf(local(2026, 10, 2), at)).toBe('2 October');
+  expect(dayOf(local(2025, 12, 31), at)).toBe('31 December 2025');
+  for (const never of ['0001-01-01T00:00:00Z', '', 'soon']) expect([timeOf(never), dayOf(never, at)]).toEqual(['', '']);
+});
+
+test('days are counted by the calendar, not by hours', () => {
+  const at = (day: number, hour: number) => new Date(2026, 10, day, hour, 30);
+  expect(daysAgo(at(21, 0).toISOString(), at(21, 23).getTime())).toBe(0);
+  expect(daysAgo(at(20, 23).toISOString(), at(21, 0).getTime())).toBe(1);
+  expect(daysAgo(at(1, 12).toISOString(), at(21, 12).getTime())).toBe(20);
+  // Clocks go back an hour between these two in much of the world.
+  expect(daysAgo(new Date(2026, 9, 24, 12).toISOString(), new Date(2026, 9, 26, 12).getTime())).toBe(2);
+  expect(daysAgo(at(22, 1).toISOString(), at(21, 23).getTime())).toBe(-1); // a clock that runs ahead
+});
+
+test('lists are read as people say them', () => {
+  const words = (labels: string[], more = 0) => plain(strings.people.mayOpenNow(labels, more)).replace(/[\u2068\u2069]/g, '');
+  expect([words([]), words(['Notes']), words(['Notes', 'Photos']), words(['A', 'B', 'C']), words(['A', 'B', 'C'], 2000)]).toEqual([
+    'Nothing', 'Notes', 'Notes and Photos', 'A, B and C', 'A, B, C and 2,000 more',
+  ]);
+});
 
 test('a name in a sentence cannot turn what follows it', () => {
   expect(plain(strings.app.openApp('\u202Eevil'))).toBe('Open \u2068\u202Eevil\u2069');

@@ -1,0 +1,97 @@
+// What happened is said, once, with the way back where there is one.
+import { expect, test, vi } from 'vitest';
+import type { Bridge } from './bridge';
+import { Desk } from './desk';
+import { app, options, snapshot } from './samples';
+import { Owner } from './state.svelte';
+import { plain } from './strings';
+import { Toasts } from './toasts.svelte';
+import type { Person } from './types';
+
+const closed = { ok: true, closed: 2, milliseconds: 3 };
+const bob: Person = { email: 'bob@example.com', accountId: 'acc_2', role: 'member', status: 'active', apps: ['Notes'] };
+
+function setup(answers: Partial<Record<keyof Bridge, unknown>> = {}, account = snapshot(1).account) {
+  const bridge = new Proxy({} as Record<string, ReturnType<typeof vi.fn>>, {
+    get: (made, name: string) => (made[name] ??= vi.fn(async () => {
+      const answer = answers[name as keyof Bridge];
+      if (answer instanceof Error) throw answer;
+      return answer;
+    })),
+  });
+  const toasts = new Toasts();
+  const owner = new Owner(bridge as never);
+  owner.snapshot = snapshot(1, { account });
+  const desk = new Desk(owner, toasts, bridge as never);
+  const said = () => plain(toasts.current?.text ?? []).replace(/[\u2068\u2069]/g, '');
+  return { desk, bridge, toasts, said };
+}
+
+test('a refusal is said in its own words, and nothing else', async () => {
+  const { desk, said } = setup({ goDark: new Error('The agent is still starting.') });
+  expect(await desk.dark(true)).toBe(false);
+  expect(said()).toBe('The agent is still starting.');
+});
+
+test('pausing offers to resume', async () => {
+  const { desk, bridge, toasts, said } = setup({ pause: closed });
+  expect(await desk.pause(app('notes', { label: 'Notes' }))).toBe(true);
+  expect(said()).toBe('Notes is paused. 2 connections closed. Who may open it is kept.');
+  toasts.current!.action!.run();
+  await vi.waitFor(() => expect(said()).toBe('Notes is open again to whom you chose.'));
+  expect(bridge.resume).toHaveBeenCalledWith('notes');
+});
+
+test('taking an app offers to give it back; giving says nothing', async () => {
+  const { desk, bridge, toasts, said } = setup({ grant: { ...closed, person: bob } });
+  await desk.grant(bob, 'Notes', true);
+  expect(toasts.current).toBeUndefined();
+  await desk.grant(bob, 'Notes', false);
+  expect(said()).toBe('bob@example.com can’t open Notes any more. 2 connections closed.');
+  toasts.current!.action!.run();
+  expect(bridge.grant).toHaveBeenLastCalledWith('acc_2', 'Notes', true);
+});
+
+test('removing offers an invitation to what they had, if they had anything', async () => {
+  const { desk, bridge, toasts, said } = setup({ remove: { ...closed, closed: 0, person: bob }, invite: { email: bob.email, status: 'pending', url: '' } });
+  await desk.remove({ ...bob, apps: [] });
+  expect(said()).toBe('bob@example.com can’t open anything any more.');
+  expect(toasts.current!.action).toBeUndefined();
+  await desk.remove(bob);
+  toasts.current!.action!.run();
+  await vi.waitFor(() => expect(said()).toBe('bob@example.com is invited. The mail is in the outbox.'));
+  expect(bridge.invite).toHaveBeenCalledWith('bob@example.com', ['Notes']);
+});
+
+test('an invitation says where its mail is', async () => {
+  const { desk, said } = setup({ invite: { email: 'n@example.com', status: 'pending', url: '' } }, { ...snapshot(1).account, local: false });
+  await desk.invite('n@example.com', ['Notes']);
+  expect(said()).toBe('n@example.com is invited. The mail is on its way.');
+});
+
+test.each([
+  ['denied once', { denials: 0, quiet: false }, 'for 10 minutes'],
+  ['denied before', { denials: 1, quiet: false }, 'until you unmute it'],
+  ['muted', { denials: 0, quiet: true }, 'until you unmute it'],
+])('%s', async (_, more, words) => {
+  const { desk, said } = setup();
+  await desk.deny(app('notes', more));
+  expect(said()).toContain(words);
+});
+
+test('denying all stops at the first that fails', async () => {
+  const { desk, bridge, said } = setup();
+  bridge.deny!.mockResolvedValueOnce(undefined).mockRejectedValueOnce(new Error('It has changed meanwhile.'));
+  expect(await desk.denyAll([app('a'), app('b'), app('c')])).toBe(false);
+  expect(bridge.deny).toHaveBeenCalledTimes(2);
+  expect(said()).toBe('It has changed meanwhile.');
+});
+
+test('settings, options, copying and opening say nothing when they worked', async () => {
+  const { desk, toasts } = setup({ setSettings: {}, setOptions: options });
+  expect(await desk.setSettings({ failStaticHours: 1, askAgain: false, quiet: [] })).toBe(true);
+  expect(await desk.setOptions(app('a'), options)).toBe(true);
+  expect(await desk.openURL('https://maya.localhost:8443')).toBe(true);
+  expect(await desk.copy('x')).toBe(true);
+  expect([toasts.current, toasts.spoken]).toEqual([undefined, 'Copied']);
+});
