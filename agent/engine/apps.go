@@ -16,7 +16,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,13 +68,14 @@ type App struct {
 	ApprovedAt *time.Time
 	Paused     bool // closed to everybody by the owner
 	Options    agentapi.AppOptions
+
+	folded string // Label as labels are compared
 }
 
 // Apps is safe for concurrent use.
 type Apps struct {
-	cfg AppsConfig
-	// byName is what Lookup reads; replaced, never changed.
-	byName atomic.Pointer[map[string]App]
+	cfg   AppsConfig
+	shown atomic.Pointer[shown] // replaced while mu is held, never changed
 
 	mu      sync.Mutex
 	rows    map[string]Row       // guarded by mu
@@ -300,9 +300,16 @@ func (a *Apps) labelTaken(name string, now Row, e Event) bool {
 	case e.Kind != Publish:
 		return false
 	}
-	for other, row := range a.rows {
-		if other != name && approved(row.App) &&
-			(sameLabel(row.App.Label, label) || sameLabel(approvedOf(row.App).Label, label)) {
+	folded := foldLabel(label)
+	for _, app := range a.shown.Load().byLabel {
+		if app.Name == name || app.ID == "" {
+			continue
+		}
+		if app.folded == folded {
+			return true
+		}
+		// One that asks again under another label still has the first.
+		if was := a.rows[app.Name].App.Approved; was != nil && foldLabel(was.Label) == folded {
 			return true
 		}
 	}
@@ -328,34 +335,6 @@ func (a *Apps) checkRoom(now Row, out Outcome) error {
 		return agentapi.Errorf(agentapi.CodeConflict, "%d apps are approved, which is the most. Revoke one first.", maxApproved)
 	}
 	return nil
-}
-
-// swap makes the rows what Lookup sees. mu is held, or nobody else knows a yet.
-func (a *Apps) swap() {
-	byName := make(map[string]App, len(a.rows))
-	for name, row := range a.rows {
-		if row.App != nil {
-			byName[name] = appOf(row.App)
-		}
-	}
-	a.byName.Store(&byName)
-}
-
-// Lookup finds an app or a request by name. It takes no lock.
-func (a *Apps) Lookup(name string) (App, bool) {
-	app, ok := (*a.byName.Load())[name]
-	return app, ok
-}
-
-// List returns all apps and requests, by label.
-func (a *Apps) List() []App {
-	return slices.SortedFunc(maps.Values(*a.byName.Load()), byLabel)
-}
-
-// Approved returns the apps that have an approval, by label: live, stopped, or
-// asking again because they changed.
-func (a *Apps) Approved() []App {
-	return slices.DeleteFunc(a.List(), func(app App) bool { return app.ID == "" })
 }
 
 // Subscribe returns a channel that is readable after anything changed, until
@@ -387,37 +366,6 @@ func (a *Apps) hasID(id string) bool {
 	return false
 }
 
-// OwnerApps returns all apps and requests as the owner sees them, by label.
-// connections counts what is open, by app id.
-func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	apps := make([]agentapi.OwnerApp, 0, len(a.rows))
-	for _, row := range a.rows {
-		if row.App == nil {
-			continue
-		}
-		_, silent := a.silent[row.App.ID]
-		app := agentapi.OwnerApp{
-			AppSummary:  a.summary(row.App),
-			Listener:    row.App.Listener,
-			Answering:   !silent,
-			Quiet:       row.App.Quiet,
-			RequestedAt: row.App.RequestedAt,
-			ApprovedAt:  row.App.ApprovedAt,
-			Connections: connections[row.App.ID],
-			Paused:      row.App.Paused,
-			Options:     row.App.Options,
-		}
-		if row.Denial != nil {
-			app.Denials = row.Denial.Count
-		}
-		apps = append(apps, app)
-	}
-	slices.SortFunc(apps, func(x, y agentapi.OwnerApp) int { return compareLabels(x.Label, y.Label, x.Name, y.Name) })
-	return apps
-}
-
 // Notices returns what the owner should be told, oldest first.
 func (a *Apps) Notices() []agentapi.Notice {
 	a.mu.Lock()
@@ -425,42 +373,11 @@ func (a *Apps) Notices() []agentapi.Notice {
 	return slices.Clone(a.notices)
 }
 
-// publication is the wire form of an app's state.
-func (a *Apps) publication(app *store.App) agentapi.Publication {
-	s := a.summary(app)
-	return agentapi.Publication{Status: s.Status, Host: s.Host, URL: s.URL}
-}
-
-func (a *Apps) summary(app *store.App) agentapi.AppSummary {
-	s := agentapi.AppSummary{Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Status: app.Status}
-	if root := a.cfg.Root(); root.Host != "" && app.Status == agentapi.StatusLive {
-		s.Host = app.Name + "." + root.Host
-		s.URL = "https://" + s.Host
-	}
-	return s
-}
-
-func appOf(app *store.App) App {
-	return App{
-		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
-		ApprovedAt: app.ApprovedAt, Paused: app.Paused, Options: app.Options,
-	}
-}
-
 func isLive(app *store.App) bool { return app != nil && app.Status == agentapi.StatusLive }
 
 // approved says whether the owner said yes to an app once and did not take it
 // back. One that has changed since may be waiting for another yes.
 func approved(app *store.App) bool { return app != nil && app.ID != "" }
-
-func byLabel(x, y App) int { return compareLabels(x.Label, y.Label, x.Name, y.Name) }
-
-func compareLabels(x, y, xName, yName string) int {
-	if c := strings.Compare(foldLabel(x), foldLabel(y)); c != 0 {
-		return c
-	}
-	return strings.Compare(xName, yName)
-}
 
 // newID is 128 random bits, URL-safe.
 func newID() string {

@@ -29,21 +29,6 @@ func (a *Apps) changeNotices(change func() ([]agentapi.Notice, error)) error {
 	return err
 }
 
-// ByLabel finds the approved app with a label, live or stopped. The label may be
-// written the way the app published it; see Publish.
-func (a *Apps) ByLabel(label string) (App, bool) {
-	label, err := cleanLabel(label)
-	if err != nil {
-		return App{}, false
-	}
-	for _, app := range *a.byName.Load() {
-		if app.Label == label && app.Status != agentapi.StatusPending {
-			return app, true
-		}
-	}
-	return App{}, false
-}
-
 // LabelOf names the live app that a process was last seen to answer for, by
 // its label; empty for none.
 func (a *Apps) LabelOf(pid int, program string) string {

@@ -216,6 +216,34 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	}
 }
 
+// TestWithdrawnWhileAskingAgain: an app that changed and waits for the owner keeps
+// its people, so it can be taken away from them; it cannot be given.
+func TestWithdrawnWhileAskingAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	id := r.invited(t, true, "Notes")
+	settings, err := r.owner.Settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings.AskAgain = true
+	if _, err := r.owner.SetSettings(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
+	pub, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000})
+	if err != nil || pub.Status != agentapi.StatusPending {
+		t.Fatalf("%+v, %v", pub, err)
+	}
+	if _, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); err == nil || !strings.Contains(err.Error(), "waits for the owner's approval") {
+		t.Errorf("giving it: %v", err)
+	}
+	changed, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes"})
+	if err != nil || len(changed.Person.Apps) != 0 {
+		t.Errorf("taking it away: %+v, %v", changed, err)
+	}
+}
+
 // TestGoneMeanwhile: the person's row was deleted at the control plane before it
 // could be told of the removal.
 func TestGoneMeanwhile(t *testing.T) {

@@ -233,6 +233,8 @@ func (p *People) liveApps(labels []string) ([]engine.App, error) {
 		switch {
 		case !ok:
 			return nil, noSuchApp(label)
+		case app.Status == agentapi.StatusPending:
+			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%q has changed and waits for the owner's approval, so it cannot be shared now.", app.Label)
 		case app.Status != agentapi.StatusLive:
 			return nil, agentapi.Errorf(agentapi.CodeInvalid, "%q is stopped, so it cannot be shared now. It can when the app is running again.", app.Label)
 		}

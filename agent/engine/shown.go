@@ -1,0 +1,121 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// shown is the apps as everybody else sees them: made after every change, so that
+// looking is cheap. The proxy looks several times a request, and the owner's
+// state is made anew for every connection that comes or goes.
+type shown struct {
+	byName  map[string]App
+	byLabel []App // by label as labels are compared, then by name
+}
+
+// swap makes the rows what is shown. mu is held, or nobody else knows a yet.
+func (a *Apps) swap() {
+	next := &shown{byName: make(map[string]App, len(a.rows))}
+	before := a.shown.Load()
+	for name, row := range a.rows {
+		if row.App == nil {
+			continue
+		}
+		app := appOf(row.App)
+		if before != nil && before.byName[name].Label == app.Label {
+			app.folded = before.byName[name].folded
+		} else {
+			app.folded = foldLabel(app.Label)
+		}
+		next.byName[name] = app
+	}
+	next.byLabel = slices.SortedFunc(maps.Values(next.byName), func(x, y App) int {
+		return cmp.Or(cmp.Compare(x.folded, y.folded), cmp.Compare(x.Name, y.Name))
+	})
+	a.shown.Store(next)
+}
+
+func appOf(app *store.App) App {
+	return App{
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
+		ApprovedAt: app.ApprovedAt, Paused: app.Paused, Options: app.Options,
+	}
+}
+
+// Lookup finds an app or a request by name. It takes no lock.
+func (a *Apps) Lookup(name string) (App, bool) {
+	app, ok := a.shown.Load().byName[name]
+	return app, ok
+}
+
+// List returns all apps and requests, by label.
+func (a *Apps) List() []App { return slices.Clone(a.shown.Load().byLabel) }
+
+// Approved returns the apps that have an approval, by label: live, stopped, or
+// asking again because they changed.
+func (a *Apps) Approved() []App {
+	return slices.DeleteFunc(a.List(), func(app App) bool { return app.ID == "" })
+}
+
+// ByLabel finds the approved app with a label, live, stopped or asking again. The
+// label may be written the way the app published it; see Publish.
+func (a *Apps) ByLabel(label string) (App, bool) {
+	label, err := cleanLabel(label)
+	if err != nil {
+		return App{}, false
+	}
+	for _, app := range a.shown.Load().byLabel {
+		if app.Label == label && app.ID != "" {
+			return app, true
+		}
+	}
+	return App{}, false
+}
+
+// OwnerApps returns all apps and requests as the owner sees them, by label.
+// connections counts what is open, by app id.
+func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.shown.Load().byLabel
+	apps := make([]agentapi.OwnerApp, 0, len(all))
+	for _, app := range all {
+		row := a.rows[app.Name]
+		_, silent := a.silent[row.App.ID]
+		out := agentapi.OwnerApp{
+			AppSummary:  a.summary(row.App),
+			Listener:    row.App.Listener,
+			Answering:   !silent,
+			Quiet:       row.App.Quiet,
+			RequestedAt: row.App.RequestedAt,
+			ApprovedAt:  row.App.ApprovedAt,
+			Connections: connections[row.App.ID],
+			Paused:      row.App.Paused,
+			Options:     row.App.Options,
+		}
+		if row.Denial != nil {
+			out.Denials = row.Denial.Count
+		}
+		apps = append(apps, out)
+	}
+	return apps
+}
+
+// publication is the wire form of an app's state.
+func (a *Apps) publication(app *store.App) agentapi.Publication {
+	s := a.summary(app)
+	return agentapi.Publication{Status: s.Status, Host: s.Host, URL: s.URL}
+}
+
+func (a *Apps) summary(app *store.App) agentapi.AppSummary {
+	s := agentapi.AppSummary{Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Status: app.Status}
+	if root := a.cfg.Root(); root.Host != "" && app.Status == agentapi.StatusLive {
+		s.Host = app.Name + "." + root.Host
+		s.URL = "https://" + s.Host
+	}
+	return s
+}
