@@ -22,17 +22,17 @@ const copyBuffer = 32 << 10 // bytes moved at a time, each way
 // newTransport makes the connections to apps: loopback only, no proxy of the
 // environment, nothing decoded on the way.
 func newTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: appDialTimeout, KeepAlive: appKeepAlive}
 	return &http.Transport{
 		Proxy:                  nil,
 		DialContext:            dialer.DialContext,
 		DisableCompression:     true,
-		MaxIdleConns:           1024,
-		MaxIdleConnsPerHost:    256,
-		IdleConnTimeout:        4 * time.Second, // less than the 5 s of common servers, whose closing would race with a POST
+		MaxIdleConns:           maxIdleConns,
+		MaxIdleConnsPerHost:    maxIdlePerApp,
+		IdleConnTimeout:        maxIdleTime,
 		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         16 << 10,
+		MaxResponseHeaderBytes: maxResponseHeader,
+		ReadBufferSize:         readBuffer,
 		WriteBufferSize:        16 << 10,
 	}
 }
@@ -123,12 +123,14 @@ func (v *visit) end() {
 		}
 		return
 	}
-	past := time.Unix(1, 0)
 	rc := http.NewResponseController(v.w)
 	// A writer that knows no deadlines still loses the app's side.
 	_ = rc.SetReadDeadline(past)
 	_ = rc.SetWriteDeadline(past)
 }
+
+// past is a deadline that has a read or write end now.
+var past = time.Unix(1, 0)
 
 func (v *visit) finish() {
 	v.cancel()
@@ -146,7 +148,12 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		v.waiting = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
 		defer v.waiting.Stop()
 	}
-	p.engine.ServeHTTP(&interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v))
+	to, out := &interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v)
+	if v.plain(out) {
+		p.forwardDirect(to, out, v)
+	} else {
+		p.engine.ServeHTTP(to, out)
+	}
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end
 		// that makes half an answer look whole.
@@ -164,13 +171,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	out.URL.User = nil
 	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
 	out.Host = pr.In.Host
-	strip(out.Header)
-	own := identityHeader(v.at.app.Options)
-	if own != "" {
-		stripLike(out.Header, own)
-	}
-	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
-	applyOptions(out, pr.In, v)
+	own := p.identifyTo(out, pr.In, v)
 	out.Trailer = cleanTrailer(pr.In.Trailer, own)
 	if out.Trailer != nil {
 		out.ContentLength = -1 // trailers need chunks
@@ -178,6 +179,19 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	if out.Body != nil && out.Body != http.NoBody {
 		out.Body = &requestBody{ReadCloser: out.Body, visit: v, in: pr.In, trailer: out.Trailer}
 	}
+}
+
+// identifyTo makes the header of the app's request say who asks, by us and by
+// nobody else. Hop-by-hop fields are gone from it. own is the app's own identity
+// header, or empty.
+func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
+	strip(out.Header)
+	if own = identityHeader(v.at.app.Options); own != "" {
+		stripLike(out.Header, own)
+	}
+	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
+	applyOptions(out, in, v)
+	return own
 }
 
 // requestBody passes a visitor's body on. At its end it fills in the trailers
@@ -278,8 +292,11 @@ type interim struct {
 }
 
 func (w *interim) WriteHeader(status int) {
+	h := w.Header()
 	if status < 200 {
-		w.p.cleanResponse(w.Header(), w.visit.at.host)
+		w.p.cleanResponse(h, w.visit.at.host)
+	} else if _, ok := h["Content-Type"]; !ok {
+		h["Content-Type"] = nil // an app that says nothing of its type is not guessed at
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

@@ -111,7 +111,8 @@ type Proxy struct {
 	now     func() time.Time
 	log     *slog.Logger
 	engine  *httputil.ReverseProxy
-	apps    upstream // connections to apps
+	apps    upstream  // the engine's connections to apps
+	direct  *appConns // those of forwardDirect
 
 	down      sync.Map     // app id → struct{}: not answering
 	downCount atomic.Int64 // entries of down
@@ -135,7 +136,7 @@ func New(c Config) (*Proxy, error) {
 	if p.config.Patience <= 0 {
 		p.config.Patience = patience
 	}
-	p.apps = newUpstream()
+	p.apps, p.direct = newUpstream(), newAppConns()
 	p.engine = p.newEngine()
 	return p, nil
 }
@@ -201,6 +202,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	front.Close()
 	<-fronted
 	p.apps.CloseIdleConnections()
+	p.direct.CloseIdleConnections()
 	if err == nil {
 		<-failed
 	}

@@ -1,0 +1,297 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// Most requests are a GET without a body, and most of what such a request costs
+// in the engine is not its work: copies of its header, two goroutines and their
+// channels for each connection to the app, and an answer that leaves in two
+// pieces because the engine cannot see that the whole of it is already here.
+// forwardDirect does the same for these with a connection of its own. Whatever
+// is not plain, with a body, an upgrade, an expectation, trailers, or a byte
+// that net/http would refuse to send, is the engine's.
+//
+// What goes out is written here; what comes back is read by net/http.
+
+// plain says whether a request may take the direct way.
+func (v *visit) plain(r *http.Request) bool {
+	switch {
+	case !canDirect, r.Method != http.MethodGet && r.Method != http.MethodHead,
+		r.ContentLength != 0, len(r.TransferEncoding) > 0, len(r.Trailer) > 0,
+		len(r.Header["Upgrade"]) > 0, len(r.Header["Expect"]) > 0, len(r.Header["Te"]) > 0,
+		v.at.app.Options.H2C, !asciiHost(r.Host):
+		return false
+	}
+	for name, values := range r.Header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
+		}
+		for _, value := range values {
+			if !httpguts.ValidHeaderFieldValue(value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// asciiHost says whether a Host goes out as it came.
+func asciiHost(host string) bool {
+	for i := range len(host) {
+		if host[i] <= ' ' || host[i] >= 0x7f {
+			return false
+		}
+	}
+	return host != "" && httpguts.ValidHostHeader(host)
+}
+
+// forwardDirect hands a plain request to the app and its answer back, as the
+// engine does. out is the visitor's request with the visit as its context; its
+// header is changed in place.
+func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit) {
+	target, err := p.rewriteDirect(out, v)
+	if err != nil {
+		p.forwardFailed(w, out, err)
+		return
+	}
+	conn, res, err := p.exchange(w, out, target, v)
+	if err != nil {
+		p.forwardFailed(w, out, err)
+		return
+	}
+	stop := conn.stop
+	whole := false
+	defer func() {
+		// A stop that comes too late has the connection's deadline in the past.
+		if stop() && whole && !res.Close && conn.r.Buffered() == 0 {
+			p.direct.put(v.at.app.Port, conn.appConn)
+		} else {
+			conn.Close()
+		}
+	}()
+	removeHopByHop(res.Header)
+	if err := p.modifyResponse(res); err != nil {
+		p.forwardFailed(w, out, err)
+		return
+	}
+	h := w.Header()
+	addHeader(h, res.Header)
+	announced := len(res.Trailer)
+	for name := range res.Trailer {
+		h.Add("Trailer", name)
+	}
+	w.WriteHeader(res.StatusCode)
+	if err := p.copyAnswer(w, res, conn.r); err != nil {
+		panic(http.ErrAbortHandler) // half an answer must not look whole
+	}
+	whole = true
+	if len(res.Trailer) > 0 {
+		// Chunks, which trailers need, even for an answer that is short.
+		_ = http.NewResponseController(w).Flush() // who is gone needs no trailers
+	}
+	if len(res.Trailer) == announced {
+		addHeader(h, res.Trailer)
+		return
+	}
+	for name, values := range res.Trailer {
+		h[http.TrailerPrefix+name] = append(h[http.TrailerPrefix+name], values...)
+	}
+}
+
+// rewriteDirect is rewrite for a plain request. target is the request target.
+func (p *Proxy) rewriteDirect(out *http.Request, v *visit) (target string, err error) {
+	u := *out.URL
+	u.Scheme, u.Host, u.User = "http", "127.0.0.1", nil // as the engine's, for RequestURI
+	target = u.RequestURI()
+	for i := range len(target) {
+		if target[i] <= ' ' || target[i] == 0x7f {
+			return "", errors.New("the request's target holds a control character")
+		}
+	}
+	in := *out // applyOptions wants what the visitor sent
+	removeHopByHop(out.Header)
+	p.identifyTo(out, &in, v)
+	return target, nil
+}
+
+// directConn is a connection in use by one visit.
+type directConn struct {
+	*appConn
+	stop func() bool // watching for the visit's end
+}
+
+// exchange sends the request and reads the head of the answer. 1xx answers go to
+// the visitor as they come. A GET or HEAD that died with a kept connection before
+// a byte of its answer came is sent once more, on a new one (RFC 9110, section
+// 9.2.2).
+func (p *Proxy) exchange(w http.ResponseWriter, out *http.Request, target string, v *visit) (*directConn, *http.Response, error) {
+	buf := heads.Get().(*[]byte)
+	defer func() { heads.Put(buf) }()
+	*buf = appendHead((*buf)[:0], out, target)
+	port := v.at.app.Port
+	if kept := p.direct.kept(port); kept != nil {
+		c, res, silent, err := attempt(w, out, kept, *buf)
+		if err == nil || !silent || v.Err() != nil {
+			return c, res, err
+		}
+	}
+	fresh, err := p.direct.dial(out.Context(), port)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, res, _, err := attempt(w, out, fresh, *buf)
+	return c, res, err
+}
+
+// attempt is exchange on one connection, which it closes when it fails. silent
+// says that not a byte came back.
+func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byte) (c *directConn, res *http.Response, silent bool, err error) {
+	stop := context.AfterFunc(out.Context(), func() { _ = conn.SetDeadline(past) }) // fails on what is closed
+	silent = true
+	defer func() {
+		if err != nil {
+			stop()
+			conn.Close()
+		}
+	}()
+	if _, err := conn.Write(head); err != nil {
+		return nil, nil, true, fmt.Errorf("send the request: %w", err)
+	}
+	conn.left = maxResponseHeader
+	if _, err := conn.r.Peek(1); err != nil {
+		return nil, nil, true, fmt.Errorf("await the answer: %w", err)
+	}
+	for {
+		res, err := http.ReadResponse(conn.r, out)
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("read the answer: %w", err)
+		}
+		switch {
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, nil, false, errors.New("the app switched protocols without being asked")
+		case res.StatusCode >= 200:
+			conn.left = -1
+			return &directConn{conn, stop}, res, false, nil
+		case res.StatusCode < 100:
+			return nil, nil, false, fmt.Errorf("the app answered with status %d", res.StatusCode)
+		}
+		if res.StatusCode == http.StatusContinue {
+			continue // nobody expects it
+		}
+		h := w.Header()
+		before := h.Clone()
+		removeHopByHop(res.Header)
+		addHeader(h, res.Header)
+		w.WriteHeader(res.StatusCode)
+		clear(h) // it stays otherwise, and these were of this answer alone
+		addHeader(h, before)
+	}
+}
+
+// copyAnswer writes an answer's body as it comes. What is at hand leaves
+// together; before waiting for more, what was written is sent, so that an event
+// never waits for the next.
+func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.Reader) error {
+	defer res.Body.Close()
+	if res.Body == http.NoBody || res.ContentLength == 0 {
+		return nil
+	}
+	rc := http.NewResponseController(w)
+	if r.Buffered() == 0 {
+		if err := rc.Flush(); err != nil {
+			return err
+		}
+	}
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	for {
+		n, err := res.Body.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		// A buffer not filled was all there was, even if a piece of a chunk's
+		// framing is left.
+		if r.Buffered() == 0 || n < len(buf) {
+			if err := rc.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// heads are buffers for heads of requests, *[]byte.
+var heads = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
+
+// appendHead writes the request line and the header fields.
+func appendHead(b []byte, out *http.Request, target string) []byte {
+	b = append(b, out.Method...)
+	b = append(b, ' ')
+	b = append(b, target...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, out.Host...)
+	b = append(b, "\r\n"...)
+	for name, values := range out.Header {
+		switch name {
+		case "Host", "Content-Length":
+			continue // said once, and there is no body
+		}
+		for _, value := range values {
+			b = append(b, name...)
+			b = append(b, ": "...)
+			b = append(b, textproto.TrimString(value)...)
+			b = append(b, "\r\n"...)
+		}
+	}
+	return append(b, "\r\n"...)
+}
+
+// hopByHop are the fields of one connection (RFC 9110, section 7.6.1), and those
+// old software takes for such.
+var hopByHop = [...]string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// removeHopByHop removes them and what Connection names.
+func removeHopByHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}
+
+// addHeader adds all of one header to another.
+func addHeader(to, from http.Header) {
+	for name, values := range from {
+		if had, ok := to[name]; ok {
+			to[name] = append(had[:len(had):len(had)], values...)
+		} else {
+			to[name] = values
+		}
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !unix
+
+package proxy
+
+import "net"
+
+// canDirect is false where a socket cannot be looked into without waiting:
+// http.Transport, which has a goroutine read from every connection, does all.
+const canDirect = false
+
+func quiet(net.Conn) bool { return false }
