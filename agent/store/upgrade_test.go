@@ -1,0 +1,71 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestFirstDatabaseOpens: testdata/first.db was written by the first agent that
+// could be used, before there were settings, pauses, activity or anything
+// pending. Everything in it is still there, and what came later has its default.
+func TestFirstDatabaseOpens(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join("testdata", "first.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, FileName), raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := openDir(t, dir)
+	all, err := s.Apps()
+	if err != nil || len(all.Apps) != 3 || len(all.Denials) != 1 || all.Denials["nope"].Count != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for name, status := range map[string]agentapi.Status{
+		"notes": agentapi.StatusLive, "photos": agentapi.StatusPending, "wiki": agentapi.StatusRevoked,
+	} {
+		app := all.Apps[name]
+		if app.Status != status || (app.ID != "") != (status != agentapi.StatusPending) || app.LocalPort == 0 || app.Label == "" || app.RequestedAt.IsZero() {
+			t.Errorf("%s is %+v", name, app)
+		}
+		if app.Paused || app.Approved != nil || app.Options != (agentapi.AppOptions{}) {
+			t.Errorf("%s has what nobody chose: %+v", name, app)
+		}
+	}
+	snap, contact, ok, err := s.Snapshot()
+	if err != nil || !ok || contact.IsZero() || snap.Computer.Host != "root.localhost:18443" || len(snap.People) != 1 || snap.Version == "" {
+		t.Errorf("the snapshot is %+v of %v, %v, %v", snap, contact, ok, err)
+	}
+	sessions := 0
+	if _, err := s.DeleteSessions(func(sess Session) bool {
+		if sess.AppID == all.Apps["notes"].ID && sess.AccountID == snap.People[0].AccountID && sess.Epoch == snap.People[0].Epoch {
+			sessions++
+		}
+		return false
+	}); err != nil || sessions != 1 {
+		t.Errorf("%d sessions, %v", sessions, err)
+	}
+	if in, err := s.Instance(); err != nil || in.ID != "22ba28da" || len(in.Key) != 32 {
+		t.Errorf("the directory calls itself %q, %v", in.ID, err)
+	}
+	if _, ok, err := s.Settings(); ok || err != nil {
+		t.Errorf("settings nobody chose, %v", err)
+	}
+	if since, err := s.DarkSince(); since != nil || err != nil {
+		t.Errorf("dark since %v, %v", since, err)
+	}
+	if lines, err := s.Activity(MaxActivity); len(lines) != 0 || err != nil {
+		t.Errorf("%d lines of activity, %v", len(lines), err)
+	}
+	if pending, err := s.Pending(); len(pending) != 0 || err != nil {
+		t.Errorf("pending %+v, %v", pending, err)
+	}
+	if _, ok, err := s.Silence(); ok || err != nil {
+		t.Errorf("a silence, %v", err)
+	}
+}
