@@ -113,4 +113,3 @@ func (p *program) member(email string, apps ...string) *visitor.Visitor {
 	}
 	return v
 }
-
