@@ -185,6 +185,17 @@ func TestBudgetsOverHTTP(t *testing.T) {
 		strangers.post("/signin", "email", fmt.Sprintf("p%d@example.com", n)).to(t)
 	}
 	strangers.post("/signin", "email", "last@example.com").want(t, http.StatusTooManyRequests)
+	// Weakness: a header says where a request is from. Checked: nobody believes it.
+	for _, header := range []string{"X-Forwarded-For", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Forwarded"} {
+		req := strangers.request(http.MethodPost, "/signin", strings.NewReader("email=last@example.com"))
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		value := "203.0.113.7"
+		if header == "Forwarded" {
+			value = "for=" + value
+		}
+		req.Header.Set(header, value)
+		strangers.do(req).want(t, http.StatusTooManyRequests)
+	}
 	hers.post("/signin", "email", "maya@example.com").to(t)
 }
 
