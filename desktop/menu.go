@@ -113,7 +113,7 @@ func menuOf(s agentapi.OwnerState, atLogin bool) menu {
 func plainMenu(icon, status string, atLogin bool) menu {
 	return frame{
 		icon: icon, status: shorten(status), waitingHead: "Nothing is waiting for you", appsHead: "No apps yet",
-		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, dark: line{text: "Go dark"},
+		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil), dark: line{text: "Go dark"},
 	}.draw(atLogin)
 }
 
@@ -142,16 +142,44 @@ func (f frame) draw(atLogin bool) menu {
 		lines = append(lines, l)
 	}
 	lines = append(lines, f.address, separator, line{text: f.waitingHead})
-	lines = append(lines, padded(f.waiting, maxRequests)...)
+	lines = append(lines, padded(f.waiting, maxRequests, aRequest)...)
 	lines = append(lines, f.moreWaiting, separator, line{text: f.appsHead})
-	lines = append(lines, padded(f.apps, maxApps)...)
+	lines = append(lines, padded(f.apps, maxApps, anApp)...)
 	lines = append(lines, f.moreApps, separator, f.people, f.clients, separator, f.dark, openPorchlight, login, separator, quitPorchlight)
 	return menu{icon: f.icon, lines: lines}
 }
 
-// padded keeps the places of what is not there.
-func padded(lines []line, places int) []line {
-	return append(slices.Clip(lines), make([]line, places-len(lines))...)
+// spare is how many places more than are needed are made ready, with all that
+// will be below them: the panel has then long drawn the place where something
+// new appears (see level).
+const spare = 2
+
+var (
+	aRequest = blank(requestOf(agentapi.OwnerApp{}, ""))
+	anApp    = blank(appOf(agentapi.OwnerApp{OpenTo: []string{""}, Here: []string{""}}, ""))
+	aClient  = blank(clientOf(agentapi.OAuthGrant{}))
+)
+
+// padded keeps the places of what is not there, some of them in the shape of
+// what will be.
+func padded(lines []line, places int, shape line) []line {
+	lines = slices.Clip(lines)
+	for ready := 0; len(lines) < places; ready++ {
+		if ready == spare {
+			shape = line{}
+		}
+		lines = append(lines, shape)
+	}
+	return lines
+}
+
+// blank is the shape of a line: its places, all hidden.
+func blank(l line) line {
+	shape := line{rule: l.rule}
+	for _, below := range l.sub {
+		shape.sub = append(shape.sub, blank(below))
+	}
+	return shape
 }
 
 // sorted splits the apps. The request that waits longest comes first, so that a
@@ -286,7 +314,7 @@ func mayOpen(a agentapi.OwnerApp) line {
 
 func hereNow(a agentapi.OwnerApp) line {
 	if len(a.Here) == 0 {
-		return line{}
+		return line{sub: []line{{}}} // hidden, and ready
 	}
 	l := line{text: "Here now"}
 	for _, email := range a.Here[:min(len(a.Here), maxPeople)] {
@@ -302,22 +330,27 @@ func hereNow(a agentapi.OwnerApp) line {
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
 func clientsOf(grants []agentapi.OAuthGrant) line {
-	if len(grants) == 0 {
-		return line{}
+	var l line
+	if len(grants) > 0 {
+		l.text = "Connected apps"
 	}
-	l := line{text: "Connected apps"}
 	for _, g := range grants[:min(len(grants), maxClients)] {
-		name := isolate(shortenTo(g.ClientName, maxWords/2))
-		l.sub = append(l.sub, confirmed(name+", as "+isolate(shortenTo(g.Email, maxWords/2)), "Yes, revoke "+name,
-			action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
-			"It stops working within seconds.", "It can be allowed again later."))
+		l.sub = append(l.sub, clientOf(g))
 	}
+	l.sub = padded(l.sub, maxClients, aClient)
 	last := line{text: "Connected apps…", do: action{verb: doShow, view: viewClients}}
 	if rest := len(grants) - maxClients; rest > 0 {
 		last = more(rest, viewClients)
 	}
 	l.sub = append(l.sub, last)
 	return l
+}
+
+func clientOf(g agentapi.OAuthGrant) line {
+	name := isolate(shortenTo(g.ClientName, maxWords/2))
+	return confirmed(name+", as "+isolate(shortenTo(g.Email, maxWords/2)), "Yes, revoke "+name,
+		action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
+		"It stops working within seconds.", "It can be allowed again later.")
 }
 
 // confirmed asks once, without a window: the consequence, then the yes.

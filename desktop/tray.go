@@ -21,6 +21,10 @@ const (
 	// settle is how long a line that came to mean something else ignores clicks:
 	// the owner aimed at what it said before.
 	settle = 500 * time.Millisecond
+
+	// level is how long a line has to be there before lines are made below it.
+	// GTK panels drop, for good, what is below a line they have not drawn yet.
+	level = 400 * time.Millisecond
 )
 
 // tray shows menus in the panel. systray can append lines and hide them, and can
@@ -35,10 +39,13 @@ type tray struct {
 	do   func(action) // called on a goroutine of its own
 
 	next chan menu     // the latest menu not yet applied; holds one
-	made chan struct{} // closed when the lines below exist
+	made chan struct{} // closed when the menu can be read
+	anew chan struct{} // holds one: another panel reads the menu now
 
-	// Set once before made is closed, changed by run only.
+	// Set before made is closed, changed by run only.
+	shown               menu
 	lines               []*trayLine
+	unfinished          bool // lines are missing whose turn has not come (see level)
 	shownIcon, shownTip string
 }
 
@@ -50,6 +57,7 @@ func newTray(log *slog.Logger, panel assets.Panel, do func(action)) *tray {
 		do:   do,
 		next: make(chan menu, 1),
 		made: make(chan struct{}),
+		anew: make(chan struct{}, 1),
 	}
 }
 
@@ -83,12 +91,21 @@ func (t *tray) run(ctx context.Context) {
 	case <-t.made:
 	}
 	for {
+		var rest <-chan time.Time
+		if t.unfinished {
+			rest = time.After(level)
+		}
+		m := t.shown
 		select {
 		case <-ctx.Done():
 			return
-		case m := <-t.next:
-			t.apply(m)
+		case m = <-t.next:
+		case <-rest:
+		case <-t.anew:
+			systray.ResetMenu()
+			t.lines = nil
 		}
+		t.apply(m)
 		select {
 		case <-ctx.Done():
 			return
@@ -100,20 +117,37 @@ func (t *tray) run(ctx context.Context) {
 func (t *tray) apply(m menu) {
 	if m.icon != t.shownIcon {
 		t.shownIcon = m.icon
-		template, regular := t.icon(m.icon)
-		systray.SetTemplateIcon(template, regular)
+		t.draw(m.icon)
 	}
 	if tip := "Porchlight: " + m.status(); tipsChange && tip != t.shownTip {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
+	t.shown, t.unfinished = m, false
 	t.lines = t.fill(nil, t.lines, m.lines)
+}
+
+// draw sets the icon. systray panics there while the session bus is away; it has
+// kept the icon by then, and shows it when the bus is back.
+func (t *tray) draw(icon string) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.log.Warn("the icon cannot be drawn now", "cause", r)
+		}
+	}()
+	template, regular := t.icon(icon)
+	systray.SetTemplateIcon(template, regular)
 }
 
 // fill has the places below a line, or of the menu itself, show lines.
 func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLine {
+	early := under != nil && time.Since(under.since) < level
 	for i, l := range lines {
 		if i == len(places) {
+			if early {
+				t.unfinished = true
+				break
+			}
 			places = append(places, t.place(under, l))
 		}
 		if l.rule {
@@ -121,7 +155,7 @@ func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLi
 		}
 		place := places[i]
 		// From the inside out: a submenu is complete before it can be opened.
-		if l.text != "" && len(l.sub) > 0 {
+		if len(l.sub) > 0 {
 			place.sub = t.fill(place, place.sub, l.sub)
 		}
 		place.set(l)
@@ -154,7 +188,8 @@ func (t *tray) place(under *trayLine, l line) *trayLine {
 // trayLine is one line; each has a goroutine that waits for clicks, because
 // systray drops a click that nobody is waiting for.
 type trayLine struct {
-	item *systray.MenuItem
+	item  *systray.MenuItem
+	since time.Time // when it was made
 
 	// What is shown, and the places below; run's goroutine only.
 	text                     string
@@ -167,7 +202,7 @@ type trayLine struct {
 }
 
 func (t *tray) line(item *systray.MenuItem) *trayLine {
-	l := &trayLine{item: item, shown: true}
+	l := &trayLine{item: item, since: time.Now(), shown: true}
 	go func() {
 		for range item.ClickedCh {
 			if act, ok := l.clicked(time.Now()); ok {

@@ -3,8 +3,10 @@ package desktop
 import (
 	"strings"
 	"sync"
+	"time"
 
 	"fyne.io/systray"
+	"github.com/godbus/dbus/v5"
 
 	"porchlight/assets"
 )
@@ -35,6 +37,8 @@ func (t *tray) start() (end func()) {
 	systray.SetTooltip("Porchlight")
 	start, stop := systray.RunWithExternalLoop(t.build, nil)
 	start()
+	ending, kept := make(chan struct{}), make(chan struct{})
+	go func() { defer close(kept); t.keep(ending) }()
 	var once sync.Once
 	return func() {
 		once.Do(func() {
@@ -43,8 +47,73 @@ func (t *tray) start() (end func()) {
 					t.log.Warn("the tray ended badly", "cause", r)
 				}
 			}()
+			close(ending)
+			<-kept
 			<-t.made
 			stop()
 		})
+	}
+}
+
+// busAgain is the time between two tries to reach a session bus that went away.
+const busAgain = time.Second
+
+// keep puts the tray on the bus again when that was restarted, which systray does
+// not, and has the menu made anew for another panel. It returns when ending is
+// closed.
+func (t *tray) keep(ending <-chan struct{}) {
+	lost := false
+	for {
+		conn, err := dbus.SessionBus() // the one systray uses, or a new one
+		if err == nil {
+			if lost {
+				t.log.Info("the session bus is back, and the tray with it")
+				start, _ := systray.RunWithExternalLoop(func() {}, nil)
+				start()
+				raise(t.anew)
+			}
+			lost = true
+			if !t.watchPanels(conn, ending) {
+				return
+			}
+			t.log.Warn("the session bus went away, and the tray with it")
+		}
+		select {
+		case <-ending:
+			return
+		case <-time.After(busAgain):
+		}
+	}
+}
+
+// watchPanels has the menu made anew whenever a panel begins to show icons. It
+// returns false when ending is closed, and true when the bus goes away.
+func (t *tray) watchPanels(conn *dbus.Conn, ending <-chan struct{}) bool {
+	const watcher = "org.kde.StatusNotifierWatcher"
+	match := []dbus.MatchOption{dbus.WithMatchSender("org.freedesktop.DBus"), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, watcher)}
+	if err := conn.AddMatchSignal(match...); err != nil {
+		t.log.Warn("another panel will not be noticed", "err", err)
+	}
+	signals := make(chan *dbus.Signal, 16)
+	conn.Signal(signals)
+	defer func(ch chan *dbus.Signal) { conn.RemoveSignal(ch) }(signals)
+	for {
+		select {
+		case <-ending:
+			return false
+		case <-conn.Context().Done():
+			return true
+		case s := <-signals:
+			if s == nil { // closed: the bus goes away
+				signals = nil
+				continue
+			}
+			if s.Name != "org.freedesktop.DBus.NameOwnerChanged" || len(s.Body) < 3 || s.Body[0] != watcher {
+				continue
+			}
+			if owner, _ := s.Body[2].(string); owner != "" {
+				raise(t.anew)
+			}
+		}
 	}
 }

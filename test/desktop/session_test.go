@@ -46,6 +46,9 @@ type session struct {
 	env  []string
 	bus  *dbus.Conn // nil without a bus
 	opts desk
+
+	// running are the parts of the desktop that a test may end and start again.
+	running map[string]*exec.Cmd
 }
 
 func newSession(t *testing.T, opts desk) *session {
@@ -56,7 +59,7 @@ func newSession(t *testing.T, opts desk) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &session{t: t, dir: dir, opts: opts}
+	s := &session{t: t, dir: dir, opts: opts, running: map[string]*exec.Cmd{}}
 	home := filepath.Join(dir, "home")
 	for _, d := range []string{"home/.config/dunst", "home/.config/xfce4/xfconf/xfce-perchannel-xml", "home/.local/share", "home/.cache", "run", "bin", "services"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -93,6 +96,7 @@ func (s *session) spawn(name string, args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := exec.Command(name, args...)
 	s.run(cmd, name)
+	s.running[name] = cmd
 	return cmd
 }
 
@@ -170,19 +174,27 @@ func (s *session) display() string {
 func (s *session) startBus() {
 	conf := filepath.Join(s.dir, "bus.conf")
 	s.write(conf, `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-<busconfig><type>session</type><keep_umask/><listen>unix:dir=`+s.dir+`</listen><servicedir>`+s.dir+`/services</servicedir>
+<busconfig><type>session</type><keep_umask/><listen>unix:path=`+s.dir+`/bus</listen><servicedir>`+s.dir+`/services</servicedir>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`)
 	if raw, err := os.ReadFile("/usr/share/dbus-1/services/org.xfce.Xfconf.service"); err == nil {
 		s.write(filepath.Join(s.dir, "services/org.xfce.Xfconf.service"), string(raw))
 	}
+	s.env = append(s.env, "DBUS_SESSION_BUS_ADDRESS="+s.busAddress())
+	s.runBus()
+}
+
+// busAddress is the same after a restart, as a systemd user bus's is.
+func (s *session) busAddress() string { return "unix:path=" + s.dir + "/bus" }
+
+func (s *session) runBus() {
 	r, w := s.pipe()
-	cmd := exec.Command("dbus-daemon", "--config-file="+conf, "--nofork", "--print-address=3")
+	cmd := exec.Command("dbus-daemon", "--config-file="+filepath.Join(s.dir, "bus.conf"), "--nofork", "--print-address=3")
 	cmd.ExtraFiles = []*os.File{w}
 	s.run(cmd, "dbus-daemon")
+	s.running["dbus-daemon"] = cmd
 	_ = w.Close()
-	address := s.firstLine(r, "dbus-daemon")
-	s.env = append(s.env, "DBUS_SESSION_BUS_ADDRESS="+address)
-	conn, err := dbus.Connect(address)
+	s.firstLine(r, "dbus-daemon") // printed once it listens
+	conn, err := dbus.Connect(s.busAddress())
 	if err != nil {
 		s.t.Fatal(err)
 	}

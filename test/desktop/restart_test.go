@@ -1,0 +1,146 @@
+//go:build rig
+
+package desktop
+
+import (
+	"fmt"
+	"image"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// kill ends a part of the desktop as a crash would, and waits until it is gone.
+func (s *session) kill(name string) {
+	s.t.Helper()
+	cmd := s.running[name]
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	s.eventually(name+" is gone", func() error {
+		if err := syscall.Kill(cmd.Process.Pid, 0); err == nil {
+			return fmt.Errorf("process %d is there", cmd.Process.Pid)
+		}
+		return nil
+	})
+}
+
+// approveByMouse opens the menu with a real click and goes to the request's
+// Approve by keys: a panel that was given an incomplete menu shows none.
+func (p *program) approveByMouse(name, label string) {
+	p.t.Helper()
+	p.publish(name, label, webApp(p.t, name))
+	p.trayShows(label+" wants an address > Approve", true)
+	p.openTray()
+	p.keys("Down", "Down", "Right")
+	p.menuOpen(2)
+	p.shot(name + "-menu")
+	p.keys("Return")
+	p.is(name, "live")
+}
+
+// The panel crashes and is started again, as session managers do: the icon and
+// the whole menu are back.
+func TestPanelRestart(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	p.approveByMouse("diary", "Diary")
+	p.revokeByMouse("diary")
+	p.approveByMouse("notes", "Notes")
+	s.kill("xfce4-panel")
+	s.waitName("org.kde.StatusNotifierWatcher", false)
+	s.startPanel()
+	s.trayShows("Notes > Open", true)
+	p.approveByMouse("photos", "Photos")
+	p.revokeByMouse("notes")
+}
+
+// revokeByMouse goes down three menus, from the first app to the yes. Only a menu
+// that is drawn whole leads there.
+func (p *program) revokeByMouse(name string) {
+	p.t.Helper()
+	p.mouse(image.Pt(1016, 16), "3")
+	p.menuOpen(1)
+	p.keys("Down", "Down", "Right") // the address, the first app, and into it
+	p.menuOpen(2)
+	p.keys("Up", "Right") // round to the last line: Revoke
+	p.menuOpen(3)
+	p.shot("revoke-" + name)
+	p.keys("Return") // the one line there that can be pressed
+	p.is(name, "")
+}
+
+// Another notification service takes over: its buttons work, and no number of
+// the old one's is taken for one of its own.
+func TestNotificationServiceRestart(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	s.trayShows("No app is on", true)
+	p.publish("notes", "Notes", webApp(t, "notes"))
+	s.notified("Notes wants an address")
+	s.kill("dunst")
+	s.waitName("org.freedesktop.Notifications", false)
+	// Nobody shows it; the menu does, and nothing hangs.
+	p.publish("lost", "Lost", webApp(t, "lost"))
+	s.trayClick("Lost wants an address > Deny")
+	p.is("lost", "")
+	s.startDunst()
+	// The first number of the new service is another program's note.
+	s.mustTool("gdbus", "call", "--session", "--dest", "org.freedesktop.Notifications", "--object-path", "/org/freedesktop/Notifications",
+		"--method", "org.freedesktop.Notifications.Notify", "Mail", "0", "", "You have mail", "", "[]", "{}", "0")
+	p.publish("photos", "Photos", webApp(t, "photos"))
+	s.eventually("both notes are on the screen", func() error {
+		out, err := s.tool("dunstctl", "count", "displayed")
+		if err == nil && out != "2\n" {
+			err = fmt.Errorf("displayed: %s", out)
+		}
+		return err
+	})
+	s.mustTool("dunstctl", "context") // lists the buttons and has Approve picked
+	p.is("photos", "live")
+	p.isStill("notes", "pending")
+}
+
+// The session bus is started again, and everything on it: the icon returns, and
+// so do notifications. The agent never stopped.
+func TestBusRestart(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	address := p.approved("notes", "Notes", streamApp(t))
+	owner := p.ownersBrowser("notes")
+	open := openStream(t, owner.Do, address, nil)
+
+	_ = s.bus.Close()
+	for _, name := range []string{"dbus-daemon", "xfce4-panel", "dunst"} {
+		s.kill(name)
+	}
+	p.answers(owner, address, 200) // nobody notices elsewhere
+	select {
+	case <-open.ended:
+		t.Error("an open connection was closed")
+	default:
+	}
+	if err := os.Remove(filepath.Join(s.dir, "bus")); err != nil {
+		t.Fatal(err)
+	}
+	s.runBus()
+	s.startDunst()
+	s.startPanel()
+	s.trayShows("Notes: 1 here now > Stop", true)
+	p.publish("photos", "Photos", webApp(t, "photos"))
+	s.notified("Photos wants an address")
+	s.trayClick("Photos wants an address > Approve")
+	p.is("photos", "live")
+	p.approveByMouse("diary", "Diary")
+	p.revokeByMouse("diary")
+	open.over(t, "Stop", s.trayClick("Notes: 1 here now > Stop"))
+	s.trayClick("Quit Porchlight")
+	if code := p.wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
