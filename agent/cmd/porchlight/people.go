@@ -98,6 +98,12 @@ the apps added; somebody who was removed starts again with these alone.`,
 	return cmd
 }
 
+// onceThey is what still keeps somebody out who was given an app, by status.
+var onceThey = map[string]string{
+	agentapi.PersonPending: ", once they have clicked their invitation",
+	agentapi.PersonRevoked: ", but is removed: invite them to let them in again",
+}
+
 func grantCommand(where *location, term *terminal) *cobra.Command {
 	return changeCommand(where, term, true, &cobra.Command{
 		Use:     "grant ID --app LABEL",
@@ -139,7 +145,7 @@ func changeCommand(where *location, term *terminal, granted bool, cmd *cobra.Com
 		case asJSON:
 			return term.json(changed)
 		case granted:
-			term.line("%s may open %s", printable(changed.Person.Email), printable(app))
+			term.line("%s may open %s%s", printable(changed.Person.Email), printable(app), onceThey[changed.Person.Status])
 		default:
 			term.line("%s cannot open %s any more%s", printable(changed.Person.Email), printable(app), closedWords(changed.Closed, changed.Milliseconds))
 		}
