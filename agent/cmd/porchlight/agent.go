@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -200,12 +201,13 @@ The loopback API listens on %s. Next, in another terminal:
   curl -X POST %s/publish -H 'Content-Type: application/json' \
        -d '{"name":"notes","label":"Notes","localPort":8000}'
   %s approve notes%s
-  %s open notes%s
-`, account.URL, running.API(), running.API(), self, suffix, self, suffix)
+  %s open notes%s%s
+`, account.URL, running.API(), running.API(), self, suffix, self, suffix, printInstead())
 	switch root := running.RootCAPath(); {
 	case root == "":
 	case account.Local:
-		term.line("Browsers warn until they trust %s", root)
+		term.line(`Browsers warn until they trust %s
+To have yours trust it: %s trust%s`, root, self, suffix)
 	default:
 		term.line(`This control plane brought its own certificate authority, so this computer makes
 its own certificates too. Every visitor's browser warns until it trusts
@@ -213,6 +215,14 @@ its own certificates too. Every visitor's browser warns until it trusts
 (start with --acme-directory to order them from an authority of yours).`, root)
 	}
 	term.line("Stop with Ctrl-C.")
+}
+
+// printInstead is the flag open needs where it has no browser to open.
+func printInstead() string {
+	if runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
+		return " --print"
+	}
+	return ""
 }
 
 // unconnected says what is missing before this computer has an address.

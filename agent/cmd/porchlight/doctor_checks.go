@@ -1,0 +1,259 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/agent"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/trust"
+	"porchlight/control/controlapi"
+)
+
+// skewAllowed is how far this computer's clock may be from the control plane's
+// before tokens and certificates are judged wrongly. A Date header counts whole
+// seconds.
+const skewAllowed = 30 * time.Second
+
+func checkData(dir string) finding {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return finding{"data", note, dir + " is not there yet.", "Porchlight makes it when it starts."}
+	case err != nil:
+		return finding{"data", wrong, "The data directory cannot be read: " + err.Error() + ".", "Name the right one with --data, or run this as its owner."}
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
+		return finding{"data", wrong, fmt.Sprintf("%s can be entered by others (mode %o).", dir, info.Mode().Perm()), "Type: chmod 700 " + dir}
+	}
+	return finding{"data", fine, dir, ""}
+}
+
+// checkAgent says whether an agent answers where commands look for it.
+func checkAgent(ctx context.Context, where *location) (finding, bool) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	var info agentapi.EngineInfo
+	client, err := where.open()
+	if err == nil {
+		info, err = client.EngineInfo(ctx)
+	}
+	switch {
+	case errors.Is(err, agentapi.ErrNotRunning):
+		return finding{"agent", wrong, "Porchlight is not running here.", "Start it from your applications menu, or type: porchlight agent --local"}, false
+	case err != nil:
+		return finding{"agent", wrong, err.Error(), "Quit the other program, or start Porchlight with another --api."}, false
+	}
+	f := finding{"agent", fine, fmt.Sprintf("Version %s, process %d (%s)", info.EngineVersion, info.PID, info.Mode), ""}
+	if info.EngineVersion != agent.Version {
+		f.State, f.Next = note, fmt.Sprintf("This command is version %s. Start Porchlight again after an update.", agent.Version)
+	}
+	return f, true
+}
+
+// checkOwner says whether the commands that decide can prove whose they are.
+func checkOwner(ctx context.Context, where *location) (agentapi.OwnerState, finding) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	client, err := where.owner(ctx)
+	if err != nil {
+		return agentapi.OwnerState{}, finding{"owner", wrong, sentence(err), ""}
+	}
+	state, err := client.State(ctx)
+	if err != nil {
+		return agentapi.OwnerState{}, finding{"owner", wrong, sentence(err), ""}
+	}
+	return state, finding{"owner", fine, "You are the owner, and can decide.", ""}
+}
+
+func checkConnection(state agentapi.OwnerState) finding {
+	switch {
+	case state.Trouble != "":
+		return finding{"connection", wrong, state.Trouble, ""}
+	case state.Account.Local:
+		return finding{"connection", fine, "On its own: nobody but this computer can reach " + state.Account.URL, ""}
+	case !state.Account.Connected:
+		return finding{"connection", wrong, "This computer is not connected.", "Type: porchlight connect URL"}
+	case state.DarkSince != nil:
+		return finding{"connection", note, "Connected, and everything is closed by you.", "To open it again, type: porchlight dark off"}
+	}
+	return finding{"connection", fine, fmt.Sprintf("%s, at %s", state.Account.Email, state.Account.URL), ""}
+}
+
+// checkControlPlane asks for something anybody may have, and compares clocks.
+func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool) []finding {
+	began := time.Now()
+	resp, err := get(ctx, authURL+"/auth/pubkey", roots)
+	if err != nil {
+		return []finding{{"control plane", wrong, unreached(authURL, err), "Whoever could open your apps still can, for the time in 'porchlight settings'; new sign-ins wait."}}
+	}
+	took := time.Since(began)
+	found := []finding{{"control plane", fine, fmt.Sprintf("%s answers, in %d ms", authURL, took.Milliseconds()), ""}}
+	if resp.StatusCode != http.StatusOK {
+		found[0] = finding{"control plane", wrong, fmt.Sprintf("%s answers with HTTP %d, unlike a control plane.", authURL, resp.StatusCode), "Ask whoever runs it."}
+	}
+	theirs, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return found
+	}
+	// The header was written between the two readings of this clock.
+	skew := time.Duration(0)
+	if ahead := began.Sub(theirs.Add(time.Second)); ahead > 0 {
+		skew = ahead
+	} else if behind := theirs.Sub(began.Add(took)); behind > 0 {
+		skew = -behind
+	}
+	return append(found, clockFinding(skew))
+}
+
+// clockFinding judges how far this computer's clock is ahead.
+func clockFinding(skew time.Duration) finding {
+	word := "ahead of"
+	if skew < 0 {
+		word = "behind"
+	}
+	off := skew.Abs().Round(time.Second)
+	if off > skewAllowed {
+		return finding{"clock", wrong, fmt.Sprintf("This computer's clock is %s %s the control plane's.", off, word), "Set it right, or have it set over the network: timedatectl set-ntp true"}
+	}
+	return finding{"clock", fine, "Agrees with the control plane's", ""}
+}
+
+// checkVisit goes the whole way a visitor goes, up to the page that asks them to
+// sign in: name, relay, tunnel, this computer's certificate.
+func checkVisit(ctx context.Context, address, root string) finding {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if root != "" {
+		if pem, err := os.ReadFile(root); err == nil {
+			roots.AppendCertsFromPEM(pem)
+		}
+	}
+	if _, err := get(ctx, address, roots); err != nil {
+		return finding{"visit", wrong, unreached(address, err), "Until this works, visitors do not get through to this computer."}
+	}
+	return finding{"visit", fine, "A visitor gets through to " + address, ""}
+}
+
+// checkNames tells programs that cannot find names under localhost. Chromium,
+// Firefox and curl know them without asking (RFC 6761, section 6.3).
+func checkNames(ctx context.Context, name string) finding {
+	getent, err := exec.LookPath("getent")
+	if err != nil {
+		return finding{"names", note, "Browsers find names under localhost; whether other programs do was not tried.", ""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	if exec.CommandContext(ctx, getent, "ahosts", name).Run() != nil {
+		return finding{"names", note, "Chromium, Firefox and curl find " + name + "; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname."}
+	}
+	return finding{"names", fine, "Every program here finds " + name, ""}
+}
+
+func checkBrowsers(ctx context.Context, dir string) finding {
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	authority, err := ownAuthority(dir)
+	if err != nil {
+		return finding{"browsers", wrong, sentence(err), ""}
+	}
+	trusted, err := authority.Trusted(ctx)
+	switch {
+	case errors.Is(err, trust.ErrUnavailable):
+		return finding{"browsers", note, "What your browsers trust was not seen: " + err.Error() + ".", ""}
+	case err != nil:
+		return finding{"browsers", wrong, sentence(err), ""}
+	case !trusted:
+		return finding{"browsers", note, "Your browsers warn of this computer's certificates.", "To end that, type: porchlight trust"}
+	}
+	return finding{"browsers", fine, "Your browsers trust this computer's certificates", ""}
+}
+
+func checkApp(ctx context.Context, app agentapi.OwnerApp) finding {
+	name, port := "app "+app.Name, strconv.Itoa(app.LocalPort)
+	if app.Paused {
+		return finding{name, note, app.Label + " is paused by you.", "To open it again, type: porchlight resume " + app.Name}
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return finding{name, wrong, fmt.Sprintf("%s does not answer on port %s of 127.0.0.1.", app.Label, port), "Start it, or publish it anew with the port it listens on."}
+	}
+	conn.Close()
+	return finding{name, fine, fmt.Sprintf("%s answers on port %s", app.Label, port), ""}
+}
+
+// get follows no redirect and reads little: an answer is all that is wanted.
+func get(ctx context.Context, address string, roots *x509.CertPool) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	transport := controlapi.NewTransport(roots)
+	defer transport.CloseIdleConnections()
+	client := &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, agentapi.MaxBody))
+	return resp, err
+}
+
+// unreached says in words why an address did not answer.
+func unreached(address string, err error) string {
+	if u, parseErr := url.Parse(address); parseErr == nil {
+		address = u.Host
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return "The name " + dns.Name + " leads nowhere: no DNS record was found for it."
+	}
+	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" && strings.HasSuffix(remote.Error(), unrecognizedName) {
+		return "The relay at " + address + " knows no computer of this name, or its tunnel is down."
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "The certificate of " + address + " is over or not valid yet, or this computer's clock is wrong."
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "The certificate of " + address + " is not one this computer trusts."
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("%s did not answer within %s.", address, doctorWithin)
+	}
+	return address + " cannot be reached."
+}
+
+// unrecognizedName is the alert of a relay that has no tunnel for a name (RFC
+// 6066, section 3), as crypto/tls writes it; its type is not exported.
+const unrecognizedName = "tls: unrecognized name"
+
+// localhostName is the host of an address when it is under localhost, without
+// its port; otherwise empty.
+func localhostName(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || !strings.HasSuffix(u.Hostname(), ".localhost") {
+		return ""
+	}
+	return u.Hostname()
+}

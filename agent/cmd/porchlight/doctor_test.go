@@ -1,0 +1,149 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/local"
+)
+
+// TestDoctor: what works is fine, and each thing that is broken is found, said in
+// a sentence, and makes the command end with 1.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	app := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(app.Close)
+	s.ok("publish", "notes", "--label", "Notes", "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
+	s.ok("approve", "notes")
+
+	check := func() map[string]finding {
+		t.Helper()
+		var found []finding
+		s.json(&found, "doctor")
+		by := map[string]finding{}
+		for _, f := range found {
+			by[f.Check] = f
+		}
+		return by
+	}
+	healthy := check() // ends with 0
+	for _, name := range []string{"data", "agent", "owner", "connection", "control plane", "clock", "visit", "app notes"} {
+		if healthy[name].State != fine {
+			t.Errorf("%s: %+v", name, healthy[name])
+		}
+	}
+	for _, name := range []string{"names", "browsers"} { // depend on the machine
+		if state := healthy[name].State; state != fine && state != note {
+			t.Errorf("%s: %+v", name, healthy[name])
+		}
+	}
+
+	refused := func(want string) {
+		t.Helper()
+		code, out, errOut := s.run("doctor")
+		if code != exitRefused || !strings.Contains(out, want) || !strings.Contains(errOut, "wrong") {
+			t.Errorf("exit %d, and not %q\nout: %s\nerr: %s", code, want, out, errOut)
+		}
+	}
+	s.ok("pause", "notes")
+	app.Close()
+	if f := check()["app notes"]; f.State != note || !strings.Contains(f.Next, "porchlight resume notes") {
+		t.Errorf("paused: %+v", f)
+	}
+	s.ok("resume", "notes")
+	refused("Notes does not answer on port")
+	s.ok("revoke", "notes")
+	if err := os.Chmod(s.dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	refused("chmod 700 " + s.dir)
+}
+
+func TestDoctorWithoutAgent(t *testing.T) {
+	t.Parallel()
+	s := shell{t, t.TempDir()}
+	if err := os.Chmod(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errOut := s.run("doctor")
+	if code != exitRefused || !strings.Contains(out, "Porchlight is not running here") || !strings.Contains(errOut, "one thing is wrong") {
+		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
+	}
+}
+
+// TestDoctorSeesNoVisitor: a relay that has no tunnel for the name, a name nobody
+// knows and an authority nobody trusts are told apart.
+func TestDoctorSeesNoVisitor(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	root := local.RootCAPath(s.dir)
+	strange := httptest.NewUnstartedServer(http.NotFoundHandler())
+	strange.Config.ErrorLog = log.New(io.Discard, "", 0) // that its certificate was refused
+	strange.StartTLS()
+	t.Cleanup(strange.Close)
+	address := strings.Fields(s.ok("status"))[2]
+	_, port, _ := net.SplitHostPort(strings.TrimPrefix(address, "https://"))
+	for url, want := range map[string]string{
+		address:                            "gets through",
+		"https://nobody.localhost:" + port: "knows no computer of this name",
+		strange.URL:                        "not one this computer trusts",
+		"https://127.0.0.1:1":              "cannot be reached",
+	} {
+		if f := checkVisit(t.Context(), url, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
+			t.Errorf("%s: %+v", url, f)
+		}
+	}
+	lost := &net.DNSError{Err: "no such host", Name: "porch.example", IsNotFound: true}
+	if text := unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text, "porch.example leads nowhere") {
+		t.Error(text)
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for skew, want := range map[time.Duration]string{
+		0:                 "Agrees",
+		skewAllowed:       "Agrees",
+		-skewAllowed:      "Agrees",
+		5 * time.Minute:   "5m0s ahead of the control plane's",
+		-90 * time.Second: "1m30s behind the control plane's",
+	} {
+		if f := clockFinding(skew); !strings.Contains(f.Text, want) || (f.State == wrong) != (skew.Abs() > skewAllowed) {
+			t.Errorf("%v: %+v", skew, f)
+		}
+	}
+}
+
+// TestTrust: browsers' stores get this computer's authority, and lose it again.
+// It changes the environment, so it runs beside no other test.
+func TestTrust(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	none := shell{t, t.TempDir()}
+	if code, _, errOut := none.run("trust"); code != exitRefused || !strings.Contains(errOut, "no certificate authority yet") {
+		t.Errorf("exit %d: %s", code, errOut)
+	}
+	s := startAgent(t)
+	browsers := func() finding { return checkBrowsers(t.Context(), s.dir) }
+	if f := browsers(); f.State != note || !strings.Contains(f.Next, "porchlight trust") {
+		t.Errorf("before: %+v", f)
+	}
+	if out := s.ok("trust"); !strings.Contains(out, "trust "+local.RootCAPath(s.dir)) {
+		t.Error(out)
+	}
+	if f := browsers(); f.State != fine {
+		t.Errorf("after: %+v", f)
+	}
+	s.ok("trust", "--undo")
+	if f := browsers(); f.State != note {
+		t.Errorf("undone: %+v", f)
+	}
+}

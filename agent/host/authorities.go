@@ -1,0 +1,54 @@
+package host
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"porchlight/agent/local"
+	"porchlight/control/localca"
+)
+
+// Authorities are the certificate authorities a data directory relies on besides
+// those of the system.
+type Authorities struct {
+	// Control verifies the control plane; nil is the system's own authorities.
+	Control *x509.CertPool
+	// Root is the file (PEM) with the root of the certificates this computer
+	// makes for itself, which browsers have to trust; empty where an authority
+	// issues them. The file need not be there yet.
+	Root string
+}
+
+// AuthoritiesOf reads what is kept in dataDir; whether an agent runs there does
+// not matter.
+func AuthoritiesOf(dataDir string) (Authorities, error) {
+	kept, err := openConnection(filepath.Join(dataDir, connectionName))
+	if err != nil {
+		return Authorities{}, err
+	}
+	c := kept.get().Current
+	if c == nil {
+		root := local.RootCAPath(dataDir)
+		raw, err := readBounded(root)
+		if errors.Is(err, fs.ErrNotExist) {
+			return Authorities{Root: root}, nil
+		}
+		if err != nil {
+			return Authorities{}, fmt.Errorf("cannot read this computer's certificate authority: %w", err)
+		}
+		pool, err := rootsOf(string(raw))
+		return Authorities{Control: pool, Root: root}, err
+	}
+	pool, err := rootsOf(c.CA)
+	if err != nil {
+		return Authorities{}, err
+	}
+	a := Authorities{Control: pool}
+	if ownCertificates(c.CA, c.ACMEDirectory) {
+		a.Root = filepath.Join(dataDir, ownCADir, localca.RootFile)
+	}
+	return a, nil
+}
