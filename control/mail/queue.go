@@ -116,6 +116,68 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 	return m, found, err
 }
 
+// expireAtOnce bounds one transaction of expire, in mails.
+const expireAtOnce = 100
+
+// expire gives up the due mails that have waited too long. While the server can be
+// reached that happens as they are taken up; while it is away nobody takes them
+// up, and they would end with their rows without a word.
+func (s *SMTP) expire(ctx context.Context) error {
+	now := s.now()
+	type old struct {
+		queued
+		id, key string
+	}
+	due := func(tx kv.Tx, after string) (over []old, last string, err error) {
+		items, err := tx.Scan(queuePrefix, after, expireAtOnce)
+		for _, it := range items {
+			id, due := dueBy(it.Key, now)
+			if !due {
+				return over, "", err
+			}
+			m := old{id: id, key: it.Key}
+			if err := json.Unmarshal(it.Value, &m.queued); err != nil {
+				return nil, "", fmt.Errorf("decoding a mail: %w", err)
+			}
+			if m.over(now) {
+				over = append(over, m)
+			}
+		}
+		if len(items) == expireAtOnce {
+			last = items[expireAtOnce-1].Key
+		}
+		return over, last, err
+	}
+	for after, more := "", true; more; {
+		var over []old
+		var last string
+		// Looked at first without writing: mostly there is nothing to do.
+		err := s.store.View(ctx, func(tx kv.Tx) (err error) { over, last, err = due(tx, after); return err })
+		if err == nil && len(over) > 0 {
+			err = s.store.Update(ctx, func(tx kv.Tx) (err error) {
+				if over, last, err = due(tx, after); err != nil {
+					return err
+				}
+				for _, m := range over {
+					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.failure(now, ReasonExpired, m.Code))); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range over {
+			s.expired.Add(1)
+			s.log.Error("a mail was given up: it could not be delivered in time", "mail", m.id, "tries", m.Tries)
+		}
+		after, more = last, last != ""
+	}
+	return nil
+}
+
 // note keeps a mail or lets it go, as the outcome says.
 func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 	now := s.now()

@@ -24,7 +24,8 @@ const (
 	GiveUpAfter = 24 * time.Hour
 
 	lookEvery     = 500 * time.Millisecond // for due mails
-	firstRetry    = 10 * time.Second       // of one mail; doubles
+	expireEvery   = time.Minute
+	firstRetry    = 10 * time.Second // of one mail; doubles
 	slowestRetry  = time.Hour
 	firstRedial   = 5 * time.Second // of a server that does not answer; doubles
 	slowestRedial = 5 * time.Minute
@@ -74,6 +75,7 @@ type SMTP struct {
 
 	// Of the goroutine of Run.
 	redialAt time.Time
+	expireAt time.Time
 	failures int
 }
 
@@ -156,6 +158,12 @@ func (s *SMTP) Run(ctx context.Context) error {
 
 // deliverDue delivers the mails that are due, over one connection.
 func (s *SMTP) deliverDue(ctx context.Context) {
+	if now := s.now(); !now.Before(s.expireAt) {
+		s.expireAt = now.Add(expireEvery)
+		if err := s.expire(ctx); err != nil {
+			s.logStore(ctx, "giving up old mails failed", err)
+		}
+	}
 	if s.now().Before(s.redialAt) {
 		return
 	}

@@ -115,6 +115,45 @@ func TestSMTPDownForAnHour(t *testing.T) {
 	}
 }
 
+// Weakness: mails whose time is over while the server is still away end with their
+// rows, and nobody hears of it. Checked: they are given up when it is time, are
+// on the operator's list and counted, whether the server ever comes back or not.
+func TestSMTPDownForTooLong(t *testing.T) {
+	t.Parallel()
+	s := newSink(t).start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	s.stop()
+	for n := range 2 * expireAtOnce {
+		r.put(fmt.Sprint(n), anInvitation(t))
+	}
+	short := anInvitation(t)
+	short.Life = 15 * time.Minute
+	r.put("short", short)
+	failed := func() []Failure {
+		list, err := Failures(t.Context(), r.store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	r.after(15*time.Minute - time.Second)
+	if len(failed()) != 0 || r.waiting() != 2*expireAtOnce+1 {
+		t.Errorf("given up too early: %v", failed())
+	}
+	for range 30 * 6 {
+		r.after(10 * time.Minute)
+		if len(failed()) == 1 && r.waiting() != 2*expireAtOnce {
+			t.Fatalf("%d wait", r.waiting())
+		}
+	}
+	if list := failed(); len(list) != 2*expireAtOnce+1 || list[0].Reason != ReasonExpired || list[0].To != "bob@example.com" {
+		t.Errorf("%d are on the list: %+v", len(list), list[:min(1, len(list))])
+	}
+	if r.waiting() != 0 || r.Stats().Expired != 2*expireAtOnce+1 {
+		t.Errorf("%d wait; %+v", r.waiting(), r.Stats())
+	}
+}
+
 // Wrong credentials, a certificate that does not fit and a server without TLS
 // keep the mails waiting; no password is sent, and none is logged.
 func TestSMTPServerThatCannotBeUsed(t *testing.T) {
