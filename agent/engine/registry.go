@@ -134,6 +134,9 @@ func (r *Registry) Register(req agentapi.RegisterRequest, caller func() procinfo
 		return agentapi.Registration{}, err
 	}
 	if !known {
+		if count >= maxRegistrants {
+			return agentapi.Registration{}, full() // before looking who calls, which is what a flood would cost
+		}
 		if count, err = r.add(req, caller()); err != nil {
 			return agentapi.Registration{}, err
 		}
@@ -312,11 +315,7 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 		twin.LastSeenAt = now
 		return len(r.rows), nil
 	case len(r.rows) >= maxRegistrants:
-		return refused(&agentapi.Error{
-			Code:       agentapi.CodeTooMany,
-			Message:    "Too many apps are attached to this engine. Deregister one of them, or end it.",
-			RetryAfter: agentapi.HeartbeatEvery,
-		})
+		return refused(full())
 	}
 	if dead {
 		row.process = goneProcess{}
@@ -351,6 +350,14 @@ func checkAppID(appID string) error {
 		}
 	}
 	return nil
+}
+
+func full() error {
+	return &agentapi.Error{
+		Code:       agentapi.CodeTooMany,
+		Message:    "Too many apps are attached to this engine. Deregister one of them, or end it.",
+		RetryAfter: agentapi.HeartbeatEvery,
+	}
 }
 
 func stopping() error {

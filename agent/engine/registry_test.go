@@ -119,9 +119,10 @@ func TestRegistryIsBounded(t *testing.T) {
 	for i := range maxRegistrants {
 		register(t, r, "com.example", i+1)
 	}
-	_, err := r.Register(agentapi.RegisterRequest{AppID: "com.example", PID: maxRegistrants + 1}, nobody)
-	if agentapi.CodeOf(err) != agentapi.CodeTooMany {
-		t.Errorf("one more: %v", err)
+	looked := false
+	_, err := r.Register(agentapi.RegisterRequest{AppID: "com.example", PID: maxRegistrants + 1}, func() procinfo.Process { looked = true; return nobody() })
+	if agentapi.CodeOf(err) != agentapi.CodeTooMany || looked {
+		t.Errorf("one more: %v; looked who calls: %v", err, looked)
 	}
 	register(t, r, "com.example", 7) // known: no more room needed
 	if left, err := r.Deregister("com.example", nobody); err != nil || left.Registrants != 0 {
