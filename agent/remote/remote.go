@@ -108,9 +108,15 @@ func (r *Remote) syncForever(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// syncOnce is one held request.
+// syncOnce is one held request. After a failure it asks without a version, which
+// is answered at once: the answer to a held one says only after SyncHold that the
+// control plane is back, and meanwhile the owner would read that it is away.
 func (r *Remote) syncOnce(ctx context.Context) error {
-	snapshot, err := r.cfg.Control.Sync(ctx, r.version)
+	version := r.version
+	if !r.State().Connected {
+		version = ""
+	}
+	snapshot, err := r.cfg.Control.Sync(ctx, version)
 	if err != nil {
 		return err
 	}

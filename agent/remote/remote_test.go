@@ -181,6 +181,29 @@ func TestOutageIsNoticedAndMended(t *testing.T) {
 	})
 }
 
+// TestBackUnchanged: that a control plane is back is seen at the first exchange,
+// also where nothing changed meanwhile and the answer could be held.
+func TestBackUnchanged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := start(t, p)
+		synctest.Wait()
+		p.set(func() { p.down = errors.New("connection refused") })
+		time.Sleep(time.Minute)
+		asked := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.versions) }
+		before := asked()
+		p.set(func() { p.down = nil })
+		for asked() == before {
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		if !h.remote.State().Connected {
+			t.Fatalf("still away: %+v", h.remote.State())
+		}
+	})
+}
+
 func TestRefusedCredentialIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
