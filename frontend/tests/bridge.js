@@ -80,7 +80,7 @@
   const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, i < labels.length ? labels[i] : `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
   const line = (minutes, email, app, kind = 'opened', by) => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
   const someActivity = () => [
-    line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'Pocket Notes'), line(60 * 26, 'bob@example.com', 'Blog draft'),
+    line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
     line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
     line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new'),
   ];

@@ -47,14 +47,49 @@ func TestPictures(t *testing.T) {
 			p.picture(filepath.Join(dir, name+".png"), image.Rect(84, 62, 1018, 688))
 		})
 	}
+	for _, opts := range []desk{{tidy: true}, {tidy: true, dark: true}} {
+		theme := "light"
+		if opts.dark {
+			theme = "dark"
+		}
+		t.Run("views-"+theme, func(t *testing.T) {
+			p := newFullHouse(t, opts)
+			p.openWindow()
+			p.arrange(100, 80, 900, 560)
+			for _, view := range []struct{ name, file string }{
+				{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"}, {"Settings", "settings"}, {"Apps", "app"},
+			} {
+				if view.name == "Settings" && opts.dark {
+					continue
+				}
+				p.view(view.name)
+				switch view.name {
+				case "People":
+					p.pressButton("Apps for " + carla)
+				case "Apps":
+					p.pressButton("Notes")
+				}
+				p.see("main .card")
+				p.picture(filepath.Join(dir, view.file+"-"+theme+".png"), image.Rect(84, 62, 1018, 688))
+			}
+		})
+	}
+	t.Run("welcome", func(t *testing.T) {
+		s := newSession(t, desk{tidy: true})
+		p := s.drive("127.0.0.1:8765")
+		p.openWindow()
+		p.named("button", "Try it")
+		p.arrange(100, 80, 900, 560)
+		p.picture(filepath.Join(dir, "welcome.png"), image.Rect(84, 62, 1018, 688))
+	})
 	t.Run("tray", func(t *testing.T) {
 		p := newGallery(t, desk{tidy: true})
 		p.openTray()
-		p.keys("Up", "Up", "Up", "Up", "Right")
+		p.keys("Down", "Down", "Down", "Right") // the address, the request, Notes
 		p.menuOpen(2)
-		p.keys("Down", "Down", "Down", "Right")
+		p.keys("Down", "Down", "Down", "Down", "Down", "Right") // to Revoke
 		p.menuOpen(3)
-		p.picture(filepath.Join(dir, "tray.png"), image.Rect(300, 0, 1100, 350))
+		p.picture(filepath.Join(dir, "tray.png"), image.Rect(300, 0, 1100, 440))
 	})
 }
 
@@ -118,7 +153,7 @@ func (s *session) picture(file string, part image.Rectangle) {
 	crop := fmt.Sprintf("%dx%d+%d+%d", part.Dx(), part.Dy(), part.Min.X, part.Min.Y)
 	var last string
 	s.eventually("the screen is at rest", func() error {
-		s.mustTool("import", "-window", "root", "-crop", crop, "+repage", "-strip", "-define", "png:compression-level=9", file)
+		s.mustTool("import", "-window", "root", "-crop", crop, "+repage", "-strip", "+dither", "-colors", "255", "-define", "png:compression-level=9", "PNG8:"+file)
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			return err
@@ -133,7 +168,7 @@ func (s *session) picture(file string, part image.Rectangle) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if info.Size() > 200<<10 {
+	if info.Size() > 60<<10 {
 		s.t.Errorf("%s is %d KiB, more than a page should carry", file, info.Size()>>10)
 	}
 	_ = os.Chmod(file, 0o644)

@@ -44,7 +44,15 @@ var automation = sync.OnceValues(func() ([]byte, error) {
 
 // launchDriven starts the program in the session and waits for its loopback API.
 // The page can be asked once the window was opened; see openWindow.
-func (s *session) launchDriven(args ...string) *page {
+func (s *session) launchDriven() *page {
+	s.t.Helper()
+	api := freePort(s.t)
+	return s.drive(api, "--api", api, "--https", freePort(s.t))
+}
+
+// drive is launchDriven with the program's own arguments; api is where they have
+// its loopback API listen.
+func (s *session) drive(api string, args ...string) *page {
 	s.t.Helper()
 	library, err := automation()
 	if err != nil {
@@ -60,8 +68,8 @@ func (s *session) launchDriven(args ...string) *page {
 	base := "http://127.0.0.1:" + port
 	s.eventually("WebKitWebDriver answers", func() error { return webDriver("GET", base+"/status", nil, nil) })
 
-	p := &page{program: &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t), exited: make(chan struct{})}, opened: make(chan error, 1)}
-	args = append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)
+	p := &page{program: &program{session: s, data: filepath.Join(s.dir, "data"), api: api, exited: make(chan struct{})}, opened: make(chan error, 1)}
+	args = append([]string{"--data", p.data}, args...)
 	p.started = time.Now()
 	go func() { // answers once there is a web view
 		var answer struct{ SessionID string }
@@ -169,18 +177,35 @@ func (p *page) gone(css string) {
 	})
 }
 
-// press clicks what matches, as the pointer does: something that lies over it
-// takes the click, which is an error.
+// press clicks what matches once it stands still, as the pointer does: something
+// that lies over it takes the click, which is an error.
 func (p *page) press(css string) {
 	p.t.Helper()
 	p.eventually("pressing "+css, func() error {
 		element, err := p.element(css)
+		if err == nil {
+			err = webDriver("POST", p.session+"/execute/async", map[string]any{"script": standsStill, "args": []string{css}}, nil)
+		}
 		if err == nil {
 			err = webDriver("POST", element+"/click", map[string]any{}, nil)
 		}
 		return err
 	})
 }
+
+// standsStill calls back when an element has been in one place for six frames.
+const standsStill = `
+	const [css, done] = arguments;
+	let last = '', still = 0;
+	const look = () => {
+		const box = document.querySelector(css)?.getBoundingClientRect();
+		const now = box ? box.x + ' ' + box.y : '';
+		still = now === last ? still + 1 : 0;
+		last = now;
+		if (still === 6) done(null);
+		else requestAnimationFrame(look);
+	};
+	look();`
 
 // named is the selector of the first such element with that name, once the page
 // has it.
@@ -229,6 +254,6 @@ func (p *page) write(field, text string) {
 // view goes to one by the sidebar.
 func (p *page) view(name string) {
 	p.t.Helper()
-	p.press(p.named("nav button", name))
+	p.press(p.named("nav .cut", name))
 	p.named("h1", name)
 }

@@ -66,21 +66,8 @@ func TestWindow(t *testing.T) {
 	})
 
 	t.Run("revoke a connected app", func(t *testing.T) {
-		token := p.connectClient("Pocket Notes")
-		client := func() string {
-			req, err := http.NewRequest("GET", address, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Authorization", "Bearer "+token)
-			resp, err := bob.Do(req)
-			if err != nil {
-				return err.Error() // cut while it was answered, for one
-			}
-			defer resp.Body.Close()
-			body, _ := io.ReadAll(resp.Body)
-			return fmt.Sprint(resp.StatusCode, " ", string(body))
-		}
+		token := p.connectClient(p.browser(), "Pocket Notes")
+		client := func() string { return p.asClient(token, address) }
 		if got := client(); got != "200 notes for owner" {
 			t.Fatalf("the client got %q", got)
 		}
@@ -110,6 +97,7 @@ func TestWindow(t *testing.T) {
 
 	t.Run("pause and resume", func(t *testing.T) {
 		p.view("Apps")
+		p.named("h2", "On") // the page knows by now that it is not dark
 		p.pressButton("Notes")
 		p.pressButton("Pause")
 		p.opens(bob, address, false)
@@ -212,9 +200,9 @@ func (p *program) mailedLink(to string) (link string) {
 	return link
 }
 
-// connectClient has the owner let a remote client in, through the pages of the
-// real endpoints, and returns its access token.
-func (p *program) connectClient(name string) (token string) {
+// connectClient has the owner let a remote client in, in their browser through
+// the pages of the real endpoints, and returns its access token.
+func (p *program) connectClient(owner *visitor.Visitor, name string) (token string) {
 	p.t.Helper()
 	ctx := p.t.Context()
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Done.") }))
@@ -233,13 +221,15 @@ func (p *program) connectClient(name string) (token string) {
 		Endpoint: oauth2.Endpoint{AuthURL: account.AuthURL + "/oauth/authorize", TokenURL: account.AuthURL + "/oauth/token"},
 	}
 	verifier := oauth2.GenerateVerifier()
-	owner := p.browser()
-	page, err := owner.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), account.Email,
-		func(context.Context) (string, error) { return p.mailedLink(account.Email), nil })
-	if err != nil {
-		p.t.Fatal(err)
+	consent := config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier))
+	page, err := owner.Open(ctx, consent)
+	if err == nil && !strings.Contains(page.Body, "Allow "+name) { // not signed in yet
+		page, err = owner.SignIn(ctx, consent, account.Email, func(context.Context) (string, error) { return p.mailedLink(account.Email), nil })
 	}
-	if page, err = owner.Submit(ctx, page, "computer", map[string]string{"decision": "allow"}); err != nil {
+	if err == nil {
+		page, err = owner.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
+	}
+	if err != nil {
 		p.t.Fatal(err)
 	}
 	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.browser()}})
@@ -248,6 +238,24 @@ func (p *program) connectClient(name string) (token string) {
 		p.t.Fatalf("consent led to %s: %v", page.URL, err)
 	}
 	return tokens.AccessToken
+}
+
+// asClient opens an address with a remote client's token and returns status and
+// body, or why there was no answer.
+func (p *program) asClient(token, address string) string {
+	p.t.Helper()
+	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	resp, err := p.browser().Do(req)
+	if err != nil {
+		return err.Error() // cut while it was answered, for one
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", string(body))
 }
 
 // asTransport lets a library send its requests through a visitor, who finds

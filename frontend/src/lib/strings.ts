@@ -279,7 +279,7 @@ export const strings = {
     invited: 'Invited',
     invitedWhy: 'They have not clicked the link in the mail yet.',
     hereNow: 'here now',
-    lastHere: (ago: string) => `Last here ${ago}`,
+    lastHere: (ago: string) => (ago === 'just now' ? 'Here just now' : `Last here ${ago}`),
     openNow: 'open now',
     stopped: 'stopped',
     appsFor: (email: string) => `Apps for ${email}`,
