@@ -180,11 +180,9 @@ func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byt
 		switch {
 		case res.StatusCode == http.StatusSwitchingProtocols:
 			return nil, nil, false, errors.New("the app switched protocols without being asked")
-		case res.StatusCode >= 200:
+		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
 			conn.left = -1
 			return &directConn{conn, stop}, res, false, nil
-		case res.StatusCode < 100:
-			return nil, nil, false, fmt.Errorf("the app answered with status %d", res.StatusCode)
 		}
 		if res.StatusCode == http.StatusContinue {
 			continue // nobody expects it
@@ -226,6 +224,7 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
+			_ = rc.Flush() // what there is, as the app sent it; the end is missed either way
 			return err
 		}
 		// A buffer not filled was all there was, even if a piece of a chunk's
@@ -250,9 +249,16 @@ func appendHead(b []byte, out *http.Request, target string) []byte {
 	b = append(b, out.Host...)
 	b = append(b, "\r\n"...)
 	for name, values := range out.Header {
+		if len(values) == 0 {
+			continue
+		}
 		switch name {
 		case "Host", "Content-Length":
 			continue // said once, and there is no body
+		case "User-Agent":
+			if values = values[:1]; values[0] == "" {
+				continue
+			}
 		}
 		for _, value := range values {
 			b = append(b, name...)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -222,6 +223,9 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	v := res.Request.Context().Value(visitKey{}).(*visit)
 	if v.waiting != nil && !v.waiting.Stop() {
 		return context.DeadlineExceeded // forwardFailed says so
+	}
+	if res.StatusCode < 100 {
+		return fmt.Errorf("the app answered with status %d", res.StatusCode) // which net/http reads, and panics to write
 	}
 	p.appUp(v.at.app.ID)
 	p.cleanResponse(res.Header, v.at.host)

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -45,10 +46,15 @@ type settings struct {
 	caddy       string // the program
 	profile     string // where our proxy writes its CPU profile; empty for none
 	only        string // measurements, joined by commas; empty for all
+	contenders  string // what the names of those measured contain; empty for all
 }
 
 func (s settings) wants(measurement string) bool {
 	return s.only == "" || strings.Contains(","+s.only+",", ","+measurement+",")
+}
+
+func (s settings) chosen(all ...contender) []contender {
+	return slices.DeleteFunc(all, func(c contender) bool { return !strings.Contains(c.name, s.contenders) })
 }
 
 func main() {
@@ -70,6 +76,7 @@ func main() {
 	flag.StringVar(&s.caddy, "caddy", "caddy", "the Caddy to compare with")
 	flag.StringVar(&s.profile, "profile", "", "write a CPU profile of our proxy to this file")
 	flag.StringVar(&s.only, "only", "", "measure only these, joined by commas: requests, latency, handshakes, bulk")
+	flag.StringVar(&s.contenders, "contenders", "", "measure only those whose names contain this")
 	flag.Parse()
 	if err := run(ctx, s, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

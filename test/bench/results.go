@@ -56,7 +56,7 @@ func playRound(ctx context.Context, s settings, dir, certificates string, r *res
 		return err
 	}
 	defer st.close()
-	all := []contender{st.cookie, st.bearer, st.nginx, st.caddy, st.caddyAuth}
+	all := s.chosen(st.cookie, st.bearer, st.nginx, st.caddy, st.caddyAuth)
 	if s.wants("requests") {
 		for _, c := range all {
 			for _, http2 := range []bool{false, true} {
@@ -83,7 +83,7 @@ func playRound(ctx context.Context, s settings, dir, certificates string, r *res
 			r.add(latency99, c, micro(took[len(took)*99/100])/1e3)
 		}
 	}
-	withoutAuth := []contender{st.cookie, st.nginx, st.caddy}
+	withoutAuth := s.chosen(st.cookie, st.nginx, st.caddy)
 	if s.wants("handshakes") {
 		for kind, name := range []string{fullHandshake: cpuFull, resumedHandshake: cpuResumed, hybridHandshake: cpuHybrid} {
 			for _, c := range withoutAuth {

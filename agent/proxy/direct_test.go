@@ -1,0 +1,340 @@
+package proxy_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// "Te: trailers" makes a request one of the engine's, which is how these tests
+// have the same thing done in both ways.
+const engineHeader = "Te"
+
+// TestDirectRequestsAreTheEngines sends what is plain both ways: the app gets
+// the same bytes, but for the order of the fields.
+func TestDirectRequestsAreTheEngines(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	rec := newRecorder(t)
+	r.publish("notes", rec.port)
+	b := r.signedIn("notes", bobID, false)
+	session := "Cookie: " + cookie + "=" + b.cookies[cookie]
+	seen := 0
+	last := func() string {
+		within(t, "the app gets the request", func() bool { return len(rec.requests()) > seen })
+		seen++
+		return rec.requests()[seen-1]
+	}
+	for _, lines := range [][]string{
+		{"GET / HTTP/1.1"},
+		{"HEAD /x HTTP/1.1"},
+		{"GET /a%2fb/%20?q=%zz;x=1&&=%00 HTTP/1.1", "Accept: */*"},
+		{"GET /? HTTP/1.1"},
+		{"GET /a//b/../c HTTP/1.1", "User-Agent: curl"},
+		{"GET / HTTP/1.1", "User-Agent:"},
+		{"GET / HTTP/1.1", "Content-Length: 0"},
+		{"GET / HTTP/1.1", "X-Service-User: root", "x_service_email: root", "Remote-User: root", "X-Forwarded-For: 1.1.1.1"},
+		{"GET / HTTP/1.1", "Connection: keep-alive, X-Service-User, x-mine", "X-Mine: 1", "Keep-Alive: 5", "Proxy-Connection: x"},
+		{"GET / HTTP/1.1", "Connection: Cookie"},
+		{"GET / HTTP/1.1", "Cookie: a=b; __Host-porchlight-ffffffff=secret; c=d", "Cookie: e=f"},
+		{"GET / HTTP/1.1", "Authorization: Bearer mine", "Authorization: Basic eA=="},
+		{"GET / HTTP/1.1", "Accept: a", "accept: b", "X-Empty:", "X-Odd: \tä ö\t"},
+		{"GET / HTTP/1.1", "Proxy: x", "Trailer: X-T", "If-None-Match: \"x\"", "Range: bytes=0-1"},
+	} {
+		send := func(extra ...string) {
+			all := append(append(slices.Clone(lines), "Host: notes."+rootHost, session), extra...)
+			c := r.raw("notes."+rootHost, strings.Join(append(all, "", ""), "\r\n"))
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || res.StatusCode != 200 {
+				t.Fatalf("%q: %v %v", lines, res, err)
+			}
+			c.Close()
+		}
+		send()
+		direct := last()
+		send(engineHeader + ": trailers")
+		engine := strings.Replace(last(), engineHeader+": trailers\r\n", "", 1)
+		if got, want := sortedHead(direct), sortedHead(engine); got != want {
+			t.Errorf("%q came as\n%s\nand by the engine as\n%s", lines, got, want)
+		}
+	}
+}
+
+func sortedHead(request string) string {
+	lines := strings.Split(request, "\r\n")
+	slices.Sort(lines[1:])
+	return strings.Join(lines, "\n")
+}
+
+// scripted is an app that answers request number n on a connection with what
+// answer returns, as it is, and closes the connection for ok false.
+func scripted(t testing.TB, answer func(n int, req *http.Request, c net.Conn) (ok bool)) (port int, conns *atomic.Int64) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns = new(atomic.Int64)
+	var wg sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			conns.Add(1)
+			wg.Go(func() {
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(20 * time.Second))
+				br := bufio.NewReader(c)
+				for n := 0; ; n++ {
+					req, err := http.ReadRequest(br)
+					if err != nil || !answer(n, req, c) {
+						return
+					}
+				}
+			})
+		}
+	})
+	return ln.Addr().(*net.TCPAddr).Port, conns
+}
+
+var answers = []string{
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\nConnection: close, X-Gone\r\nX-Gone: 1\r\n\r\nok",
+	"HTTP/1.0 200 OK\r\n\r\nuntil the end",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n3;x=y\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: 1\r\n\r\n",
+	"HTTP/1.1 204 No Content\r\n\r\n",
+	"HTTP/1.1 304 Not Modified\r\nEtag: \"x\"\r\n\r\n",
+	"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",
+	"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
+	"HTTP/1.1 404 Not Found\r\nSet-Cookie: a=b; Domain=porch.test\r\nSet-Cookie: c=d\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok",                                      // half
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n",                    // half
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",                 // two lengths
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: gzip, chunked\r\n\r\nok",  // unknown
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok, and more than was said",              // too much
+	"HTTP/1.1 200 OK\r\nX-Service-User: x\r\nContent-Type: \r\nContent-Length: 0\r\n\r\n", // an empty type
+	"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 000 OK\r\n\r\n", "SSH-2.0-x\r\n", "", "HTTP/1.1 200 OK\r\nbroken",
+	"HTTP/1.1 200 OK\r\nX-Long: " + strings.Repeat("x", 300<<10) + "\r\n\r\n",
+}
+
+// broken is an answer that does not look whole. How much of it comes before its
+// end, the head included, is chance in the engine.
+const broken = "broken"
+
+// outcome is what a visitor sees of an answer.
+func outcome(b *browser, header ...string) string {
+	req, err := http.NewRequest("GET", "https://notes."+rootHost+"/", nil)
+	if err != nil {
+		return err.Error()
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	req.Header.Set("Cookie", cookie+"="+b.cookies[cookie])
+	res, err := b.client.Do(req)
+	if err != nil {
+		return broken
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	res.Header.Del("Date")
+	if res.Header.Get("Content-Length") == "" && res.ContentLength >= 0 {
+		res.ContentLength = -1 // how an answer of unknown length is framed may differ
+	}
+	if err != nil {
+		return broken
+	}
+	res.Header.Del("Content-Length")
+	return fmt.Sprint(res.StatusCode, res.Header, res.Trailer, string(body))
+}
+
+// TestDirectAnswersAreTheEngines has an app say all kinds of things; visitors of
+// both ways see the same.
+func TestDirectAnswersAreTheEngines(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		r := newRig(t)
+		var raw atomic.Pointer[string]
+		port, _ := scripted(t, func(_ int, _ *http.Request, c net.Conn) bool {
+			io.WriteString(c, *raw.Load())
+			return false
+		})
+		r.publish("notes", port)
+		b := r.signedIn("notes", bobID, http2)
+		for _, answer := range answers {
+			raw.Store(&answer)
+			direct, engine := outcome(b), outcome(b, engineHeader, "trailers")
+			if direct != engine {
+				t.Errorf("HTTP/2 %v, %.200q is\n%.500s\nand by the engine\n%.500s", http2, answer, direct, engine)
+			}
+		}
+	}
+}
+
+// FuzzDirectAnswer looks for something an app can say that the two ways hand on
+// differently.
+func FuzzDirectAnswer(f *testing.F) {
+	for _, answer := range answers {
+		f.Add(answer)
+	}
+	r := newRig(f)
+	var raw atomic.Pointer[string]
+	port, _ := scripted(f, func(_ int, _ *http.Request, c net.Conn) bool {
+		io.WriteString(c, *raw.Load())
+		return false
+	})
+	r.publish("notes", port)
+	b := r.signedIn("notes", bobID, false)
+	f.Fuzz(func(t *testing.T, answer string) {
+		raw.Store(&answer)
+		if direct, engine := outcome(b), outcome(b, engineHeader, "trailers"); direct != engine {
+			t.Fatalf("%q is\n%s\nand by the engine\n%s", answer, direct, engine)
+		}
+	})
+}
+
+const okAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// TestDirectConnectionsAreKept: one connection serves requests after each other,
+// and what an app does to it meanwhile hurts none.
+func TestDirectConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(n int, c net.Conn) bool
+		conns  int64
+	}{
+		"kept":                  {func(_ int, c net.Conn) bool { io.WriteString(c, okAnswer); return true }, 1},
+		"closed without a word": {func(_ int, c net.Conn) bool { io.WriteString(c, okAnswer); return false }, 10},
+		"closed on the next request": {func(n int, c net.Conn) bool {
+			if n > 0 {
+				return false
+			}
+			io.WriteString(c, okAnswer)
+			return true
+		}, 10},
+		"an answer to nothing": {func(_ int, c net.Conn) bool {
+			io.WriteString(c, okAnswer+"HTTP/1.1 408 Timeout\r\nContent-Length: 3\r\n\r\nbad")
+			return true
+		}, 10},
+		"asked to close": {func(_ int, c net.Conn) bool {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+			return true
+		}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			port, conns := scripted(t, func(n int, _ *http.Request, conn net.Conn) bool { return c.answer(n, conn) })
+			r.publish("notes", port)
+			b := r.signedIn("notes", bobID, false)
+			for i := range 10 {
+				if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 200 || body != "ok" {
+					t.Fatalf("request %d: %s %q", i, res.Status, body)
+				}
+			}
+			if got := conns.Load(); got != c.conns {
+				t.Errorf("%d connections, want %d", got, c.conns)
+			}
+		})
+	}
+}
+
+// TestDirectRepeatsOnce: a request that dies on a fresh connection is not sent
+// again, however it dies.
+func TestDirectRepeatsOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	port, conns := scripted(t, func(int, *http.Request, net.Conn) bool { return false })
+	r.publish("notes", port)
+	b := r.signedIn("notes", bobID, false)
+	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != http.StatusBadGateway {
+		t.Errorf("%s, want 502", res.Status)
+	}
+	if got := conns.Load(); got != 1 {
+		t.Errorf("%d connections, want one", got)
+	}
+}
+
+// TestDirectPiecesArriveAtOnce: whatever an app has said reaches the visitor
+// before it says more, wherever the pieces are cut.
+func TestDirectPiecesArriveAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, pieces := range [][]string{
+		{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "a", "b", "c"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n", "1\r\nb\r\n", "1\r\nc\r\n0\r\n\r\n"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na", "\r\n1\r\nb\r", "\n1\r\nc\r\n0\r\n\r\n"},
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n1", "\r\nb\r\n1\r", "\nc\r\n0\r\n\r\n"},
+		{"HTTP/1.1 200 OK\r\n\r\n", "a", "b", "c"},
+	} {
+		for _, http2 := range []bool{false, true} {
+			r := newRig(t)
+			next := make(chan struct{})
+			port, _ := scripted(t, func(_ int, _ *http.Request, c net.Conn) bool {
+				for _, piece := range pieces {
+					io.WriteString(c, piece)
+					if _, ok := <-next; !ok {
+						return false
+					}
+				}
+				return false
+			})
+			r.publish("notes", port)
+			b := r.signedIn("notes", bobID, http2)
+			res := b.do(b.request("GET", "https://notes."+rootHost+"/", nil)) // the head alone
+			var got []byte
+			for range 3 {
+				next <- struct{}{}
+				one := make([]byte, 1)
+				if _, err := io.ReadFull(res.Body, one); err != nil {
+					t.Fatalf("%q: %v after %q", pieces, err, got)
+				}
+				got = append(got, one...)
+			}
+			close(next)
+			rest, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if string(got) != "abc" || len(rest) > 0 || err != nil {
+				t.Errorf("%q: %q, then %q, %v", pieces, got, rest, err)
+			}
+		}
+	}
+}
+
+// TestDirectEndsWithTheVisitor: an app that is asked by nobody any more sees its
+// connection closed.
+func TestDirectEndsWithTheVisitor(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		r := newRig(t)
+		asked, ended := make(chan struct{}), make(chan error, 1)
+		port, _ := scripted(t, func(_ int, _ *http.Request, c net.Conn) bool {
+			close(asked)
+			_, err := c.Read(make([]byte, 1))
+			ended <- err
+			return false
+		})
+		r.publish("notes", port)
+		b := r.signedIn("notes", bobID, http2)
+		c := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\n\r\n")
+		<-asked
+		c.Close()
+		if err := <-ended; !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("the app's connection: %v", err)
+		}
+	}
+}
