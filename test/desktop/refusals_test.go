@@ -5,7 +5,6 @@ package desktop
 import (
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -55,24 +54,6 @@ func TestBusyPort(t *testing.T) {
 	p := s.launch("--api", l.Addr().String())
 	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
 	if body := s.notified("Porchlight could not go on"); !strings.Contains(body, "cannot start") {
-		t.Errorf("the notification says %q", body)
-	}
-}
-
-// A data directory belongs to one Porchlight, whichever program it is.
-func TestDataDirectoryInUse(t *testing.T) {
-	t.Parallel()
-	s := newSession(t, desk{})
-	data := filepath.Join(s.dir, "data")
-	agent := exec.Command(cli(t), "agent", "--local", "--data", data, "--api", freePort(t), "--https", freePort(t))
-	s.run(agent, "agent")
-	s.eventually("the agent is up", func() error {
-		_, err := os.Stat(filepath.Join(data, "agent.json"))
-		return err
-	})
-	p := s.launch()
-	refused(t, s, p, "Porchlight cannot start", data, "in use by another process")
-	if body := s.notified("Porchlight could not go on"); !strings.Contains(body, "in use by another process") {
 		t.Errorf("the notification says %q", body)
 	}
 }

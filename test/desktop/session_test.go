@@ -5,6 +5,7 @@ package desktop
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -34,9 +35,10 @@ type desk struct {
 	noBus     bool
 	keyring   string // "" unlocked, "locked" or "none"
 	noPanel   bool
-	light     bool // a light panel
-	dark      bool // windows are dark
-	tidy      bool // for pictures in the documentation: see tidy_test.go
+	light     bool   // a light panel
+	dark      bool   // windows are dark
+	tidy      bool   // for pictures in the documentation: see tidy_test.go
+	picks     string // the button of a notification that is pressed; "" is Approve
 }
 
 // session is a private desktop.
@@ -239,9 +241,10 @@ func (s *session) startWindowManager() {
 }
 
 // startDunst also gives it the program that picks one of a notification's
-// buttons: ours takes Approve.
+// buttons: ours takes the one the test is about.
 func (s *session) startDunst() {
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 Approve\n"), 0o755); err != nil {
+	button := cmp.Or(s.opts.picks, "Approve")
+	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755); err != nil {
 		s.t.Fatal(err)
 	}
 	s.write(filepath.Join(s.dir, "home/.config/dunst/dunstrc"), `[global]
