@@ -216,6 +216,45 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	}
 }
 
+// TestRemovedAndConnectedElsewhere. Weakness: a removal its control plane was not
+// told of is told to the next one, which knows nobody by that id, and forgotten.
+// Attack: be removed while the control plane is away, and wait until the computer
+// comes back to it from another. Checked: the denial stands all the while, and the
+// removal is carried out where it belongs.
+func TestRemovedAndConnectedElsewhere(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	id := r.invited(t, true, "Notes")
+	r.down()
+	if _, err := r.owner.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	r.end()
+	r.up()
+	home := r.device
+	var err error
+	if r.device, err = r.service.EnsureComputer(t.Context(), "maya@elsewhere.example", "study"); err != nil {
+		t.Fatal(err)
+	}
+	before := r.gate.asked.Load()
+	r.serve(t)
+	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+	if _, err := r.app.People(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || pending[0].Sent {
+		t.Fatalf("elsewhere: denied %+v, changes %+v", denied, pending)
+	}
+	if status := r.member(t, bobMail).Status; status != "" {
+		t.Errorf("elsewhere he is %s", status)
+	}
+	r.device = home
+	r.serve(t)
+	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
+	r.settled(t)
+}
+
 // TestWithdrawnWhileAskingAgain: an app that changed and waits for the owner keeps
 // its people, so it can be taken away from them; it cannot be given.
 func TestWithdrawnWhileAskingAgain(t *testing.T) {

@@ -48,7 +48,10 @@ func (p *People) restore() error {
 			continue
 		}
 		p.lastID++
-		c := store.PendingChange{ID: p.lastID, AccountID: d.AccountID, AppID: d.AppID, GrantID: d.GrantID, At: at}
+		c := store.PendingChange{
+			ID: p.lastID, AccountID: d.AccountID, AppID: d.AppID, GrantID: d.GrantID, At: at,
+			Computer: p.cfg.Access.Snapshot().Computer.ID,
+		}
 		if err := p.cfg.Store.PutPending(c); err != nil {
 			return err
 		}
@@ -60,7 +63,7 @@ func (p *People) restore() error {
 // takeAway ends access here: what is open is closed when it returns. The error
 // says that it may come back after a restart; access is closed even then.
 func (p *People) takeAway(c store.PendingChange) (closed int, err error) {
-	c.At = p.cfg.Now().UTC()
+	c.At, c.Computer = p.cfg.Now().UTC(), p.cfg.Access.Snapshot().Computer.ID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	deny := c.Deny()
@@ -122,13 +125,21 @@ func (p *People) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
+// ours says whether a change is the business of the control plane a snapshot is
+// from. One from a time at another waits until this computer is back there: to
+// be told there that nobody is known by this id would end the denial.
+func (c pending) ours(snapshot controlapi.Snapshot) bool {
+	return c.Computer == "" || c.Computer == snapshot.Computer.ID
+}
+
 // unsent lists what the control plane has to be told, in order.
 func (p *People) unsent() []pending {
+	snapshot := p.cfg.Access.Snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []pending
 	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
-		if c := p.pending[id]; !c.Sent {
+		if c := p.pending[id]; !c.Sent && c.ours(snapshot) {
 			out = append(out, c)
 		}
 	}
@@ -201,7 +212,7 @@ func (p *People) confirm() {
 	snapshot := p.cfg.Access.Snapshot()
 	changed := false
 	for _, c := range p.pending {
-		if c.Sent && (confirmed(c, snapshot, p.syncs-c.sentAt) || p.syncs-c.sentAt >= 2) {
+		if c.Sent && c.ours(snapshot) && (confirmed(c, snapshot, p.syncs-c.sentAt) || p.syncs-c.sentAt >= 2) {
 			p.lift(c)
 			changed = true
 		}

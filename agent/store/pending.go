@@ -19,6 +19,9 @@ type PendingChange struct {
 	AccountID string `json:"account,omitempty"`
 	AppID     string `json:"app,omitempty"`
 	GrantID   string `json:"grant,omitempty"`
+	// Computer is the id this computer had at its control plane then. Another
+	// control plane can do nothing about it; this one may be connected again.
+	Computer string `json:"computer,omitempty"`
 	// Sent is true once the control plane has carried it out. Epoch is then the
 	// session epoch of a person who was removed.
 	Sent  bool      `json:"sent,omitempty"`
