@@ -63,7 +63,7 @@ func newFullHouse(t *testing.T, opts desk) *page {
 	}
 	address, browser := p.address("notes"), p.browser()
 	for _, name := range []string{"Pocket Notes", "Backup script"} {
-		token := p.connectClient(browser, name)
+		token := p.connectClientIn(browser, name)
 		if name == "Pocket Notes" {
 			p.asClient(token, address)
 		}

@@ -66,7 +66,7 @@ func TestWindow(t *testing.T) {
 	})
 
 	t.Run("revoke a connected app", func(t *testing.T) {
-		token := p.connectClient(p.browser(), "Pocket Notes")
+		token := p.connectClient("Pocket Notes")
 		client := func() string { return p.asClient(token, address) }
 		if got := client(); got != "200 notes for owner" {
 			t.Fatalf("the client got %q", got)
@@ -200,9 +200,15 @@ func (p *program) mailedLink(to string) (link string) {
 	return link
 }
 
-// connectClient has the owner let a remote client in, in their browser through
-// the pages of the real endpoints, and returns its access token.
-func (p *program) connectClient(owner *visitor.Visitor, name string) (token string) {
+// connectClient has the owner let a remote client in, through the pages of the
+// real endpoints, and returns its access token.
+func (p *program) connectClient(name string) (token string) {
+	p.t.Helper()
+	return p.connectClientIn(p.browser(), name)
+}
+
+// connectClientIn is connectClient in a browser where the owner may be signed in.
+func (p *program) connectClientIn(owner *visitor.Visitor, name string) (token string) {
 	p.t.Helper()
 	ctx := p.t.Context()
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "Done.") }))

@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
+
 	"porchlight/agent/agentapi"
 )
 
@@ -166,10 +169,7 @@ func TestWindowFigures(t *testing.T) {
 	p.notifications() // off the screen
 	t.Logf("private memory, %d apps, no window yet: %.1f MiB", manyApps, p.memory())
 
-	began := time.Now()
-	s.trayClick("Open Porchlight")
-	s.windowShows(true)
-	t.Logf("click in the tray to window on the screen: %d ms, the first time (goal: below 500)", time.Since(began).Milliseconds())
+	t.Logf("click in the tray to window on the screen: %d ms, the first time (goal: below 500)", p.opening().Milliseconds())
 	if err := <-p.opened; err != nil {
 		t.Fatal(err)
 	}
@@ -215,10 +215,57 @@ func TestWindowFigures(t *testing.T) {
 		return nil
 	})
 	t.Logf("private memory, window hidden: %.1f MiB (goal: below 60)", p.memory())
-	began = time.Now()
-	s.trayClick("Open Porchlight")
-	s.windowShows(true)
-	t.Logf("click in the tray to window on the screen: %d ms, again", time.Since(began).Milliseconds())
+	t.Logf("click in the tray to window on the screen: %d ms, again", p.opening().Milliseconds())
+}
+
+// opening opens the window by the tray and returns how long that took: from the
+// click to the window manager's word that it manages one window more.
+func (p *program) opening() time.Duration {
+	p.t.Helper()
+	conn, err := xgb.NewConnDisplay(p.display())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	root := xproto.Setup(conn).DefaultScreen(conn).Root
+	const name = "_NET_CLIENT_LIST"
+	atom, err := xproto.InternAtom(conn, true, uint16(len(name)), name).Reply()
+	if err == nil {
+		err = xproto.ChangeWindowAttributesChecked(conn, root, xproto.CwEventMask, []uint32{xproto.EventMaskPropertyChange}).Check()
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	windows := func() uint32 {
+		list, err := xproto.GetProperty(conn, false, root, atom.Atom, xproto.AtomWindow, 0, 1<<10).Reply()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return list.ValueLen
+	}
+	before := windows()
+	shown := make(chan time.Time, 1)
+	go func() {
+		for {
+			event, err := conn.WaitForEvent()
+			if event == nil {
+				p.t.Errorf("the display ended: %v", err)
+				return
+			}
+			if change, ok := event.(xproto.PropertyNotifyEvent); ok && change.Atom == atom.Atom && windows() > before {
+				shown <- time.Now()
+				return
+			}
+		}
+	}()
+	clicked := p.trayClick("Open Porchlight")
+	select {
+	case at := <-shown:
+		return at.Sub(clicked)
+	case <-time.After(patience):
+		p.t.Fatalf("no window came\n%s", p.appLog())
+		return 0
+	}
 }
 
 // drawing is what the figures' scripts have in common: it calls back in the
