@@ -35,6 +35,10 @@ var (
 		"You invited many people today. The invitations already sent still work; more can be sent tomorrow."}
 	budgetClient = budgetKind{"client", []limit{{30, time.Hour}},
 		"Many mails were asked for from your network. Links already sent still work; another mail can be asked for later."}
+	// budgetGuesses bounds the wrong codes for mails to one address: everybody may
+	// ask for mails to it and type codes, and there are only a million. It has no
+	// sentence, as nobody is told.
+	budgetGuesses = budgetKind{"guesses", []limit{{20, 24 * time.Hour}}, ""}
 	// budgetVisits bounds the codes a signed-in browser can have written.
 	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
 		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}

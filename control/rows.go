@@ -41,6 +41,8 @@ import (
 //	revoked-grant/COMPUTER/ID       controlapi.RevokedGrant, while its tokens live
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
+//	outbox/TIME-ID, mail/TIME-ID, mail-failed/TIME-ID
+//	                                of package mail: mails kept, to be delivered, and given up
 //	relay-node/NODE, relay-tunnel/HOST/NODE
 //	                                of package relay: its nodes, and where tunnels are
 func keyAccount(id string) string         { return "account/" + id }

@@ -260,7 +260,8 @@ func (s *Service) SignInWithLink(ctx context.Context, link string, client netip.
 var errWrongCode = errors.New("wrong code")
 
 // SignInWithCode uses up the code of the mail that the browser with this token
-// asked for. Five wrong ones end it. A refusal (CodeForbidden) is the same for
+// asked for. Five wrong ones end it, and twenty in a day, however many mails were
+// asked for, all codes sent to that address; links still work. A refusal (CodeForbidden) is the same for
 // a wrong code, one that is over, and an address that never got a mail.
 func (s *Service) SignInWithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
 	wrong := refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
@@ -290,8 +291,14 @@ func (s *Service) SignInWithCode(ctx context.Context, browserToken, code string,
 		if err != nil || !found {
 			return err
 		}
-		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
+		guesses := budgetGuesses.of(row.Email)
+		if err := affords(tx, tx.now, guesses); IsRefusal(err, controlapi.CodeTooMany) {
 			return nil
+		} else if err != nil {
+			return err
+		}
+		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
+			return tx.spend(guesses)
 		}
 		out, err = tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
 		outcome = nil

@@ -80,6 +80,37 @@ func TestFiveTriesForACode(t *testing.T) {
 	ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
 }
 
+// Weakness: strangers may ask for twenty mails a day to an address they know, and
+// five guesses for each are a hundred a day, month after month. Checked: after
+// twenty wrong codes no code is taken until the next day, whoever asked for the
+// mail and from wherever; the link in it works, and other people's codes do.
+func TestGuessesADay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.owner()
+	ok[Account](t)(b.EnsureAccount(t.Context(), "bob@example.com"))
+	b.run()
+	var last, link, code string
+	for mail := range 5 {
+		last, link, code = b.begin("maya@example.com", mail+1)
+		if mail == 4 {
+			break
+		}
+		for range 5 {
+			_, err := b.SignInWithCode(t.Context(), last, "", home)
+			wantRefusal(t, err, controlapi.CodeForbidden)
+		}
+	}
+	_, err := b.SignInWithCode(t.Context(), last, code, home)
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	browser, _, code := b.begin("bob@example.com", 1)
+	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+	b.clock.Add(24 * time.Hour)
+	browser, _, code = b.begin("maya@example.com", 6)
+	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+}
+
 func TestFifthTryMayBeRight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -51,7 +51,7 @@ func parseServer(raw, password string) (server, error) {
 	case "smtps":
 		s.port, s.implicit = 465, true
 	default:
-		return server{}, fmt.Errorf("a mail server's address begins with smtp:// or smtps://, not %q", u.Scheme)
+		return server{}, errors.New("the address of a mail server begins with smtp:// or smtps://, like smtp://user@mail.example:587")
 	}
 	if s.host == "" || u.Path != "" && u.Path != "/" || u.Fragment != "" || u.Opaque != "" {
 		return server{}, errors.New("the address of the mail server needs a host and nothing after it")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -100,8 +101,14 @@ func (c *Config) Complete() error {
 	default:
 		return fmt.Errorf("--tls is internal, acme or files, not %q", c.TLS)
 	}
+	if !isDomain(c.Domain) {
+		return fmt.Errorf("%q is not a domain, like porch.example (--domain)", c.Domain)
+	}
 	if c.AuthHost == "" {
 		c.AuthHost = "control." + c.Domain
+	}
+	if !isDomain(c.AuthHost) {
+		return fmt.Errorf("%q is not the name of a host, like control.example, without scheme and port (--auth-host)", c.AuthHost)
 	}
 	for _, addr := range c.Listen {
 		_, port, err := net.SplitHostPort(addr)
@@ -154,3 +161,9 @@ func isLoopback(addr string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
+
+// domainPattern is labels of lower-case letters, digits and inner hyphens with
+// dots between them; names in other scripts are written in their xn-- form.
+var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
+
+func isDomain(name string) bool { return len(name) <= 200 && domainPattern.MatchString(name) }

@@ -47,7 +47,7 @@ func (n *Node) mail() (controlmail.Queue, error) {
 			Server: cfg.SMTP, Password: cfg.SMTPPassword, From: cfg.MailFrom, Log: log,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("cannot deliver mail: %w", err)
+			return nil, fmt.Errorf("mail cannot be delivered like this (--smtp, --mail-from): %w", err)
 		}
 		n.smtp = queue
 		return queue, nil

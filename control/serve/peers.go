@@ -51,7 +51,7 @@ func (n *Node) listenForPeers() error {
 	}
 	l, err := relay.Listen(context.Background(), n.cfg.PeerAddress)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s for other nodes: %w", n.cfg.PeerAddress, err)
+		return cannotListen(n.cfg.PeerAddress, "--peer-address", err)
 	}
 	n.peers = l
 	host, _, err := net.SplitHostPort(n.cfg.PeerAddress)

@@ -20,6 +20,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"porchlight/control"
@@ -111,7 +112,7 @@ func (n *Node) listen() error {
 	for _, addr := range n.cfg.Listen {
 		l, err := net.Listen("tcp", addr)
 		if err != nil {
-			return fmt.Errorf("cannot listen on %s: %w", addr, err)
+			return cannotListen(addr, "--listen", err)
 		}
 		n.listeners = append(n.listeners, l)
 	}
@@ -126,10 +127,21 @@ func (n *Node) listen() error {
 	}
 	l, err := net.Listen("tcp", n.cfg.Metrics)
 	if err != nil {
-		return fmt.Errorf("cannot listen on %s for metrics: %w", n.cfg.Metrics, err)
+		return cannotListen(n.cfg.Metrics, "--metrics", err)
 	}
 	n.metrics = l
 	return nil
+}
+
+// cannotListen says what to do about the two things that usually are in the way.
+func cannotListen(addr, flag string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("cannot listen on %s: another program does. Stop it, or choose another address (%s)", addr, flag)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("cannot listen on %s: this user may not take a port this low. Give the program CAP_NET_BIND_SERVICE, or choose another address (%s)", addr, flag)
+	}
+	return fmt.Errorf("cannot listen on %s (%s): %w", addr, flag, err)
 }
 
 func (n *Node) build() (err error) {

@@ -11,7 +11,7 @@ import (
 
 func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 	var body controlapi.EnrolRequest
-	if err := readJSON(w, r, &body); err != nil {
+	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
 	}
 	started, err := h.svc.BeginEnrolment(r.Context(), body, clientAddr(r))
@@ -24,7 +24,7 @@ func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 	var body controlapi.EnrolPoll
-	if err := readJSON(w, r, &body); err != nil {
+	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
 	}
 	enrolled, err := h.svc.PollEnrolment(r.Context(), body.DeviceCode)

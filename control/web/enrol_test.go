@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -289,5 +290,26 @@ func TestLeaveAndComeBack(t *testing.T) {
 	got, err := r.poll(started)
 	if err != nil || got.Computer.ID != r.owner.Computer.ID {
 		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+// Weakness: a request of somebody who shows no credential is read whole before
+// anything is asked of it. Checked: at most 64 KiB are, which is room for the
+// names of five hundred apps.
+func TestEnrolmentRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.ask(func(req *controlapi.EnrolRequest) {
+		for n := range control.MaxApps {
+			req.Apps = append(req.Apps, fmt.Sprintf("%063d", n))
+		}
+	})
+	b := r.browser()
+	for _, path := range []string{controlapi.PathEnrol, controlapi.PathEnrolToken} {
+		req := b.request(http.MethodPost, path, strings.NewReader(`{"machine": "`+strings.Repeat("m", maxAsk)+`"}`))
+		req.Header.Set("Content-Type", "application/json")
+		if a := b.do(req); a.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("%s: %s %s", path, a.Status, a.body)
+		}
 	}
 }

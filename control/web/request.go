@@ -20,8 +20,9 @@ import (
 // Bounds of what is read, in bytes.
 const (
 	maxForm   = 16 << 10
-	maxJSON   = 1 << 20 // the apps of a computer, with long labels, however escaped
-	maxReturn = 4 << 10 // holds an authorization request, too: oauth.MaxQuery
+	maxJSON   = 1 << 20  // the apps of a computer, with long labels, however escaped
+	maxAsk    = 64 << 10 // of whoever has no credential yet: an enrolment, with the names of its apps
+	maxReturn = 4 << 10  // holds an authorization request, too: oauth.MaxQuery
 )
 
 // form reads a posted form whose fields come once each.
@@ -43,10 +44,14 @@ func form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
 
 // readJSON reads a body of one JSON value into v.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) error {
+	return readJSONUpTo(maxJSON, w, r, v)
+}
+
+func readJSONUpTo(most int64, w http.ResponseWriter, r *http.Request, v any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body must be application/json.", HTTPStatus: http.StatusUnsupportedMediaType}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return &controlapi.Error{Code: controlapi.CodeInvalid, Message: "The body is too large.", HTTPStatus: http.StatusRequestEntityTooLarge}
 	}

@@ -66,7 +66,7 @@ func accountListCommand(term terminal) *cobra.Command {
 			for _, a := range list {
 				rows = append(rows, []string{a.Email, a.ID, a.CreatedAt.Format(time.DateOnly)})
 			}
-			return term.table([]string{"EMAIL", "ID", "SINCE"}, rows)
+			return term.list("Nobody can sign in yet. Add somebody: porchlight-control account add EMAIL", []string{"EMAIL", "ID", "SINCE"}, rows)
 		})
 	jsonFlag(cmd, &asJSON)
 	return cmd

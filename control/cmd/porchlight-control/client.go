@@ -61,7 +61,7 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 	if w.Postgres == "" {
 		path := filepath.Join(w.DataDir, serve.StoreFile)
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("there is no control plane in %s: %w", w.DataDir, admin.ErrNotRunning)
+			return nil, nil, fmt.Errorf("there is no control plane in %s, or its data directory is another one (--data, --config); %w", w.DataDir, admin.ErrNotRunning)
 		}
 	}
 	naming, err := w.naming()
@@ -160,6 +160,15 @@ func (t terminal) table(header []string, rows [][]string) error {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()
+}
+
+// list is a table, or a remark when it would have no rows.
+func (t terminal) list(none string, header []string, rows [][]string) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(t.err, none)
+		return err
+	}
+	return t.table(header, rows)
 }
 
 // printable drops what could steer a terminal.

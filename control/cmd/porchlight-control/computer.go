@@ -25,7 +25,7 @@ func computerCommand(term terminal) *cobra.Command {
 			for _, a := range list {
 				rows = append(rows, []string{a.Name, a.Owner, a.URL, a.CreatedAt.Format(time.DateOnly)})
 			}
-			return term.table([]string{"NAME", "OWNER", "ADDRESS", "SINCE"}, rows)
+			return term.list("No computer is connected yet. On a computer, type: porchlight connect URL", []string{"NAME", "OWNER", "ADDRESS", "SINCE"}, rows)
 		})
 	jsonFlag(list, &asJSON)
 	return group("computer", "Computers of the accounts", list, computerDisconnectCommand(term), computerRemoveCommand(term))

@@ -79,7 +79,7 @@ func oauthClientListCommand(term terminal) *cobra.Command {
 				}
 				rows = append(rows, []string{a.ClientID, a.Name, since.Format(time.DateOnly), strings.Join(a.RedirectURIs, " ")})
 			}
-			return term.table([]string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"}, rows)
+			return term.list("No OAuth client is registered.", []string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"}, rows)
 		})
 	jsonFlag(cmd, &asJSON)
 	return cmd

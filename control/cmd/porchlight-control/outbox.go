@@ -54,6 +54,10 @@ func (t terminal) outbox(ctx context.Context, c *admin.Client, asJSON bool) erro
 	if asJSON {
 		return t.json(list)
 	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(t.err, "No mail is kept here. With a mail server, see --waiting and --failed.")
+		return err
+	}
 	for _, m := range list {
 		fmt.Fprintf(t.out, "To: %s\nSubject: %s\nDate: %s\n\n%s\n\n", printable(m.To), printable(m.Subject), m.At.Format(time.RFC1123Z), m.Text)
 	}
@@ -72,7 +76,7 @@ func (t terminal) waitingMails(ctx context.Context, c *admin.Client, asJSON bool
 	for _, m := range list {
 		rows = append(rows, []string{m.To, m.Subject, stamp(m.At), strconv.Itoa(m.Tries), stamp(m.Next)})
 	}
-	return t.table([]string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, rows)
+	return t.list("No mail waits.", []string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, rows)
 }
 
 func (t terminal) failedMails(ctx context.Context, c *admin.Client, asJSON bool) error {
@@ -87,7 +91,7 @@ func (t terminal) failedMails(ctx context.Context, c *admin.Client, asJSON bool)
 	for _, m := range list {
 		rows = append(rows, []string{m.To, m.Subject, stamp(m.FailedAt), why(m), strconv.Itoa(m.Tries)})
 	}
-	return t.table([]string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, rows)
+	return t.list("No mail was given up in the last 7 days.", []string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, rows)
 }
 
 // why says in a few words what became of a mail.

@@ -160,7 +160,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "files"}, exitUsage, "--cert FILE and --key FILE"},
 		{[]string{"serve", "--postgres", "postgres:///x", "--domain", "d.example", "--listen", ":0"}, exitUsage, "give --data DIR too"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, exitUsage, "--log-level"},
-		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitRefused, "domain"},
+		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitUsage, "is not a domain"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
 		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--postgres-wait", "0s", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, exitUsage, "--metrics-exposed"},
