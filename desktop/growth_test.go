@@ -1,0 +1,84 @@
+//go:build !darwin && !windows
+
+package desktop
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+	"time"
+
+	"fyne.io/systray"
+
+	"porchlight/agent/agentapi"
+	"porchlight/assets"
+)
+
+// manyDays is what an owner's computer goes through: apps come, ask, are opened,
+// leave, under names old and new; the same n is the same moment.
+func manyDays(n int) agentapi.OwnerState {
+	s := everyday()
+	s.Seq = uint64(n)
+	s.Here = n % 7
+	for i := range n / 10 % 20 {
+		s.Apps = append(s.Apps, with(live(fmt.Sprintf("app%d", i), fmt.Sprintf("App %d of %d", i, n/100), 6000+i), func(a *agentapi.OwnerApp) {
+			a.Paused, a.Answering = n%50 == 0, n%30 != 0
+			for j := range (n/10 + i) % agentapi.MaxNamed {
+				a.Here = append(a.Here, fmt.Sprintf("person%d@example.com", j))
+			}
+			a.OpenTo, a.OpenToCount = a.Here, 2*len(a.Here)
+		}))
+	}
+	for i := range n % 8 {
+		s.Apps = append(s.Apps, pending(fmt.Sprintf("req%d", n+i), "Request", 7000+i))
+	}
+	for i := range n / 10 % 14 {
+		s.Grants = append(s.Grants, agentapi.OAuthGrant{ID: fmt.Sprint(n + i), ClientName: "Client", Email: "bob@example.com", CreatedAt: noon.Add(time.Duration(n) * time.Second)})
+	}
+	s.Notices = []agentapi.Notice{{ID: uint64(n), Kind: agentapi.ActivityInvited, Text: fmt.Sprint(n)}}
+	if n%11 == 0 {
+		s.Trouble = silence
+	}
+	return s
+}
+
+// Ten thousand states leave nothing behind: not in the tray's lines, not in what
+// the announcer remembers, and no goroutine. (What the panel is sent of it is
+// measured by the desktop tests.) It is alone: it counts what the process holds.
+func TestTenThousandStatesLeaveNothing(t *testing.T) {
+	tr := newTray(slog.New(slog.DiscardHandler), assets.OnDark, func(action) {})
+	tr.build()
+	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
+	now := noon
+	an := newAnnouncer(told{}, func() time.Time { return now })
+	live := func(from, to int) (heap uint64, goroutines int) {
+		for n := from; n < to; n++ {
+			s := manyDays(n)
+			tr.apply(menuOf(s, n%2 == 0))
+			an.next(s, loud)
+			now = now.Add(time.Second)
+		}
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc, runtime.NumGoroutine()
+	}
+	// As far as every line there can be is made.
+	live(1, 300)
+	for tr.unfinished {
+		time.Sleep(level) // until the next lines may be made
+		live(280, 300)
+	}
+	heap, goroutines := live(300, 1000)
+	heapThen, goroutinesThen := live(1000, 11000)
+	t.Logf("heap %d KiB, and %d KiB after 10,000 states; goroutines %d and %d", heap>>10, heapThen>>10, goroutines, goroutinesThen)
+	if goroutinesThen != goroutines {
+		t.Errorf("%d goroutines became %d", goroutines, goroutinesThen)
+	}
+	if heapThen > heap+256<<10 {
+		t.Errorf("the heap grew from %d to %d bytes", heap, heapThen)
+	}
+}
