@@ -101,7 +101,7 @@ func TestOpenFails(t *testing.T) {
 	defer taken.Close()
 	dir := t.TempDir()
 	cfg := Config{DataDir: dir, Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
-	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "for metrics") {
+	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "choose another address (--metrics)") {
 		t.Fatalf("Open on a port that is taken: %v", err)
 	}
 	cfg.Metrics = ""
