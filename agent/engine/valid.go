@@ -66,10 +66,8 @@ func steersText(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
 }
 
-// sameLabel compares labels as people see them: without case, and without what
-// is invisible between the letters.
-func sameLabel(a, b string) bool { return foldLabel(a) == foldLabel(b) }
-
+// foldLabel is a label as people see it, for comparing: without case, and without
+// what is invisible between the letters.
 func foldLabel(label string) string {
 	visible := strings.Map(func(r rune) rune {
 		switch {
