@@ -15,7 +15,7 @@ var ErrGone = errors.New("there is no such process")
 // where another user's processes are hidden.
 type Process struct {
 	PID     int
-	Program string // base name of the executable
+	Program string // base name of the executable, fit to be shown
 	User    string // login name, or the numeric id of a user without one
 }
 
@@ -28,7 +28,9 @@ func Caller(from, to netip.AddrPort, hint int) Process {
 	if !from.IsValid() || !to.IsValid() {
 		return Process{}
 	}
-	return caller(unmapped(from), unmapped(to), hint)
+	p := caller(unmapped(from), unmapped(to), hint)
+	p.Program = shown(p.Program)
+	return p
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {
@@ -40,7 +42,9 @@ func Describe(pid int) Process {
 	if pid < 1 || pid > maxPID {
 		return Process{}
 	}
-	return describe(pid)
+	p := describe(pid)
+	p.Program = shown(p.Program)
+	return p
 }
 
 // Calls says whether the process pid of this computer may call itself by the id

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
@@ -25,23 +26,14 @@ const maxPID = 1 << 22
 const stateEstablished = "01"
 
 func caller(from, to netip.AddrPort, hint int) Process {
-	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
-	if from.Addr().Is6() {
-		tables = tables[1:]
-	}
-	var found socket
-	for _, table := range tables {
-		raw, err := os.ReadFile(table)
-		if err != nil {
-			continue
+	found, ok := connection(from, to)
+	if !ok {
+		// The tables are read in pieces while the kernel changes them, and a line
+		// can slip through between two. Of a connection that we are serving it
+		// did, or its other end has gone.
+		if found, ok = connection(from, to); !ok {
+			return Process{}
 		}
-		var ok bool
-		if found, ok = findConnection(raw, from, to); ok {
-			break
-		}
-	}
-	if found.inode == "" {
-		return Process{}
 	}
 	p := Process{User: userName(found.uid)}
 	if hint > 0 && holds(strconv.Itoa(hint), "socket:["+found.inode+"]") {
@@ -55,9 +47,31 @@ func caller(from, to netip.AddrPort, hint int) Process {
 	return p
 }
 
+// connection finds the socket at the end from in the kernel's tables.
+func connection(from, to netip.AddrPort) (socket, bool) {
+	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
+	if from.Addr().Is6() {
+		tables = tables[1:]
+	}
+	for _, table := range tables {
+		raw, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		if found, ok := findConnection(raw, from, to); ok {
+			return found, true
+		}
+	}
+	return socket{}, false
+}
+
 // findConnection picks the line of the socket at the end from.
 func findConnection(table []byte, from, to netip.AddrPort) (socket, bool) {
+	port := fmt.Appendf(nil, ":%04X ", from.Port()) // few lines have it, and parsing one costs more than looking
 	for line := range bytes.Lines(table) {
+		if !bytes.Contains(line, port) {
+			continue
+		}
 		f := strings.Fields(string(line))
 		if len(f) < 10 || f[3] != stateEstablished || f[9] == "0" {
 			continue

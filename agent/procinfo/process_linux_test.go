@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -127,5 +129,53 @@ func TestCallsInASandbox(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	if pid := cmd.Process.Pid; !Calls(pid, 1) || !Calls(pid, pid) || Calls(pid, 2) {
 		t.Errorf("process %d calls itself %d", pid, insideID(pid))
+	}
+}
+
+// TestHostileProgramName. Weakness: the name of a program is shown to the owner,
+// and whoever runs it chooses the name. Attack: line breaks, an escape sequence,
+// a character that turns text around, parentheses that end the name in /proc, and
+// bytes that are no text. Checked: what is told is one printable line, and the
+// process is still the one that is watched.
+func TestHostileProgramName(t *testing.T) {
+	t.Parallel()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip("there is no sleep to run")
+	}
+	for name, want := range map[string]string{
+		"a) S 1 2\n\x1b[31mb":                "a) S 1 2??[31mb",
+		"\u202esetoN (deleted)x":             "?setoN (deleted)x",
+		"\xff\xfe notes":                     "?? notes",
+		strings.Repeat("long ", 40) + "name": strings.Repeat("long ", 20) + "…",
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		// By cp, so that no program started meanwhile holds the file open to write.
+		if err := exec.Command("cp", sleep, path).Run(); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(path, "60")
+		cmd.Args[0] = "sleep" // what a program of many names goes by
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		h, err := Open(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := Describe(cmd.Process.Pid); p.Program != want {
+			t.Errorf("%q is told as %q, want %q", name, p.Program, want)
+		}
+		if birth, ok := born(cmd.Process.Pid); !ok || birth == "" {
+			t.Errorf("%q: nothing is known of its birth", name)
+		}
+		if h.Ended() {
+			t.Errorf("%q has ended", name)
+		}
+		cmd.Process.Kill()
+		if err := h.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		cmd.Wait()
 	}
 }

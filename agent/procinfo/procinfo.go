@@ -6,7 +6,13 @@
 // for people to read; nothing is permitted because of them.
 package procinfo
 
-import "porchlight/agent/agentapi"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"porchlight/agent/agentapi"
+)
 
 // Listening returns who accepts connections to 127.0.0.1:port. PID is 0 when
 // nobody was found, or when the system hides the processes of other users;
@@ -15,5 +21,30 @@ func Listening(port int) agentapi.Listener {
 	if port < 1 || port > 65535 {
 		return agentapi.Listener{}
 	}
-	return listening(port)
+	l := listening(port)
+	l.Program = shown(l.Program)
+	return l
+}
+
+// maxName is the longest name of a program that is told, in characters.
+const maxName = 100
+
+// shown is a program's name as it can be shown in a sentence, a menu or a
+// terminal. Whoever runs a program chooses the name of its file: line breaks,
+// control sequences and characters that turn the rest of a line around become
+// question marks, and what is too long is cut.
+func shown(program string) string {
+	var b strings.Builder
+	n := 0
+	for _, c := range program {
+		if n++; n > maxName {
+			b.WriteRune('…')
+			break
+		}
+		if !unicode.IsPrint(c) || c == utf8.RuneError || unicode.Is(unicode.Cf, c) {
+			c = '?'
+		}
+		b.WriteRune(c)
+	}
+	return b.String()
 }

@@ -3,6 +3,7 @@ package procinfo
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,7 +51,11 @@ type socket struct {
 // findSocket picks the line a connection to 127.0.0.1:port would reach.
 func findSocket(table []byte, port int) (socket, bool) {
 	var best socket
+	needle := fmt.Appendf(nil, ":%04X ", port)
 	for line := range bytes.Lines(table) {
+		if !bytes.Contains(line, needle) {
+			continue
+		}
 		// sl local_address rem_address st queues timer retrnsmt uid timeout inode …
 		f := strings.Fields(string(line))
 		if len(f) < 10 || f[3] != stateListen {
