@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/proxy"
+	"porchlight/control/controlapi"
+)
+
+// How the published apps look from where they are needed: to the proxy, which
+// carries visitors to them, and to the control plane, which lets people in.
+
+func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Visitor, error) {
+	if a.client == nil {
+		return controlapi.Visitor{}, &controlapi.Error{
+			Code:    controlapi.CodeUnavailable,
+			Message: "This computer is not connected to an account.",
+		}
+	}
+	return a.client.RedeemVisit(ctx, r)
+}
+
+// announceWait bounds how long an app's going live waits for the control plane
+// to know of it. Without the wait a visitor who is quicker would be refused; with
+// the control plane away, nobody new can sign in anyhow.
+const announceWait = 2 * time.Second
+
+// announce tells the control plane at once that an app went live.
+func (a *Agent) announce(ctx context.Context) {
+	if a.remote == nil || !a.remote.State().Connected {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceWait)
+	defer cancel()
+	if err := a.remote.Report(ctx); err != nil {
+		a.log.Warn("could not tell the control plane of an app that went live; it is told later", "err", err)
+	}
+}
+
+func (a *Agent) approvedApps() []controlapi.App {
+	approved := a.apps.Approved()
+	apps := make([]controlapi.App, len(approved))
+	for i, app := range approved {
+		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
+	}
+	return apps
+}
+
+// appLookup is the engine as the proxy sees it.
+type appLookup struct{ *Agent }
+
+func (l appLookup) Lookup(name string) (proxy.App, bool) {
+	app, ok := l.apps.Lookup(name)
+	return l.proxied(app), ok
+}
+
+func (a *Agent) liveApps() []proxy.App {
+	var live []proxy.App
+	for _, app := range a.apps.List() {
+		if p := a.proxied(app); p.Live && !p.Paused {
+			live = append(live, p)
+		}
+	}
+	return live
+}
+
+// proxied is an app as the proxy sees it. One whose port has become ours is not
+// reachable: its approval was for another program.
+func (a *Agent) proxied(app engine.App) proxy.App {
+	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
+	return proxy.App{
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live,
+		Paused: app.Paused, Options: app.Options,
+	}
+}
