@@ -211,8 +211,15 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 			return err
 		}
 	}
-	buf := buffers.Get()
-	defer buffers.Put(buf)
+	var buf []byte
+	if res.ContentLength > largeCopy {
+		large := largeBuffers.Get().(*[largeCopy]byte)
+		defer largeBuffers.Put(large)
+		buf = large[:]
+	} else {
+		buf = buffers.Get()
+		defer buffers.Put(buf)
+	}
 	for {
 		n, err := res.Body.Read(buf)
 		if n > 0 {
@@ -236,6 +243,13 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 		}
 	}
 }
+
+// largeCopy is what is moved at a time of an answer known to be longer, in
+// bytes: four TLS records.
+const largeCopy = 4 * recordSize
+
+// largeBuffers are buffers of that size, *[largeCopy]byte.
+var largeBuffers = sync.Pool{New: func() any { return new([largeCopy]byte) }}
 
 // heads are buffers for heads of requests, *[]byte.
 var heads = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}

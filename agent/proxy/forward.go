@@ -186,6 +186,9 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 // nobody else. Hop-by-hop fields are gone from it. own is the app's own identity
 // header, or empty.
 func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
+	if v.id.GrantID != "" && len(out.Header["Authorization"]) == 1 {
+		delete(out.Header, "Authorization") // the token that was let in; strip would read it again
+	}
 	strip(out.Header)
 	if own = identityHeader(v.at.app.Options); own != "" {
 		stripLike(out.Header, own)

@@ -49,7 +49,8 @@ func (f *front) handshake(raw net.Conn) {
 	ctx, cancel := context.WithTimeout(f.ctx, headerTimeout)
 	defer cancel()
 	var conn net.Conn
-	secure := tls.Server(raw, f.conf)
+	gather := &gatherConn{Conn: raw}
+	secure := tls.Server(gather, f.conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		f.log.Debug("a TLS handshake failed", "from", raw.RemoteAddr().String(), "err", err)
 		raw.Close()
@@ -59,7 +60,7 @@ func (f *front) handshake(raw net.Conn) {
 	case "h2":
 		conn = secure
 	case "", "http/1.1":
-		conn = &strictConn{Conn: secure}
+		conn = &strictConn{Conn: secure, gather: gather}
 	default:
 		// A certificate authority that came to see a challenge answered (RFC
 		// 8737, section 3): it has, and there is nothing more to say.

@@ -21,8 +21,9 @@ import (
 // strictConn is a visitor's HTTP/1.1 connection.
 type strictConn struct {
 	*tls.Conn
-	messages messages // touched by Read only, which net/http never calls twice at once
-	verdict  []byte   // still to be read by the server in place of a refused head
+	gather   *gatherConn // below it; nil: each record leaves by itself
+	messages messages    // touched by Read only, which net/http never calls twice at once
+	verdict  []byte      // still to be read by the server in place of a refused head
 	refused  bool
 	upgraded atomic.Bool // a WebSocket: what follows are no messages
 }
@@ -60,6 +61,19 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return c.Read(p)
 	}
 	return good, errBody
+}
+
+// Write has the records of a long write leave together.
+func (c *strictConn) Write(p []byte) (int, error) {
+	if c.gather == nil || len(p) <= recordSize {
+		return c.Conn.Write(p)
+	}
+	c.gather.hold()
+	n, err := c.Conn.Write(p)
+	if late := c.gather.release(); err == nil && late != nil {
+		return 0, late // how much of it went out nobody knows
+	}
+	return n, err
 }
 
 // messages follows the requests on a connection, byte by byte, with memory for
