@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"porchlight/agent/certs"
 	"porchlight/agent/local"
 	"porchlight/control/localca"
 )
@@ -20,6 +21,9 @@ type Authorities struct {
 	// makes for itself, which browsers have to trust; empty where an authority
 	// issues them. The file need not be there yet.
 	Root string
+	// Account is the address of this computer's account at the authority that
+	// issues its certificates; empty where none does, or none has yet.
+	Account string
 }
 
 // AuthoritiesOf reads what is kept in dataDir; whether an agent runs there does
@@ -49,6 +53,8 @@ func AuthoritiesOf(dataDir string) (Authorities, error) {
 	a := Authorities{Control: pool}
 	if ownCertificates(c.CA, c.ACMEDirectory) {
 		a.Root = filepath.Join(dataDir, ownCADir, localca.RootFile)
+	} else {
+		a.Account = certs.AccountURL(filepath.Join(dataDir, acmeDir), c.ACMEDirectory)
 	}
 	return a, nil
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/letsencrypt/pebble/v2/wfe"
 	"github.com/miekg/dns"
 
+	"porchlight/agent/certs"
 	"porchlight/test/visitor"
 )
 
@@ -136,6 +137,14 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	}
 	if len(ordered) != 2 {
 		t.Errorf("the certificates kept are %v", ordered)
+	}
+
+	// What doctor advises to publish names the account at this very authority.
+	if at := certs.AccountURL(w.path("data/acme"), pebble.directory); !strings.HasPrefix(at, strings.TrimSuffix(pebble.directory, wfe.DirectoryPath)+"/") {
+		t.Errorf("the account is at %q, and the authority at %s", at, pebble.directory)
+	}
+	if at := certs.AccountURL(w.path("data/acme"), ""); at != "" {
+		t.Errorf("an account at an authority that was never asked: %q", at)
 	}
 
 	if code := agent.stop(); code != 0 {

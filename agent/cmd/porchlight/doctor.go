@@ -119,6 +119,9 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if authorities.Root != "" {
 		found = append(found, checkBrowsers(ctx, dir))
 	}
+	if authorities.Account != "" {
+		found = append(found, adviseCAA(state.Account.URL, authorities.Account))
+	}
 	for _, app := range state.Apps {
 		if app.Status == agentapi.StatusLive {
 			found = append(found, checkApp(ctx, app))

@@ -183,6 +183,33 @@ func checkBrowsers(ctx context.Context, dir string) finding {
 	return finding{"browsers", fine, "Your browsers trust this computer's certificates", ""}
 }
 
+// issuers are the names by which CAA records call authorities, by the end of
+// their accounts' hosts.
+var issuers = map[string]string{".letsencrypt.org": "letsencrypt.org"}
+
+// adviseCAA is the DNS record with which nobody but this computer's account gets
+// certificates for its names (RFC 8659, RFC 8657). Whether it is there is not
+// looked up: that is the authority's to do.
+func adviseCAA(address, account string) finding {
+	name, at := address, account
+	if u, err := url.Parse(address); err == nil {
+		name = u.Hostname()
+	}
+	if u, err := url.Parse(account); err == nil {
+		at = u.Hostname()
+	}
+	issuer := at
+	for end, is := range issuers {
+		if strings.HasSuffix(at, end) {
+			issuer = is
+		}
+	}
+	return finding{
+		"CAA", fine, "Certificates come from " + issuer + ". For nobody else to get one, whoever runs the domain publishes:",
+		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=tls-alpn-01; accounturi=%s"`, name, issuer, account),
+	}
+}
+
 func checkApp(ctx context.Context, app agentapi.OwnerApp) finding {
 	name, port := "app "+app.Name, strconv.Itoa(app.LocalPort)
 	if app.Paused {

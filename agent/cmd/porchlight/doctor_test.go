@@ -108,6 +108,15 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 	}
 }
 
+func TestCAA(t *testing.T) {
+	t.Parallel()
+	f := adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234")
+	want := `maya.porch.example. IN CAA 0 issue "letsencrypt.org; validationmethods=tls-alpn-01; accounturi=https://acme-v02.api.letsencrypt.org/acme/acct/1234"`
+	if f.State != fine || f.Next != want {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestClock(t *testing.T) {
 	t.Parallel()
 	for skew, want := range map[time.Duration]string{
