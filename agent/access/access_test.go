@@ -6,13 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -421,127 +419,6 @@ func TestClosing(t *testing.T) {
 	}
 	if n := a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[0].Status = controlapi.PersonRevoked })); n != 0 {
 		t.Errorf("closed again: %d", n)
-	}
-}
-
-// Run reports changes of the number of connections at most twice a second, the
-// last one always, and cuts everybody off when the snapshot has grown too old.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	db, err := store.Open(dir) // outside the bubble: its file lock is the system's
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	synctest.Test(t, func(t *testing.T) {
-		var reports, last atomic.Int64
-		var a *access.Access
-		a, err = access.New(access.Config{Store: db, OnConnections: func() {
-			reports.Add(1)
-			last.Store(int64(a.Connections()[notes]))
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.SetSnapshot(snapshot(nil))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { done <- a.Run(ctx) }()
-		id := access.Identity{AccountID: bob, Epoch: 1}
-		for range 100 {
-			_, leave := a.Enter(id, notes, func() {})
-			leave()
-			time.Sleep(10 * time.Millisecond)
-		}
-		cut := make(chan time.Time, 1)
-		_, leave := a.Enter(id, notes, func() { cut <- time.Now() })
-		defer leave()
-		time.Sleep(time.Second)
-		if n := reports.Load(); n < 2 || n > 5 {
-			t.Errorf("%d reports in two seconds", n)
-		}
-		if last.Load() != 1 {
-			t.Errorf("the last report counted %d", last.Load())
-		}
-		start := time.Now()
-		if at := <-cut; at.Sub(start) < 23*time.Hour || at.Sub(start) > 24*time.Hour+2*time.Minute {
-			t.Errorf("cut off after %v", at.Sub(start))
-		}
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// AwaitAllowed wakes with the snapshot that allows, and gives up with its
-// context.
-func TestAwaitAllowed(t *testing.T) {
-	t.Parallel()
-	a, _ := open(t, t.TempDir(), newClock())
-	id := access.Identity{AccountID: bob, Epoch: 2}
-	a.SetSnapshot(snapshot(nil))
-	got := make(chan access.Decision)
-	go func() { got <- a.AwaitAllowed(t.Context(), id, notes) }()
-	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[0].Email = "m@example.com" }))
-	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch = 2 }))
-	if d := <-got; !d.Allowed {
-		t.Errorf("%+v", d)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if d := a.AwaitAllowed(ctx, access.Identity{AccountID: "acc-eve"}, notes); d.Allowed {
-		t.Errorf("%+v", d)
-	}
-}
-
-// The owner's links work once, for one app, for a minute, and are bounded.
-func TestLinks(t *testing.T) {
-	t.Parallel()
-	c := newClock()
-	a, _ := open(t, t.TempDir(), c)
-	if _, _, err := a.MintLink(notes); !errors.Is(err, access.ErrNoOwner) {
-		t.Errorf("without an owner: %v", err)
-	}
-	a.SetSnapshot(snapshot(nil))
-	mint := func() string {
-		token, expires, err := a.MintLink(notes)
-		if err != nil || !expires.Equal(c.now().Add(access.LinkLife)) {
-			t.Fatalf("%v %v", expires, err)
-		}
-		return token
-	}
-	token := mint()
-	for _, bad := range []string{"", "x", token[:42], token + "A", "A" + token[1:]} {
-		if _, err := a.RedeemLink(bad, notes); bad != token && !errors.Is(err, access.ErrLink) {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-	if _, err := a.RedeemLink(token, "id-photos"); !errors.Is(err, access.ErrLink) {
-		t.Errorf("at another app: %v", err)
-	}
-	if p, err := a.RedeemLink(token, notes); err != nil || p.AccountID != owner {
-		t.Errorf("%+v %v", p, err)
-	}
-	if _, err := a.RedeemLink(token, notes); !errors.Is(err, access.ErrLink) {
-		t.Errorf("twice: %v", err)
-	}
-	token = mint()
-	c.advance(access.LinkLife + 1)
-	if _, err := a.RedeemLink(token, notes); !errors.Is(err, access.ErrLink) {
-		t.Errorf("too late: %v", err)
-	}
-	first := mint()
-	for range 64 {
-		c.advance(time.Millisecond)
-		token = mint()
-	}
-	if _, err := a.RedeemLink(first, notes); !errors.Is(err, access.ErrLink) {
-		t.Errorf("the oldest of 65: %v", err)
-	}
-	if _, err := a.RedeemLink(token, notes); err != nil {
-		t.Errorf("the newest of 65: %v", err)
 	}
 }
 
