@@ -17,14 +17,12 @@ func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.invitationError(w, err)
 	}
-	first := i.Root
-	if len(i.Apps) > 0 {
-		first = i.Apps[0].Host
-	}
 	return h.show(w, http.StatusOK, "invitation", page{
 		Title: "An invitation from " + i.Owner, Token: token, Email: i.Email,
 		Owner: i.Owner, Apps: invitedRows(i.Apps), Other: i.Other, Until: i.Until.UTC().Format("2 January"),
-		formTarget: "https://" + first,
+		// Any of that computer's: by the time of the click another app may be the
+		// first, or none.
+		formTarget: "https://" + i.Root + " https://*." + i.Root,
 	})
 }
 

@@ -72,8 +72,8 @@ type page struct {
 	Name   string    // short name
 	Domain string    // what follows a short name in its host, with the dot
 
-	// formTarget is the origin that a form of this page leads to in the end.
-	// Browsers apply form-action to the redirects after a POST, too.
+	// formTarget are the origins that a form of this page may lead to in the end,
+	// as a policy's sources. Browsers apply form-action to the redirects after a POST, too.
 	formTarget string
 }
 
