@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/agent/tunnel"
 	"porchlight/control/relay"
 )
 
