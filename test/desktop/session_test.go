@@ -5,7 +5,6 @@ package desktop
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -15,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -225,91 +223,6 @@ func (s *session) unlockedKeyring() *exec.Cmd {
 	s.run(cmd, "gnome-keyring")
 	s.waitName("org.freedesktop.secrets", true)
 	return cmd
-}
-
-// startWindowManager waits until it has taken the screen: keys pressed before
-// reach nobody.
-func (s *session) startWindowManager() {
-	s.spawn("openbox")
-	s.eventually("a window manager", func() error {
-		out, err := s.tool("xprop", "-root", "_NET_SUPPORTING_WM_CHECK")
-		if err == nil && !strings.Contains(out, "window id") {
-			err = errors.New(strings.TrimSpace(out))
-		}
-		return err
-	})
-}
-
-// startDunst also gives it the program that picks one of a notification's
-// buttons: ours takes the one the test is about.
-func (s *session) startDunst() {
-	button := cmp.Or(s.opts.picks, "Approve")
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-	s.write(filepath.Join(s.dir, "home/.config/dunst/dunstrc"), `[global]
- history_length=50
- follow=none
- origin=bottom-right
- width=(0, 460)
- dmenu=`+s.dir+`/bin/pick
-`+s.dunstLook()+`
- timeout=30
-`)
-	s.spawn("dunst")
-	s.waitName("org.freedesktop.Notifications", true)
-}
-
-func (s *session) startPanel() {
-	colour := `<value type="double" value="0.13"/><value type="double" value="0.12"/><value type="double" value="0.11"/>`
-	if s.opts.light {
-		colour = `<value type="double" value="0.93"/><value type="double" value="0.92"/><value type="double" value="0.90"/>`
-	}
-	s.write(filepath.Join(s.dir, "home/.config/xfce4/xfconf/xfce-perchannel-xml/xfce4-panel.xml"), `<?xml version="1.0" encoding="UTF-8"?>
-<channel name="xfce4-panel" version="1.0">
- <property name="configver" type="int" value="2"/>
- <property name="panels" type="array"><value type="int" value="1"/>
-  <property name="dark-mode" type="bool" value="`+strconv.FormatBool(!s.opts.light)+`"/>
-  <property name="panel-1" type="empty">
-   <property name="position" type="string" value="p=6;x=0;y=0"/>
-   <property name="length" type="uint" value="100"/>
-   <property name="position-locked" type="bool" value="true"/>
-   <property name="size" type="uint" value="32"/>
-   <property name="icon-size" type="uint" value="22"/>
-   <property name="background-style" type="uint" value="1"/>
-   <property name="background-rgba" type="array">`+colour+`<value type="double" value="1"/></property>
-   <property name="plugin-ids" type="array"><value type="int" value="1"/><value type="int" value="2"/><value type="int" value="3"/></property>
-  </property>
- </property>
- <property name="plugins" type="empty">
-  <property name="plugin-1" type="string" value="separator"><property name="expand" type="bool" value="true"/><property name="style" type="uint" value="0"/></property>
-  <property name="plugin-2" type="string" value="systray"><property name="square-icons" type="bool" value="true"/><property name="icon-size" type="int" value="22"/><property name="known-items" type="array"><value type="string" value="Porchlight"/></property></property>
-  <property name="plugin-3" type="string" value="clock">`+s.clockLook()+`</property>
- </property>
-</channel>
-`)
-	s.spawn("xfce4-panel", "--disable-wm-check")
-	s.waitName("org.kde.StatusNotifierWatcher", true)
-}
-
-// installBrowser puts an xdg-open before the real one that keeps what it was
-// asked to open.
-func (s *session) installBrowser() {
-	script := "#!/bin/sh\nprintf '%s\\n' \"$1\" >>" + s.dir + "/opened\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/xdg-open"), []byte(script), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// opened lists what the browser was asked to open.
-func (s *session) opened() []string {
-	raw, err := os.ReadFile(filepath.Join(s.dir, "opened"))
-	if err != nil {
-		return nil
-	}
-	// A line counts once it is whole: the file is there before its first one.
-	whole := raw[:bytes.LastIndexByte(raw, '\n')+1]
-	return strings.Fields(string(whole))
 }
 
 // waitName waits until a bus name has an owner, or has none.

@@ -1,0 +1,176 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ownerSecret is what the keychain holds for Porchlight.
+func (s *session) ownerSecret() string {
+	s.t.Helper()
+	var secret string
+	s.eventually("the keychain has the owner secret", func() error {
+		out, err := s.tool("secret-tool", "lookup", "service", "porchlight")
+		secret = out
+		return err
+	})
+	return secret
+}
+
+// place is where the window is.
+func (s *session) place() (at image.Point) {
+	s.t.Helper()
+	ids := s.windows()
+	if len(ids) == 0 {
+		s.t.Fatal("there is no window")
+	}
+	var id int
+	if _, err := fmt.Sscanf(s.mustTool("xdotool", "getwindowgeometry", "--shell", ids[0]), "WINDOW=%d\nX=%d\nY=%d", &id, &at.X, &at.Y); err != nil {
+		s.t.Fatal(err)
+	}
+	return at
+}
+
+func (s *session) closeWindow() {
+	s.t.Helper()
+	ids := s.windows()
+	if len(ids) == 0 {
+		s.t.Fatal("there is no window to close")
+	}
+	s.mustTool("xdotool", "windowactivate", "--sync", ids[0], "key", "alt+F4")
+}
+
+// approveInWindow presses the window's one amber button with the mouse. The page
+// takes no press in the first moment it shows a button, so it may need two.
+func (p *program) approveInWindow(name string) {
+	p.t.Helper()
+	var pressed time.Time
+	p.eventually(name+" is approved in the window", func() error {
+		status, answer, err := p.call("GET", "/publish/"+name, nil)
+		if err != nil {
+			return err
+		}
+		if answer["status"] == "live" {
+			return nil
+		}
+		if time.Since(pressed) < time.Second {
+			return errors.New("pressed; nothing came of it yet") // sooner, it would be a double click
+		}
+		if at, ok := findAmber(p.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			p.mouse(at, "1")
+			pressed = time.Now()
+		}
+		return fmt.Errorf("it is %v (%d)", answer["status"], status)
+	})
+}
+
+// request waits until the window shows a request.
+func (s *session) request() {
+	s.t.Helper()
+	s.eventually("the window shows a request", func() error {
+		if _, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); !ok {
+			return errors.New("no amber button")
+		}
+		return nil
+	})
+}
+
+// answered waits until the window shows no button to press any more.
+func (s *session) answered() {
+	s.t.Helper()
+	s.eventually("the request is off the window", func() error {
+		if at, ok := findAmber(s.screen(), image.Rect(0, 34, 1100, 700), 50, 12); ok {
+			return fmt.Errorf("amber at %v", at)
+		}
+		return nil
+	})
+}
+
+// containing names a file below dir that holds text, or "".
+func containing(t *testing.T, dir, text string) (found string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err == nil && strings.Contains(string(raw), text) {
+			found = path
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// navigation is a request as a browser's address bar makes it.
+func navigation(t *testing.T, address string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequest("GET", address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/html")
+	req.Header.Set("Sec-Fetch-Mode", "navigate")
+	req.Header.Set("Sec-Fetch-Dest", "document")
+	return req
+}
+
+var refresh = regexp.MustCompile(`content="0; url=([^"]+)"`)
+
+// linkIn reads the page the browser was given.
+func linkIn(t *testing.T, page string) string {
+	t.Helper()
+	info, err := os.Stat(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("%s is %v", page, info.Mode())
+	}
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := refresh.FindStringSubmatch(string(raw))
+	if m == nil {
+		t.Fatalf("no link in %s", raw)
+	}
+	return strings.ReplaceAll(m[1], "&amp;", "&")
+}
+
+// follow opens a link and every redirect after it, and returns the last page.
+func (p *program) follow(visitor *http.Client, link string) string {
+	p.t.Helper()
+	for range 10 {
+		resp, err := visitor.Do(navigation(p.t, link))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		next, err := resp.Location()
+		if err != nil {
+			return string(body)
+		}
+		link = next.String()
+	}
+	p.t.Fatal("redirected without end")
+	return ""
+}
