@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -73,6 +75,15 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
 
+// flagError says of a number that is none what was typed, and not how it was read.
+func flagError(err error) error {
+	if _, ok := errors.AsType[*strconv.NumError](err); ok {
+		what, _, _ := strings.Cut(err.Error(), ": strconv.")
+		return usagef("%s: it must be a whole number", what)
+	}
+	return &usageError{err}
+}
+
 func newRoot(term *terminal) *cobra.Command {
 	var where location
 	root := &cobra.Command{
@@ -93,7 +104,7 @@ func newRoot(term *terminal) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	root.PersistentFlags().StringVar(&where.data, "data", "", "data directory (environment PORCHLIGHT_DATA, else "+agent.DefaultDataDir()+")")
 	root.PersistentFlags().StringVar(&where.api, "api", "", "address of the loopback API (environment PORCHLIGHT_API, else what the data directory says, else "+agentapi.DefaultAddress+")")
 	root.AddGroup(

@@ -256,6 +256,8 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"approve", "a", "b"}, exitUsage, "\"b\""},
 		{absent, []string{"publish", "notes", "--port", "1"}, exitUsage, "--label"},
 		{absent, []string{"publish", "notes", "--label", "x"}, exitUsage, "--port"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "abc"}, exitUsage, "whole number"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "99999999999999999999"}, exitUsage, "whole number"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "many"}, exitUsage, "--port"},
 		{absent, []string{"apps", "--colour"}, exitUsage, "--colour"},
 		{absent, []string{"dance"}, exitUsage, "dance"},
