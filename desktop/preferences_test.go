@@ -1,0 +1,89 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func preferencesIn(t *testing.T, dir string) *preferences {
+	t.Helper()
+	kept, err := openSettings(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &preferences{settings: kept, dataDir: dir}
+}
+
+func TestPreferencesAreKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := preferencesIn(t, dir)
+	if first := p.Preferences(t.Context()); first.Welcomed || first.Appearance != "" || first.SecretKept != "keychain" || first.DataDir != dir {
+		t.Errorf("at first %+v", first)
+	}
+	if err := errors.Join(p.SetWelcomed(), p.SetAppearance("dark")); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SetAppearance("sepia"); err == nil || !strings.Contains(err.Error(), `"sepia"`) {
+		t.Errorf("an appearance there is not: %v", err)
+	}
+	next := preferencesIn(t, dir)
+	next.secretFile = true
+	if again := next.Preferences(t.Context()); !again.Welcomed || again.Appearance != "dark" || again.SecretKept != "file" {
+		t.Errorf("after a restart %+v", again)
+	}
+	if info, err := os.Stat(filepath.Join(dir, settingsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the settings file: %v, %v", info, err)
+	}
+}
+
+func TestWithoutAnAuthorityThereIsNothingToTrust(t *testing.T) {
+	t.Parallel()
+	p := preferencesIn(t, t.TempDir())
+	if trust := p.Preferences(t.Context()).Trust; trust.Possible || trust.Trusted || trust.Problem != "" {
+		t.Errorf("%+v", trust)
+	}
+	for _, on := range []bool{true, false} {
+		if err := p.SetTrust(t.Context(), on); err == nil || err.Error() != "This computer has no authority of its own to trust." {
+			t.Errorf("SetTrust(%v): %v", on, err)
+		}
+	}
+}
+
+func TestShowDataShowsTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := preferencesIn(t, dir)
+	var shown string
+	p.show = func(_ context.Context, path string) error { shown = path; return nil }
+	if err := p.ShowData(t.Context()); err != nil || shown != dir {
+		t.Errorf("showed %q, %v", shown, err)
+	}
+}
+
+// An AppImage runs from a mount that is gone after it: what starts at login is
+// the image.
+func TestAnImageStartsAtLogin(t *testing.T) {
+	t.Setenv("APPIMAGE", "/home/maya/Porchlight.AppImage")
+	if path, err := program(); err != nil || path != "/home/maya/Porchlight.AppImage" {
+		t.Errorf("%q, %v", path, err)
+	}
+}
+
+func TestErrorsReachTheOwnerAsSentences(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]string{
+		"the store cannot be used": "The store cannot be used.",
+		"Done already.":            "Done already.",
+		"":                         "",
+		"été":                      "Été.",
+	} {
+		if got := sentence(errors.New(said)); got != want {
+			t.Errorf("sentence(%q) = %q, want %q", said, got, want)
+		}
+	}
+}
