@@ -87,7 +87,9 @@ soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up an
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local
 
-bench: setup-bench ## the benchmarks: relay beside haproxy, proxied request, publish call, store, OAuth refresh, how soon access ends
+bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
+	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy
+	go run ./test/bench -caddy out/bench/caddy
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web

@@ -9,8 +9,8 @@
 //
 //	go run ./test/bench [-rounds 3] [-span 3s] [-only requests,latency,handshakes,bulk]
 //
-// nginx, caddy and h2load (Debian: nginx, caddy, nghttp2-client) must be
-// installed; `make bench` sees to it. The same program, called with a role, is
+// `make bench` installs nginx and h2load from Debian, builds Caddy from the module
+// beside this file, and runs this. The same program, called with a role, is
 // the app, Caddy's authoriser and our proxy, each in a process of its own.
 package main
 

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"debug/buildinfo"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -285,8 +286,26 @@ func versions(caddyProgram string) []string {
 		line, _, _ := strings.Cut(string(out), "\n")
 		return strings.TrimSpace(line)
 	}
-	caddyVersion, _, _ := strings.Cut(said(caddyProgram, "version"), " ")
-	return []string{said("nginx", "-v"), "Caddy " + caddyVersion, said("h2load", "--version"), "kernel " + said("uname", "-r")}
+	return []string{strings.TrimPrefix(said("nginx", "-v"), "nginx version: "), "Caddy " + moduleVersion(caddyProgram), said("h2load", "--version"), "kernel " + said("uname", "-r")}
+}
+
+// moduleVersion is that of the Caddy a program was built with, also where it is
+// a dependency of the module that was built, and says "unknown" of itself.
+func moduleVersion(program string) string {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "unknown"
+	}
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if strings.HasSuffix(m.Path, "caddyserver/caddy/v2") {
+			return m.Version + " (" + info.GoVersion + ")"
+		}
+	}
+	return "unknown"
 }
 
 func loadAverage() string {
