@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"image"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -82,6 +84,12 @@ func TestDenyAndStopFromTheTray(t *testing.T) {
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
+	// The owner has chosen before to try it on this computer.
+	data := filepath.Join(s.dir, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s.write(filepath.Join(data, "desktop.json"), `{"welcomed": true}`)
 	p := s.launch()
 	p.serving()
 	s.trayClick("Open Porchlight")
