@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,7 +62,9 @@ type PostgresOptions struct {
 // An Update is one SERIALIZABLE transaction. The first read begins it in the
 // same round trip; writes stay in this process, where the function's own reads
 // see them, and go out together with the COMMIT. A transaction that lost to a
-// neighbour (40001, 40P01) runs again after a random, growing pause.
+// neighbour (40001, 40P01) runs again after a random, growing pause; one that has
+// lost a dozen times has other writers wait for it, so that nobody is kept out for
+// ever.
 //
 // A View is REPEATABLE READ, READ ONLY: it neither stops a writer nor is
 // stopped by one, and its function runs once.
@@ -77,6 +80,8 @@ type Postgres struct {
 	pool     *pgxpool.Pool
 	now      func() time.Time
 	patience time.Duration
+
+	cannotLock atomic.Bool // the server does not know lockWriters
 
 	closing chan struct{} // closed by Close
 	mu      sync.RWMutex  // guards closed, and running against its Wait

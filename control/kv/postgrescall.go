@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,12 +20,20 @@ const (
 	codeDeadlock      = "40P01"
 )
 
+// noLock are the codes with which a server refuses lockWriters for good: it does
+// not know it, or this user may not.
+var noLock = []string{"0A000", "42601", "42501"}
+
 const (
 	// conflictsMost bounds the runs of one function, conflictPause the pause
 	// after them: at random up to a bound that doubles from the first to the last.
 	conflictsMost      = 1000
 	conflictPauseFirst = time.Millisecond
 	conflictPauseLast  = 64 * time.Millisecond
+	// conflictsPatient is how many runs are lost before the next one has others
+	// wait. Without that, who changes a few rows again and again keeps out
+	// whoever looks at all of them, such as the owner who takes access away.
+	conflictsPatient = 12
 	// awayPause is the same while the database is away.
 	awayPauseFirst = 50 * time.Millisecond
 	awayPauseLast  = time.Second
@@ -215,12 +224,17 @@ func (c *call) open(begin string) (*pgTx, error) {
 func (c *call) update(fn func(Tx) error) error {
 	for {
 		t := c.newTx(beginUpdate)
+		t.alone = c.conflicts >= conflictsPatient && !c.p.cannotLock.Load()
 		refused, err := c.run(t, fn)
 		if err == nil {
 			return refused
 		}
 		if ended, ok := errors.AsType[*endedError](err); ok {
 			return ended.error
+		}
+		if pe, ok := errors.AsType[*pgconn.PgError](err); ok && t.alone && slices.Contains(noLock, pe.Code) {
+			c.p.cannotLock.Store(true)
+			continue
 		}
 		if err := c.again(err); err != nil {
 			return err
@@ -286,7 +300,7 @@ func (c *call) commit(t *pgTx) error {
 		if t.conn, err = c.acquire(c.ctx); err != nil {
 			return err
 		}
-		batch.Queue(t.begin)
+		t.queueBegin(batch)
 	}
 	if err := c.ctx.Err(); err != nil {
 		return err

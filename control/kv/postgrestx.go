@@ -12,6 +12,9 @@ import (
 
 const (
 	beginUpdate = "begin isolation level serializable"
+	// lockWriters comes before the first read, so before the snapshot: whoever
+	// writes has finished by then, and others wait until this one has.
+	lockWriters = "lock table kv in exclusive mode"
 	beginView   = "begin isolation level repeatable read read only"
 
 	// Both bounds of a scan are always there, so that there is one statement
@@ -32,6 +35,7 @@ var endOfKeys = strings.Repeat("\xff", MaxKey+1)
 type pgTx struct {
 	call  *call
 	begin string        // the statement that begins it
+	alone bool          // nobody else writes meanwhile
 	now   time.Time     // one instant for the whole run, in whole microseconds
 	conn  *pgxpool.Conn // nil until the first read or the commit
 	err   error         // the database's, which ends the run whatever fn makes of it
@@ -178,12 +182,15 @@ func (t *pgTx) first(sql string, args ...any) ([]Item, error) {
 		return nil, err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(t.begin)
+	t.queueBegin(batch)
+	begun := batch.Len()
 	batch.Queue(sql, args...)
 	results := t.conn.SendBatch(t.call.ctx, batch)
 	items, err := func() ([]Item, error) {
-		if _, err := results.Exec(); err != nil {
-			return nil, err
+		for range begun {
+			if _, err := results.Exec(); err != nil {
+				return nil, err
+			}
 		}
 		rows, err := results.Query()
 		if err != nil {
@@ -195,6 +202,13 @@ func (t *pgTx) first(sql string, args ...any) ([]Item, error) {
 		err = closeErr
 	}
 	return items, err
+}
+
+func (t *pgTx) queueBegin(batch *pgx.Batch) {
+	batch.Queue(t.begin)
+	if t.alone {
+		batch.Queue(lockWriters)
+	}
 }
 
 func collect(rows pgx.Rows) ([]Item, error) {
