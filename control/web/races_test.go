@@ -156,14 +156,16 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 				refresh := func(token string) (control.Tokens, error) {
 					return r.svc.Refresh(t.Context(), control.Credentials{ID: c.config.ClientID, Secret: c.config.ClientSecret}, token)
 				}
-				var grants []string
-				var under sync.WaitGroup
-				var over atomic.Bool
-				enough := make(chan struct{}, clients)
+				var grants, tokens []string
 				for range clients {
 					token := c.grant(b).RefreshToken
 					id, _, _ := strings.Cut(token, ".")
-					grants = append(grants, id)
+					grants, tokens = append(grants, id), append(tokens, token)
+				}
+				var under sync.WaitGroup
+				var over atomic.Bool
+				enough := make(chan struct{}, clients)
+				for _, token := range tokens {
 					under.Go(func() {
 						for n := 1; ; n++ {
 							ended := over.Load() // before the refresh is asked for
