@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// TestAppConnsAreBounded: what is idle for too long is closed, more than fits is
+// closed at once, and the timer ends with the last of them.
+func TestAppConnsAreBounded(t *testing.T) {
+	t.Parallel()
+	if !canDirect {
+		t.Skip("nothing is kept on this system")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	port := ln.Addr().(*net.TCPAddr).Port
+	a := newAppConns()
+	open := func() (ours *appConn, theirs net.Conn) {
+		t.Helper()
+		ours, err := a.dial(t.Context(), port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if theirs, err = ln.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { theirs.Close() })
+		return ours, theirs
+	}
+	closed := func(theirs net.Conn) {
+		t.Helper()
+		if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("not closed: %v", err)
+		}
+	}
+
+	old, oldTheirs := open()
+	young, _ := open()
+	a.put(port, old)
+	a.put(port, young)
+	old.since = time.Now().Add(-maxIdleTime)
+	a.closeOld()
+	closed(oldTheirs)
+	if a.count != 1 || a.sweep == nil {
+		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
+	}
+	if got := a.kept(port); got != young {
+		t.Fatal("the young one is not kept")
+	}
+	if a.kept(port) != nil {
+		t.Fatal("one more than there is")
+	}
+	a.closeOld()
+	if a.sweep != nil {
+		t.Error("the timer runs with nothing idle")
+	}
+
+	stale, staleTheirs := open()
+	a.put(port, stale)
+	stale.since = time.Now().Add(-maxIdleTime)
+	if a.kept(port) != nil {
+		t.Error("one that was idle for too long is used")
+	}
+	closed(staleTheirs)
+
+	for range maxIdlePerApp {
+		c, _ := open()
+		a.put(port, c)
+	}
+	more, moreTheirs := open()
+	a.put(port, more)
+	closed(moreTheirs)
+	if a.count != maxIdlePerApp {
+		t.Errorf("%d idle", a.count)
+	}
+	a.CloseIdleConnections()
+	if a.count != 0 || len(a.idle) != 0 || a.sweep != nil {
+		t.Errorf("%d idle, timer %v", a.count, a.sweep)
+	}
+}
