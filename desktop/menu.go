@@ -53,8 +53,8 @@ type line struct {
 	text string
 	do   action
 	mark mark
-	sub  []line
-	rule bool // a separator
+	sub  []line // not nil, if empty, where lines may come to be below it
+	rule bool   // a separator
 }
 
 // mark is the tick of a line that is on or off.
@@ -159,13 +159,13 @@ var (
 	aClient  = blank(clientOf(agentapi.OAuthGrant{}))
 )
 
-// padded keeps the places of what is not there, some of them in the shape of
-// what will be.
+// padded keeps the places of what is not there, some of them with all that will
+// be below it.
 func padded(lines []line, places int, shape line) []line {
 	lines = slices.Clip(lines)
 	for ready := 0; len(lines) < places; ready++ {
 		if ready == spare {
-			shape = line{}
+			shape = line{sub: []line{}}
 		}
 		lines = append(lines, shape)
 	}
@@ -175,6 +175,9 @@ func padded(lines []line, places int, shape line) []line {
 // blank is the shape of a line: its places, all hidden.
 func blank(l line) line {
 	shape := line{rule: l.rule}
+	if l.sub != nil {
+		shape.sub = []line{}
+	}
 	for _, below := range l.sub {
 		shape.sub = append(shape.sub, blank(below))
 	}

@@ -79,7 +79,7 @@ func mayOpen(a agentapi.OwnerApp) line {
 
 func hereNow(a agentapi.OwnerApp) line {
 	if len(a.Here) == 0 {
-		return line{sub: []line{{}}} // hidden, and ready
+		return line{sub: []line{}}
 	}
 	l := line{text: "Here now"}
 	for _, email := range a.Here[:min(len(a.Here), maxPeople)] {

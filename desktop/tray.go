@@ -23,8 +23,9 @@ const (
 	settle = 500 * time.Millisecond
 
 	// level is how long a line has to be there before lines are made below it.
-	// GTK panels drop, for good, what is below a line they have not drawn yet.
-	level = 400 * time.Millisecond
+	// GTK panels drop, for good, what is below a line they do not know yet as one
+	// that opens a menu.
+	level = 800 * time.Millisecond
 )
 
 // tray shows menus in the panel. systray can append lines and hide them, and can
@@ -179,10 +180,19 @@ func (t *tray) place(under *trayLine, l line) *trayLine {
 		return nil
 	case l.mark != noMark: // only at the top so far
 		return t.line(systray.AddMenuItemCheckbox("", "", false))
-	case under == nil:
-		return t.line(systray.AddMenuItem("", ""))
 	}
-	return t.line(under.item.AddSubMenuItem("", ""))
+	var item *systray.MenuItem
+	if under == nil {
+		item = systray.AddMenuItem("", "")
+	} else {
+		item = under.item.AddSubMenuItem("", "")
+	}
+	if l.sub != nil {
+		// The first line below is what tells the panel that there is a menu, and the
+		// one that it may drop: it is never shown.
+		item.AddSubMenuItem("", "").Hide()
+	}
+	return t.line(item)
 }
 
 // trayLine is one line; each has a goroutine that waits for clicks, because

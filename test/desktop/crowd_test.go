@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,13 +49,68 @@ func TestThreeHundredRequests(t *testing.T) {
 		t.Errorf("the menu has %d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
 	s.trayShows("<b>Markup</b> &amp; more wants an address > Approve", true)
-	s.openTray()
-	s.shot("menu")
-	s.keys("Escape")
+	for i := range 5 {
+		s.openTray()
+		s.shot("menu")
+		s.down(2 + i) // the address, and the requests
+		s.keys("Right")
+		s.menuOpen(2)
+		s.closeMenus()
+	}
 	s.trayClick("<b>Markup</b> &amp; more wants an address > Approve")
 	p.is("app-001", "live")
 	p.isStill("app-000", "pending")
 	s.trayShows("and 294 more…", true)
+}
+
+// At the start everything is there at once: each app's menu opens, and what is
+// below it, with nothing lost on the way to the panel.
+func TestEveryMenuOpens(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	s.trayShows("No app is on", true)
+	const apps = 4
+	for i := range apps {
+		name := fmt.Sprintf("app-%d", i)
+		p.publish(name, "App "+name, webApp(t, name))
+		if _, err := p.ownerTier().Approve(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.trayClick("Quit Porchlight")
+	p.wait()
+	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
+	next.start([]string{"--data", p.data, "--api", p.api, "--hidden"})
+	next.serving()
+	s.trayShows("App app-3 > Revoke > Yes, revoke App app-3", true)
+
+	next.publish("asks", "Asks", webApp(t, "asks")) // its mark is where to click
+	s.trayShows("Asks wants an address > Approve", true)
+	for i := range apps {
+		for _, way := range []string{"Down Down Right", "Up Right"} { // who may open it; round to the last line, Revoke
+			s.openTray()
+			s.down(3 + i) // the address, the request, and the apps
+			s.keys("Right")
+			s.menuOpen(2)
+			s.keys(strings.Fields(way)...)
+			s.menuOpen(3)
+			s.shot(fmt.Sprintf("app-%d", i))
+			s.closeMenus()
+		}
+	}
+}
+
+func (s *session) down(n int) {
+	s.t.Helper()
+	s.keys(slices.Repeat([]string{"Down"}, n)...)
+}
+
+func (s *session) closeMenus() {
+	s.t.Helper()
+	s.keys("Escape", "Escape", "Escape")
+	s.menuOpen(0)
 }
 
 // What a program does with the people of this computer is told with a way back.

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"strconv"
+	"strings"
 )
 
 // amber is the one colour that asks to be pressed: the tray's mark of what
@@ -67,7 +68,8 @@ func (s *session) keys(keys ...string) {
 	s.mustTool("xdotool", append([]string{"key", "--delay", "60"}, keys...)...)
 }
 
-// menuOpen waits until the panel draws a popup menu.
+// menuOpen waits until the panel draws so many popup menus, one below the other.
+// One with nothing in it does not count: that is how panels draw what they lost.
 func (s *session) menuOpen(want int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
@@ -75,7 +77,7 @@ func (s *session) menuOpen(want int) {
 		n := 0
 		for _, id := range splitLines(out) {
 			kind, _ := s.tool("xprop", "-id", id, "_NET_WM_WINDOW_TYPE")
-			if containsAny(kind, "POPUP_MENU", "DROPDOWN_MENU") {
+			if containsAny(kind, "POPUP_MENU", "DROPDOWN_MENU") && s.height(id) > 30 {
 				n++
 			}
 		}
@@ -84,4 +86,15 @@ func (s *session) menuOpen(want int) {
 		}
 		return nil
 	})
+}
+
+// height of a window in pixels; 0 where it is gone.
+func (s *session) height(id string) (pixels int) {
+	out, _ := s.tool("xdotool", "getwindowgeometry", "--shell", id)
+	for _, word := range splitLines(out) {
+		if text, ok := strings.CutPrefix(word, "HEIGHT="); ok {
+			pixels, _ = strconv.Atoi(text)
+		}
+	}
+	return pixels
 }
