@@ -202,7 +202,6 @@ export const strings = {
     removed: (email: string, n: number): Sentence => [{ name: email }, ` can’t open anything any more.${closed(n)}`],
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,
-    saved: ['Saved.'] as Sentence,
     trusted: ['Your browsers trust addresses on this computer. Restart one that is open.'] as Sentence,
     distrusted: ['Your browsers no longer trust addresses on this computer.'] as Sentence,
     unmuted: (label: string): Sentence => ['You hear of ', { name: label }, ' again when it asks.'],

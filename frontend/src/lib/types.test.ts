@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { strings } from './strings';
 
 type Fields = Record<string, string>;
 
@@ -76,4 +77,13 @@ test('Status and Mode list every constant', () => {
     expect(values.length).toBeGreaterThan(0);
     expect([...union.matchAll(/'(\w+)'/g)].map((m) => m[1])).toEqual(values);
   }
+});
+
+test('every kind of notification has its switch, every kind of activity its words', () => {
+  const kinds = [...readFileSync('../desktop/kinds.go', 'utf8').matchAll(/^\tkind\w+\s+kind = "(\w+)"/gm)].map((m) => m[1]!);
+  expect(kinds.length).toBeGreaterThan(0);
+  expect(Object.keys(strings.settings.kinds).sort()).toEqual(kinds.sort());
+  const activity = [...readFileSync('../agent/agentapi/doors.go', 'utf8').matchAll(/^\tActivity\w+\s+= "(\w+)"/gm)].map((m) => m[1]!);
+  expect(activity.length).toBeGreaterThan(0);
+  expect(Object.keys(strings.activity.did)).toEqual(expect.arrayContaining(activity));
 });
