@@ -166,17 +166,6 @@ func (p *page) see(css string) {
 	})
 }
 
-// gone waits until nothing matches.
-func (p *page) gone(css string) {
-	p.t.Helper()
-	p.eventually("the page no longer shows "+css, func() error {
-		if _, err := p.element(css); err == nil {
-			return errors.New("it does")
-		}
-		return nil
-	})
-}
-
 // press clicks what matches once it stands still, as the pointer does: something
 // that lies over it takes the click, which is an error.
 func (p *page) press(css string) {
