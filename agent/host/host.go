@@ -113,6 +113,9 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
 	}
+	if err := notAServers(cfg.DataDir); err != nil {
+		return nil, err
+	}
 	kept, err := openConnection(filepath.Join(cfg.DataDir, connectionName))
 	if err != nil {
 		return nil, err

@@ -72,6 +72,9 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Complete(); err != nil {
 		return nil, err
 	}
+	if err := notAnAgents(cfg.DataDir); err != nil {
+		return nil, err
+	}
 	n := &Node{cfg: cfg}
 	if err := n.open(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
