@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/remote"
 	"porchlight/control/controlapi"
 )
@@ -100,6 +101,9 @@ func (h *Host) mayConnect(origin, name string) error {
 	}
 	if c := h.kept.get().Current; c != nil && h.agent().Linked() {
 		return agentapi.Errorf(agentapi.CodeConflict, "This computer is connected to %s already. Disconnect it first: porchlight disconnect", c.AuthURL)
+	}
+	if name != "" && !engine.ValidName(name) {
+		return agentapi.Errorf(agentapi.CodeInvalid, "A computer's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. %q cannot be one.", name)
 	}
 	if slices.Contains(h.agent().ApprovedNames(), name) {
 		return nameOfApp(name)

@@ -16,6 +16,17 @@ func TestBundledFindsTheOneThatRuns(t *testing.T) {
 	}
 }
 
+// TestConnectRefusesANameAtOnce: nobody waits ten minutes for a page that cannot
+// give the name.
+func TestConnectRefusesANameAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	code, out, errOut := s.run("connect", "https://control.localhost:1", "--name", "Bad Name")
+	if code != exitRefused || out != "" || !strings.Contains(errOut, `"Bad Name" cannot be one`) {
+		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
+	}
+}
+
 func TestAgentCommandLine(t *testing.T) {
 	t.Parallel()
 	s := shell{t, t.TempDir()}
