@@ -3,6 +3,7 @@ package desktop
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,16 +15,19 @@ import (
 // nothing is answered.
 type stoppable struct {
 	client
-	stopped bool
-	err     error
+	stopped atomic.Bool
+	refuses atomic.Bool
 }
 
 func (s *stoppable) EngineInfo(ctx context.Context) (agentapi.EngineInfo, error) {
-	if s.stopped {
+	switch {
+	case s.stopped.Load():
 		<-ctx.Done()
 		return agentapi.EngineInfo{}, ctx.Err()
+	case s.refuses.Load():
+		return agentapi.EngineInfo{}, errors.New("no")
 	}
-	return agentapi.EngineInfo{}, s.err
+	return agentapi.EngineInfo{}, nil
 }
 
 func TestAStoppedAgentIsNoticed(t *testing.T) {
@@ -31,26 +35,16 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		agent := &stoppable{}
-		var silent bool
-		e := &engine{probeEvery: probeEvery, probeFor: probeFor, onSilence: func(s bool) { silent = s }}
+		var silent atomic.Bool
+		e := &engine{probeEvery: probeEvery, probeFor: probeFor, onSilence: silent.Store}
 		ended := make(chan struct{})
 		go func() { defer close(ended); e.watch(ctx, agent) }()
-		for _, c := range []struct {
-			what    string
-			stopped bool
-			err     error
-			want    bool
-		}{
-			{"answers", false, nil, false},
-			{"stopped", true, nil, true},
-			{"goes on", false, nil, false},
-			{"refuses", false, errors.New("no"), false}, // an answer too
-		} {
-			agent.stopped, agent.err = c.stopped, c.err
-			time.Sleep(probeEvery + probeFor)
+		for _, stopped := range []bool{false, true, false} {
+			agent.stopped.Store(stopped)
+			time.Sleep(2 * (probeEvery + probeFor))
 			synctest.Wait()
-			if silent != c.want {
-				t.Errorf("an agent that %s counts as silent: %v", c.what, silent)
+			if silent.Load() != stopped {
+				t.Errorf("stopped: %v, silent: %v", stopped, silent.Load())
 			}
 		}
 		cancel()
