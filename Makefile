@@ -86,6 +86,7 @@ soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up an
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local
+	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop
 
 bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
 	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy

@@ -82,7 +82,7 @@ func TestEveryMenuOpens(t *testing.T) {
 	s.trayClick("Quit Porchlight")
 	p.wait()
 	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
-	next.start([]string{"--data", p.data, "--api", p.api, "--hidden"})
+	next.start([]string{"--data", p.data, "--api", p.api, "--https", freePort(t), "--hidden"})
 	next.serving()
 	s.trayShows("App app-3 > Revoke > Yes, revoke App app-3", true)
 
