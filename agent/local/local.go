@@ -279,7 +279,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	p.relay, err = relay.New(relay.Config{
 		AuthHost:     authHost,
 		TLS:          certs.TLSConfig(names),
-		Handler:      web.New(p.service, web.Config{Log: cfg.Log.With("part", "control")}),
+		Handler:      web.New(p.service, web.Config{KeptMail: "porchlight outbox", Log: cfg.Log.With("part", "control")}),
 		Authenticate: p.service.Authenticate,
 		Grace:        relayGrace,
 		Log:          cfg.Log.With("part", "relay"),

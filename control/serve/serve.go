@@ -192,11 +192,15 @@ func (n *Node) build() (err error) {
 	if err != nil {
 		return err
 	}
+	pages := web.Config{Log: cfg.Log.With("part", "control")}
+	if n.smtp == nil {
+		pages.KeptMail = "porchlight-control outbox"
+	}
 	n.relay, err = relay.New(relay.Config{
 		Peers:        peers,
 		AuthHost:     cfg.AuthHost,
 		TLS:          auth,
-		Handler:      count.handler(web.New(n.service, web.Config{Log: cfg.Log.With("part", "control")})),
+		Handler:      count.handler(web.New(n.service, pages)),
 		Authenticate: n.service.Authenticate,
 		Node:         cfg.Node,
 		Grace:        cfg.Grace,

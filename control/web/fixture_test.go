@@ -147,7 +147,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 		}
 	}()
 	r.stop = sync.OnceFunc(func() { cancel(); <-ended })
-	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{Log: log})))
+	r.server = httptest.NewUnstartedServer(described(t, New(r.svc, Config{KeptMail: "porchlight outbox", Log: log})))
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
 	t.Cleanup(func() {

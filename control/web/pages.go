@@ -36,7 +36,7 @@ type page struct {
 	Style    string // paths of the assets
 	Icon     string
 	AuthHost string
-	Local    bool
+	KeptMail string // see Config.KeptMail
 
 	Email   string
 	Host    string // what the visitor wants to open; never an app's label
@@ -86,7 +86,7 @@ type invitedRow struct {
 // show writes a page. The policy allows nothing but our style sheet and icon.
 func (h *handler) show(w http.ResponseWriter, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
-	p.AuthHost, p.Local = h.svc.AuthHost(), h.svc.Local()
+	p.AuthHost, p.KeptMail = h.svc.AuthHost(), h.kept
 	var b bytes.Buffer
 	if err := pages[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return err

@@ -27,6 +27,10 @@ import (
 type Config struct {
 	Now func() time.Time
 	Log *slog.Logger
+	// KeptMail is the command that shows mails which are kept instead of sent;
+	// empty where they are sent. Pages name it to who waits for one, on a
+	// computer of their own only.
+	KeptMail string
 }
 
 type handler struct {
@@ -36,6 +40,7 @@ type handler struct {
 	session string // cookie names
 	signIn  string
 	known   string
+	kept    string // see Config.KeptMail
 	oauth   *oauth.Handler
 	routes  []route
 }
@@ -72,6 +77,9 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		session: "__Host-porchlight-" + svc.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Instance(),
+	}
+	if svc.Local() {
+		h.kept = cfg.KeptMail
 	}
 	h.oauth = oauth.New(svc, oauthPages{h}, cfg.Log)
 	h.routes = []route{

@@ -22,6 +22,10 @@ import (
 const tokenFile = "reader.token"
 
 func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: reader APP")
+		os.Exit(2)
+	}
 	if err := run(context.Background(), os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "reader:", err)
 		os.Exit(1)
