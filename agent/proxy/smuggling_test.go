@@ -1,8 +1,8 @@
 package proxy_test
 
 import (
-	"fmt"
 	"bufio"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
