@@ -84,7 +84,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		bind: []any{
 			ui.NewApps(owner, a.open),
 			ui.NewPeople(owner),
-			ui.NewSettings(owner, a.desk),
+			ui.NewSettings(owner, a.desk, func(name string) (string, error) { return a.window.place(name) }),
 			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
 	})

@@ -15,6 +15,9 @@ type window interface {
 	// copy puts a text on the clipboard by the window's toolkit; false where the
 	// window is not on the screen.
 	copy(text string) bool
+	// place asks the owner where to save a file that is called name unless they
+	// say otherwise; "" when they rather not.
+	place(name string) (path string, err error)
 	// quit makes run return.
 	quit()
 }

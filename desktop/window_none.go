@@ -20,3 +20,5 @@ func (noWindow) show() bool       { return false }
 func (noWindow) emit(string, any) {}
 func (noWindow) copy(string) bool { return false }
 func (noWindow) quit()            {}
+
+func (noWindow) place(string) (string, error) { return "", errNoWindow }

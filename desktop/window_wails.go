@@ -4,6 +4,7 @@ package desktop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -38,6 +39,7 @@ type wailsWindow struct {
 	quitting bool
 	hidden   bool // closed by the owner; no page is running
 	waking   bool // to be shown when the page is there
+	placing  bool // the owner is being asked where to save something
 }
 
 func newWindow(log *slog.Logger, opts windowOptions) window {
@@ -188,6 +190,33 @@ func (w *wailsWindow) copy(text string) bool {
 	ctx, hidden := w.ctx, w.hidden
 	w.mu.Unlock()
 	return ctx != nil && !hidden && runtime.ClipboardSetText(ctx, text) == nil
+}
+
+func (w *wailsWindow) place(name string) (string, error) {
+	w.mu.Lock()
+	ctx, hidden, busy := w.ctx, w.hidden, w.placing
+	if ctx != nil && !hidden && !busy {
+		w.placing = true
+	}
+	w.mu.Unlock()
+	switch {
+	case ctx == nil || hidden:
+		return "", errors.New("Porchlight's window is closed.")
+	case busy:
+		return "", errors.New("Porchlight asks where to save already.")
+	}
+	defer func() {
+		w.mu.Lock()
+		w.placing = false
+		w.mu.Unlock()
+	}()
+	path, err := runtime.SaveFileDialog(ctx, runtime.SaveDialogOptions{
+		Title: "Export what Porchlight keeps", DefaultFilename: name, CanCreateDirectories: true,
+	})
+	if err != nil {
+		return "", fmt.Errorf("Porchlight cannot ask where to save. On the command line it is: porchlight export FILE. (%w)", err)
+	}
+	return path, nil
 }
 
 func (w *wailsWindow) quit() {

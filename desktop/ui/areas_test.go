@@ -49,7 +49,7 @@ func TestThePageAsksTheAgent(t *testing.T) {
 	t.Parallel()
 	agent := &asked{}
 	from := func() (Agent, error) { return agent, nil }
-	apps, people, settings := NewApps(from, nil), NewPeople(from), NewSettings(from, nil)
+	apps, people, settings := NewApps(from, nil), NewPeople(from), NewSettings(from, nil, nil)
 
 	_, err := apps.Approve("notes", "Notes", 3000)
 	invited, inviting := people.Invite("bob@example.com", []string{"Notes"})
@@ -95,7 +95,7 @@ func (d desk) ShowData(context.Context) error       { return d.err }
 func TestThePageAsksTheDesktop(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("This desktop keeps its own list of what starts.")
-	s := NewSettings(nil, desk{refusal})
+	s := NewSettings(nil, desk{refusal}, nil)
 	if !s.Preferences().Welcomed {
 		t.Error("the page may wait for its preferences for ever")
 	}

@@ -2,8 +2,10 @@ package ui
 
 import (
 	"context"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/export"
 )
 
 // Preferences are what the desktop app keeps for itself and what it finds on
@@ -42,15 +44,35 @@ type Desk interface {
 	ShowData(ctx context.Context) error
 }
 
-// Settings is the area of the agent's and the desktop's settings, and of the
-// connection to a control plane.
+// Settings is the area of the agent's and the desktop's settings, of the
+// connection to a control plane, and of the export.
 type Settings struct {
 	agent Source
 	desk  Desk
+	place func(name string) (path string, err error)
 }
 
-// NewSettings makes the area.
-func NewSettings(agent Source, desk Desk) *Settings { return &Settings{agent, desk} }
+// NewSettings makes the area. place asks the owner where to save a file, name
+// being what it is called unless they say otherwise; "" when they rather not.
+func NewSettings(agent Source, desk Desk, place func(name string) (path string, err error)) *Settings {
+	return &Settings{agent, desk, place}
+}
+
+// Export saves what Porchlight keeps for the owner where they say, and returns
+// where that was; "" when they rather not.
+func (s *Settings) Export() (saved string, err error) {
+	now := time.Now()
+	// Asked for first: nobody should choose a place for what cannot be had.
+	all, err := ask(s.agent, func(ctx context.Context, g Agent) (export.Document, error) { return export.Gather(ctx, g, now) })
+	if err != nil {
+		return "", err
+	}
+	path, err := s.place(export.FileName(now))
+	if err != nil || path == "" {
+		return "", err
+	}
+	return path, all.Save(path)
+}
 
 // Get is the agent's settings.
 func (s *Settings) Get() (agentapi.Settings, error) {

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"porchlight/agent/export"
+	"porchlight/agent/ownersecret"
+)
+
+// TestExport: the same document on the standard output and in a file, with what
+// the owner has, and without what would let anybody in.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.publishing("notes", "Notes")
+	s.ok("people", "invite", "bob@example.com", "--app", "Notes")
+	file := filepath.Join(t.TempDir(), "mine.json")
+	if out := s.ok("export", file); !strings.Contains(out, "Saved as "+file) {
+		t.Errorf("export said %q", out)
+	}
+	saved, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var printed, kept export.Document
+	if err := errors.Join(json.Unmarshal([]byte(s.ok("export")), &printed), json.Unmarshal(saved, &kept)); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []export.Document{printed, kept} {
+		if d.Format != export.Format || d.Account.Host == "" || len(d.Apps) != 1 || d.Apps[0].Label != "Notes" || len(d.People) < 2 {
+			t.Errorf("exported %+v", d)
+		}
+	}
+	secret, err := ownersecret.File(s.dir).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The invitation's mail is in the outbox, with the link in it.
+	for what, word := range map[string]string{"the owner secret": secret, "a link that lets in": "token"} {
+		if strings.Contains(string(saved), word) {
+			t.Errorf("%s is in the export", what)
+		}
+	}
+	for _, step := range []struct {
+		in   shell
+		args []string
+		code int
+		want string
+	}{
+		{s, []string{"export", filepath.Join(s.dir, "none", "x.json")}, exitRefused, "Choose another place"},
+		{s, []string{"export", "a", "b"}, exitUsage, `"b"`},
+		{shell{t, t.TempDir()}, []string{"export"}, exitNotRunning, "not running"},
+	} {
+		if code, _, errOut := step.in.run(step.args...); code != step.code || !strings.Contains(errOut, step.want) {
+			t.Errorf("porchlight %v: exit %d, want %d with %q: %s", step.args, code, step.code, step.want, errOut)
+		}
+	}
+}

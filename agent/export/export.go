@@ -1,0 +1,152 @@
+// Package export gathers what Porchlight keeps for the owner into one document
+// that they can read, keep and carry away: the account, the apps with their
+// options, the people, the connected apps, the activity and the settings. The
+// window and the command line write the same one.
+//
+// There is nothing in it that opens anything: no owner secret, no credential of
+// this computer, no session, and none of the links in the local outbox.
+package export
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+const (
+	// Format and Version head every document. Version grows when a field comes
+	// to mean something else, not when one is added.
+	Format  = "porchlight-export"
+	Version = 1
+)
+
+// Document is what is written, as JSON.
+type Document struct {
+	Format        string    `json:"format"`
+	Version       int       `json:"version"`
+	ExportedAt    time.Time `json:"exportedAt"`
+	EngineVersion string    `json:"engineVersion"`
+
+	Account  agentapi.Account      `json:"account"`
+	Settings agentapi.Settings     `json:"settings"`
+	Apps     []App                 `json:"apps"`     // by label
+	People   []agentapi.Person     `json:"people"`   // removed ones too
+	Clients  []agentapi.OAuthGrant `json:"clients"`  // newest first
+	Activity []agentapi.Activity   `json:"activity"` // newest first, all there is
+}
+
+// App is an app as it is kept: without what is so only for the moment, such as
+// who has it open.
+type App struct {
+	agentapi.AppSummary
+	Paused      bool                `json:"paused"`
+	Denials     int                 `json:"denials"`
+	RequestedAt time.Time           `json:"requestedAt,omitzero"`
+	ApprovedAt  *time.Time          `json:"approvedAt,omitempty"`
+	Options     agentapi.AppOptions `json:"options"`
+}
+
+// Source is the owner tier, as far as the document needs it.
+type Source interface {
+	State(ctx context.Context) (agentapi.OwnerState, error)
+	People(ctx context.Context) (agentapi.People, error)
+	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
+	Settings(ctx context.Context) (agentapi.Settings, error)
+}
+
+// Gather asks for everything. The parts are asked for one after the other: what
+// changes meanwhile is in some of them and not in others.
+func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
+	s, err := from.State(ctx)
+	if err != nil {
+		return Document{}, err
+	}
+	d := Document{
+		Format: Format, Version: Version, ExportedAt: now.UTC().Truncate(time.Second),
+		EngineVersion: s.EngineVersion, Account: s.Account, Apps: make([]App, 0, len(s.Apps)), Clients: list(s.Grants),
+	}
+	for _, a := range s.Apps {
+		d.Apps = append(d.Apps, App{a.AppSummary, a.Paused, a.Denials, a.RequestedAt, a.ApprovedAt, a.Options})
+	}
+	people, err := from.People(ctx)
+	if err != nil {
+		return Document{}, err
+	}
+	d.People = list(people.Members)
+	if d.Activity, err = from.Activity(ctx, store.MaxActivity); err != nil {
+		return Document{}, err
+	}
+	d.Activity = list(d.Activity)
+	if d.Settings, err = from.Settings(ctx); err != nil {
+		return Document{}, err
+	}
+	d.Settings.Quiet = list(d.Settings.Quiet)
+	return d, nil
+}
+
+// list has an empty list written as one, not as null.
+func list[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
+}
+
+// Write writes the document for people to read.
+func (d Document) Write(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
+	return out.Encode(d)
+}
+
+// Save writes the document to a file that only its owner can read (0600), whole
+// or not at all; a file of that name is replaced. Its errors are sentences.
+func (d Document) Save(path string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("The export was not saved as %s: %w. Choose another place.", path, cause(err))
+		}
+	}()
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return errors.New("it is not a file")
+	}
+	// The directory may be everybody's: the name is not to be guessed.
+	f, err := os.CreateTemp(filepath.Dir(path), ".porchlight-export-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err := errors.Join(d.Write(f), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// FileName is what an export of that time is called, unless the owner says
+// otherwise.
+func FileName(now time.Time) string { return "porchlight-" + now.Format(time.DateOnly) + ".json" }
+
+// cause strips the operation and the paths that the sentence has already.
+func cause(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return link.Err
+	}
+	return err
+}

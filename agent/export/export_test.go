@@ -1,0 +1,119 @@
+package export
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// kept is an agent with one of each; fails names what it refuses.
+type kept struct{ fails string }
+
+var errKept = errors.New("Porchlight is still starting.")
+
+func (k kept) refuse(what string) error {
+	if k.fails == what {
+		return errKept
+	}
+	return nil
+}
+
+func (k kept) State(context.Context) (agentapi.OwnerState, error) {
+	return agentapi.OwnerState{
+		EngineVersion: "1.2.3",
+		Account:       agentapi.Account{Email: "maya@example.com", Host: "maya.localhost:8443", Local: true},
+		Apps: []agentapi.OwnerApp{{
+			AppSummary: agentapi.AppSummary{Name: "notes", Label: "Notes <b>", LocalPort: 3000, Status: agentapi.StatusLive},
+			Listener:   agentapi.Listener{PID: 7, Program: "python3"}, Here: []string{"bob@example.com"},
+			Options: agentapi.AppOptions{H2C: true},
+		}},
+		Grants: []agentapi.OAuthGrant{{ID: "g1", ClientName: "Phone"}},
+	}, k.refuse("state")
+}
+
+func (k kept) People(context.Context) (agentapi.People, error) {
+	return agentapi.People{Members: []agentapi.Person{{Email: "bob@example.com", Status: agentapi.PersonRevoked, Apps: []string{}}}}, k.refuse("people")
+}
+
+func (k kept) Activity(_ context.Context, limit int) ([]agentapi.Activity, error) {
+	if limit != store.MaxActivity {
+		return nil, errors.New("not all of it")
+	}
+	return nil, k.refuse("activity")
+}
+
+func (k kept) Settings(context.Context) (agentapi.Settings, error) {
+	return agentapi.Settings{FailStaticHours: 24}, k.refuse("settings")
+}
+
+func TestEverythingIsWritten(t *testing.T) {
+	t.Parallel()
+	d, err := Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := d.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
+		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"status": "revoked"`,
+		`"clientName": "Phone"`, `"activity": []`, `"quiet": []`, `"failStaticHours": 24`,
+	} {
+		if !strings.Contains(out.String(), part) {
+			t.Errorf("no %s in\n%s", part, out.String())
+		}
+	}
+	for _, passing := range []string{"python3", `"here"`, `"pid"`, "null"} {
+		if strings.Contains(out.String(), passing) {
+			t.Errorf("%s in\n%s", passing, out.String())
+		}
+	}
+	for _, part := range []string{"state", "people", "activity", "settings"} {
+		if _, err := Gather(t.Context(), kept{fails: part}, time.Now()); !errors.Is(err, errKept) {
+			t.Errorf("without its %s: %v", part, err)
+		}
+	}
+}
+
+func TestSavedForTheOwnerAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName(time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)))
+	if filepath.Base(path) != "porchlight-2026-03-04.json" {
+		t.Errorf("it is called %s", path)
+	}
+	if err := os.WriteFile(path, []byte("an older one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := (Document{Format: Format}).Save(path); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(path)
+	var back Document
+	if err != nil || json.Unmarshal(raw, &back) != nil || back.Format != Format {
+		t.Errorf("saved %q, %v", raw, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	for what, to := range map[string]string{"no directory": filepath.Join(dir, "none", "x.json"), "a directory": dir} {
+		err := (Document{}).Save(to)
+		if err == nil || !strings.HasPrefix(err.Error(), "The export was not saved as "+to+": ") || strings.Count(err.Error(), dir) != 1 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
