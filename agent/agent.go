@@ -54,6 +54,7 @@ type Agent struct {
 	tunnel  *tunnel.Tunnel     // nil when there is no link
 	changes broadcast.Signal
 
+	certs         certs.Reporter
 	acme          *certs.ACME // nil where certificates are not ordered
 	listeners     *Listeners
 	ownsListeners bool          // nobody else keeps them
@@ -140,7 +141,8 @@ func (a *Agent) makeEngine() (err error) {
 			p := procinfo.Listening(port)
 			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
 		},
-		OnLive: a.announce,
+		Certificate: a.certificate,
+		OnLive:      a.announce,
 		OnGone: func(appID string) agentapi.Closed {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
@@ -154,13 +156,14 @@ func (a *Agent) makeProxy() error {
 	if err != nil {
 		return err
 	}
+	a.certs = a.makeCertificates()
 	a.proxy, err = proxy.New(proxy.Config{
 		Apps:      appLookup{a},
 		Access:    a.access,
 		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
 		AuthURL:   func() string { return a.authURL() },
 		Redeem:    a.redeem,
-		TLS:       certs.TLSConfig(a.makeCertificates()),
+		TLS:       certs.TLSConfig(a.certs),
 		Instance:  instance.ID,
 		Key:       instance.Key,
 		Local:     a.local(),

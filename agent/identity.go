@@ -15,13 +15,13 @@ import (
 // certificates it needs, and that the owner sees it change.
 
 // makeCertificates chooses where certificates come from.
-func (a *Agent) makeCertificates() certs.Source {
+func (a *Agent) makeCertificates() certs.Reporter {
 	log := a.cfg.Log.With("part", "certs")
 	if a.cfg.ACME == nil {
-		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.servesName, Log: log})
+		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.servesName, OnMade: a.changes.Raise, Log: log})
 	}
 	c := *a.cfg.ACME
-	c.Allowed, c.OnTrouble, c.Log = a.ordersName, a.changes.Raise, log
+	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.ordersName, a.changes.Raise, a.changes.Raise, log
 	a.acme = certs.NewACME(c)
 	return a.acme
 }
@@ -80,6 +80,23 @@ func (a *Agent) ordersName(name string) bool {
 	}
 	app, ok := a.apps.Lookup(label)
 	return below && ok && app.Status == agentapi.StatusLive
+}
+
+// certificate is what the owner is told of the certificate of an app.
+func (a *Agent) certificate(app string) *agentapi.Certificate {
+	root := a.rootName()
+	if root == "" {
+		return nil
+	}
+	s, known := a.certs.State(app + "." + root)
+	if !known {
+		return nil
+	}
+	out := &agentapi.Certificate{Problem: s.Problem}
+	if !s.NotAfter.IsZero() {
+		out.NotAfter, out.RenewsAfter = &s.NotAfter, &s.RenewsAfter
+	}
+	return out
 }
 
 // rootName is the root host without a port, empty before it is known.

@@ -150,6 +150,19 @@ type OwnerApp struct {
 	// aside, at most MaxNamed of them; OpenToCount counts all.
 	OpenTo      []string `json:"openTo"`
 	OpenToCount int      `json:"openToCount"`
+	// Certificate of a live app's address, nil while nothing is known of it:
+	// one that this computer makes itself is made for the first visitor.
+	Certificate *Certificate `json:"certificate,omitempty"`
+}
+
+// Certificate is how it stands with the TLS certificate of an app's address.
+type Certificate struct {
+	// NotAfter is when it ends, nil where there is none. It is renewed by itself
+	// at about RenewsAfter, which is there when NotAfter is.
+	NotAfter    *time.Time `json:"notAfter,omitempty"`
+	RenewsAfter *time.Time `json:"renewsAfter,omitempty"`
+	// Problem is a sentence about one that cannot be had or renewed, or empty.
+	Problem string `json:"problem"`
 }
 
 // MaxNamed is how many people a state names where it only has to give an idea;

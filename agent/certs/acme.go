@@ -43,6 +43,9 @@ type ACMEConfig struct {
 	Allowed func(name string) bool
 	// OnTrouble is called when Trouble may answer something else; nil for not.
 	OnTrouble func()
+	// OnMade is called when a certificate came to hand, which State tells of; nil
+	// for not.
+	OnMade func()
 	// Now tells the time; nil means time.Now.
 	Now func() time.Time
 	Log *slog.Logger // nil means nowhere
@@ -69,7 +72,7 @@ type ACME struct {
 	managed   map[string]struct{}  // names the library renews
 }
 
-var _ Source = (*ACME)(nil)
+var _ Reporter = (*ACME)(nil)
 
 // NewACME starts nothing; handshakes wait until Run runs.
 func NewACME(cfg ACMEConfig) *ACME {
@@ -81,6 +84,9 @@ func NewACME(cfg ACMEConfig) *ACME {
 	}
 	if cfg.OnTrouble == nil {
 		cfg.OnTrouble = func() {}
+	}
+	if cfg.OnMade == nil {
+		cfg.OnMade = func() {}
 	}
 	return &ACME{
 		cfg: cfg, ready: make(chan struct{}),

@@ -49,6 +49,12 @@ func TestRefusedCertificateRests(t *testing.T) {
 	if trouble := a.Trouble(); !strings.Contains(trouble, "notes.maya.test") {
 		t.Errorf("the owner is told %q", trouble)
 	}
+	if s, known := a.State("notes.maya.test"); !known || s.Problem != a.Trouble() || !s.NotAfter.IsZero() {
+		t.Errorf("of the certificate that was refused the owner is told %+v, %t", s, known)
+	}
+	if s, known := a.State("wiki.maya.test"); known {
+		t.Errorf("of a certificate nobody asked for the owner is told %+v", s)
+	}
 	before := asked.Load()
 	if before == 0 {
 		t.Fatal("the authority was not asked")

@@ -48,6 +48,8 @@ type Config struct {
 	// Allowed says which names are served at this moment; it is asked at every
 	// handshake and must be quick. Required.
 	Allowed func(name string) bool
+	// OnMade is called when State may answer something else; nil for not.
+	OnMade func()
 	// Now tells the time; nil means time.Now.
 	Now func() time.Time
 	// Log is told of failures; nil means nowhere.
@@ -72,7 +74,7 @@ type entry struct {
 	used    time.Time
 }
 
-var _ Source = (*Keeper)(nil)
+var _ Reporter = (*Keeper)(nil)
 
 // New makes a Keeper.
 func New(cfg Config) *Keeper {
@@ -81,6 +83,9 @@ func New(cfg Config) *Keeper {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnMade == nil {
+		cfg.OnMade = func() {}
 	}
 	return &Keeper{cfg: cfg, kept: make(map[string]*entry)}
 }
@@ -117,6 +122,7 @@ func (k *Keeper) Certificate(name string) (*tls.Certificate, error) {
 		}
 		cert, err := k.make(name)
 		if err == nil {
+			k.cfg.OnMade()
 			return cert, nil
 		}
 		if held == nil {
@@ -175,7 +181,7 @@ func (k *Keeper) make(name string) (*tls.Certificate, error) {
 	}
 	k.kept[name] = &entry{
 		cert:    cert,
-		renewAt: leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore) / 3),
+		renewAt: renewAt(leaf),
 		used:    now,
 	}
 	return cert, nil

@@ -113,6 +113,9 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 			}
 			time.Sleep(day)
 		}
+		if s, known := a.State("notes.maya.test"); !known || s.Problem != "" || !s.NotAfter.Equal(served("notes.maya.test").NotAfter) || s.NotAfter.Sub(s.RenewsAfter) != life/3 {
+			t.Errorf("of a certificate in order the owner is told %+v, %t", s, known)
+		}
 		// Two names, had once and renewed after 60 and 120 days.
 		if n := authority.issued.Load(); n != 2*3 || a.Trouble() != "" || told.Load() != 0 {
 			t.Errorf("%d certificates were issued; the owner was told %d times: %q", n, told.Load(), a.Trouble())
@@ -135,6 +138,9 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		}
 		if !served("notes.maya.test").NotAfter.Equal(ends) {
 			t.Error("the certificate at hand was lost")
+		}
+		if s, _ := a.State("notes.maya.test"); s.Problem != a.Trouble() || !s.NotAfter.Equal(ends) {
+			t.Errorf("a day before the end the owner is told %+v of the certificate", s)
 		}
 		time.Sleep(2 * day)
 		if got := a.Trouble(); !strings.Contains(got, "has ended") {

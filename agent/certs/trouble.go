@@ -38,6 +38,7 @@ func (a *ACME) note(name string, err error) {
 		a.cfg.Log.Warn("no certificate could be had", "name", name, "err", err, "again_in", r.rest)
 	} else {
 		a.cfg.Log.Info("a certificate is at hand", "name", name)
+		a.cfg.OnMade()
 	}
 	if before || err != nil {
 		a.cfg.OnTrouble()
@@ -87,14 +88,25 @@ func (a *ACME) forget(wanted []string) {
 func (a *ACME) Trouble() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.refused) > 0 {
-		return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", first(a.refused))
+	switch {
+	case len(a.refused) > 0:
+		return a.problem(first(a.refused))
+	case len(a.unrenewed) > 0:
+		return a.problem(first(a.unrenewed))
 	}
-	if len(a.unrenewed) == 0 {
+	return ""
+}
+
+// problem is a sentence about the certificate of name, or empty. mu is held.
+func (a *ACME) problem(name string) string {
+	if _, refused := a.refused[name]; refused {
+		return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", name)
+	}
+	ends, failing := a.unrenewed[name]
+	if !failing {
 		return ""
 	}
-	name := first(a.unrenewed)
-	if ends := a.unrenewed[name]; a.cfg.Now().Before(ends) {
+	if a.cfg.Now().Before(ends) {
 		return fmt.Sprintf("The certificate of %s cannot be renewed, and browsers cannot open it after %s. Porchlight keeps trying.", name, ends.Format("2 January"))
 	}
 	return fmt.Sprintf("The certificate of %s has ended and cannot be renewed, so browsers cannot open it. Porchlight keeps trying.", name)

@@ -49,6 +49,9 @@ type AppsConfig struct {
 	AskAgain func() bool
 	// Listener says who listens on a local port.
 	Listener func(port int) agentapi.Listener
+	// Certificate is what is known of the certificate of a live app, by name; nil
+	// for nothing, and to say nothing.
+	Certificate func(name string) *agentapi.Certificate
 	// OnLive is called when an app went live, before that is answered, so that
 	// whoever has to know first can be told; nil for nobody.
 	OnLive func(ctx context.Context)

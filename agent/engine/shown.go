@@ -79,6 +79,19 @@ func (a *Apps) ByLabel(label string) (App, bool) {
 // OwnerApps returns all apps and requests as the owner sees them, by label.
 // connections counts what is open, by app id.
 func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
+	apps := a.ownerApps(connections)
+	if a.cfg.Certificate == nil {
+		return apps
+	}
+	for i := range apps {
+		if apps[i].Status == agentapi.StatusLive {
+			apps[i].Certificate = a.cfg.Certificate(apps[i].Name)
+		}
+	}
+	return apps
+}
+
+func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.shown.Load().byLabel

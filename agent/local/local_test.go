@@ -211,6 +211,13 @@ func TestNoRelayNoVisit(t *testing.T) {
 	if page, err := browser.Open(t.Context(), link.URL); err != nil || page.Status != http.StatusOK {
 		t.Fatalf("%+v, %v", page, err)
 	}
+	state, err := h.owner.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := state.Apps[0].Certificate; c == nil || c.Problem != "" || c.NotAfter == nil || !c.NotAfter.After(time.Now()) {
+		t.Errorf("with a visitor there the owner is told %+v of the certificate", c)
+	}
 	closeAll(h.listeners)
 	h.listenersGone = true
 	browser.Close()

@@ -17,17 +17,17 @@
   const app = (name, label, localPort, more = {}) => ({
     name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, answering: true,
     quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
-    openTo: [], openToCount: 0, ...more,
+    openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
   });
   const request = (name, label, localPort, more = {}) =>
     app(name, label, localPort, { status: 'pending', requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
 
   const few = () => [
     app('draft', 'Blog draft', 4321, { status: 'revoked' }),
-    app('home', 'Home Assistant', 8123, { answering: false }),
+    app('home', 'Home Assistant', 8123, { answering: false, certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
     app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
     request('paperless', 'Paperless', 8010),
-    app('photos', 'Photos', 2342, { openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
+    app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
     app('recipes', 'Recipes', 9925, { status: 'revoked' }),
   ];
 

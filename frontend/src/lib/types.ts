@@ -39,6 +39,15 @@ export interface OwnerApp extends AppSummary {
   /** Who may open the app, the owner aside; never all of many. */
   openTo: string[];
   openToCount: number;
+  /** Of a live app, once something is known of it. */
+  certificate?: Certificate;
+}
+
+export interface Certificate {
+  notAfter?: string;
+  renewsAfter?: string;
+  /** Why it cannot be had or renewed, or empty. */
+  problem: string;
 }
 
 export interface AppOptions {

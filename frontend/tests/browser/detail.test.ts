@@ -167,6 +167,17 @@ describe('options', () => {
   });
 });
 
+test('says how it stands with the certificate', async () => {
+  let state = section(await detail(), 'State');
+  await state.getByText(/^Fine until \d{1,2} \w+( \d{4})?, renews itself\.$/).waitFor();
+  await state.getByText('Fine', { exact: true }).waitFor();
+  state = section(await detail({ scene: 'connected' }, 'Home Assistant'), 'State');
+  await state.getByText('No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.').waitFor();
+  await state.getByText('Not in order', { exact: true }).waitFor();
+  state = section(await detail({ scene: 'connected' }, 'Photos'), 'State');
+  await state.getByText('Made when somebody first opens the app.').waitFor();
+});
+
 test('is stopped and revoked from here', async () => {
   const page = await detail();
   const state = section(page, 'State');

@@ -1,0 +1,69 @@
+package certs
+
+import (
+	"crypto/x509"
+	"fmt"
+	"time"
+)
+
+// Reporter is a Source that can tell of its certificates.
+type Reporter interface {
+	Source
+	// State is what the owner is told of the certificate of a name; false while
+	// nothing is known of it.
+	State(name string) (s State, known bool)
+}
+
+// State is how it stands with the certificate of one name, for the owner.
+type State struct {
+	NotAfter    time.Time // zero where there is no certificate
+	RenewsAfter time.Time // when its successor is made, about; zero with NotAfter
+	// Problem is a sentence about a certificate that cannot be had, or will soon
+	// have ended; or empty.
+	Problem string
+}
+
+// State of a name (see Normal); false while nothing is known: no visitor came
+// yet, and nobody was asked for a certificate.
+func (k *Keeper) State(name string) (State, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e := k.kept[Normal(name)]
+	if e == nil || !k.cfg.Now().Before(e.cert.Leaf.NotAfter) {
+		return State{}, false // the next visitor has a new one made
+	}
+	return stateOf(e.cert.Leaf), true
+}
+
+// State of a name (see Normal); false while nothing is known, because its
+// certificate has not been asked for yet.
+func (a *ACME) State(name string) (s State, known bool) {
+	name = Normal(name)
+	select {
+	case <-a.ready:
+	default:
+		return State{}, false
+	}
+	for _, cert := range a.cache.AllMatchingCertificates(name) {
+		if cert.Leaf != nil && cert.Leaf.NotAfter.After(s.NotAfter) {
+			s, known = stateOf(cert.Leaf), true
+		}
+	}
+	a.mu.Lock()
+	s.Problem = a.problem(name)
+	a.mu.Unlock()
+	if known && s.Problem == "" && !a.cfg.Now().Before(s.NotAfter) {
+		// The computer slept past the end, say, and the next look will renew it.
+		s.Problem = fmt.Sprintf("The certificate of %s has ended, so browsers cannot open it. Porchlight is having it renewed.", name)
+	}
+	return s, known || s.Problem != ""
+}
+
+func stateOf(leaf *x509.Certificate) State {
+	return State{NotAfter: leaf.NotAfter, RenewsAfter: renewAt(leaf)}
+}
+
+// renewAt is when a third of a certificate's life is left.
+func renewAt(leaf *x509.Certificate) time.Time {
+	return leaf.NotAfter.Add(-leaf.NotAfter.Sub(leaf.NotBefore) / 3)
+}
