@@ -150,9 +150,13 @@ func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postg
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	p := &Postgres{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
-	if err := p.awaitSchema(ctx, opts.Wait, opts.Waiting); err != nil {
+	told := opts.Waiting
+	if told != nil {
+		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
+	}
+	if err := p.awaitSchema(ctx, opts.Wait, told); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("cannot open the database %q on %s: %w", cfg.ConnConfig.Database, cfg.ConnConfig.Host, err)
+		return nil, openFailure(cfg.ConnConfig, err)
 	}
 	return p, nil
 }

@@ -3,12 +3,14 @@ package kv
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"porchlight/control/kv/pgtest"
 )
@@ -82,6 +84,66 @@ func TestPostgresAddressErrors(t *testing.T) {
 			t.Errorf("the password is in %q", err)
 		}
 	}
+}
+
+// What the operator reads is one line that says what to check.
+func TestPostgresOpenFailuresAreSentences(t *testing.T) {
+	t.Parallel()
+	db := pgtest.Database(t)
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	refusing := refusingServer(t, &pgproto3.ErrorResponse{Severity: "FATAL", Code: "28P01", Message: "password authentication failed"})
+	for what, tt := range map[string]struct{ url, want string }{
+		"no such database": {strings.Replace(db, "postgres:///test", "postgres:///none", 1), "has no database"},
+		"no such user":     {db + "&user=nobody-known&password=hunter2", `does not let user "nobody-known" in`},
+		"wrong password":   {"postgres://me:hunter2@" + refusing + "/x?sslmode=disable", `refuses the password of user "me"`},
+		"nothing listens":  {"postgres://me:hunter2@127.0.0.1:1/x", "no server listens at 127.0.0.1:1"},
+		"no socket":        {"postgres:///x?user=me&password=hunter2&host=" + t.TempDir(), "no server listens at /"},
+		"no such host":     {"postgres://me:hunter2@no-such-host.invalid/x", "no-such-host.invalid, leads nowhere"},
+		"silent":           {"postgres://me:hunter2@" + deaf.Addr().String() + "/x?connect_timeout=1", "does not answer"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s, err := OpenPostgres(context.Background(), tt.url, PostgresOptions{})
+			if err == nil {
+				s.Close()
+				t.Fatal("opened")
+			}
+			if text := err.Error(); !strings.Contains(text, tt.want) || strings.ContainsAny(text, "\n\t") || strings.Contains(text, "hunter2") {
+				t.Errorf("%q", text)
+			}
+		})
+	}
+}
+
+// refusingServer answers whoever starts a session with an error.
+func refusingServer(t *testing.T, answer *pgproto3.ErrorResponse) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			session := pgproto3.NewBackend(conn, conn)
+			if _, err := session.ReceiveStartupMessage(); err == nil {
+				session.Send(answer)
+				_ = session.Flush() // the other side tells what it got
+			}
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended })
+	return l.Addr().String()
 }
 
 // Processes that start on an empty database at the same time all get going.
