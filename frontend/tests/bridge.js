@@ -220,6 +220,7 @@
         Appearance: bound('Appearance', (appearance) => void (preferences = { ...preferences, appearance })),
         Trust: bound('Trust', (trusted) => void (preferences = { ...preferences, trust: { ...preferences.trust, trusted } })),
         ShowData: bound('ShowData', () => {}),
+        Export: bound('Export', () => '/home/maya/porchlight.json'),
         Connect: bound('Connect', (url) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url })),
         CancelConnect: bound('CancelConnect', () => set({ connecting: undefined })),
         Disconnect: bound('Disconnect', () => set({ account: local })),

@@ -45,6 +45,7 @@ interface SettingsBinding {
   Appearance(appearance: string): Promise<void>;
   Trust(trusted: boolean): Promise<void>;
   ShowData(): Promise<void>;
+  Export(): Promise<string>;
   Connect(url: string, name: string): Promise<Connecting>;
   CancelConnect(): Promise<void>;
   Disconnect(): Promise<void>;
@@ -138,6 +139,8 @@ export const bridge = {
   appearance: (appearance: string) => ask(() => settings()?.Appearance?.(appearance)),
   trust: (trusted: boolean) => ask(() => settings()?.Trust?.(trusted)),
   showData: () => ask(() => settings()?.ShowData?.()),
+  /** Asks the owner where to save what is kept for them; "" when they rather not. */
+  export: () => ask(() => settings()?.Export?.()),
   connect: (url: string, name: string) => ask(() => settings()?.Connect?.(url, name)),
   cancelConnect: () => ask(() => settings()?.CancelConnect?.()),
   disconnect: () => ask(() => settings()?.Disconnect?.()),

@@ -165,6 +165,13 @@ export class Desk {
     return this.#try(() => this.bridge.showData());
   }
 
+  export(): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.export(),
+      (path) => path && this.#tell(strings.toast.exported(path)),
+    );
+  }
+
   connect(url: string): Promise<boolean> {
     return this.#try(() => this.bridge.connect(url, ''));
   }

@@ -129,6 +129,20 @@ test('data and versions', async () => {
   await section(page, 'Programs attached to the engine').getByText('org.example.wiki').waitFor();
 });
 
+test('the export says where it went, nothing when nowhere, and why when it failed', async () => {
+  const page = await settings();
+  const button = page.getByRole('button', { name: 'Export…' });
+  await button.click();
+  await told(page, 'Saved as /home/maya/porchlight.json.');
+  await page.getByRole('button', { name: 'Dismiss' }).click();
+  await page.evaluate('window.go.ui.Settings.Export = () => Promise.resolve("")'); // they rather not
+  await button.click();
+  await expect.poll(() => page.locator('.toast').count()).toBe(0);
+  await page.evaluate('window.go.ui.Settings.Export = () => Promise.reject("The export was not saved as /x.json: permission denied. Choose another place.")');
+  await button.press('Enter');
+  await told(page, 'permission denied. Choose another place.');
+});
+
 test('settings that cannot be read are said; the rest is there', async () => {
   const page = await open();
   await page.evaluate('stub.fail("Get", "The agent does not answer.")');
