@@ -226,7 +226,7 @@ func TestIconOrder(t *testing.T) {
 
 // Whatever a program calls itself, a line of the menu stays one short line.
 func FuzzShorten(f *testing.F) {
-	for _, s := range []string{"", "Notes", "a\nb", strings.Repeat("é", 200), "\u202eabc", "\xff\xfe"} {
+	for _, s := range []string{"", "Notes", "a\nb", strings.Repeat("é", 200), "\u202eabc", "a\u2029b", "\xff\xfe"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -234,7 +234,7 @@ func FuzzShorten(f *testing.F) {
 		if n := utf8.RuneCountInString(got); n > maxWords {
 			t.Fatalf("%d characters", n)
 		}
-		if strings.ContainsAny(got, "\r\n\t\x00\x1b") {
+		if strings.ContainsAny(got, "\r\n\t\x00\x1b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c") {
 			t.Fatalf("control characters in %q", got)
 		}
 	})
@@ -249,6 +249,8 @@ func TestWhoListens(t *testing.T) {
 		{agentapi.Listener{PID: 7, Program: "python3", User: "maya"}, "port 8010: python3, run by maya"},
 		{agentapi.Listener{PID: 7, Program: "python3"}, "port 8010: python3"},
 		{agentapi.Listener{User: "www-data"}, "port 8010: run by www-data"},
+		{agentapi.Listener{Program: "\u202emaya yb nur ,x", User: "bob"}, "port 8010: maya yb nur ,x, run by bob"},
+		{agentapi.Listener{Program: "מחברת", User: "bob"}, "port 8010: \u200e\u2068מחברת\u2069, run by bob"},
 		{agentapi.Listener{}, "port 8010: no program seen there"},
 	} {
 		app := pending("paperless", "Paperless", 8010)

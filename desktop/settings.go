@@ -63,27 +63,34 @@ func (s *settings) get() settingsValues {
 	return s.values
 }
 
-// change applies fn and writes the file, whole or not at all.
+// change applies fn and writes the file; where that fails, nothing is changed.
+// Its error is a sentence: it reaches the owner who moved a switch.
 func (s *settings) change(fn func(*settingsValues)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.values
-	fn(&s.values)
-	if s.values == was {
+	next := s.values
+	fn(&next)
+	if next == s.values {
 		return nil
 	}
-	raw, err := json.MarshalIndent(s.values, "", "  ")
+	raw, err := json.MarshalIndent(next, "", "  ")
+	if err == nil {
+		err = s.write(append(raw, '\n'))
+	}
 	if err != nil {
+		return fmt.Errorf("Porchlight cannot keep its settings, so nothing was changed. Is the disk full, or read-only? (%w)", err)
+	}
+	s.values = next
+	return nil
+}
+
+// write replaces the file, whole or not at all.
+func (s *settings) write(raw []byte) error {
+	tmp := s.path + ".new"
+	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
 		return err
 	}
-	tmp := s.path + ".new"
-	if err := os.WriteFile(tmp, append(raw, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	if err := os.Rename(tmp, s.path); err != nil {
-		return fmt.Errorf("write settings: %w", err)
-	}
-	return nil
+	return os.Rename(tmp, s.path)
 }
 
 // panel is what the tray icon is drawn on.

@@ -22,11 +22,11 @@ func whoListens(a agentapi.OwnerApp) string {
 	case l.Program == "" && l.User == "":
 		return s + ": no program seen there"
 	case l.Program == "": // another user's, whose name the system hides
-		return s + ": run by " + shorten(l.User)
+		return s + ": run by " + isolate(shorten(l.User))
 	case l.User == "":
-		return s + ": " + shorten(l.Program)
+		return s + ": " + isolate(shorten(l.Program))
 	default:
-		return s + ": " + shorten(l.Program) + ", run by " + shorten(l.User)
+		return s + ": " + isolate(shorten(l.Program)) + ", run by " + isolate(shorten(l.User))
 	}
 }
 
@@ -61,13 +61,18 @@ func count(n int, one, many string) string {
 }
 
 // shorten makes one printable line of at most maxWords characters. Labels and
-// program names come from other programs.
+// program names come from other programs, addresses and clients' names from a
+// control plane; the agent has looked at most of them, and none may turn the
+// words around it whoever let it through.
 func shorten(s string) string { return shortenTo(s, maxWords) }
 
 func shortenTo(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		switch {
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp):
 			return ' '
+		case unicode.Is(unicode.Bidi_Control, r):
+			return -1
 		}
 		return r
 	}, s)

@@ -1,0 +1,68 @@
+package desktop
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A damaged file is no reason not to start, and is whole again after the next
+// change.
+func TestDamagedSettings(t *testing.T) {
+	t.Parallel()
+	for what, text := range map[string]string{
+		"half": `{"panel":"dark","appear`, "empty": "", "zeros": "\x00\x00\x00\x00", "another shape": `["dark"]`, "another type": `{"panel":"light","lastNotice":"x"}`, "a word": `"dark"`,
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, settingsFile)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSettings(dir)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if got := s.get(); got != (settingsValues{}) {
+			t.Errorf("%s: read as %+v", what, got)
+		}
+		if err := s.change(func(v *settingsValues) { v.Welcomed = true }); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if again, err := openSettings(dir); err != nil || again.get() != s.get() {
+			t.Errorf("%s: written as %+v, %v", what, again, err)
+		}
+	}
+}
+
+// What cannot be written is not half changed: the owner who tries again has it
+// written then.
+func TestSettingsThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := openSettings(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// In the way, also of a test that runs as root.
+	inTheWay := filepath.Join(dir, settingsFile+".new")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dark := func(v *settingsValues) { v.Appearance = "dark" }
+	if err := s.change(dark); err == nil || !strings.HasPrefix(err.Error(), "Porchlight cannot keep its settings, so nothing was changed.") {
+		t.Errorf("it said %v", err)
+	}
+	if got := s.get().Appearance; got != "" {
+		t.Errorf("the window is %q now", got)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.change(dark); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := openSettings(dir); err != nil || again.get().Appearance != "dark" {
+		t.Errorf("the second try wrote %+v, %v", again, err)
+	}
+}
