@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"porchlight/agent/local"
@@ -63,13 +64,41 @@ func (p *preferences) SetWelcomed() error {
 // SetStartAtLogin has this very program start at login, or none.
 func (p *preferences) SetStartAtLogin(on bool) error {
 	if !on {
-		return autostart.Disable()
+		if err := autostart.Disable(); err != nil {
+			return err
+		}
+		return p.settings.change(func(v *settingsValues) { v.AtLogin = "" })
 	}
 	program, err := program()
 	if err != nil {
 		return err
 	}
-	return autostart.Enable(program)
+	if err := autostart.Enable(program); err != nil {
+		return err
+	}
+	return p.settings.change(func(v *settingsValues) { v.AtLogin = program })
+}
+
+// followMove has this program start at login where the one that the owner asked
+// for is gone: it was moved, or came back under another name. An entry that
+// somebody changed or switched off by hand stays as it is, and so does one whose
+// program is still there.
+func (p *preferences) followMove() error {
+	was := p.settings.get().AtLogin
+	if was == "" {
+		return nil
+	}
+	now, err := program()
+	if err != nil || now == was {
+		return err
+	}
+	if _, err := os.Stat(was); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if on, err := autostart.Enabled(was); err != nil || !on {
+		return err
+	}
+	return p.SetStartAtLogin(true)
 }
 
 // SetAppearance keeps what the window looks like.

@@ -59,6 +59,9 @@ func run(o startOptions, stderr io.Writer) int {
 	}
 
 	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, show: showFiles}
+	if err := desk.followMove(); err != nil {
+		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
+	}
 	a := newApp(ctx, quit, logger, kept, desk, agent.Version)
 	end := a.startTray()
 	// Last of all, and after the agent: it closes the bus connection that the

@@ -33,6 +33,9 @@ type settingsValues struct {
 	Welcomed bool `json:"welcomed,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`
+	// AtLogin is the program that the owner has started at login, as of when they
+	// asked for it; empty when they did not.
+	AtLogin string `json:"atLogin,omitempty"`
 	// LastNotice is the id of the newest notice shown, LastGrant when the newest
 	// connected app that was told of was let in.
 	LastNotice uint64    `json:"lastNotice"`

@@ -1,0 +1,65 @@
+package desktop
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"porchlight/desktop/autostart"
+)
+
+// The program was moved since the owner had it start at login: it still does,
+// unless the old one is there or the owner switched the entry off.
+func TestAutostartFollowsTheProgram(t *testing.T) {
+	here, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name              string
+		stays, off, never bool
+		want              bool // this program starts at login
+	}{
+		{name: "moved", want: true},
+		{name: "another copy", stays: true},
+		{name: "switched off elsewhere", off: true},
+		{name: "never asked for", never: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config"))
+			old := filepath.Join(dir, "old", "porchlight-desktop")
+			if c.stays {
+				if err := os.MkdirAll(filepath.Dir(old), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(old, nil, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !c.off {
+				if err := autostart.Enable(old); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := preferencesIn(t, dir)
+			if !c.never {
+				if err := p.settings.change(func(v *settingsValues) { v.AtLogin = old }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.followMove(); err != nil {
+				t.Fatal(err)
+			}
+			if on, err := autostart.Enabled(here); err != nil || on != c.want {
+				t.Errorf("this program starts at login: %v, %v; want %v", on, err, c.want)
+			}
+			if on, err := autostart.Enabled(old); err != nil || on != (c.stays || c.never) {
+				t.Errorf("the old one does: %v, %v", on, err)
+			}
+			if kept := preferencesIn(t, dir).settings.get().AtLogin; (kept == here) != c.want {
+				t.Errorf("remembers %q", kept)
+			}
+		})
+	}
+}
