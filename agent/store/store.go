@@ -62,7 +62,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	db, err := openFile(path)
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: %s", ErrInUse, dir)
+		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", ErrInUse, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, plain(err))

@@ -136,7 +136,7 @@ func openFile(path string) (db *bolt.DB, file *os.File, err error) {
 		},
 	})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, nil, fmt.Errorf("the store %s %w", path, ErrInUse)
+		return nil, nil, fmt.Errorf("the store %s %w%s; stop that Porchlight first, or choose another data directory", path, ErrInUse, holderOf(path))
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))

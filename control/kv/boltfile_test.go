@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -48,8 +49,12 @@ func TestASecondOpenerIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = OpenBolt(path, BoltOptions{})
-	if !errors.Is(err, ErrInUse) || err.Error() != "the store "+path+" is in use by another process" {
+	if !errors.Is(err, ErrInUse) || !strings.HasPrefix(err.Error(), "the store "+path+" is in use by another process") || !strings.Contains(err.Error(), "stop that Porchlight first") {
 		t.Errorf("second open: %v", err)
+	}
+	// The kernel may keep it to itself, but names nobody else.
+	if _, holder, named := strings.Cut(err.Error(), "pid "); named && !strings.HasPrefix(holder, strconv.Itoa(os.Getpid())+")") {
+		t.Errorf("second open names the wrong process: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -133,9 +133,6 @@ func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres)
-	if errors.Is(err, kv.ErrInUse) {
-		return 0, fmt.Errorf("%w; stop the control plane first", err)
-	}
 	if err != nil {
 		return 0, err
 	}

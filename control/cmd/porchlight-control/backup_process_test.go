@@ -106,7 +106,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, got := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); got != key {
 		t.Error("the restored signing key is another one")
 	}
-	if code, _, err := invoke(t, nil, "restore", file, "--data", fresh); code != exitRefused || !strings.Contains(err, "stop the control plane first") {
+	if code, _, err := invoke(t, nil, "restore", file, "--data", fresh); code != exitRefused || !strings.Contains(err, "stop that Porchlight first") {
 		t.Errorf("a restore into a running server: exit %d, %s", code, err)
 	}
 	s.stop()
