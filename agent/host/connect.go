@@ -5,12 +5,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -316,8 +318,10 @@ func originOf(text string) (string, error) {
 
 // refusalOf says why an enrolment could not begin.
 func refusalOf(origin string, err error) error {
-	if unknown, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		_ = unknown
+	if sentence := unreachable(origin, err); sentence != "" {
+		return agentapi.Errorf(agentapi.CodeUnavailable, "%s", sentence)
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return agentapi.Errorf(agentapi.CodeUnavailable, "The certificate of %s is not one this computer trusts. If the control plane is yours, give the file that 'porchlight-control ca' prints: porchlight connect %s --ca FILE", origin, origin)
 	}
 	refusal, ok := errors.AsType[*controlapi.Error](err)
@@ -334,6 +338,24 @@ func refusalOf(origin string, err error) error {
 		code = agentapi.CodeInvalid
 	}
 	return &agentapi.Error{Code: code, Message: refusal.Message, RetryAfter: refusal.RetryAfter}
+}
+
+// unreachable is a sentence about an address that cannot be that of a control
+// plane as it stands; empty where it may be.
+func unreachable(origin string, err error) string {
+	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
+		return fmt.Sprintf("The name %s leads nowhere. Check the address of the control plane for a typing error, and this computer's network.", name.Name)
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return fmt.Sprintf("The certificate that %s shows is for another name. Check the address: it is the one the control plane itself names at its start.", origin)
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Sprintf("What answers at %s speaks plain HTTP, and a control plane speaks HTTPS only. Check the port in the address.", origin)
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Sprintf("Nothing listens at %s. Check the address and its port, and that the control plane runs.", origin)
+	}
+	return ""
 }
 
 // problemOf is a sentence about why an enrolment that had begun came to nothing.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/control/controlapi"
 )
 
 const secret = "a test's owner secret"
@@ -275,6 +277,48 @@ func TestUnconnectedAgentSaysWhatToType(t *testing.T) {
 		if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: url}); agentapi.CodeOf(err) != want {
 			t.Errorf("connecting to %q says %v", url, err)
 		}
+	}
+}
+
+// TestWrongAddressesAreExplained: who mistypes the address reads what is there
+// instead of a control plane.
+func TestWrongAddressesAreExplained(t *testing.T) {
+	t.Parallel()
+	cfg := config(t.TempDir())
+	cfg.Local = false
+	h := start(t, cfg)
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	state, err := owner.State(t.Context())
+	if err != nil || !strings.Contains(state.Trouble, "porchlight connect URL") || !strings.Contains(state.Trouble, "porchlight agent --local") {
+		t.Errorf("it says %q, %v", state.Trouble, err)
+	}
+	plain := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plain.Close)
+	control := newControl(t)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(control.url, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, tt := range map[string]struct{ url, ca, want string }{
+		"plain HTTP":    {strings.Replace(plain.URL, "http:", "https:", 1), "", "speaks plain HTTP"},
+		"nothing there": {"https://127.0.0.1:1", "", "Nothing listens at https://127.0.0.1:1."},
+		"own authority": {control.url, "", "is not one this computer trusts"},
+		"another name":  {"https://localhost:" + port, control.pem, "is for another name"},
+	} {
+		_, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: tt.url, CA: tt.ca})
+		if agentapi.CodeOf(err) != agentapi.CodeUnavailable || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// Made here: not every machine that runs tests can ask for names.
+	unknown := &controlapi.Client{BaseURL: "https://no-such-host.invalid", HTTP: &http.Client{Transport: &http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "no-such-host.invalid", IsNotFound: true}}
+		},
+	}}}
+	_, err = unknown.Enrol(t.Context(), controlapi.EnrolRequest{})
+	if err = refusalOf(unknown.BaseURL, err); !strings.Contains(err.Error(), "The name no-such-host.invalid leads nowhere.") {
+		t.Errorf("no such name: %v", err)
 	}
 }
 

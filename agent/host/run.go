@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -53,7 +52,7 @@ func (h *Host) startRun(ctx context.Context) (run, error) {
 		return h.startConnected(ctx, *kept.Current)
 	case !h.cfg.Local:
 		cfg := h.agentConfig()
-		cfg.Unlinked = fmt.Sprintf("This computer is not connected. Type: porchlight connect %s", cmp.Or(h.cfg.ControlURL, "URL"))
+		cfg.Unlinked = unconnected(h.cfg.ControlURL)
 		return h.startAgent(ctx, cfg, "", nil)
 	}
 	r, err := local.Start(ctx, h.localConfig(kept.ForgetLocal))
@@ -66,6 +65,15 @@ func (h *Host) startRun(ctx context.Context) (run, error) {
 		}
 	}
 	return localRun{r}, nil
+}
+
+// unconnected is what the owner reads of a computer that is nobody: how to
+// connect it and, unless it belongs to one control plane, how to do without.
+func unconnected(controlURL string) string {
+	if controlURL != "" {
+		return "This computer is not connected. Type: porchlight connect " + controlURL
+	}
+	return "This computer is not connected. Type 'porchlight connect URL' to connect it to a control plane, or start it with 'porchlight agent --local' to use it on its own."
 }
 
 // localRun is this computer on its own.
