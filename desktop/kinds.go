@@ -7,13 +7,13 @@ import "porchlight/agent/agentapi"
 type kind string
 
 const (
-	kindRequest    kind = "request"    // an app asks for an address
-	kindInvitation kind = "invitation" // somebody accepted an invitation
-	kindCapability kind = "capability" // an app changed who may come in
-	kindClient     kind = "client"     // a remote client was let in
-	kindAccess     kind = "access"     // what the owner ended, and what that closed
-	kindConnection kind = "connection" // something keeps visitors out for a minute
-	kindChanged    kind = "changed"    // an app changed its name, port or program
+	kindRequest    kind = agentapi.KindRequest    // an app asks for an address
+	kindInvitation kind = agentapi.KindInvitation // somebody accepted an invitation
+	kindCapability kind = agentapi.KindCapability // an app changed who may come in
+	kindClient     kind = agentapi.KindClient     // a remote client was let in
+	kindAccess     kind = agentapi.KindAccess     // what the owner ended, and what that closed
+	kindConnection kind = agentapi.KindConnection // something keeps visitors out for a minute
+	kindChanged    kind = agentapi.KindChanged    // an app changed its name, port or program
 )
 
 // kindOf is the one place where the agent's kinds of notices become the owner's.

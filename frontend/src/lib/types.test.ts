@@ -80,7 +80,7 @@ test('Status and Mode list every constant', () => {
 });
 
 test('every kind of notification has its switch, every kind of activity its words', () => {
-  const kinds = [...readFileSync('../desktop/kinds.go', 'utf8').matchAll(/^\tkind\w+\s+kind = "(\w+)"/gm)].map((m) => m[1]!);
+  const kinds = [...readFileSync('../agent/agentapi/kinds.go', 'utf8').matchAll(/^\tKind\w+\s+= "(\w+)"/gm)].map((m) => m[1]!);
   expect(kinds.length).toBeGreaterThan(0);
   expect(Object.keys(strings.settings.kinds).sort()).toEqual(kinds.sort());
   const activity = [...readFileSync('../agent/agentapi/doors.go', 'utf8').matchAll(/^\tActivity\w+\s+= "(\w+)"/gm)].map((m) => m[1]!);
