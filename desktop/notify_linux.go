@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,10 +66,7 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	if err := service.CallWithContext(ctx, notifyName+".GetCapabilities", 0).Store(&can); err != nil {
 		return fmt.Errorf("nobody shows notifications: %w", err)
 	}
-	body := what.body
-	if slices.Contains(can, "body-markup") {
-		body = html.EscapeString(body)
-	}
+	body := literalBody(what.body, slices.Contains(can, "body-markup"))
 	actions := []string{}
 	if slices.Contains(can, "actions") {
 		actions = append(actions, "default", "Open Porchlight")
@@ -105,6 +103,20 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	}
 	n.shown[what.key] = &shownNote{id: id, sender: owner, note: what}
 	return nil
+}
+
+// lookalikes are read the same and mean nothing in markup.
+var lookalikes = strings.NewReplacer("<", "‹", ">", "›", "&", "＆")
+
+// literalBody has a body shown as it is written: it may name what other programs
+// chose. A service that does not say it reads markup may show escapes as they
+// are, or take tags out all the same (dunst 1.9 does), and with them whatever
+// stands behind a "<" in a label: there the characters are replaced.
+func literalBody(body string, markup bool) string {
+	if markup {
+		return html.EscapeString(body)
+	}
+	return lookalikes.Replace(body)
 }
 
 // owner is the unique name of the service that shows notifications now. It is

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
@@ -210,8 +211,9 @@ func (w *wailsWindow) place(name string) (string, error) {
 		w.placing = false
 		w.mu.Unlock()
 	}()
+	home, _ := os.UserHomeDir() // without one, where the program was started
 	path, err := runtime.SaveFileDialog(ctx, runtime.SaveDialogOptions{
-		Title: "Export what Porchlight keeps", DefaultFilename: name, CanCreateDirectories: true,
+		Title: "Export what Porchlight keeps", DefaultDirectory: home, DefaultFilename: name, CanCreateDirectories: true,
 	})
 	if err != nil {
 		return "", fmt.Errorf("Porchlight cannot ask where to save. On the command line it is: porchlight export FILE. (%w)", err)

@@ -9,7 +9,8 @@ import (
 )
 
 func exportCommand(where *location, term *terminal) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write down everything that is kept for you, as JSON",
 		Long: `Write down everything that is kept for you, as JSON: account, apps and their
@@ -39,8 +40,16 @@ replaced. Without one the export goes to the standard output.`,
 			if err := all.Save(args[0]); err != nil {
 				return err
 			}
+			if asJSON {
+				return term.json(struct {
+					OK   bool   `json:"ok"`
+					File string `json:"file"`
+				}{true, args[0]})
+			}
 			term.line("Saved as %s.", args[0])
 			return nil
 		},
 	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
 }

@@ -36,6 +36,13 @@ func TestExport(t *testing.T) {
 			t.Errorf("exported %+v", d)
 		}
 	}
+	var answer struct {
+		OK   bool
+		File string
+	}
+	if s.json(&answer, "export", file); !answer.OK || answer.File != file {
+		t.Errorf("export --json answered %+v", answer)
+	}
 	secret, err := ownersecret.File(s.dir).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
