@@ -305,7 +305,8 @@ func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	}
 	r.await(t, func() bool { // until the agent's snapshot has him
 		state, err := r.owner.State(t.Context())
-		return err == nil && state.PeopleCount == 1
+		told := slices.ContainsFunc(state.Notices, func(n agentapi.Notice) bool { return n.Kind == agentapi.NoticeAccepted })
+		return err == nil && state.PeopleCount == 1 && (told || !active)
 	})
 	return id
 }
