@@ -71,11 +71,19 @@ func (b *backend) Outbox(ctx context.Context) ([]agentapi.Mail, error) {
 }
 
 func (b *backend) OutboxSize(ctx context.Context) int {
-	mails, err := b.Outbox(ctx)
+	size, err := b.outboxSize(ctx)
 	if err != nil && ctx.Err() == nil {
 		b.log.Warn("cannot read the outbox", "err", err)
 	}
-	return len(mails)
+	return size
+}
+
+func (b *backend) outboxSize(ctx context.Context) (int, error) {
+	if b.cfg.OutboxSize != nil {
+		return b.cfg.OutboxSize(ctx)
+	}
+	mails, err := b.Outbox(ctx)
+	return len(mails), err
 }
 
 // OpenLink makes a one-time link that signs the owner in at an app.

@@ -59,6 +59,9 @@ type Config struct {
 	// Outbox lists the mails kept on this computer, newest first; nil where the
 	// control plane is elsewhere.
 	Outbox func(ctx context.Context) ([]agentapi.Mail, error)
+	// OutboxSize counts what Outbox lists, for each state of the owner and so
+	// without reading the mails; nil counts the list.
+	OutboxSize func(ctx context.Context) (int, error)
 	// Now is the clock access ends by; time.Now when nil.
 	Now func() time.Time
 	Log *slog.Logger

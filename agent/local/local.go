@@ -117,6 +117,7 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		IssueCertificate: plane.ca.Issue,
 		OwnPorts:         []int{port},
 		Outbox:           plane.outboxMails,
+		OutboxSize:       plane.outboxSize,
 		Now:              cfg.Now,
 		Log:              cfg.Log,
 	})
@@ -314,6 +315,11 @@ func (p *plane) link() *agent.Link {
 		RootCAs:    p.ca.Pool(),
 		Local:      true,
 	}
+}
+
+func (p *plane) outboxSize(ctx context.Context) (int, error) {
+	size, err := p.outbox.Size(ctx)
+	return min(size, outboxShown), err
 }
 
 func (p *plane) outboxMails(ctx context.Context) ([]agentapi.Mail, error) {
