@@ -280,11 +280,16 @@ func (a *Agent) connectionChanged() {
 	time.AfterFunc(settling, a.changes.Raise)
 }
 
-// watchTunnel has the owner's state follow the tunnel.
+// watchTunnel has the owner's state follow the tunnel, and the sync try at once
+// when the tunnel stands again: both ends were likely away for the same reason.
+// A snapshot that came through wakes the tunnel in turn.
 func (a *Agent) watchTunnel(ctx context.Context) error {
 	for {
 		changed := a.tunnel.Changes()
 		a.connectionChanged()
+		if state := a.remote.State(); a.tunnel.Connected() && !state.Connected && !state.Refused {
+			a.remote.Wake()
+		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

@@ -12,7 +12,7 @@ const (
 	slept    = 10 * time.Second
 )
 
-// watchSleep has the tunnel look after its connections as soon as the computer
+// watchSleep has tunnel and sync look after their connections as soon as the computer
 // wakes up, until ctx ends: the relay will have given them up meanwhile, and
 // waiting for their silence would keep visitors out. Sleep shows as a wall clock
 // that went further than the one that only runs while the computer does, on any
@@ -32,6 +32,7 @@ func (a *Agent) watchSleep(ctx context.Context) error {
 		if gap := asleep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); gap > 0 {
 			a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
 			a.tunnel.Wake()
+			a.remote.Wake()
 		}
 		before = now
 	}

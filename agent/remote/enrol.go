@@ -70,7 +70,7 @@ func (e *Enrolment) Wait(ctx context.Context) (controlapi.Enrolled, error) {
 	defer cancel()
 	every := e.every
 	for {
-		sleep(ctx, every)
+		sleep(ctx, nil, every)
 		if ctx.Err() != nil {
 			return controlapi.Enrolled{}, context.Cause(ctx)
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,11 +68,14 @@ type Remote struct {
 	report   chan struct{}    // holds one token while the apps are being reported
 	reported []controlapi.App // owned by who holds report: what the control plane has
 	told     bool             // owned by who holds report: reported is valid
+
+	mu    sync.Mutex
+	woken chan struct{} // guarded by mu; closed and replaced by Wake
 }
 
 // New checks nothing and starts nothing.
 func New(cfg Config) *Remote {
-	r := &Remote{cfg: cfg, report: make(chan struct{}, 1)}
+	r := &Remote{cfg: cfg, report: make(chan struct{}, 1), woken: make(chan struct{})}
 	r.state.Store(&State{Since: time.Now()})
 	return r
 }
@@ -88,9 +92,26 @@ func (r *Remote) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
+// Wake ends the waiting between attempts: there is a sign that the control plane
+// can be reached again. What is under way is left alone.
+func (r *Remote) Wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.woken)
+	r.woken = make(chan struct{})
+}
+
+// wakeups is closed by the next Wake.
+func (r *Remote) wakeups() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.woken
+}
+
 func (r *Remote) syncForever(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
+		woken := r.wakeups()
 		err := r.syncOnce(ctx)
 		if ctx.Err() != nil {
 			break
@@ -103,7 +124,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 		failures++
 		wait := backoff(failures)
 		r.cfg.Log.Warn("control plane does not answer", "err", err, "retry_in", wait.Round(time.Millisecond))
-		sleep(ctx, wait)
+		sleep(ctx, woken, wait)
 	}
 	return ctx.Err()
 }
@@ -157,10 +178,11 @@ func (r *Remote) Report(ctx context.Context) error {
 func (r *Remote) reportForever(ctx context.Context) error {
 	failures := 0
 	for ctx.Err() == nil {
+		woken := r.wakeups()
 		if err := r.Report(ctx); err != nil && ctx.Err() == nil {
 			failures++
 			r.cfg.Log.Warn("could not tell the control plane which apps are published", "err", err)
-			sleep(ctx, backoff(failures))
+			sleep(ctx, woken, backoff(failures))
 			continue
 		}
 		failures = 0
@@ -198,11 +220,13 @@ func backoff(failures int) time.Duration {
 	return minWait/2 + rand.N(bound)
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// sleep ends early when woken is closed; nil for what nothing wakes.
+func sleep(ctx context.Context, woken <-chan struct{}, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
+	case <-woken:
 	case <-timer.C:
 	}
 }

@@ -204,6 +204,31 @@ func TestBackUnchanged(t *testing.T) {
 	})
 }
 
+// TestWakeEndsTheWait: told that the network is back, sync and report try at once.
+func TestWakeEndsTheWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlane()
+		h := start(t, p)
+		synctest.Wait()
+		p.set(func() { p.down = errors.New("connection refused") })
+		h.mu.Lock()
+		h.apps = []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes"}}
+		h.mu.Unlock()
+		h.changed <- struct{}{}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		reports := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.reports) }
+		before, at := reports(), time.Now()
+		p.set(func() { p.down = nil })
+		h.remote.Wake()
+		synctest.Wait()
+		if !h.remote.State().Connected || reports() != before+1 || !time.Now().Equal(at) {
+			t.Fatalf("after %v: %+v, %d reports more", time.Since(at), h.remote.State(), reports()-before)
+		}
+	})
+}
+
 func TestRefusedCredentialIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
