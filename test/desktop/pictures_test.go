@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -29,11 +30,10 @@ func TestPictures(t *testing.T) {
 		p.request()
 		p.arrange(24, 140, 760, 520)
 		p.openTray()
-		p.keys("Down", "Down", "Right")
-		p.menuOpen(2)
+		p.walk("Paperless wants an address")
 		p.picture(filepath.Join(dir, "overview.png"), image.Rect(0, 0, 1100, 700))
 	})
-	for _, opts := range []desk{{tidy: true}, {tidy: true, dark: true}} {
+	for _, opts := range []desk{{tidy: true, fine: true}, {tidy: true, fine: true, dark: true}} {
 		name := "window-light"
 		if opts.dark {
 			name = "window-dark"
@@ -47,7 +47,7 @@ func TestPictures(t *testing.T) {
 			p.picture(filepath.Join(dir, name+".png"), image.Rect(84, 62, 1018, 688))
 		})
 	}
-	for _, opts := range []desk{{tidy: true}, {tidy: true, dark: true}} {
+	for _, opts := range []desk{{tidy: true, fine: true}, {tidy: true, fine: true, dark: true}} {
 		theme := "light"
 		if opts.dark {
 			theme = "dark"
@@ -75,7 +75,7 @@ func TestPictures(t *testing.T) {
 		})
 	}
 	t.Run("welcome", func(t *testing.T) {
-		s := newSession(t, desk{tidy: true})
+		s := newSession(t, desk{tidy: true, fine: true})
 		p := s.drive("127.0.0.1:8765")
 		p.openWindow()
 		p.named("button", "Try it")
@@ -85,10 +85,7 @@ func TestPictures(t *testing.T) {
 	t.Run("tray", func(t *testing.T) {
 		p := newGallery(t, desk{tidy: true})
 		p.openTray()
-		p.keys("Down", "Down", "Down", "Right") // the address, the request, Notes
-		p.menuOpen(2)
-		p.keys("Down", "Down", "Down", "Down", "Down", "Right") // to Revoke
-		p.menuOpen(3)
+		p.walk("Notes", "Revoke")
 		p.picture(filepath.Join(dir, "tray.png"), image.Rect(300, 0, 1100, 440))
 	})
 }
@@ -131,11 +128,11 @@ func (p *program) python(port int) {
 	})
 }
 
-// arrange puts the window somewhere.
+// arrange puts the window somewhere; lengths are those of the coarse screen.
 func (s *session) arrange(x, y, width, height int) {
 	s.t.Helper()
-	id := s.windows()[0]
-	s.mustTool("xdotool", "windowsize", "--sync", id, strconv.Itoa(width), strconv.Itoa(height), "windowmove", id, strconv.Itoa(x), strconv.Itoa(y))
+	id, px := s.windows()[0], s.scale()
+	s.mustTool("xdotool", "windowsize", "--sync", id, strconv.Itoa(px*width), strconv.Itoa(px*height), "windowmove", id, strconv.Itoa(px*x), strconv.Itoa(px*y))
 }
 
 // openTray clicks the icon, which wears the mark of what waits.
@@ -145,12 +142,45 @@ func (s *session) openTray() {
 	s.menuOpen(1)
 }
 
+// walk opens the submenus of the open tray menu one in the other, by what they
+// say: how many lines stand above them is counted as the panel draws them.
+func (s *session) walk(path ...string) {
+	s.t.Helper()
+	_, here, err := s.trayMenu()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for depth, label := range path {
+		above, found := 0, false
+		for _, line := range here.kids {
+			if found = line.flag("visible") && line.label() == label; found {
+				here = line
+				break
+			}
+			// The keyboard passes over what cannot be chosen.
+			if kind, _ := line.props["type"].Value().(string); kind != "separator" && line.flag("visible") && line.flag("enabled") {
+				above++
+			}
+		}
+		if !found {
+			s.t.Fatalf("there is no %q in\n%s", label, strings.Join(here.lines(0), "\n"))
+		}
+		if depth == 0 {
+			above++ // nothing is chosen at first; in a submenu its first line is
+		}
+		s.down(above)
+		s.keys("Right")
+		s.menuOpen(depth + 2)
+	}
+}
+
 // picture takes one once the screen has come to rest: nothing changes by itself
 // in a picture worth taking.
 func (s *session) picture(file string, part image.Rectangle) {
 	s.t.Helper()
-	s.mustTool("xdotool", "mousemove", "550", "690")
-	crop := fmt.Sprintf("%dx%d+%d+%d", part.Dx(), part.Dy(), part.Min.X, part.Min.Y)
+	px := s.scale()
+	s.mustTool("xdotool", "mousemove", strconv.Itoa(px*550), strconv.Itoa(px*690))
+	crop := fmt.Sprintf("%dx%d+%d+%d", px*part.Dx(), px*part.Dy(), px*part.Min.X, px*part.Min.Y)
 	var last string
 	s.eventually("the screen is at rest", func() error {
 		s.mustTool("import", "-window", "root", "-crop", crop, "+repage", "-strip", "+dither", "-colors", "255", "-define", "png:compression-level=9", "PNG8:"+file)
@@ -168,7 +198,7 @@ func (s *session) picture(file string, part image.Rectangle) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if info.Size() > 60<<10 {
+	if info.Size() > int64(px)*60<<10 {
 		s.t.Errorf("%s is %d KiB, more than a page should carry", file, info.Size()>>10)
 	}
 	_ = os.Chmod(file, 0o644)

@@ -36,6 +36,7 @@ type desk struct {
 	light     bool   // a light panel
 	dark      bool   // windows are dark
 	tidy      bool   // for pictures in the documentation: see tidy_test.go
+	fine      bool   // a screen with two pixels where others have one, each way
 	picks     string // the button of a notification that is pressed; "" is Approve
 }
 
@@ -131,7 +132,12 @@ func (s *session) run(cmd *exec.Cmd, logName string) {
 
 func (s *session) startX() {
 	r, w := s.pipe()
-	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", "1100x700x24", "-nolisten", "tcp")
+	screen := "1100x700x24"
+	if s.opts.fine {
+		screen = "2200x1400x24"
+		s.env = append(s.env, "GDK_SCALE=2")
+	}
+	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", screen, "-nolisten", "tcp")
 	cmd.ExtraFiles = []*os.File{w}
 	s.run(cmd, "Xvfb")
 	_ = w.Close()

@@ -3,8 +3,10 @@
 package desktop
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // dress gives a tidy desktop the looks of a present one: one typeface and plain
@@ -36,10 +38,16 @@ gtk-enable-animations=0
 	if s.opts.dark {
 		bar, edge, words = "#2c2825", "#0f0d0c", "#d8d0c4"
 	}
-	s.write(filepath.Join(theme, "themerc"), `
-border.width: 1
-padding.width: 8
-padding.height: 6
+	// The window manager knows nothing of finer screens: its lengths are pixels.
+	px := s.scale()
+	if s.opts.fine {
+		s.write(filepath.Join(theme, "close.xbm"), crossXBM)
+	}
+	s.write(filepath.Join(theme, "themerc"), fmt.Sprintf(`
+border.width: %d
+padding.width: %d
+padding.height: %d
+`, px, 8*px, 6*px)+`
 window.client.padding.width: 0
 window.handle.width: 0
 window.*.title.bg: flat solid
@@ -52,16 +60,33 @@ window.*.title.separator.color: `+edge+`
 window.*.button.*.bg: parentrelative
 window.*.button.*.image.color: `+words+`
 `)
+	size := strconv.Itoa(10 * px)
 	s.write(filepath.Join(home, ".config/openbox/rc.xml"), `<?xml version="1.0"?>
 <openbox_config xmlns="http://openbox.org/3.4/rc">
 <theme><name>Tidy</name><titleLayout>NLC</titleLayout><keepBorder>yes</keepBorder>
-<font place="ActiveWindow"><name>Inter</name><size>10</size><weight>Semi-Bold</weight></font>
-<font place="InactiveWindow"><name>Inter</name><size>10</size><weight>Semi-Bold</weight></font></theme>
+<font place="ActiveWindow"><name>Inter</name><size>`+size+`</size><weight>Semi-Bold</weight></font>
+<font place="InactiveWindow"><name>Inter</name><size>`+size+`</size><weight>Semi-Bold</weight></font></theme>
 <desktops><number>1</number><popupTime>0</popupTime></desktops>
 <keyboard><keybind key="A-F4"><action name="Close"/></keybind></keyboard>
 </openbox_config>
 `)
 }
+
+// scale is how many pixels a length of one has.
+func (s *session) scale() int {
+	if s.opts.fine {
+		return 2
+	}
+	return 1
+}
+
+// crossXBM is the mark on a close button, 12 pixels each way.
+const crossXBM = `#define close_width 12
+#define close_height 12
+static unsigned char close_bits[] = {
+0x03,0x0c, 0x07,0x0e, 0x0e,0x07, 0x9c,0x03, 0xf8,0x01, 0xf0,0x00,
+0xf0,0x00, 0xf8,0x01, 0x9c,0x03, 0x0e,0x07, 0x07,0x0e, 0x03,0x0c };
+`
 
 // dunstLook is how notifications are drawn; it ends in the section of ordinary
 // ones.
