@@ -64,6 +64,21 @@ func listen(dataDir, addr string) ([]net.Listener, int, error) {
 	return listeners, port, nil
 }
 
+// mayListen has a port that is taken refused before anything is made in a new
+// data directory. In one that was used before there is nothing to spare, and that
+// another Porchlight holds it is to be said first.
+func mayListen(dataDir, addr string) error {
+	if _, port, err := net.SplitHostPort(addr); err == nil && port == "0" {
+		return nil
+	}
+	if _, err := os.Stat(storePath(dataDir)); err == nil {
+		return nil
+	}
+	listeners, _, err := listen(dataDir, addr)
+	closeAll(listeners)
+	return err
+}
+
 // busy is a sentence that names who holds the address.
 func busy(err error, addr string) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {

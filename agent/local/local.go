@@ -90,6 +90,9 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 	if cfg.HTTPS == "" {
 		cfg.HTTPS = DefaultHTTPS
 	}
+	if err := mayListen(cfg.DataDir, cfg.HTTPS); err != nil {
+		return nil, err
+	}
 	plane, err := openPlane(cfg)
 	if err != nil {
 		return nil, err
@@ -226,13 +229,15 @@ func openPlane(cfg Config) (p *plane, err error) {
 		return nil, err
 	}
 	// porchlight-control opens the same directory.
-	p.store, err = kv.OpenBolt(filepath.Join(controlDir(cfg.DataDir), "control.db"), kv.BoltOptions{})
+	p.store, err = kv.OpenBolt(storePath(cfg.DataDir), kv.BoltOptions{})
 	if err != nil {
 		return nil, err
 	}
 	p.outbox = mail.NewOutbox(p.store, nil)
 	return p, nil
 }
+
+func storePath(dataDir string) string { return filepath.Join(controlDir(dataDir), "control.db") }
 
 // build makes control plane and relay for the address they listen on.
 func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {

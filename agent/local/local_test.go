@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -377,6 +378,9 @@ func TestStartRefusals(t *testing.T) {
 		}
 		if !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", what, err)
+		}
+		if left, err := os.ReadDir(cfg.DataDir); what == "busy relay port" && (err != nil || len(left) > 0) {
+			t.Errorf("%s: %d files were left behind, %v", what, len(left), err)
 		}
 		cfg.API, cfg.HTTPS = "127.0.0.1:0", "127.0.0.1:0"
 		if r, err = Start(t.Context(), cfg); err != nil {

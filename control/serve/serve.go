@@ -13,11 +13,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -82,14 +84,42 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// open listens before it makes a store, so that a port that is taken leaves
+// nothing behind. A database elsewhere comes first: it may be waited for, and who
+// connects meanwhile should be refused rather than kept waiting.
 func (n *Node) open(ctx context.Context) (err error) {
-	if err := n.openStore(ctx); err != nil {
-		return err
+	if n.cfg.Postgres != "" {
+		if err := n.openStore(ctx); err != nil {
+			return err
+		}
 	}
 	if err := n.listen(); err != nil {
-		return err
+		return cmp.Or(n.storeInUse(), err)
+	}
+	if n.store == nil {
+		if err := n.openStore(ctx); err != nil {
+			return err
+		}
 	}
 	return n.build()
+}
+
+// storeInUse is the error of a store that another process holds, and nil
+// otherwise. A second server of one directory usually finds its port taken too,
+// and that it is the second is what its operator has to read.
+func (n *Node) storeInUse() error {
+	path := filepath.Join(n.cfg.DataDir, StoreFile)
+	if _, err := os.Stat(path); err != nil || n.cfg.Postgres != "" {
+		return nil // nobody can hold it
+	}
+	store, err := kv.OpenBolt(path, kv.BoltOptions{})
+	if errors.Is(err, kv.ErrInUse) {
+		return err
+	}
+	if err == nil {
+		_ = store.Close() // as it was
+	}
+	return nil
 }
 
 // openStore is OpenStore, which waits for a database that is on its way.

@@ -139,6 +139,41 @@ func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x5
 }
 
 // Renewed files are served without being told; broken ones never are.
+// TestPortTaken leaves a new directory empty; and of one that another server
+// holds, that is what the operator reads.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := Config{DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{taken.Addr().String()}}
+	refused := func(want string) {
+		t.Helper()
+		n, err := Open(t.Context(), cfg)
+		if err == nil {
+			n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("with its port taken: %v, want %q", err, want)
+		}
+	}
+	refused("another program does")
+	if left, err := os.ReadDir(cfg.DataDir); err != nil || len(left) > 0 {
+		t.Errorf("%d files were left behind, %v", len(left), err)
+	}
+	store, err := kv.OpenBolt(filepath.Join(cfg.DataDir, StoreFile), kv.BoltOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused("in use by another process")
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused("another program does")
+}
+
 func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	const host = "control.porch.test"
