@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 			return err
 		}
 		var same []held
-		err := eachSession(b, func(k SessionKey, other Session) error {
+		err := eachSession(b, sess.AccountID, func(k SessionKey, other Session) error {
 			if k != key && other.AccountID == sess.AccountID && other.AppID == sess.AppID {
 				same = append(same, held{k, other.SeenAt})
 			}
@@ -106,7 +107,7 @@ func (s *Store) DeleteSession(key SessionKey) error {
 func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, err error) {
 	collect := func(tx *bolt.Tx) error {
 		deleted = nil
-		return eachSession(tx.Bucket(sessionsBucket), func(k SessionKey, sess Session) error {
+		return eachSession(tx.Bucket(sessionsBucket), "", func(k SessionKey, sess Session) error {
 			if over(sess) {
 				deleted = append(deleted, k)
 			}
@@ -138,12 +139,24 @@ func putSession(b *bolt.Bucket, key SessionKey, sess Session) error {
 	return b.Put(key[:], raw)
 }
 
-// eachSession calls fn for every session. A damaged one is handed on as the
-// zero Session, which no host and no person matches and every sweep removes.
-func eachSession(b *bolt.Bucket, fn func(SessionKey, Session) error) error {
+// eachSession calls fn for every session, or for all of one account and maybe
+// others: everybody's are looked through at each sign-in, and decoding those of
+// everybody else is most of that work. A damaged one is handed on as the zero
+// Session, which no host and no person matches and every sweep removes.
+func eachSession(b *bolt.Bucket, account string, fn func(SessionKey, Session) error) error {
+	var mention []byte // in any record of that account, as putSession encodes it
+	if account != "" {
+		var err error
+		if mention, err = json.Marshal(account); err != nil {
+			return fmt.Errorf("encode an account: %w", err)
+		}
+	}
 	return b.ForEach(func(k, raw []byte) error {
 		var key SessionKey
 		if copy(key[:], k) != len(key) {
+			return nil
+		}
+		if !bytes.Contains(raw, mention) {
 			return nil
 		}
 		var sess Session

@@ -45,6 +45,15 @@ func TestSessionRecords(t *testing.T) {
 	if d := add(5, "a", "bob", at.Add(3*time.Hour)); len(d) != 1 || d[0] != key(2) {
 		t.Errorf("dropped %v", d)
 	}
+	// Whatever letters an account has, its sessions are found again.
+	for n, account := range []string{"<&>\"\\\u2028é", "bo", ""} {
+		for i := range byte(3) {
+			d := add(byte(10*(n+2))+i, "c", account, at.Add(time.Duration(i)*time.Hour))
+			if (len(d) == 1 && d[0] == key(byte(10*(n+2)))) != (i == 2) {
+				t.Errorf("session %d of %q dropped %v", i, account, d)
+			}
+		}
+	}
 	if err := s.TouchSessions(map[store.SessionKey]time.Time{key(1): at.Add(9 * time.Hour), key(2): at}); err != nil {
 		t.Fatal(err)
 	}
