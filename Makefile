@@ -79,7 +79,7 @@ test-desktop: desktop cli
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
 
-soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
+soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
 	build/soak.sh h2spec
 	build/soak.sh e2e
@@ -87,6 +87,7 @@ soak: setup-test cli ## the long runs: every parser fuzzed for 30 s, 2 GiB up an
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop
+	PORCHLIGHT_SOAK=1 test/desktop/run.sh -run 'AttachedAgentIsStopped|Day'
 
 bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
 	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy

@@ -3,6 +3,7 @@
 package desktop
 
 import (
+	"fmt"
 	"image"
 	"net/http"
 	"os"
@@ -113,8 +114,8 @@ func TestStory(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if got != want {
-				t.Fatalf("pasted %q, want %q", got, want)
+			if got != want { // maybe not yet
+				return fmt.Errorf("pasted %q, want %q", got, want)
 			}
 			return nil
 		})
