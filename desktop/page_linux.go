@@ -93,7 +93,17 @@ static gboolean take_place(gpointer unused) {
 	return G_SOURCE_REMOVE;
 }
 
+static void cancel(GtkWidget *w, gpointer unused) {
+	if (GTK_IS_DIALOG(w))
+		gtk_dialog_response(GTK_DIALOG(w), GTK_RESPONSE_CANCEL);
+}
+
+// A question on the screen runs a loop of its own, which the end of the outer one
+// would wait for.
 static gboolean leave(gpointer unused) {
+	GList *windows = gtk_window_list_toplevels();
+	g_list_foreach(windows, (GFunc)cancel, NULL);
+	g_list_free(windows);
 	gtk_main_quit();
 	return G_SOURCE_REMOVE;
 }

@@ -5,6 +5,7 @@ package desktop
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -71,6 +72,17 @@ func TestExportInTheWindow(t *testing.T) {
 	if err != nil || len(others) != 1 {
 		t.Errorf("exports: %v, %v", others, err)
 	}
+
+	// Quitting waits for no answer.
+	p.pressButton("Export…")
+	s.dialog("Export what Porchlight keeps", true)
+	s.trayClick("Quit Porchlight")
+	s.eventually("the program has ended", func() error {
+		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid)); err == nil && !strings.Contains(string(raw), ") Z ") {
+			return errors.New("it runs")
+		}
+		return nil
+	})
 }
 
 // dialog waits until a window of that title is on the screen, or none is.
