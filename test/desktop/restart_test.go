@@ -46,26 +46,24 @@ func TestPanelRestart(t *testing.T) {
 	p := s.launch()
 	p.serving()
 	p.approveByMouse("diary", "Diary")
-	p.revokeByMouse("diary")
+	p.revokeByMouse("diary", "Diary")
 	p.approveByMouse("notes", "Notes")
 	s.kill("xfce4-panel")
 	s.waitName("org.kde.StatusNotifierWatcher", false)
 	s.startPanel()
 	s.trayShows("Notes > Open", true)
 	p.approveByMouse("photos", "Photos")
-	p.revokeByMouse("notes")
+	p.revokeByMouse("notes", "Notes")
 }
 
 // revokeByMouse goes down three menus, from the first app to the yes. Only a menu
 // that is drawn whole leads there.
-func (p *program) revokeByMouse(name string) {
+func (p *program) revokeByMouse(name, label string) {
 	p.t.Helper()
+	p.trayShows(label+" > Revoke > Yes, revoke "+label, true)
 	p.mouse(image.Pt(1016, 16), "3")
 	p.menuOpen(1)
-	p.keys("Down", "Down", "Right") // the address, the first app, and into it
-	p.menuOpen(2)
-	p.keys("Up", "Right") // round to the last line: Revoke
-	p.menuOpen(3)
+	p.walk(label, "Revoke")
 	p.shot("revoke-" + name)
 	p.keys("Return") // the one line there that can be pressed
 	p.is(name, "")
@@ -137,7 +135,7 @@ func TestBusRestart(t *testing.T) {
 	s.trayClick("Photos wants an address > Approve")
 	p.is("photos", "live")
 	p.approveByMouse("diary", "Diary")
-	p.revokeByMouse("diary")
+	p.revokeByMouse("diary", "Diary")
 	open.over(t, "Stop", s.trayClick("Notes: 1 here now > Stop"))
 	s.trayClick("Quit Porchlight")
 	if code := p.wait(); code != 0 {
