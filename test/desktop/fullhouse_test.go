@@ -15,6 +15,7 @@ const carla = "carla.nunes@example.org"
 func newFullHouse(t *testing.T, opts desk) *page {
 	t.Helper()
 	s := newSession(t, opts)
+	s.alone()
 	p := s.drive("127.0.0.1:8765")
 	s.trayShows("No app is on", true)
 	owner, ctx := p.owner(), t.Context()

@@ -33,55 +33,26 @@ func TestPictures(t *testing.T) {
 		p.walk("Paperless wants an address")
 		p.picture(filepath.Join(dir, "overview.png"), image.Rect(0, 0, 1100, 700))
 	})
-	for _, opts := range []desk{{tidy: true, fine: true}, {tidy: true, fine: true, dark: true}} {
-		name := "window-light"
-		if opts.dark {
-			name = "window-dark"
-		}
-		t.Run(name, func(t *testing.T) {
-			p := newGallery(t, opts)
-			p.trayClick("Open Porchlight")
-			p.windowShows(true)
-			p.request()
-			p.arrange(100, 80, 900, 560)
-			p.picture(filepath.Join(dir, name+".png"), image.Rect(84, 62, 1018, 688))
+	for _, look := range looks(dir) {
+		t.Run(look.name, func(t *testing.T) {
+			t.Run("window", func(t *testing.T) {
+				p := newGallery(t, look.desk)
+				p.trayClick("Open Porchlight")
+				p.windowShows(true)
+				p.request()
+				p.window(look, "window")
+			})
+			t.Run("views", func(t *testing.T) { newFullHouse(t, look.desk).views(look) })
+			t.Run("welcome", func(t *testing.T) {
+				s := newSession(t, look.desk)
+				s.alone()
+				p := s.drive("127.0.0.1:8765")
+				p.openWindow()
+				p.named("button", "Try it")
+				p.window(look, "welcome")
+			})
 		})
 	}
-	for _, opts := range []desk{{tidy: true, fine: true}, {tidy: true, fine: true, dark: true}} {
-		theme := "light"
-		if opts.dark {
-			theme = "dark"
-		}
-		t.Run("views-"+theme, func(t *testing.T) {
-			p := newFullHouse(t, opts)
-			p.openWindow()
-			p.arrange(100, 80, 900, 560)
-			for _, view := range []struct{ name, file string }{
-				{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"}, {"Settings", "settings"}, {"Apps", "app"},
-			} {
-				if view.name == "Settings" && opts.dark {
-					continue
-				}
-				p.view(view.name)
-				switch view.name {
-				case "People":
-					p.pressButton("Apps for " + carla)
-				case "Apps":
-					p.pressButton("Notes")
-				}
-				p.see("main .card")
-				p.picture(filepath.Join(dir, view.file+"-"+theme+".png"), image.Rect(84, 62, 1018, 688))
-			}
-		})
-	}
-	t.Run("welcome", func(t *testing.T) {
-		s := newSession(t, desk{tidy: true, fine: true})
-		p := s.drive("127.0.0.1:8765")
-		p.openWindow()
-		p.named("button", "Try it")
-		p.arrange(100, 80, 900, 560)
-		p.picture(filepath.Join(dir, "welcome.png"), image.Rect(84, 62, 1018, 688))
-	})
 	t.Run("tray", func(t *testing.T) {
 		p := newGallery(t, desk{tidy: true})
 		p.openTray()
@@ -90,10 +61,64 @@ func TestPictures(t *testing.T) {
 	})
 }
 
+// look is a screen and a theme the window is drawn on.
+type look struct {
+	desk
+	name, dir, theme string
+}
+
+// looks are the four of them; the pictures of the coarse screen go to a
+// directory of their own.
+func looks(dir string) (all []look) {
+	for _, fine := range []bool{true, false} {
+		for _, theme := range []string{"light", "dark"} {
+			l := look{desk: desk{tidy: true, fine: fine, dark: theme == "dark"}, name: theme + "-2x", dir: dir, theme: theme}
+			if !fine {
+				l.name, l.dir = theme+"-1x", filepath.Join(dir, "1x")
+			}
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// window takes a picture of the window as it is.
+func (s *session) window(l look, file string) {
+	s.t.Helper()
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	s.arrange(100, 80, 900, 560)
+	s.mustTool("dunstctl", "close-all") // what was told while the scene was set
+	s.picture(filepath.Join(l.dir, file+"-"+l.theme+".png"), image.Rect(84, 62, 1018, 688))
+}
+
+// views takes a picture of every view.
+func (p *page) views(l look) {
+	p.t.Helper()
+	p.openWindow()
+	p.arrange(100, 80, 900, 560)
+	for _, view := range []struct{ name, file string }{
+		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"},
+		{"Outbox", "outbox"}, {"Settings", "settings"}, {"Apps", "app"},
+	} {
+		p.view(view.name)
+		switch view.name {
+		case "People":
+			p.pressButton("Apps for " + carla)
+		case "Apps":
+			p.pressButton("Notes")
+		}
+		p.see("main .card")
+		p.window(l, view.file)
+	}
+}
+
 // newGallery is a desktop with two apps on and one that waits.
 func newGallery(t *testing.T, opts desk) *program {
 	t.Helper()
 	s := newSession(t, opts)
+	s.alone()
 	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: "127.0.0.1:8765", exited: make(chan struct{})}
 	p.start([]string{"--data", p.data})
 	p.serving()
@@ -111,6 +136,19 @@ func newGallery(t *testing.T, opts desk) *program {
 	p.trayShows("Paperless wants an address", true)
 	p.notified("Paperless wants an address") // and off the screen
 	return p
+}
+
+// alone waits until the program of the scene before is gone: they all have the
+// address that is in every owner's pictures.
+func (s *session) alone() {
+	s.t.Helper()
+	s.eventually("nobody has the loopback API's address", func() error {
+		conn, err := net.Dial("tcp", "127.0.0.1:8765")
+		if err != nil {
+			return nil
+		}
+		return errors.Join(errors.New("somebody has"), conn.Close())
+	})
 }
 
 // python is an app anybody can start.

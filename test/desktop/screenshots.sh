@@ -17,7 +17,7 @@ if [ "${1:-}" = --inside ]; then
 	rm "$names"
 	ip link set lo up
 	cd test/desktop
-	exec "$3" -test.run '^TestPictures$' -test.v -test.timeout 5m
+	exec "$3" -test.run '^TestPictures$' -test.v -test.timeout 10m
 fi
 
 PORCHLIGHT_DESKTOP="${PORCHLIGHT_DESKTOP:-$PWD/bin/porchlight-desktop}"
