@@ -3,13 +3,8 @@ package connect
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"io"
-	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,66 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/letsencrypt/pebble/v2/ca"
-	"github.com/letsencrypt/pebble/v2/db"
-	"github.com/letsencrypt/pebble/v2/va"
-	"github.com/letsencrypt/pebble/v2/wfe"
-	"github.com/miekg/dns"
-
 	"porchlight/agent/certs"
+	"porchlight/test/pebble"
 	"porchlight/test/visitor"
 )
-
-// authority is Pebble, an ACME authority for tests: it makes sure of a name by
-// connecting to port of this computer.
-type authority struct {
-	directory string
-	own       []byte         // PEM: certificate of the directory itself
-	root      []byte         // PEM: of the certificates it issues
-	roots     *x509.CertPool // the same
-}
-
-func newAuthority(t *testing.T, port int) *authority {
-	t.Helper()
-	resolver := everyNameIsHere(t)
-	quiet := log.New(io.Discard, "", 0)
-	store := db.NewMemoryStore()
-	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "the only one"}})
-	validator := va.New(quiet, 1, port, true, resolver, store)
-	front := wfe.New(quiet, store, validator, issuer, []string{"pebble.test"}, true, false, 1, 1)
-	server := httptest.NewTLSServer(front.Handler())
-	t.Cleanup(server.Close)
-	a := &authority{directory: server.URL + wfe.DirectoryPath, roots: x509.NewCertPool()}
-	a.own = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	a.root = issuer.GetRootCert(0).PEM()
-	a.roots.AppendCertsFromPEM(a.root)
-	return a
-}
-
-// everyNameIsHere answers that every name is 127.0.0.1.
-func everyNameIsHere(t *testing.T) (addr string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &dns.Server{Listener: l, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
-		m := new(dns.Msg).SetReply(q)
-		for _, question := range q.Question {
-			if question.Qtype == dns.TypeA {
-				m.Answer = append(m.Answer, &dns.A{
-					Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1},
-					A:   net.IPv4(127, 0, 0, 1),
-				})
-			}
-		}
-		_ = w.WriteMsg(m)
-	})}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = server.ActivateAndServe() }()
-	t.Cleanup(func() { _ = server.Shutdown(); l.Close(); <-ended })
-	return l.Addr().String()
-}
 
 // TestCertificatesAreOrdered: a connected computer has a certificate issued for
 // each of its live names by an authority that comes through relay and tunnel to
@@ -89,28 +28,29 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pebble := newAuthority(t, port)
+	authority := pebble.Start(t)
+	authority.LookAt(port)
 	f, err := os.OpenFile(w.caFile, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Write(pebble.own); err != nil {
+	if _, err := f.Write(authority.Own); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
 
-	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile, "--acme-directory", pebble.directory)
+	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile, "--acme-directory", authority.Directory)
 	account := w.connect("cellar")
 	w.publish()
 	w.porchlight("approve", "notes")
-	notes := w.handshake(t, pebble, "notes."+account.Host)
-	w.handshake(t, pebble, account.Host)
+	notes := w.handshake(t, authority, "notes."+account.Host)
+	w.handshake(t, authority, account.Host)
 	if leaf := notes.PeerCertificates[0]; len(leaf.DNSNames) != 1 {
 		t.Errorf("the certificate is for %v", leaf.DNSNames)
 	}
 
 	trusted := w.roots.Clone()
-	trusted.AppendCertsFromPEM(pebble.root)
+	trusted.AppendCertsFromPEM(authority.Root)
 	browser := visitor.New(trusted)
 	defer browser.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -121,7 +61,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	}
 
 	// Nobody who asks for a name makes this computer order a certificate.
-	conn, err := tls.Dial("tcp", w.listen, &tls.Config{ServerName: "other." + hostOnly(account.Host), RootCAs: pebble.roots})
+	conn, err := tls.Dial("tcp", w.listen, &tls.Config{ServerName: "other." + hostOnly(account.Host), RootCAs: authority.Roots})
 	if err == nil {
 		conn.Close()
 		t.Error("a name that is no app's has a certificate")
@@ -140,8 +80,8 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	}
 
 	// What doctor advises to publish names the account at this very authority.
-	if at := certs.AccountURL(w.path("data/acme"), pebble.directory); !strings.HasPrefix(at, strings.TrimSuffix(pebble.directory, wfe.DirectoryPath)+"/") {
-		t.Errorf("the account is at %q, and the authority at %s", at, pebble.directory)
+	if at := certs.AccountURL(w.path("data/acme"), authority.Directory); !strings.HasPrefix(at, authority.URL+"/") {
+		t.Errorf("the account is at %q, and the authority at %s", at, authority.Directory)
 	}
 	if at := certs.AccountURL(w.path("data/acme"), ""); at != "" {
 		t.Errorf("an account at an authority that was never asked: %q", at)
@@ -151,7 +91,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 		t.Errorf("the agent ended with %d", code)
 	}
 	w.startAgent("--control", w.authURL, "--ca", w.caFile)
-	again := w.handshake(t, pebble, "notes."+account.Host)
+	again := w.handshake(t, authority, "notes."+account.Host)
 	if !again.PeerCertificates[0].Equal(notes.PeerCertificates[0]) {
 		t.Error("the certificate was ordered anew after a restart")
 	}
@@ -163,12 +103,12 @@ func hostOnly(host string) string {
 }
 
 // handshake waits until a name answers with a certificate of the authority.
-func (w *world) handshake(t *testing.T, a *authority, host string) tls.ConnectionState {
+func (w *world) handshake(t *testing.T, a *pebble.Authority, host string) tls.ConnectionState {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		dialer := &net.Dialer{Timeout: 30 * time.Second}
-		conn, err := tls.DialWithDialer(dialer, "tcp", w.listen, &tls.Config{ServerName: hostOnly(host), RootCAs: a.roots})
+		conn, err := tls.DialWithDialer(dialer, "tcp", w.listen, &tls.Config{ServerName: hostOnly(host), RootCAs: a.Roots})
 		if err == nil {
 			defer conn.Close()
 			return conn.ConnectionState()

@@ -33,7 +33,6 @@ const owner = "maya@example.net"
 var binaries string
 
 func TestMain(m *testing.M) {
-	os.Setenv("PEBBLE_VA_NOSLEEP", "1")
 	dir, err := os.MkdirTemp("", "porchlight-connect-")
 	if err != nil {
 		panic(err)

@@ -1,0 +1,98 @@
+// Package pebble runs Pebble, an ACME authority for tests, in the process of the
+// test. Every name is this computer to it, and it makes sure of one by coming to
+// a port of this computer. A program that is given the directory before its port
+// is known may be started at once: whoever asks the authority before LookAt
+// waits.
+package pebble
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/letsencrypt/pebble/v2/ca"
+	"github.com/letsencrypt/pebble/v2/db"
+	"github.com/letsencrypt/pebble/v2/va"
+	"github.com/letsencrypt/pebble/v2/wfe"
+	"github.com/miekg/dns"
+)
+
+// Authority is a running Pebble. It ends with its test.
+type Authority struct {
+	URL       string         // of the server, no path
+	Directory string         // URL of the ACME directory
+	Own       []byte         // PEM: the certificate of the server itself
+	Root      []byte         // PEM: of the certificates it issues
+	Roots     *x509.CertPool // the same
+
+	store    *db.MemoryStore
+	issuer   *ca.CAImpl
+	resolver string        // host:port of a DNS server
+	known    chan struct{} // closed once front is set
+	front    http.Handler
+}
+
+// Start runs an authority. It answers nobody until LookAt is called.
+func Start(t *testing.T) *Authority {
+	t.Helper()
+	a := &Authority{store: db.NewMemoryStore(), resolver: everyNameIsHere(t), known: make(chan struct{}), Roots: x509.NewCertPool()}
+	a.issuer = ca.New(quiet(), a.store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "the only one"}})
+	a.Root = a.issuer.GetRootCert(0).PEM()
+	a.Roots.AppendCertsFromPEM(a.Root)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-a.known:
+			a.front.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	a.URL = server.URL
+	a.Directory = server.URL + wfe.DirectoryPath
+	a.Own = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return a
+}
+
+// LookAt tells it, once, the port of this computer where the names it is asked
+// about are served.
+func (a *Authority) LookAt(port int) {
+	os.Setenv("PEBBLE_VA_NOSLEEP", "1") // or each name takes it some seconds
+	validator := va.New(quiet(), 1, port, true, a.resolver, a.store)
+	front := wfe.New(quiet(), a.store, validator, a.issuer, []string{"pebble.test"}, true, false, 1, 1)
+	a.front = front.Handler()
+	close(a.known)
+}
+
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// everyNameIsHere runs a DNS server for which every name is 127.0.0.1.
+func everyNameIsHere(t *testing.T) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan struct{})
+	server := &dns.Server{Listener: l, NotifyStartedFunc: func() { close(started) }, Handler: dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) {
+		m := new(dns.Msg).SetReply(q)
+		for _, question := range q.Question {
+			if question.Qtype == dns.TypeA {
+				m.Answer = append(m.Answer, &dns.A{
+					Hdr: dns.RR_Header{Name: question.Name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 1}, A: net.IPv4(127, 0, 0, 1),
+				})
+			}
+		}
+		_ = w.WriteMsg(m) // whoever asked may be gone
+	})}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = server.ActivateAndServe() }() // it ends by Shutdown
+	<-started
+	t.Cleanup(func() { _ = server.Shutdown(); l.Close(); <-ended })
+	return l.Addr().String()
+}
