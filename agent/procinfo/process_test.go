@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +17,8 @@ import (
 // child starts a process that stays until it is killed.
 func child(t *testing.T) *exec.Cmd {
 	t.Helper()
-	if _, err := exec.LookPath("sleep"); err != nil {
-		t.Skip("there is no sleep to run")
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no program that only sleeps")
 	}
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
@@ -107,18 +108,14 @@ func TestCaller(t *testing.T) {
 		{"[::]:0", "tcp4", "127.0.0.1"}, // IPv4 inside IPv6
 	} {
 		t.Run(c.listen, func(t *testing.T) {
-			ln, err := net.Listen("tcp", c.listen)
-			if err != nil {
-				t.Skipf("this machine has no %s: %v", c.listen, err)
-			}
-			defer ln.Close()
+			ln := listen(t, "tcp", c.listen)
 			_, port, err := net.SplitHostPort(ln.Addr().String())
 			if err != nil {
 				t.Fatal(err)
 			}
 			client, err := net.Dial(c.network, net.JoinHostPort(c.dial, port))
 			if err != nil {
-				t.Skip(err)
+				t.Fatal(err)
 			}
 			defer client.Close()
 			server, err := ln.Accept()

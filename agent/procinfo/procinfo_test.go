@@ -1,10 +1,12 @@
 package procinfo
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"porchlight/agent/agentapi"
@@ -25,11 +27,7 @@ func TestListening(t *testing.T) {
 		{"tcp6", "[::]:0"},
 	} {
 		t.Run(c.address, func(t *testing.T) {
-			ln, err := net.Listen(c.network, c.address)
-			if err != nil {
-				t.Skipf("this machine has no %s: %v", c.network, err)
-			}
-			defer ln.Close()
+			ln := listen(t, c.network, c.address)
 			got := Listening(ln.Addr().(*net.TCPAddr).Port)
 			if c.network == "tcp6" && got == (agentapi.Listener{}) && !dualStack(t, ln) {
 				t.Skip("[::] does not take IPv4 here")
@@ -39,6 +37,21 @@ func TestListening(t *testing.T) {
 			}
 		})
 	}
+}
+
+// listen is a listener until the test ends. A machine whose IPv6 is switched off
+// has no such address, and no listener to be found there.
+func listen(t *testing.T, network, address string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen(network, address)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+		t.Skipf("IPv6 is switched off: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
 }
 
 // dualStack says whether a connection to 127.0.0.1 reaches ln.
