@@ -145,7 +145,7 @@ func endOf(prefix string) string {
 	return endOfKeys
 }
 
-// read runs one of the two selects. The first of a transaction begins it, and
+// read runs one of the selects. The first of a transaction begins it, and
 // is tried again on another connection when that one turns out to be dead:
 // nothing has been seen yet.
 func (t *pgTx) read(sql string, args ...any) ([]Item, error) {
