@@ -44,7 +44,10 @@ func AuthoritiesOf(dataDir string) (Authorities, error) {
 			return Authorities{}, fmt.Errorf("cannot read this computer's certificate authority: %w", err)
 		}
 		pool, err := rootsOf(string(raw))
-		return Authorities{Control: pool, Root: root}, err
+		if err != nil {
+			return Authorities{}, errors.New("the certificate authority of this computer is damaged: starting Porchlight again makes a new one")
+		}
+		return Authorities{Control: pool, Root: root}, nil
 	}
 	pool, err := rootsOf(c.CA)
 	if err != nil {

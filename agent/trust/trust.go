@@ -11,14 +11,26 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"os"
 )
 
-// ErrUnavailable is wrapped where this computer offers no way; the error says
-// what is missing.
-var ErrUnavailable = errors.New("browsers here cannot be told")
+// MissingError is returned where the program is not installed by which the
+// stores of browsers are read and changed.
+type MissingError struct {
+	Program string // like certutil
+	// Install is the command that installs it here; empty where this computer's
+	// way of installing programs is not one we know.
+	Install string
+}
+
+func (e *MissingError) Error() string {
+	remedy := "install the package that has it (libnss3-tools or nss-tools)"
+	if e.Install != "" {
+		remedy = "'" + e.Install + "' installs it"
+	}
+	return fmt.Sprintf("the program %s, which tells browsers here what to trust, is not installed: %s", e.Program, remedy)
+}
 
 // Authority is a root certificate in a file (PEM).
 type Authority struct {

@@ -45,10 +45,36 @@ func stores() (shared string, firefox []string, err error) {
 	return shared, firefox, nil
 }
 
-func certutil(ctx context.Context, db string, args ...string) ([]byte, error) {
+// installers are the commands that install certutil, by the program of the
+// distribution they need.
+var installers = []struct{ program, command string }{
+	{"apt", "sudo apt install libnss3-tools"},
+	{"dnf", "sudo dnf install nss-tools"},
+	{"zypper", "sudo zypper install mozilla-nss-tools"},
+	{"pacman", "sudo pacman -S nss"},
+	{"apk", "sudo apk add nss-tools"},
+}
+
+// certutilPath finds the program; the error is a *MissingError.
+func certutilPath() (string, error) {
 	program, err := exec.LookPath("certutil")
+	if err == nil {
+		return program, nil
+	}
+	missing := &MissingError{Program: "certutil"}
+	for _, i := range installers {
+		if _, err := exec.LookPath(i.program); err == nil {
+			missing.Install = i.command
+			break
+		}
+	}
+	return "", missing
+}
+
+func certutil(ctx context.Context, db string, args ...string) ([]byte, error) {
+	program, err := certutilPath()
 	if err != nil {
-		return nil, fmt.Errorf("%w: the program certutil is missing. Install the package libnss3-tools (nss-tools on Fedora)", ErrUnavailable)
+		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, append([]string{"-d", "sql:" + db}, args...)...)
 	var out, problem bytes.Buffer
@@ -66,8 +92,7 @@ func (a *Authority) holds(ctx context.Context, db string) bool {
 }
 
 func (a *Authority) trusted(ctx context.Context) (bool, error) {
-	if _, err := exec.LookPath("certutil"); err != nil {
-		_, err := certutil(ctx, "")
+	if _, err := certutilPath(); err != nil {
 		return false, err
 	}
 	shared, others, err := stores()
@@ -83,6 +108,9 @@ func (a *Authority) trusted(ctx context.Context) (bool, error) {
 }
 
 func (a *Authority) trust(ctx context.Context) error {
+	if _, err := certutilPath(); err != nil {
+		return err
+	}
 	shared, others, err := stores()
 	if err != nil {
 		return err
@@ -108,6 +136,9 @@ func (a *Authority) trust(ctx context.Context) error {
 }
 
 func (a *Authority) distrust(ctx context.Context) error {
+	if _, err := certutilPath(); err != nil {
+		return err
+	}
 	shared, others, err := stores()
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -107,16 +107,23 @@ func TestAnImpostorIsNotTrusted(t *testing.T) {
 }
 
 func TestWithoutCertutil(t *testing.T) {
-	if _, err := exec.LookPath("certutil"); err != nil {
-		t.Fatal("certutil is not here; install libnss3-tools")
-	}
+	bin := t.TempDir()
 	t.Setenv("HOME", t.TempDir())
-	t.Setenv("PATH", t.TempDir())
+	t.Setenv("PATH", bin)
 	a := newAuthority(t, 1)
-	if _, err := a.Trusted(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("Trusted: %v", err)
+	missing := func(install, says string) {
+		t.Helper()
+		_, seen := a.Trusted(t.Context())
+		for name, err := range map[string]error{"Trusted": seen, "Trust": a.Trust(t.Context()), "Distrust": a.Distrust(t.Context())} {
+			e, ok := errors.AsType[*MissingError](err)
+			if !ok || e.Program != "certutil" || e.Install != install || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
-	if err := a.Trust(t.Context()); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("Trust: %v", err)
+	missing("", "install the package that has it (libnss3-tools or nss-tools)")
+	if err := os.WriteFile(filepath.Join(bin, "apt"), nil, 0o755); err != nil {
+		t.Fatal(err)
 	}
+	missing("sudo apt install libnss3-tools", "'sudo apt install libnss3-tools' installs it")
 }

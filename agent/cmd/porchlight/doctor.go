@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +78,17 @@ It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 	return cmd
 }
 
+// told is an error as a sentence of its own, where nothing stands before it.
+func told(err error) string {
+	text := sentence(err)
+	first, size := utf8.DecodeRuneInString(text)
+	text = string(unicode.ToUpper(first)) + text[size:]
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
 func sayFindings(term *terminal, findings []finding) {
 	for _, f := range findings {
 		term.line("%-6s %-13s %s", f.State, f.Check, printable(f.Text))
@@ -105,7 +119,7 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	found = append(found, checkConnection(state))
 	authorities, err := host.AuthoritiesOf(dir)
 	if err != nil {
-		return append(found, finding{"certificates", wrong, err.Error(), ""}), nil
+		return append(found, finding{"certificates", wrong, told(err), ""}), nil
 	}
 	if state.Account.AuthURL != "" {
 		found = append(found, checkControlPlane(ctx, state.Account.AuthURL, authorities.Control)...)

@@ -34,7 +34,7 @@ func checkData(dir string) finding {
 	case errors.Is(err, os.ErrNotExist):
 		return finding{"data", note, dir + " is not there yet.", "Porchlight makes it when it starts."}
 	case err != nil:
-		return finding{"data", wrong, "The data directory cannot be read: " + err.Error() + ".", "Name the right one with --data, or run this as its owner."}
+		return finding{"data", wrong, told(fmt.Errorf("the data directory cannot be read: %w", err)), "Name the right one with --data, or run this as its owner."}
 	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
 		return finding{"data", wrong, fmt.Sprintf("%s can be entered by others (mode %o).", dir, info.Mode().Perm()), "Type: chmod 700 " + dir}
 	}
@@ -54,9 +54,9 @@ func checkAgent(ctx context.Context, where *location) (finding, bool) {
 	case errors.Is(err, agentapi.ErrNotRunning):
 		return finding{"agent", wrong, "Porchlight is not running here.", "Start it from your applications menu, or type: porchlight agent --local"}, false
 	case err != nil:
-		return finding{"agent", wrong, err.Error(), "Quit the other program, or start Porchlight with another --api."}, false
+		return finding{"agent", wrong, told(err), "Quit the other program, or start Porchlight with another --api."}, false
 	}
-	f := finding{"agent", fine, fmt.Sprintf("Version %s, process %d (%s)", info.EngineVersion, info.PID, info.Mode), ""}
+	f := finding{"agent", fine, fmt.Sprintf("Version %s runs as process %d (%s).", info.EngineVersion, info.PID, info.Mode), ""}
 	if info.EngineVersion != agent.Version {
 		f.State, f.Next = note, fmt.Sprintf("This command is version %s. Start Porchlight again after an update.", agent.Version)
 	}
@@ -69,11 +69,11 @@ func checkOwner(ctx context.Context, where *location) (agentapi.OwnerState, find
 	defer cancel()
 	client, err := where.owner(ctx)
 	if err != nil {
-		return agentapi.OwnerState{}, finding{"owner", wrong, sentence(err), ""}
+		return agentapi.OwnerState{}, finding{"owner", wrong, told(err), ""}
 	}
 	state, err := client.State(ctx)
 	if err != nil {
-		return agentapi.OwnerState{}, finding{"owner", wrong, sentence(err), ""}
+		return agentapi.OwnerState{}, finding{"owner", wrong, told(err), ""}
 	}
 	return state, finding{"owner", fine, "You are the owner, and can decide.", ""}
 }
@@ -100,7 +100,7 @@ func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool
 		return []finding{{"control plane", wrong, unreached(authURL, err), "Whoever could open your apps still can, for the time in 'porchlight settings'; new sign-ins wait."}}
 	}
 	took := time.Since(began)
-	found := []finding{{"control plane", fine, fmt.Sprintf("%s answers, in %d ms", authURL, took.Milliseconds()), ""}}
+	found := []finding{{"control plane", fine, fmt.Sprintf("%s answers, in %d ms.", authURL, took.Milliseconds()), ""}}
 	if resp.StatusCode != http.StatusOK {
 		found[0] = finding{"control plane", wrong, fmt.Sprintf("%s answers with HTTP %d, unlike a control plane.", authURL, resp.StatusCode), "Ask whoever runs it."}
 	}
@@ -128,7 +128,7 @@ func clockFinding(skew time.Duration) finding {
 	if off > skewAllowed {
 		return finding{"clock", wrong, fmt.Sprintf("This computer's clock is %s %s the control plane's.", off, word), "Set it right, or have it set over the network: timedatectl set-ntp true"}
 	}
-	return finding{"clock", fine, "Agrees with the control plane's", ""}
+	return finding{"clock", fine, "This computer's clock agrees with the control plane's.", ""}
 }
 
 // checkVisit goes the whole way a visitor goes, up to the page that asks them to
@@ -159,9 +159,9 @@ func checkNames(ctx context.Context, name string) finding {
 	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
 	defer cancel()
 	if exec.CommandContext(ctx, getent, "ahosts", name).Run() != nil {
-		return finding{"names", note, "Chromium, Firefox and curl find " + name + "; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname."}
+		return finding{"names", note, "Chromium, Firefox and curl find " + name + "; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname (on Debian: sudo apt install libnss-myhostname)."}
 	}
-	return finding{"names", fine, "Every program here finds " + name, ""}
+	return finding{"names", fine, "Every program here finds " + name + ".", ""}
 }
 
 func checkBrowsers(ctx context.Context, dir string) finding {
@@ -169,18 +169,23 @@ func checkBrowsers(ctx context.Context, dir string) finding {
 	defer cancel()
 	authority, err := ownAuthority(dir)
 	if err != nil {
-		return finding{"browsers", wrong, sentence(err), ""}
+		return finding{"browsers", wrong, told(err), ""}
 	}
 	trusted, err := authority.Trusted(ctx)
+	missing, unknown := errors.AsType[*trust.MissingError](err)
 	switch {
-	case errors.Is(err, trust.ErrUnavailable):
-		return finding{"browsers", note, "What your browsers trust was not seen: " + err.Error() + ".", ""}
+	case unknown:
+		next := "To find out, install the package that has it: libnss3-tools or nss-tools."
+		if missing.Install != "" {
+			next = "To find out, type: " + missing.Install
+		}
+		return finding{"browsers", note, "Whether your browsers trust this computer's certificates is not known: the program that reads their lists, " + missing.Program + ", is not installed.", next}
 	case err != nil:
-		return finding{"browsers", wrong, sentence(err), ""}
+		return finding{"browsers", wrong, told(err), ""}
 	case !trusted:
 		return finding{"browsers", note, "Your browsers warn of this computer's certificates.", "To end that, type: porchlight trust"}
 	}
-	return finding{"browsers", fine, "Your browsers trust this computer's certificates", ""}
+	return finding{"browsers", fine, "Your browsers trust this computer's certificates.", ""}
 }
 
 // issuers are the names by which CAA records call authorities, by the end of
@@ -222,7 +227,7 @@ func checkApp(ctx context.Context, app agentapi.OwnerApp) finding {
 		return finding{name, wrong, fmt.Sprintf("%s does not answer on port %s of 127.0.0.1.", app.Label, port), "Start it, or publish it anew with the port it listens on."}
 	}
 	conn.Close()
-	return finding{name, fine, fmt.Sprintf("%s answers on port %s", app.Label, port), ""}
+	return finding{name, fine, fmt.Sprintf("%s answers on port %s.", app.Label, port), ""}
 }
 
 // get follows no redirect and reads little: an answer is all that is wanted.
@@ -260,7 +265,7 @@ func unreached(address string, err error) string {
 		return "The relay at " + address + " knows no computer of this name, or its tunnel is down."
 	}
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
-		return "The certificate of " + address + " is over or not valid yet, or this computer's clock is wrong."
+		return "The certificate of " + address + " has expired or is not valid yet, or this computer's clock is wrong."
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "The certificate of " + address + " is not one this computer trusts."

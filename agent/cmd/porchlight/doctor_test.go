@@ -120,9 +120,9 @@ func TestCAA(t *testing.T) {
 func TestClock(t *testing.T) {
 	t.Parallel()
 	for skew, want := range map[time.Duration]string{
-		0:                 "Agrees",
-		skewAllowed:       "Agrees",
-		-skewAllowed:      "Agrees",
+		0:                 "agrees",
+		skewAllowed:       "agrees",
+		-skewAllowed:      "agrees",
 		5 * time.Minute:   "5m0s ahead of the control plane's",
 		-90 * time.Second: "1m30s behind the control plane's",
 	} {

@@ -67,7 +67,7 @@ func ownAuthority(dataDir string) (*trust.Authority, error) {
 	}
 	authority, err := trust.Open(kept.Root)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("this computer has no certificate authority yet. Start Porchlight once: porchlight agent --local")
+		return nil, errors.New("this computer has no certificate authority yet: starting Porchlight once, with 'porchlight agent --local', makes one")
 	}
 	return authority, err
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/local"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// TestDoctorWords keeps every sentence doctor can say, for reading them in one
+// place: each says what is so, and what to type about it. Run with -update after
+// a change. It changes the environment, so it runs beside no other test.
+func TestDoctorWords(t *testing.T) {
+	var said bytes.Buffer
+	places := strings.NewReplacer()
+	say := func(when string, f finding) {
+		var lines bytes.Buffer
+		sayFindings(newTerminal(&lines, io.Discard), []finding{f})
+		fmt.Fprintf(&said, "# %s\n%s\n", when, places.Replace(lines.String()))
+	}
+
+	// Programs are there or are not as bin has them.
+	dir, bin := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PATH", bin)
+	app := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(app.Close)
+	port := app.Listener.Addr().(*net.TCPAddr).Port
+	places = strings.NewReplacer(dir, "DIR", fmt.Sprint(port), "PORT")
+
+	say("the data directory is not there yet", checkData(filepath.Join(dir, "none")))
+	say("others may enter it", checkData(chmod(t, dir, 0o755)))
+	say("it is as it should be", checkData(chmod(t, dir, 0o700)))
+
+	local, connected := agentapi.Account{Local: true, URL: "https://maya.localhost:8443", Connected: true},
+		agentapi.Account{Connected: true, Email: "maya@example.net", URL: "https://maya.porch.example"}
+	since := time.Now()
+	say("local mode", checkConnection(agentapi.OwnerState{Account: local}))
+	say("connected", checkConnection(agentapi.OwnerState{Account: connected}))
+	say("closed by the owner", checkConnection(agentapi.OwnerState{Account: connected, DarkSince: &since}))
+	say("not connected", checkConnection(agentapi.OwnerState{}))
+
+	say("clocks agree", clockFinding(0))
+	say("the clock is ahead", clockFinding(5*time.Minute))
+	say("the clock is behind", clockFinding(-90*time.Second))
+
+	say("nothing to try names with", checkNames(t.Context(), "maya.localhost"))
+	program(t, bin, "getent", "exit 2")
+	say("names are not found", checkNames(t.Context(), "maya.localhost"))
+	program(t, bin, "getent", "exit 0")
+	say("names are found", checkNames(t.Context(), "maya.localhost"))
+
+	say("no authority yet", checkBrowsers(t.Context(), dir))
+	root, der := keepAuthority(t, dir)
+	say("certutil is missing", checkBrowsers(t.Context(), dir))
+	program(t, bin, "apt", "")
+	say("certutil is missing on Debian", checkBrowsers(t.Context(), dir))
+	program(t, bin, "certutil", "exit 255")
+	say("browsers do not trust the authority", checkBrowsers(t.Context(), dir))
+	program(t, bin, "certutil", "/bin/cat "+der)
+	say("browsers trust it", checkBrowsers(t.Context(), dir))
+	if err := os.WriteFile(root, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	say("the authority's file is damaged", checkBrowsers(t.Context(), dir))
+
+	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port}
+	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes, Paused: true}
+	say("an app answers", checkApp(t.Context(), answering))
+	app.Close()
+	say("an app does not answer", checkApp(t.Context(), answering))
+	say("an app is paused", checkApp(t.Context(), paused))
+	say("who may issue certificates", adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
+
+	const at = "https://maya.porch.example"
+	for _, c := range []struct {
+		when string
+		err  error
+	}{
+		{"no DNS record", &net.DNSError{Name: "maya.porch.example", IsNotFound: true}},
+		{"no tunnel", &net.OpError{Op: "remote error", Err: errors.New(unrecognizedName)}},
+		{"an expired certificate", x509.CertificateInvalidError{Reason: x509.Expired}},
+		{"a certificate nobody trusts", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}},
+		{"no answer", context.DeadlineExceeded},
+		{"anything else", io.ErrUnexpectedEOF},
+	} {
+		say(c.when, finding{"visit", wrong, unreached(at, c.err), ""})
+	}
+
+	file := filepath.Join("testdata", "doctor.golden")
+	if *update {
+		if err := os.WriteFile(file, said.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), said.String()); diff != "" {
+		t.Errorf("doctor's sentences changed; read them, and run with -update (-want +got):\n%s", diff)
+	}
+}
+
+// program puts a shell script where commands are looked for.
+func program(t *testing.T, bin, name, script string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keepAuthority writes a certificate where a data directory of local mode has
+// its authority's, and once more as bytes.
+func keepAuthority(t *testing.T, dir string) (root, der string) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.StartTLS()
+	srv.Close()
+	raw := srv.Certificate().Raw
+	root, der = local.RootCAPath(dir), filepath.Join(t.TempDir(), "der")
+	if err := os.MkdirAll(filepath.Dir(root), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string][]byte{root: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), der: raw} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, der
+}
+
+func chmod(t *testing.T, dir string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.Chmod(dir, mode); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
