@@ -59,13 +59,11 @@ func (k budgetKind) of(who ...string) subject {
 // window is when a budget was spent, oldest first, in unix milliseconds.
 type window []int64
 
-// spend adds an event at now when the limits allow it. Otherwise wait says how
-// long until they do, and the window is unchanged.
-func (w window) spend(now time.Time, limits []limit) (after window, wait time.Duration) {
+// spend adds an event at now when the budget allows it. Otherwise wait says how
+// long until it does, and the window is unchanged.
+func (w window) spend(now time.Time, kind budgetKind) (after window, wait time.Duration) {
 	w = w.past(now)
-	var longest time.Duration
-	for _, l := range limits {
-		longest = max(longest, l.per)
+	for _, l := range kind.limits {
 		if len(w) < l.n {
 			continue
 		}
@@ -76,7 +74,7 @@ func (w window) spend(now time.Time, limits []limit) (after window, wait time.Du
 	if wait > 0 {
 		return w, wait
 	}
-	start := now.Add(-longest).UnixMilli()
+	start := now.Add(-kind.lifetime()).UnixMilli()
 	after = slices.DeleteFunc(slices.Clone(w), func(at int64) bool { return at <= start })
 	return append(after, now.UnixMilli()), 0
 }
@@ -108,7 +106,7 @@ func (t *txn) spend(subjects ...subject) error {
 		if err != nil {
 			return err
 		}
-		w, wait := w.spend(t.now, s.kind.limits)
+		w, wait := w.spend(t.now, s.kind)
 		if wait > 0 {
 			return s.kind.refusal(wait)
 		}
@@ -119,6 +117,7 @@ func (t *txn) spend(subjects ...subject) error {
 	return nil
 }
 
+// lifetime is how long an event counts: the longest stretch of the limits.
 func (k budgetKind) lifetime() time.Duration {
 	var d time.Duration
 	for _, l := range k.limits {
@@ -135,7 +134,7 @@ func affords(tx kv.Tx, now time.Time, subjects ...subject) error {
 		if err != nil {
 			return err
 		}
-		if _, wait := w.spend(now, s.kind.limits); wait > 0 {
+		if _, wait := w.spend(now, s.kind); wait > 0 {
 			return s.kind.refusal(wait)
 		}
 	}
@@ -161,7 +160,7 @@ func (p *pace) spend(now time.Time, subjects ...subject) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range subjects {
-		if _, wait := p.windows[s.key].spend(now, s.kind.limits); wait > 0 {
+		if _, wait := p.windows[s.key].spend(now, s.kind); wait > 0 {
 			return s.kind.refusal(wait)
 		}
 	}
@@ -169,7 +168,7 @@ func (p *pace) spend(now time.Time, subjects ...subject) error {
 		p.shrink(now)
 	}
 	for _, s := range subjects {
-		p.windows[s.key], _ = p.windows[s.key].spend(now, s.kind.limits)
+		p.windows[s.key], _ = p.windows[s.key].spend(now, s.kind)
 	}
 	return nil
 }

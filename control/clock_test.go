@@ -13,12 +13,12 @@ import (
 // is spent now still does, by the clock of a node a little ahead too.
 func TestBudgetAfterTheClockWasAhead(t *testing.T) {
 	t.Parallel()
-	limits := []limit{{2, time.Hour}}
+	kind := budgetKind{limits: []limit{{2, time.Hour}}}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var w window
 	spend := func(at time.Time) time.Duration {
 		var wait time.Duration
-		w, wait = w.spend(at, limits)
+		w, wait = w.spend(at, kind)
 		return wait
 	}
 	ahead := now.AddDate(1, 0, 0)

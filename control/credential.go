@@ -53,18 +53,9 @@ func (t *txn) endCredential(c *computer) error {
 func (s *Service) EndCredential(ctx context.Context, credential string) error {
 	hash := hashOf(purposeCredential, credential)
 	return s.update(ctx, func(tx *txn) error {
-		id, found, err := get[string](tx, keyCredential(hash))
+		c, err := computerByCredential(tx, hash)
 		if err != nil {
 			return err
-		}
-		var c computer
-		if found {
-			if c, found, err = get[computer](tx, keyComputer(id)); err != nil {
-				return err
-			}
-		}
-		if !found {
-			return credentialUnknown()
 		}
 		if err := tx.endCredential(&c); err != nil {
 			return err
@@ -125,30 +116,36 @@ func credentialUnknown() error {
 // Authenticate finds the computer a device credential belongs to, or refuses
 // with CodeUnauthorized.
 func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
-	unknown := credentialUnknown()
 	if len(credential) != 43 { // as newToken makes them
-		return controlapi.Computer{}, unknown
+		return controlapi.Computer{}, credentialUnknown()
 	}
 	var out controlapi.Computer
 	err := s.store.View(ctx, func(tx kv.Tx) error {
-		id, found, err := get[string](tx, keyCredential(hashOf(purposeCredential, credential)))
+		c, err := computerByCredential(tx, hashOf(purposeCredential, credential))
 		if err != nil {
 			return err
-		}
-		if !found {
-			return unknown
-		}
-		c, found, err := get[computer](tx, keyComputer(id))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return unknown
 		}
 		out = s.computer(c)
 		return nil
 	})
 	return out, err
+}
+
+// computerByCredential finds the computer of the credential with this hash, or
+// refuses with CodeUnauthorized.
+func computerByCredential(tx kv.Tx, hash string) (computer, error) {
+	id, found, err := get[string](tx, keyCredential(hash))
+	if err != nil {
+		return computer{}, err
+	}
+	var c computer
+	if found {
+		c, found, err = get[computer](tx, keyComputer(id))
+	}
+	if err == nil && !found {
+		err = credentialUnknown()
+	}
+	return c, err
 }
 
 // runEndedReader tells of device credentials that other nodes ended.

@@ -183,21 +183,25 @@ func (s *Service) runKeyReader(ctx context.Context) error {
 
 // readKeys takes over the keys as they are stored now.
 func (s *Service) readKeys(ctx context.Context) error {
-	var stored storedKeys
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var err error
-		stored, _, err = get[storedKeys](tx, keyKeys)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	ring, err := newKeyRing(stored)
+	_, ring, err := s.keysStored(ctx)
 	if err != nil {
 		return err
 	}
 	s.keys.Store(ring)
 	return nil
+}
+
+// keysStored are the keys as they are stored now, and made ready to use.
+func (s *Service) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
+	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
+		stored, _, err = get[storedKeys](tx, keyKeys)
+		return err
+	})
+	if err != nil {
+		return storedKeys{}, nil, err
+	}
+	ring, err = newKeyRing(stored)
+	return stored, ring, err
 }
 
 // PublicKeys are the keys that verify what this control plane signs, as PEM
@@ -226,16 +230,7 @@ type Key struct {
 // Keys are the keys whose tokens are accepted now, newest first. They are read
 // from the store, so a rotation at another node is among them.
 func (s *Service) Keys(ctx context.Context) ([]Key, error) {
-	var stored storedKeys
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var err error
-		stored, _, err = get[storedKeys](tx, keyKeys)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	ring, err := newKeyRing(stored)
+	stored, ring, err := s.keysStored(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,7 @@ func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.S
 		if out.ClientOrigins, err = clientOrigins(tx, computerID); err != nil {
 			return err
 		}
-		return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
-			var p person
-			if err := json.Unmarshal(value, &p); err != nil {
-				return err
-			}
+		return eachPerson(tx, computerID, func(p person) error {
 			out.People = append(out.People, p.wire())
 			return nil
 		})
