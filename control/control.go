@@ -76,8 +76,7 @@ type Service struct {
 	now      func() time.Time
 	log      *slog.Logger
 	keys     atomic.Pointer[keyRing]
-	replays  atomic.Int64 // refresh tokens used twice
-	parties  parties      // of grants refreshed lately
+	parties  parties // of grants refreshed lately
 	watchers watchers
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.

@@ -73,7 +73,6 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 		return tx.putGrant(g)
 	})
 	if errors.Is(err, errReplay) {
-		s.replays.Add(1)
 		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
 		return Tokens{}, noGrant()
 	}

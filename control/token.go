@@ -2,9 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"fmt"
 	"net/url"
 	"strings"
@@ -135,8 +132,6 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		return Tokens{}, noGrant()
 	}
 	key := keyAuthorization(hashOf(purposeAuthCode, x.Code))
-	sum := sha256.Sum256([]byte(x.Verifier))
-	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
 	id := newID()
 	refresh := newRefreshToken(id)
 
@@ -156,7 +151,7 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		if err := tx.Delete(key); err != nil {
 			return err
 		}
-		if row.RedirectURI != x.RedirectURI || subtle.ConstantTimeCompare([]byte(row.Challenge), []byte(challenge)) != 1 {
+		if row.RedirectURI != x.RedirectURI || !proves(x.Verifier, row.Challenge) {
 			return nil
 		}
 		account, found, err := get[Account](tx, keyAccount(row.AccountID))
@@ -190,10 +185,6 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 	}
 	return s.tokens(g, c, refresh)
 }
-
-// Replays counts the refresh tokens presented after their use, since this
-// process started.
-func (s *Service) Replays() int64 { return s.replays.Load() }
 
 // newRefreshToken is the id of a grant and 256 random bits. The id finds the
 // grant of a used token without a row for each; it is no secret.

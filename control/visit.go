@@ -174,9 +174,6 @@ func (s *Service) Redeem(ctx context.Context, computerID string, r controlapi.Re
 		return controlapi.Visitor{}, refused
 	}
 	key := keyVisit(hashOf(purposeVisit, r.Code))
-	sum := sha256.Sum256([]byte(r.CodeVerifier))
-	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
-
 	var out controlapi.Visitor
 	var ok bool
 	err := s.update(ctx, func(tx *txn) error {
@@ -193,8 +190,7 @@ func (s *Service) Redeem(ctx context.Context, computerID string, r controlapi.Re
 		if err != nil {
 			return err
 		}
-		ok = found && p.mayOpen(row.AppID) && row.RedirectURI == r.RedirectURI &&
-			subtle.ConstantTimeCompare([]byte(row.Challenge), []byte(challenge)) == 1
+		ok = found && p.mayOpen(row.AppID) && row.RedirectURI == r.RedirectURI && proves(r.CodeVerifier, row.Challenge)
 		out = controlapi.Visitor{
 			AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch,
 		}
@@ -207,4 +203,12 @@ func (s *Service) Redeem(ctx context.Context, computerID string, r controlapi.Re
 		return controlapi.Visitor{}, refused
 	}
 	return out, nil
+}
+
+// proves says whether a challenge was made of this verifier (RFC 7636, section
+// 4.6).
+func proves(verifier, challenge string) bool {
+	sum := sha256.Sum256([]byte(verifier))
+	made := base64.RawURLEncoding.EncodeToString(sum[:])
+	return subtle.ConstantTimeCompare([]byte(made), []byte(challenge)) == 1
 }

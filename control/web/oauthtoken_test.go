@@ -232,8 +232,8 @@ func specRefreshAndReplay(t *testing.T) {
 	for range 3 {
 		c.refresh(first.RefreshToken).refused(t, http.StatusBadRequest, "invalid_grant")
 	}
-	if r.svc.Replays() != 3 || strings.Count(r.logs.String(), "presented again") != 3 {
-		t.Errorf("%d replays counted, log %s", r.svc.Replays(), r.logs)
+	if strings.Count(r.logs.String(), "presented again") != 3 {
+		t.Errorf("the three replays are not in the log: %s", r.logs)
 	}
 	other.refresh(second.RefreshToken).refused(t, http.StatusBadRequest, "invalid_grant")
 	for _, token := range []string{"", "x", "x.y", strings.Repeat("a", 26) + "." + strings.Repeat("A", 43), second.AccessToken, second.RefreshToken + "A"} {
