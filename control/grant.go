@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -222,60 +221,6 @@ func revokedGrants(tx kv.Tx, computerID string) ([]controlapi.RevokedGrant, erro
 		}
 		out = append(out, g)
 		return nil
-	})
-	return out, err
-}
-
-// Choice is a computer that somebody may connect a client to.
-type Choice struct {
-	Computer controlapi.Computer
-	Role     controlapi.Role
-	Owner    string   // e-mail address of the owner
-	Apps     []string // labels of the live apps they may open there, sorted
-}
-
-// Choices lists the computers an account can reach, its own first, by name.
-func (s *Service) Choices(ctx context.Context, accountID string) ([]Choice, error) {
-	var out []Choice
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
-			p, found, err := get[person](tx, keyPerson(computerID, accountID))
-			if err != nil || !found || !p.mayOpen("") {
-				return err
-			}
-			c, found, err := get[computer](tx, keyComputer(computerID))
-			if err != nil || !found {
-				return err
-			}
-			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-			if err != nil {
-				return err
-			}
-			apps, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
-			if err != nil {
-				return err
-			}
-			choice := Choice{Computer: s.computer(c), Role: p.Role, Owner: owner.Email}
-			for _, a := range apps {
-				if a.Live && p.mayOpen(a.ID) {
-					choice.Apps = append(choice.Apps, a.Label)
-				}
-			}
-			slices.Sort(choice.Apps)
-			out = append(out, choice)
-			return nil
-		})
-	})
-	slices.SortFunc(out, func(a, b Choice) int {
-		switch {
-		case a.Role == b.Role:
-			return strings.Compare(a.Computer.Name, b.Computer.Name)
-		case a.Role == controlapi.RoleOwner:
-			return -1
-		default:
-			return 1
-		}
 	})
 	return out, err
 }

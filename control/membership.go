@@ -57,6 +57,24 @@ func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membersh
 	return out, err
 }
 
+// Choices are the memberships somebody may connect a client to, because they are
+// active there: their own computers first, by name.
+func (s *Service) Choices(ctx context.Context, accountID string) ([]Membership, error) {
+	all, err := s.Memberships(ctx, accountID)
+	all = slices.DeleteFunc(all, func(m Membership) bool { return m.Status != controlapi.PersonActive })
+	slices.SortStableFunc(all, func(a, b Membership) int {
+		switch {
+		case a.Role == b.Role:
+			return 0
+		case a.Role == controlapi.RoleOwner:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return all, err
+}
+
 // Leave gives up what somebody was shared on a computer. The owner sees them as
 // removed, and may invite them again. It refuses with CodeNotFound a computer
 // that is not shared with them, and with CodeForbidden their own.

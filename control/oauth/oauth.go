@@ -52,10 +52,10 @@ type Consent struct {
 	Target  string // where the browser goes afterwards, for a person to read
 	Source  string // the same for Content-Security-Policy's form-action
 	Account control.Account
-	Choices []control.Choice // computers to choose from
-	Chosen  string           // short name of the one preselected
-	Problem string           // a sentence about what was wrong with the last answer
-	Return  string           // path of this very page
+	Choices []control.Membership // computers to choose from
+	Chosen  string               // short name of the one preselected
+	Problem string               // a sentence about what was wrong with the last answer
+	Return  string               // path of this very page
 }
 
 // Handler of the endpoints. Its methods return errors that are not about OAuth,

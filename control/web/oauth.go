@@ -26,9 +26,13 @@ func (p oauthPages) Consent(w http.ResponseWriter, status int, c oauth.Consent) 
 		Client: c.Client, Target: c.Target, Problem: c.Problem, formTarget: c.Source,
 	}
 	for _, choice := range c.Choices {
+		labels := make([]string, len(choice.Apps))
+		for i, a := range choice.Apps {
+			labels[i] = a.Label
+		}
 		row := choiceRow{
 			Name: choice.Computer.Name, Host: choice.Computer.Host, Chosen: choice.Computer.Name == c.Chosen,
-			Apps: inWords(choice.Apps, 5),
+			Apps: inWords(labels, 5),
 		}
 		if choice.Role != controlapi.RoleOwner {
 			row.From = choice.Owner
