@@ -162,10 +162,9 @@ func readNotices(tx *bolt.Tx) ([]agentapi.Notice, error) {
 }
 
 func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
-	b := tx.Bucket(noticesBucket)
 	// The sequence is stored with the bucket: IDs never repeat, even when the
 	// notices before are gone.
-	id, err := b.NextSequence()
+	id, err := tx.Bucket(noticesBucket).NextSequence()
 	if err != nil {
 		return err
 	}
@@ -179,15 +178,11 @@ func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
 		i = 0
 	}
 	if i >= 0 {
-		if err := b.Delete(noticeKey(kept[i].ID)); err != nil {
+		if err := dropNotice(tx, kept[i].ID); err != nil {
 			return err
 		}
 	}
-	raw, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	return b.Put(noticeKey(id), raw)
+	return putNotice(tx, n)
 }
 
 func noticeKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }

@@ -63,10 +63,8 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 				return err
 			}
 		}
-		if notices, err = readNotices(tx); err != nil {
-			return err
-		}
-		return dropOrphans(tx)
+		notices, err = readNotices(tx)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store a notice: %w", err)
@@ -108,7 +106,7 @@ func (s *Store) SettleNotice(id uint64, sentence string) ([]agentapi.Notice, err
 func (s *Store) UndoOf(id uint64) (undo Undo, ok bool, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(undoBucket).Get(noticeKey(id))
-		if raw == nil || tx.Bucket(noticesBucket).Get(noticeKey(id)) == nil {
+		if raw == nil {
 			return nil
 		}
 		ok = true
@@ -137,25 +135,7 @@ func putNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	return tx.Bucket(noticesBucket).Put(noticeKey(n.ID), raw)
 }
 
-// dropOrphans forgets how to undo what no notice tells of any more: addNotice
-// drops notices of every kind.
-func dropOrphans(tx *bolt.Tx) error {
-	var orphans [][]byte
-	b := tx.Bucket(undoBucket)
-	err := b.ForEach(func(id, _ []byte) error {
-		if tx.Bucket(noticesBucket).Get(id) == nil {
-			orphans = append(orphans, slices.Clone(id))
-		}
-		return nil
-	})
-	for _, id := range orphans {
-		if err == nil {
-			err = b.Delete(id)
-		}
-	}
-	return err
-}
-
+// dropNotice forgets a notice, and how to undo what it tells of.
 func dropNotice(tx *bolt.Tx, id uint64) error {
 	if err := tx.Bucket(undoBucket).Delete(noticeKey(id)); err != nil {
 		return err
