@@ -14,6 +14,7 @@ func (a *Agent) makeRules() (err error) {
 		Access:   a.access,
 		Away:     a.away,
 		OnChange: a.changes.Raise,
+		Log:      a.cfg.Log.With("part", "rules"),
 	})
 	return err
 }

@@ -103,7 +103,7 @@ type Settings struct {
 	FailStaticHours int `json:"failStaticHours"`
 	// AskAgain has a change of an app's port wait for the owner again.
 	AskAgain bool `json:"askAgain"`
-	// Quiet holds the kinds of Notice that raise no notification.
+	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }
 

@@ -8,6 +8,7 @@ package rules
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +20,7 @@ import (
 	"porchlight/agent/store"
 )
 
-// Config of New. All of it is required.
+// Config of New. All of it is required but Log.
 type Config struct {
 	Store  *store.Store
 	Access *access.Access
@@ -27,6 +28,7 @@ type Config struct {
 	Away func() bool
 	// OnChange is called after anything the owner sees has changed.
 	OnChange func()
+	Log      *slog.Logger // discarded when nil
 }
 
 // Rules is safe for concurrent use.
@@ -38,13 +40,16 @@ type Rules struct {
 }
 
 const (
-	maxQuiet     = 50 // kinds of notices
+	maxQuiet     = 50 // kinds of notifications, those of later versions too
 	maxQuietName = 40 // bytes of each
 	maxHours     = 24
 )
 
 // New reads the stored settings and puts them into force.
 func New(cfg Config) (*Rules, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
 	r := &Rules{cfg: cfg}
 	s, ok, err := cfg.Store.Settings()
 	if err != nil {
@@ -100,12 +105,12 @@ func clean(s agentapi.Settings) (agentapi.Settings, error) {
 		s.Quiet = []string{}
 	}
 	if len(s.Quiet) > maxQuiet {
-		return s, agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notices; at most %d can be quiet.", maxQuiet)
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notifications; at most %d can be quiet.", maxQuiet)
 	}
 	for _, kind := range s.Quiet {
 		odd := strings.IndexFunc(kind, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' })
 		if kind == "" || len(kind) > maxQuietName || odd >= 0 {
-			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notice. A kind is written like port-changed.", kind)
+			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notification. A kind is written like access.", kind)
 		}
 	}
 	return s, nil
@@ -117,7 +122,9 @@ func (r *Rules) GoDark() (agentapi.Closed, error) {
 	n, err := r.cfg.Access.GoDark()
 	r.cfg.OnChange()
 	if err != nil {
-		return agentapi.Closed{}, kept(err)
+		r.cfg.Log.Error("everything is closed, but not over a restart", "err", err)
+		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
+			"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 	}
 	return agentapi.Closed{OK: true, Closed: n, Milliseconds: int(time.Since(began).Milliseconds())}, nil
 }
@@ -125,17 +132,12 @@ func (r *Rules) GoDark() (agentapi.Closed, error) {
 // LightUp takes a GoDark back.
 func (r *Rules) LightUp() error {
 	if err := r.cfg.Access.LightUp(); err != nil {
+		r.cfg.Log.Error("everything stays closed", "err", err)
 		return agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so everything stays closed. Is the disk full?")
 	}
 	r.cfg.OnChange()
 	return nil
-}
-
-// kept says that something is closed for now and no longer than this run.
-func kept(error) error {
-	return agentapi.Errorf(agentapi.CodeInternal,
-		"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 }
 
 // DarkSince is when the owner closed everything; nil when they have not.
