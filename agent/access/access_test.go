@@ -402,19 +402,13 @@ func TestClosing(t *testing.T) {
 	if n := a.Connections(); n[notes] != 2 || n["id-photos"] != 2 || n["id-wiki"] != 1 {
 		t.Errorf("%v", n)
 	}
-	if n := a.CloseGrant(""); n != 0 {
-		t.Errorf("no grant closed %d", n)
-	}
-	if n := a.CloseGrant("g1"); n != 1 {
-		t.Errorf("grant: %d", n)
-	}
-	if n := a.ClosePerson(bob); n != 2 {
-		t.Errorf("person: %d", n)
-	}
-	if n := a.CloseApp(notes); n != 1 {
+	if n := a.CloseApp(notes); n != 2 {
 		t.Errorf("app: %d", n)
 	}
-	if n := a.CloseAll(); n != 1 {
+	if n := a.CloseApp(notes); n != 0 {
+		t.Errorf("app, again: %d", n)
+	}
+	if n := a.CloseAll(); n != 3 {
 		t.Errorf("all: %d", n)
 	}
 	if n := a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[0].Status = controlapi.PersonRevoked })); n != 0 {

@@ -92,19 +92,9 @@ func (a *Access) CloseApp(appID string) int {
 	return a.live.close(func(c *conn) bool { return c.app == appID })
 }
 
-// ClosePerson closes what one person has open.
-func (a *Access) ClosePerson(accountID string) int {
-	return a.live.close(func(c *conn) bool { return c.id.AccountID == accountID })
-}
-
-// CloseSession closes what one browser has open.
-func (a *Access) CloseSession(key store.SessionKey) int {
+// closeSession closes what one browser has open.
+func (a *Access) closeSession(key store.SessionKey) int {
 	return a.live.close(func(c *conn) bool { return c.id.SessionKey == key })
-}
-
-// CloseGrant closes what one OAuth grant has open.
-func (a *Access) CloseGrant(grantID string) int {
-	return a.live.close(func(c *conn) bool { return grantID != "" && c.id.GrantID == grantID })
 }
 
 // CloseAll closes everything.

@@ -104,7 +104,7 @@ func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
 func (a *Access) SignOut(key store.SessionKey) (closed int, err error) {
 	err = a.store.DeleteSession(key)
 	a.forget(key)
-	closed = a.CloseSession(key)
+	closed = a.closeSession(key)
 	if err != nil {
 		return closed, fmt.Errorf("sign out: %w", err)
 	}
@@ -195,7 +195,7 @@ func (a *Access) endSessions(over func(store.Session) bool) (closed int) {
 	}
 	a.forget(keys...)
 	for _, k := range keys {
-		closed += a.CloseSession(k)
+		closed += a.closeSession(k)
 	}
 	return closed
 }

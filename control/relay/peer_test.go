@@ -153,7 +153,7 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 	}
 
 	_ = a.control.Close()
-	eventually(t, "the tunnel has ended", func() bool { return !two.Connected("maya") })
+	eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
 	moved := connectAgent(t, one.addr, "maya")
 	visitor, data, hello = moved.visitedAt(two.addr)
 	if _, err := io.ReadFull(data, hello); err != nil {

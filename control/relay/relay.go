@@ -257,9 +257,6 @@ func (r *Relay) Kick(computerID string) {
 	r.routes.abort(computerID)
 }
 
-// Connected reports whether a tunnel of the computer is here.
-func (r *Relay) Connected(computerID string) bool { return r.routes.connected(computerID) }
-
 // open notes a connection that has not been decided on yet, so that draining can
 // close it. It reports false when the relay is closing.
 func (r *Relay) open(conn net.Conn) bool {

@@ -323,7 +323,7 @@ func TestTicketsAreForOnce(t *testing.T) {
 	b := connectAgent(t, addr, "bert")
 	orphan := b.ticket()
 	_ = b.control.Close()
-	eventually(t, "the session has ended", func() bool { return !r.Connected("bert") })
+	eventually(t, "the session has ended", func() bool { return r.Stats().Sessions == 1 })
 	refused("of a session that has ended", orphan)
 	if got := r.Stats().Parked; got != 1 {
 		t.Errorf("%d are parked", got)

@@ -281,13 +281,6 @@ func (t *routes) sessions() []*session {
 	return all
 }
 
-func (t *routes) connected(id string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c := t.byID[id]
-	return c != nil && len(c.sessions) > 0
-}
-
 func (t *routes) visiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
