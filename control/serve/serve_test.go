@@ -138,7 +138,6 @@ func writePair(t *testing.T, ca *localca.CA, host, certFile, keyFile string) *x5
 	return pair.Leaf
 }
 
-// Renewed files are served without being told; broken ones never are.
 // TestPortTaken leaves a new directory empty; and of one that another server
 // holds, that is what the operator reads.
 func TestPortTaken(t *testing.T) {
@@ -174,6 +173,7 @@ func TestPortTaken(t *testing.T) {
 	refused("another program does")
 }
 
+// Renewed files are served without being told; broken ones never are.
 func TestCertificateFiles(t *testing.T) {
 	t.Parallel()
 	const host = "control.porch.test"
