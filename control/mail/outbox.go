@@ -2,9 +2,7 @@ package mail
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 
 	"porchlight/control/kv"
@@ -16,7 +14,7 @@ const (
 	OutboxLife = 7 * 24 * time.Hour // of each
 )
 
-const outboxPrefix = "outbox/"
+var entries = newest[Entry]{prefix: "outbox/", size: OutboxSize, life: OutboxLife}
 
 // Entry is a kept mail.
 type Entry struct {
@@ -49,23 +47,7 @@ func (o *Outbox) Put(tx kv.Tx, id string, m Message) error {
 	if e.Links == nil {
 		e.Links = []string{}
 	}
-	value, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encoding a mail: %w", err)
-	}
-	// Keys sort newest first, which is how they are read.
-	key := fmt.Sprintf("%s%016x-%s", outboxPrefix, uint64(math.MaxInt64-at.UnixNano()), id)
-	if err := tx.Put(key, value, OutboxLife); err != nil {
-		return err
-	}
-	kept, err := tx.Scan(outboxPrefix, "", OutboxSize+1)
-	if err != nil {
-		return err
-	}
-	if len(kept) <= OutboxSize {
-		return nil
-	}
-	return tx.Delete(kept[OutboxSize].Key)
+	return entries.put(tx, id, at, e)
 }
 
 // Run waits for ctx: there is nothing to deliver.
@@ -76,36 +58,25 @@ func (o *Outbox) Run(ctx context.Context) error {
 
 // List returns up to limit mails, newest first.
 func (o *Outbox) List(ctx context.Context, limit int) ([]Entry, error) {
-	entries := []Entry{}
 	if limit <= 0 {
-		return entries, nil
+		return []Entry{}, nil
 	}
-	err := o.store.View(ctx, func(tx kv.Tx) error {
-		items, err := tx.Scan(outboxPrefix, "", min(limit, OutboxSize))
-		if err != nil {
-			return err
-		}
-		entries = entries[:0]
-		for _, it := range items {
-			var e Entry
-			if err := json.Unmarshal(it.Value, &e); err != nil {
-				return fmt.Errorf("decoding a mail: %w", err)
-			}
-			entries = append(entries, e)
-		}
-		return nil
+	var out []Entry
+	err := o.store.View(ctx, func(tx kv.Tx) (err error) {
+		out, err = entries.list(tx, limit)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the outbox: %w", err)
 	}
-	return entries, nil
+	return out, nil
 }
 
 // Size counts the mails kept.
 func (o *Outbox) Size(ctx context.Context) (int, error) {
 	n := 0
 	err := o.store.View(ctx, func(tx kv.Tx) error {
-		items, err := tx.Scan(outboxPrefix, "", OutboxSize)
+		items, err := tx.Scan(entries.prefix, "", OutboxSize)
 		n = len(items)
 		return err
 	})

@@ -110,10 +110,14 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 		return putQueued(tx, id, m.queued, now.Add(lease))
 	})
 	if err == nil && dropped {
-		s.expired.Add(1)
-		s.log.Error("a mail was given up: it could not be delivered in time", "mail", m.id, "tries", m.Tries)
+		s.noteExpired(m.id, m.Tries)
 	}
 	return m, found, err
+}
+
+func (s *SMTP) noteExpired(id string, tries int) {
+	s.expired.Add(1)
+	s.log.Error("a mail was given up: it could not be delivered in time", "mail", id, "tries", tries)
 }
 
 // expireAtOnce bounds one transaction of expire, in mails.
@@ -170,8 +174,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 			return err
 		}
 		for _, m := range over {
-			s.expired.Add(1)
-			s.log.Error("a mail was given up: it could not be delivered in time", "mail", m.id, "tries", m.Tries)
+			s.noteExpired(m.id, m.Tries)
 		}
 		after, more = last, last != ""
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ const (
 	FailuresLife = 7 * 24 * time.Hour // of each
 )
 
-const failurePrefix = "mail-failed/"
+var failures = newest[Failure]{prefix: "mail-failed/", size: FailuresSize, life: FailuresLife}
 
 // Why a mail was given up.
 const (
@@ -46,24 +45,8 @@ type Waiting struct {
 	Tries   int       `json:"tries"`
 }
 
-// putFailure notes that a mail was given up, and drops the oldest note when
-// there are too many.
-func putFailure(tx kv.Tx, id string, f Failure) error {
-	value, err := json.Marshal(f)
-	if err != nil {
-		return fmt.Errorf("encoding a failed mail: %w", err)
-	}
-	// Keys sort newest first, which is how they are read.
-	key := fmt.Sprintf("%s%016x-%s", failurePrefix, uint64(math.MaxInt64-f.FailedAt.UnixNano()), id)
-	if err := tx.Put(key, value, FailuresLife); err != nil {
-		return err
-	}
-	kept, err := tx.Scan(failurePrefix, "", FailuresSize+1)
-	if err != nil || len(kept) <= FailuresSize {
-		return err
-	}
-	return tx.Delete(kept[FailuresSize].Key)
-}
+// putFailure notes that a mail was given up.
+func putFailure(tx kv.Tx, id string, f Failure) error { return failures.put(tx, id, f.FailedAt, f) }
 
 func (q queued) failure(now time.Time, reason string, code int) Failure {
 	return Failure{
@@ -74,17 +57,9 @@ func (q queued) failure(now time.Time, reason string, code int) Failure {
 // Failures are the mails that an SMTP queue on store gave up in the last seven
 // days, newest first, at most FailuresSize.
 func Failures(ctx context.Context, store kv.Store) ([]Failure, error) {
-	out := []Failure{}
-	err := store.View(ctx, func(tx kv.Tx) error {
-		out = out[:0]
-		items, err := tx.Scan(failurePrefix, "", FailuresSize)
-		for _, it := range items {
-			var f Failure
-			if err := json.Unmarshal(it.Value, &f); err != nil {
-				return fmt.Errorf("decoding a failed mail: %w", err)
-			}
-			out = append(out, f)
-		}
+	var out []Failure
+	err := store.View(ctx, func(tx kv.Tx) (err error) {
+		out, err = failures.list(tx, FailuresSize)
 		return err
 	})
 	if err != nil {

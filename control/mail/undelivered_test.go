@@ -62,7 +62,7 @@ func TestUndeliveredMailsAreSeen(t *testing.T) {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 	if err := r.store.View(t.Context(), func(tx kv.Tx) error {
-		items, err := tx.Scan(failurePrefix, "", 10)
+		items, err := tx.Scan(failures.prefix, "", 10)
 		for _, it := range items {
 			if strings.Contains(string(it.Value), "token=") {
 				t.Errorf("%s holds the link: %s", it.Key, it.Value)
