@@ -135,12 +135,9 @@ func (a *Agent) makeEngine() (err error) {
 			c := a.computer()
 			return engine.Root{Name: c.Name, Host: c.Host}
 		},
-		OwnPorts: func() []int { return a.ownPorts },
-		AskAgain: func() bool { return a.rules.Settings().AskAgain },
-		Listener: func(port int) agentapi.Listener {
-			p := procinfo.Listening(port)
-			return agentapi.Listener{PID: p.PID, Program: p.Program, User: p.User}
-		},
+		OwnPorts:    func() []int { return a.ownPorts },
+		AskAgain:    func() bool { return a.rules.Settings().AskAgain },
+		Listener:    procinfo.Listening,
 		Certificate: a.certificate,
 		OnLive:      a.announce,
 		OnGone: func(appID string) agentapi.Closed {
@@ -161,7 +158,7 @@ func (a *Agent) makeProxy() error {
 		Apps:      appLookup{a},
 		Access:    a.access,
 		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
-		AuthURL:   func() string { return a.authURL() },
+		AuthURL:   a.authURL,
 		Redeem:    a.redeem,
 		TLS:       certs.TLSConfig(a.certs),
 		Instance:  instance.ID,

@@ -37,16 +37,6 @@ func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// Describe names the program and user of a process.
-func Describe(pid int) Process {
-	if pid < 1 || pid > maxPID {
-		return Process{}
-	}
-	p := describe(pid)
-	p.Program = shown(p.Program)
-	return p
-}
-
 // Calls says whether the process pid of this computer may call itself by the id
 // claimed: it has that id, or has it inside the container or sandbox that it
 // runs in.

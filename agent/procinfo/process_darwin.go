@@ -26,16 +26,6 @@ func caller(from, to netip.AddrPort, _ int) Process {
 	return parseLsofCaller(out, from.String()+"->"+to.String())
 }
 
-func describe(pid int) Process {
-	k, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
-	if err != nil {
-		return Process{}
-	}
-	p := Process{PID: pid, Program: unix.ByteSliceToString(k.Proc.P_comm[:])}
-	p.User = userName(strconv.FormatUint(uint64(k.Eproc.Ucred.Uid), 10))
-	return p
-}
-
 // insideID: this system has no namespaces of processes.
 func insideID(pid int) int { return pid }
 

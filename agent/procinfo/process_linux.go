@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,18 +103,6 @@ func tableAddress(s string) netip.AddrPort {
 		return netip.AddrPort{}
 	}
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
-}
-
-func describe(pid int) Process {
-	info, err := os.Stat(filepath.Join("/proc", strconv.Itoa(pid)))
-	if err != nil {
-		return Process{}
-	}
-	p := Process{PID: pid, Program: program(pid)}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		p.User = userName(strconv.FormatUint(uint64(st.Uid), 10))
-	}
-	return p
 }
 
 // insideID is the id a process has in the innermost namespace it is in; 0 when

@@ -180,8 +180,8 @@ func TestHostileProgramName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := Describe(cmd.Process.Pid); p.Program != want {
-			t.Errorf("%q is told as %q, want %q", name, p.Program, want)
+		if told := shown(program(cmd.Process.Pid)); told != want {
+			t.Errorf("%q is told as %q, want %q", name, told, want)
 		}
 		if birth, ok := born(cmd.Process.Pid); !ok || birth == "" {
 			t.Errorf("%q: nothing is known of its birth", name)

@@ -23,7 +23,7 @@ func caller(from, to netip.AddrPort, _ int) Process {
 	for row := range rows(ipv4Table(tcpTableOwnerPIDConnections)) {
 		// MIB_TCPROW_OWNER_PID, see listening.
 		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
-			return Describe(int(binary.LittleEndian.Uint32(row[20:])))
+			return Process(describeListener(binary.LittleEndian.Uint32(row[20:])))
 		}
 	}
 	return Process{}
@@ -31,11 +31,6 @@ func caller(from, to netip.AddrPort, _ int) Process {
 
 func rowAddress(b []byte) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[:4])), binary.BigEndian.Uint16(b[4:]))
-}
-
-func describe(pid int) Process {
-	l := describeListener(uint32(pid))
-	return Process{PID: l.PID, Program: l.Program, User: l.User}
 }
 
 // insideID: this system has no namespaces of processes.
