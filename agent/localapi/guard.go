@@ -1,8 +1,6 @@
 package localapi
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"fmt"
 	"mime"
 	"net"
@@ -14,6 +12,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
 )
 
 // door is a listener as the guard sees it.
@@ -127,8 +126,7 @@ func (a *API) admit(needs tier, from door, r *http.Request) error {
 		case len(given) != 1:
 			return forbidden("Only the owner may do this: send the owner secret.")
 		}
-		sum := sha256.Sum256([]byte(given[0]))
-		if subtle.ConstantTimeCompare(sum[:], hash) != 1 {
+		if !ownersecret.Equal(hash, given[0]) {
 			return forbidden("This is not the owner secret. It may have been made anew; start the program again.")
 		}
 		return nil
