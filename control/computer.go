@@ -107,8 +107,8 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 
 // ComputerByName finds a computer by its short name, or refuses with
 // CodeNotFound.
-func (s *Service) ComputerByName(ctx context.Context, short string) (controlapi.Computer, error) {
-	var out controlapi.Computer
+func (s *Service) ComputerByName(ctx context.Context, short string) (OwnedComputer, error) {
+	var out OwnedComputer
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		c, found, err := computerByName(tx, short)
 		if err != nil {
@@ -117,8 +117,8 @@ func (s *Service) ComputerByName(ctx context.Context, short string) (controlapi.
 		if !found {
 			return refuse(controlapi.CodeNotFound, "There is no computer of that name.")
 		}
-		out = s.computer(c)
-		return nil
+		out, err = s.owned(tx, c)
+		return err
 	})
 	return out, err
 }

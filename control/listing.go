@@ -44,13 +44,15 @@ func (s *Service) Computers(ctx context.Context) ([]OwnedComputer, error) {
 			if err := json.Unmarshal(value, &c); err != nil {
 				return fmt.Errorf("decoding the computer %s: %w", id, err)
 			}
-			owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
-			if err != nil {
-				return err
-			}
-			out = append(out, OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt})
-			return nil
+			owned, err := s.owned(tx, c)
+			out = append(out, owned)
+			return err
 		})
 	})
 	return out, err
+}
+
+func (s *Service) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
+	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
+	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}, err
 }

@@ -198,34 +198,26 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	// looked for first; nobody makes it in between.
 	a.adding.Lock()
 	defer a.adding.Unlock()
-	_, err = svc.AccountByEmail(ctx, email)
+	account, err := svc.AccountByEmail(ctx, email)
 	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
 	if err != nil && !fresh {
 		return err
 	}
 	if ask.Short == "" {
-		account, err := svc.EnsureAccount(ctx, email)
-		if err != nil {
+		if account, err = svc.EnsureAccount(ctx, email); err != nil {
 			return err
 		}
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
 		return nil
 	}
-	all, err := svc.Computers(ctx)
-	if err != nil {
+	c, err := svc.ComputerByName(ctx, ask.Short)
+	switch {
+	case control.IsRefusal(err, controlapi.CodeNotFound):
+	case err != nil:
 		return err
-	}
-	for _, c := range all {
-		if c.Name != ask.Short {
-			continue
-		}
-		if c.Owner != email {
-			return refuse("The name %q is taken. Choose another one.", ask.Short)
-		}
-		account, err := svc.AccountByEmail(ctx, email)
-		if err != nil {
-			return err
-		}
+	case c.Owner != email:
+		return refuse("The name %q is taken. Choose another one.", ask.Short)
+	default:
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
 		return nil
 	}

@@ -76,82 +76,65 @@ func serve(t *testing.T, a *Admin, dir string) (stop func()) {
 // Over the socket and within the process the verbs are the same.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
-	for name, client := range map[string]func(t *testing.T, a *Admin) *Client{
-		"direct": func(_ *testing.T, a *Admin) *Client { return a.Direct() },
-		"socket": func(t *testing.T, a *Admin) *Client {
-			dir := t.TempDir()
-			serve(t, a, dir)
-			c, err := Dial(dir)
-			if err != nil {
+	clients(t, func(t *testing.T, a *Admin, c *Client) {
+		ctx := t.Context()
+		added, err := c.AddAccount(ctx, AddAccount{Email: "Anna@Example.net"})
+		if err != nil || !added.New || added.Email != "anna@example.net" || added.Computer != nil {
+			t.Fatalf("AddAccount: %+v %v", added, err)
+		}
+		with, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
+		if err != nil || with.New || with.ID != added.ID || with.Credential == "" || with.Computer.URL != "https://anna.porch.test:8443" {
+			t.Fatalf("AddAccount with a computer: %+v %v", with, err)
+		}
+		again, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
+		if err != nil || again.Credential != "" || again.Computer == nil {
+			t.Errorf("AddAccount again: %+v %v", again, err)
+		}
+		if _, err := a.cfg.Service.Authenticate(ctx, with.Credential); err != nil {
+			t.Errorf("the credential given out first: %v", err)
+		}
+		for _, ask := range []AddAccount{{}, {Email: "x"}, {Email: "ben@example.net", Short: "anna"}, {Email: "ben@example.net", Short: "portal"}, {Email: "ben@example.net", Short: "control"}} {
+			if _, err := c.AddAccount(ctx, ask); !isRefusal(err) {
+				t.Errorf("%+v: %v", ask, err)
+			}
+		}
+		accounts, err := c.Accounts(ctx)
+		if err != nil || len(accounts) != 1 || accounts[0].ID != added.ID {
+			t.Errorf("Accounts after refusals: %+v %v", accounts, err)
+		}
+		computers, err := c.Computers(ctx)
+		if err != nil || len(computers) != 1 || computers[0].Owner != "anna@example.net" || computers[0].CreatedAt.IsZero() {
+			t.Errorf("Computers: %+v %v", computers, err)
+		}
+		if list, err := c.Outbox(ctx); err != nil || list == nil || len(list) != 0 {
+			t.Errorf("Outbox: %v %v", list, err)
+		}
+		if pem, err := c.RootPEM(ctx); err != nil || string(pem) != "pem" {
+			t.Errorf("RootPEM: %q %v", pem, err)
+		}
+		for rows, files := range map[bool]int{false: 1, true: 0} {
+			var b bytes.Buffer
+			if err := c.Backup(ctx, &b, rows); err != nil {
 				t.Fatal(err)
 			}
-			return c
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a, store := newAdmin(t)
-			c := client(t, a)
-			defer c.Close()
-			ctx := t.Context()
-			added, err := c.AddAccount(ctx, AddAccount{Email: "Anna@Example.net"})
-			if err != nil || !added.New || added.Email != "anna@example.net" || added.Computer != nil {
-				t.Fatalf("AddAccount: %+v %v", added, err)
+			if err := archive.Check(bytes.NewReader(b.Bytes())); err != nil {
+				t.Error(err)
 			}
-			with, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
-			if err != nil || with.New || with.ID != added.ID || with.Credential == "" || with.Computer.URL != "https://anna.porch.test:8443" {
-				t.Fatalf("AddAccount with a computer: %+v %v", with, err)
+			if r, err := archive.NewReader(&b); err != nil || len(r.Files) != files {
+				t.Errorf("Backup: %+v %v", r, err)
 			}
-			again, err := c.AddAccount(ctx, AddAccount{Email: "anna@example.net", Short: "anna"})
-			if err != nil || again.Credential != "" || again.Computer == nil {
-				t.Errorf("AddAccount again: %+v %v", again, err)
-			}
-			if _, err := a.cfg.Service.Authenticate(ctx, with.Credential); err != nil {
-				t.Errorf("the credential given out first: %v", err)
-			}
-			for _, ask := range []AddAccount{{}, {Email: "x"}, {Email: "ben@example.net", Short: "anna"}, {Email: "ben@example.net", Short: "portal"}, {Email: "ben@example.net", Short: "control"}} {
-				if _, err := c.AddAccount(ctx, ask); !isRefusal(err) {
-					t.Errorf("%+v: %v", ask, err)
-				}
-			}
-			accounts, err := c.Accounts(ctx)
-			if err != nil || len(accounts) != 1 || accounts[0].ID != added.ID {
-				t.Errorf("Accounts after refusals: %+v %v", accounts, err)
-			}
-			computers, err := c.Computers(ctx)
-			if err != nil || len(computers) != 1 || computers[0].Owner != "anna@example.net" || computers[0].CreatedAt.IsZero() {
-				t.Errorf("Computers: %+v %v", computers, err)
-			}
-			if list, err := c.Outbox(ctx); err != nil || list == nil || len(list) != 0 {
-				t.Errorf("Outbox: %v %v", list, err)
-			}
-			if pem, err := c.RootPEM(ctx); err != nil || string(pem) != "pem" {
-				t.Errorf("RootPEM: %q %v", pem, err)
-			}
-			for rows, files := range map[bool]int{false: 1, true: 0} {
-				var b bytes.Buffer
-				if err := c.Backup(ctx, &b, rows); err != nil {
-					t.Fatal(err)
-				}
-				if err := archive.Check(bytes.NewReader(b.Bytes())); err != nil {
-					t.Error(err)
-				}
-				if r, err := archive.NewReader(&b); err != nil || len(r.Files) != files {
-					t.Errorf("Backup: %+v %v", r, err)
-				}
-			}
-			// A backup that cannot be finished is an error, not a short file.
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Backup(ctx, &bytes.Buffer{}, false); err == nil {
-				t.Error("a backup of a closed store worked")
-			}
-			if _, err := c.Accounts(ctx); err == nil {
-				t.Error("a closed store has accounts")
-			}
-		})
-	}
+		}
+		// A backup that cannot be finished is an error, not a short file.
+		if err := a.cfg.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Backup(ctx, &bytes.Buffer{}, false); err == nil {
+			t.Error("a backup of a closed store worked")
+		}
+		if _, err := c.Accounts(ctx); err == nil {
+			t.Error("a closed store has accounts")
+		}
+	})
 }
 
 func isRefusal(err error) bool {

@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"porchlight/control"
-	"porchlight/control/controlapi"
 )
 
 func (a *Admin) removeAccount(w http.ResponseWriter, r *http.Request) error {
@@ -33,26 +32,20 @@ func (a *Admin) removeComputer(w http.ResponseWriter, r *http.Request) error {
 // endComputer does to the computer in the path what its owner could do.
 func (a *Admin) endComputer(w http.ResponseWriter, r *http.Request, end func(ctx context.Context, accountID, short string) error, done string) error {
 	ctx, name := r.Context(), r.PathValue("name")
-	computers, err := a.cfg.Service.Computers(ctx)
+	computer, err := a.cfg.Service.ComputerByName(ctx, name)
 	if err != nil {
 		return err
 	}
-	for _, c := range computers {
-		if c.Name != name {
-			continue
-		}
-		owner, err := a.cfg.Service.AccountByEmail(ctx, c.Owner)
-		if err != nil {
-			return err
-		}
-		if err := end(ctx, owner.ID, name); err != nil {
-			return err
-		}
-		a.cfg.Log.Info(done, "computer", name)
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+	owner, err := a.cfg.Service.AccountByEmail(ctx, computer.Owner)
+	if err != nil {
+		return err
 	}
-	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is no computer of that name."}
+	if err := end(ctx, owner.ID, name); err != nil {
+		return err
+	}
+	a.cfg.Log.Info(done, "computer", name)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // RemoveAccount takes an account away with its computers and everything it could
