@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
-	"strings"
 	"sync/atomic"
 )
 
@@ -223,13 +222,13 @@ func (m *messages) header(line []byte) bool {
 	if line[0] == ' ' || line[0] == '\t' {
 		return false // folded
 	}
-	name, value, _ := strings.Cut(string(line), ":")
-	value = trim(value)
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.Trim(value, " \t")
 	switch {
-	case name != trim(name):
+	case len(bytes.Trim(name, " \t")) != len(name):
 		return false // some read over a space before the colon
-	case strings.EqualFold(name, "content-length"):
-		if m.hasSize || m.more || value == "" || len(value) > maxSizeDigits {
+	case bytes.EqualFold(name, []byte("content-length")):
+		if m.hasSize || m.more || len(value) == 0 || len(value) > maxSizeDigits {
 			return false
 		}
 		m.hasSize = true
@@ -239,8 +238,8 @@ func (m *messages) header(line []byte) bool {
 			}
 			m.left = m.left*10 + int64(value[i]-'0')
 		}
-	case strings.EqualFold(name, "transfer-encoding"):
-		if m.chunked || m.more || !strings.EqualFold(value, "chunked") {
+	case bytes.EqualFold(name, []byte("transfer-encoding")):
+		if m.chunked || m.more || !bytes.EqualFold(value, []byte("chunked")) {
 			return false
 		}
 		m.chunked = true
