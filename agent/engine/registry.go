@@ -66,7 +66,7 @@ type Registry struct {
 	mu         sync.Mutex
 	rows       map[registrantKey]*registrant // guarded by mu
 	aloneSince time.Time                     // guarded by mu: since when rows is empty; zero for never filled and no FirstWithin
-	stopped    bool                          // guarded by mu: idle is closed
+	stopped    bool                          // guarded by mu: nobody can attach any more, because Idle is closed or Run has ended
 	run        context.Context               // guarded by mu: Run's; nil before it
 	watchers   sync.WaitGroup
 

@@ -66,15 +66,11 @@ func (a *API) lightUp(w http.ResponseWriter, _ *http.Request) error {
 
 // addRules fills in what the owner's state says of doors and who is behind them.
 func (a *API) addRules(state *agentapi.OwnerState) {
-	ids := map[string]string{} // app id by name
-	for _, app := range a.cfg.Apps.List() {
-		ids[app.Name] = app.ID
-	}
 	here, people := a.cfg.Rules.Here()
 	for i := range state.Apps {
-		app := &state.Apps[i]
-		if app.Here = here[ids[app.Name]]; app.Here == nil {
-			app.Here = []string{}
+		app, _ := a.cfg.Apps.Lookup(state.Apps[i].Name)
+		if state.Apps[i].Here = here[app.ID]; state.Apps[i].Here == nil {
+			state.Apps[i].Here = []string{}
 		}
 	}
 	state.Here = people
