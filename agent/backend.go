@@ -86,18 +86,15 @@ func (b *backend) outboxSize(ctx context.Context) (int, error) {
 	return len(mails), err
 }
 
-// OpenLink makes a one-time link that signs the owner in at an app.
+// OpenLink makes a one-time link that signs the owner in at an app, or at the
+// launcher for an empty name.
 func (b *backend) OpenLink(_ context.Context, name string) (agentapi.OpenLink, error) {
-	app, ok := b.apps.Lookup(name)
+	if name != "" {
+		if err := b.opens(name); err != nil {
+			return agentapi.OpenLink{}, err
+		}
+	}
 	switch {
-	case !ok:
-		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
-	case app.Status == agentapi.StatusPending:
-		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
-	case app.Status != agentapi.StatusLive:
-		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q is stopped. It comes back when the app publishes itself again.", app.Label)
-	case app.Paused:
-		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", app.Label)
 	case b.rules.DarkSince() != nil:
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
 	case !b.agent().Account().Connected:
@@ -108,6 +105,22 @@ func (b *backend) OpenLink(_ context.Context, name string) (agentapi.OpenLink, e
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "%s.", err)
 	}
 	return agentapi.OpenLink{URL: link, ExpiresAt: expires}, nil
+}
+
+// opens says why an app cannot be opened at its address; nil when it can.
+func (b *backend) opens(name string) error {
+	app, ok := b.apps.Lookup(name)
+	switch {
+	case !ok:
+		return agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	case app.Status == agentapi.StatusPending:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
+	case app.Status != agentapi.StatusLive:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q is stopped. It comes back when the app publishes itself again.", app.Label)
+	case app.Paused:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", app.Label)
+	}
+	return nil
 }
 
 // Connections counts what is open to each app, by app id.

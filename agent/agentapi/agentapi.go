@@ -240,7 +240,7 @@ type Closed struct {
 	Milliseconds int  `json:"milliseconds"`
 }
 
-// OpenLink answers POST /owner/apps/{name}/open.
+// OpenLink answers POST /owner/open and /owner/apps/{name}/open.
 type OpenLink struct {
 	URL       string    `json:"url"` // one use
 	ExpiresAt time.Time `json:"expiresAt"`

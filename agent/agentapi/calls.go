@@ -81,6 +81,12 @@ func (c *Client) Open(ctx context.Context, name string) (OpenLink, error) {
 	return onApp[OpenLink](ctx, c, name, "open", nil)
 }
 
+// OpenLauncher makes a link that opens the page with the owner's apps once,
+// signed in as the owner.
+func (c *Client) OpenLauncher(ctx context.Context) (OpenLink, error) {
+	return call[OpenLink](ctx, c, http.MethodPost, "/owner/open", nil)
+}
+
 // Unmute has requests for a name that was denied twice notify again.
 func (c *Client) Unmute(ctx context.Context, name string) error {
 	_, err := onApp[Done](ctx, c, name, "unmute", nil)

@@ -65,6 +65,7 @@ func TestTiers(t *testing.T) {
 		{method: "GET", path: "/owner/account", socket: true, secret: r.secret},
 		{method: "GET", path: "/owner/outbox", socket: true, secret: r.secret},
 		{method: "POST", path: "/owner/apps/notes/approve", socket: true, secret: r.secret},
+		{method: "POST", path: "/owner/open", socket: true, secret: r.secret},
 		{method: "POST", path: "/owner/apps/notes/open", socket: true, secret: r.secret},
 		{method: "POST", path: "/owner/apps/notes/unmute", socket: true, secret: r.secret},
 	} {

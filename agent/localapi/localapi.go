@@ -54,6 +54,7 @@ type Backend interface {
 	OutboxSize(ctx context.Context) int
 	// Outbox lists the kept mails, newest first.
 	Outbox(ctx context.Context) ([]agentapi.Mail, error)
+	// OpenLink is of one app, or of the launcher for an empty name.
 	OpenLink(ctx context.Context, name string) (agentapi.OpenLink, error)
 	// Connections counts what is open through the proxy, by app id.
 	Connections() map[string]int
@@ -150,6 +151,7 @@ func New(cfg Config) *API {
 		{"POST", "/owner/apps/{name}/deny", tierOwner, a.deny},
 		{"POST", "/owner/apps/{name}/stop", tierOwner, a.stop},
 		{"POST", "/owner/apps/{name}/revoke", tierOwner, a.revoke},
+		{"POST", "/owner/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
 		{"POST", "/owner/apps/{name}/pause", tierOwner, a.pause},

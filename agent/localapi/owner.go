@@ -83,6 +83,7 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, closed)
 }
 
+// open makes the link of an app, and where the route names none, of the launcher.
 func (a *API) open(w http.ResponseWriter, r *http.Request) error {
 	link, err := a.cfg.Backend.OpenLink(r.Context(), r.PathValue("name"))
 	if err != nil {

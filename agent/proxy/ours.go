@@ -30,10 +30,6 @@ func (p *Proxy) open(w http.ResponseWriter, r *http.Request, at place) {
 		p.wrongMethod(w, r, http.MethodGet)
 		return
 	}
-	if at.app.ID == "" {
-		p.refuse(w, r, http.StatusNotFound, "There is nothing at this address.")
-		return
-	}
 	owner, err := p.config.Access.RedeemLink(r.URL.Query().Get("token"), at.app.ID)
 	if err != nil {
 		p.badLink(w, r, at, err)

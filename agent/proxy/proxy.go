@@ -209,12 +209,16 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	return err
 }
 
-// OpenLink makes a link that signs the owner in at one app, once, within a
-// minute. The caller has checked that it is the owner who asks.
+// OpenLink makes a link that signs the owner in at one app, or at the launcher
+// for an empty name, once, within a minute. The caller has checked that it is the
+// owner who asks.
 func (p *Proxy) OpenLink(name string) (link string, expires time.Time, err error) {
-	app, ok := p.config.Apps.Lookup(name)
-	if !ok || !app.Live {
-		return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
+	var app App // the launcher's is zero
+	if name != "" {
+		var live bool
+		if app, live = p.lookup(name); !live {
+			return "", time.Time{}, fmt.Errorf("no app is live under the name %q", name)
+		}
 	}
 	token, expires, err := p.config.Access.MintLink(app.ID)
 	if err != nil {

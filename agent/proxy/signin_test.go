@@ -403,3 +403,42 @@ func TestOwnerLink(t *testing.T) {
 		t.Errorf("after a minute: %s", res.Status)
 	}
 }
+
+// TestOwnerLinkOfTheLauncher: the same at the owner's own address, and for it
+// alone.
+func TestOwnerLinkOfTheLauncher(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	link := func() string {
+		t.Helper()
+		l, _, err := r.proxy.OpenLink("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l, b := link(), r.browser(true)
+	if res, _ := b.get(strings.Replace(l, "https://", "https://notes.", 1)); res.StatusCode != 403 {
+		t.Errorf("at an app: %s", res.Status)
+	}
+	if res, _ := b.get(l); res.StatusCode != 303 || res.Header.Get("Location") != "https://"+rootHost+"/" {
+		t.Fatalf("%s %v", res.Status, res.Header)
+	}
+	if res, body := b.get("https://" + rootHost + "/"); res.StatusCode != 200 || !strings.Contains(body, "maya@example.com") {
+		t.Errorf("the launcher: %s %q", res.Status, body)
+	}
+	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 401 {
+		t.Errorf("the launcher's session at an app: %s", res.Status)
+	}
+	if res, _ := r.browser(false).get(l); res.StatusCode != 403 {
+		t.Errorf("used twice: %s", res.Status)
+	}
+	app, _, err := r.proxy.OpenLink("notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, _ := b.get(strings.Replace(app, "notes.", "", 1)); res.StatusCode != 403 {
+		t.Errorf("an app's link at the launcher: %s", res.Status)
+	}
+}

@@ -128,6 +128,16 @@ func newRoot(term *terminal) *cobra.Command {
 	return root
 }
 
+// atMost is cobra.MaximumNArgs with a sentence.
+func atMost(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
 // exactly is cobra.ExactArgs with a sentence.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -166,6 +166,10 @@ func TestShapes(t *testing.T) {
 	if link := strings.TrimSpace(s.ok("open", "notes", "--print")); !strings.HasPrefix(link, "https://"+host+"/") || strings.Contains(link, "\n") {
 		t.Errorf("open --print: %q", link)
 	}
+	root := strings.TrimPrefix(host, "notes.")
+	if link := strings.TrimSpace(s.ok("open", "--print")); !strings.HasPrefix(link, "https://"+root+"/") || strings.Contains(link, "\n") {
+		t.Errorf("open --print without a name: %q", link)
+	}
 	var closed map[string]any
 	s.json(&closed, "revoke", "notes")
 	if closed["ok"] != true {
@@ -249,6 +253,7 @@ func TestExitCodes(t *testing.T) {
 		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, exitRefused, "reserved"},
 		{running, []string{"unpublish", "nothing"}, exitRefused, "no app"},
 		{running, []string{"open", "nothing"}, exitRefused, "no app"},
+		{running, []string{"open", "notes", "wiki"}, exitUsage, "does not know what to do with \"wiki\""},
 		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, exitRefused, "already runs here (headless"},
 		{absent, []string{"agent"}, exitUsage, "--local"},
 		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, exitRefused, "loopback"},

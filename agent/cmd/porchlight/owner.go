@@ -79,19 +79,23 @@ func revokeCommand(where *location, term *terminal) *cobra.Command {
 func openCommand(where *location, term *terminal) *cobra.Command {
 	var printOnly, asJSON bool
 	cmd := &cobra.Command{
-		Use:   "open NAME",
-		Short: "Open an app in your browser, signed in as the owner",
-		Long: `Open an app in your browser, signed in as the owner.
+		Use:   "open [NAME]",
+		Short: "Open an app, or the page with all of yours, in your browser, signed in as the owner",
+		Long: `Open an app in your browser, signed in as the owner; without NAME, the page at
+your own address, which leads to all your apps.
 
 The link works once, for a minute. With --print it is printed instead of opened:
-whoever has it first is the owner to that app, so do not pass it on.`,
-		Args: exactly("the NAME of the app"),
+whoever has it first is the owner there, so do not pass it on.`,
+		Example: `  porchlight open
+  porchlight open notes
+  porchlight open notes --print`,
+		Args: atMost("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
 				return err
 			}
-			link, err := client.Open(cmd.Context(), args[0])
+			link, err := openLinkOf(cmd.Context(), client, args)
 			if err != nil {
 				return err
 			}
@@ -104,7 +108,7 @@ whoever has it first is the owner to that app, so do not pass it on.`,
 			}
 			opened, err := openlink.Open(cmd.Context(), link.URL)
 			if err != nil {
-				return fmt.Errorf("%w For a link to open yourself, type: porchlight open %s --print", err, args[0])
+				return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))
 			}
 			// The browser needs a moment to read the page that holds the link.
 			ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
@@ -116,6 +120,13 @@ whoever has it first is the owner to that app, so do not pass it on.`,
 	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link instead of opening it")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (agentapi.OpenLink, error) {
+	if len(args) == 0 {
+		return client.OpenLauncher(ctx)
+	}
+	return client.Open(ctx, args[0])
 }
 
 func outboxCommand(where *location, term *terminal) *cobra.Command {
