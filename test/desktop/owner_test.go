@@ -11,9 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jezek/xgb"
+	"github.com/jezek/xgb/xproto"
 )
 
 // ownerSecret is what the keychain holds for Porchlight.
@@ -42,13 +46,36 @@ func (s *session) place() (at image.Point) {
 	return at
 }
 
+// closeWindow asks the window manager to close the window, as a taskbar does: a
+// key of the keyboard is lost now and then by a display without one.
 func (s *session) closeWindow() {
 	s.t.Helper()
 	ids := s.windows()
 	if len(ids) == 0 {
 		s.t.Fatal("there is no window to close")
 	}
-	s.mustTool("xdotool", "windowactivate", "--sync", ids[0], "key", "alt+F4")
+	id, err := strconv.ParseUint(ids[0], 10, 32)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	conn, err := xgb.NewConnDisplay(s.display())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	const name = "_NET_CLOSE_WINDOW"
+	atom, err := xproto.InternAtom(conn, true, uint16(len(name)), name).Reply()
+	if err == nil {
+		const fromATaskbar = 2
+		message := xproto.ClientMessageEvent{Format: 32, Window: xproto.Window(id), Type: atom.Atom,
+			Data: xproto.ClientMessageDataUnionData32New([]uint32{0, fromATaskbar, 0, 0, 0})}
+		root := xproto.Setup(conn).DefaultScreen(conn).Root
+		err = xproto.SendEventChecked(conn, false, root,
+			xproto.EventMaskSubstructureNotify|xproto.EventMaskSubstructureRedirect, string(message.Bytes())).Check()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // approveInWindow presses the window's one amber button with the mouse. The page
