@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// newAdmin is an Admin above a real store, and the store.
-func newAdmin(t *testing.T) (*Admin, *kv.Bolt) {
+// newAdmin is an Admin above a real store.
+func newAdmin(t *testing.T) *Admin {
 	t.Helper()
 	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
 	if err != nil {
@@ -45,7 +45,7 @@ func newAdmin(t *testing.T) (*Admin, *kv.Bolt) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, store
+	return a
 }
 
 // serve runs a on dir until the test ends, or stop is called.
@@ -144,7 +144,7 @@ func isRefusal(err error) bool {
 
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
-	a, _ := newAdmin(t)
+	a := newAdmin(t)
 	c := a.Direct()
 	defer c.Close()
 	for body, want := range map[string]int{
@@ -177,7 +177,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestSocket(t *testing.T) {
 	t.Parallel()
-	a, _ := newAdmin(t)
+	a := newAdmin(t)
 	short := filepath.Join(t.TempDir(), "d")
 	long := filepath.Join(t.TempDir(), strings.Repeat("d", maxSocketPath))
 	for _, dir := range []string{short, long} {
@@ -226,7 +226,7 @@ func TestSocket(t *testing.T) {
 // What a killed process leaves is replaced; a damaged word is said to be.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
-	a, _ := newAdmin(t)
+	a := newAdmin(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, socketName)
 	l, err := net.Listen("unix", path)

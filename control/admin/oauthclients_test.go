@@ -15,14 +15,14 @@ func clients(t *testing.T, test func(t *testing.T, a *Admin, c *Client)) {
 	t.Helper()
 	t.Run("direct", func(t *testing.T) {
 		t.Parallel()
-		a, _ := newAdmin(t)
+		a := newAdmin(t)
 		c := a.Direct()
 		defer c.Close()
 		test(t, a, c)
 	})
 	t.Run("socket", func(t *testing.T) {
 		t.Parallel()
-		a, _ := newAdmin(t)
+		a := newAdmin(t)
 		dir := t.TempDir()
 		serve(t, a, dir)
 		c, err := Dial(dir)
@@ -96,7 +96,7 @@ func TestOAuthClients(t *testing.T) {
 // What a client may not be is refused with a sentence, and leaves nothing.
 func TestOAuthClientRefused(t *testing.T) {
 	t.Parallel()
-	a, _ := newAdmin(t)
+	a := newAdmin(t)
 	c := a.Direct()
 	defer c.Close()
 	const good = "https://notes.example/callback"
@@ -156,7 +156,7 @@ func TestKeys(t *testing.T) {
 // Every route with a body takes only what it knows, and only by its method.
 func TestOAuthClientRequests(t *testing.T) {
 	t.Parallel()
-	a, _ := newAdmin(t)
+	a := newAdmin(t)
 	c := a.Direct()
 	defer c.Close()
 	if err := c.Do(t.Context(), http.MethodPost, "/clients", map[string]any{"name": "n", "redirectUris": "x"}, nil); !isRefusal(err) {

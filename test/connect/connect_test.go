@@ -121,6 +121,9 @@ func TestControlAway(t *testing.T) {
 	for w.credential() != "" && time.Now().Before(deadline) {
 		time.Sleep(50 * time.Millisecond)
 	}
+	if w.credential() != "" {
+		t.Error("the old credential is kept although the control plane is back")
+	}
 	if status := w.ask("/v1/sync", old); status != http.StatusUnauthorized {
 		t.Errorf("the old credential is answered with %d", status)
 	}

@@ -101,7 +101,7 @@ func TestImportDirections(t *testing.T) {
 	}
 }
 
-// TestCommandsAreStatic: the two server programs must run on a machine without
+// TestCommandsReachNoScreen: the two server programs must run on a machine without
 // a C library to load, so nothing they reach may need cgo or a screen.
 func TestCommandsReachNoScreen(t *testing.T) {
 	t.Parallel()

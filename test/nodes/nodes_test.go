@@ -263,8 +263,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 
 // held keeps a sync, as an agent does, and returns what it last heard of relays.
 func held(t *testing.T, n *node, roots *x509.CertPool, credential string) func() []controlapi.Relay {
-	transport := controlapi.NewTransport(nil)
-	transport.TLSClientConfig.RootCAs = roots
+	transport := controlapi.NewTransport(roots)
 	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, n.addr)
 	}

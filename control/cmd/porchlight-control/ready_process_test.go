@@ -9,23 +9,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"porchlight/control/kv/pgtest"
 )
 
 // A server without its database lives and is not ready; once the database is
 // back, so is the server.
 func TestReadyWithoutTheDatabase(t *testing.T) {
 	t.Parallel()
-	db, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := ownDatabase(t)
 	s := start(t, "--postgres", db.Database(t), "--data", t.TempDir())
 	ready := func() (int, string) { return fetch(t, probe(t), s.metrics+"/readyz") }
 	if status, text := ready(); status != http.StatusOK {
@@ -51,15 +41,7 @@ func TestReadyWithoutTheDatabase(t *testing.T) {
 // serves once the database is back; told to end meanwhile, it ends.
 func TestStartedBeforeTheDatabase(t *testing.T) {
 	t.Parallel()
-	db, err := pgtest.Start(pgtest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	db := ownDatabase(t)
 	url := db.Database(t)
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
