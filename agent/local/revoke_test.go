@@ -125,11 +125,7 @@ func (s *scene) publishHeld(t *testing.T, name, label string) {
 func (s *scene) client(v *visitor.Visitor, app string) client {
 	host := app + "." + s.agent.Account().Host
 	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.plane.ca.Pool()}, host: host}
-	var cookies []string
-	for _, cookie := range v.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}) {
-		cookies = append(cookies, cookie.Name+"="+cookie.Value)
-	}
-	c.auth = "Cookie: " + strings.Join(cookies, "; ")
+	c.auth = "Cookie: " + cookieLine(v.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}))
 	return c
 }
 

@@ -19,7 +19,7 @@ import (
 // visitor ends at this host, and the sign-in service sends nobody elsewhere.
 func openRedirect(t *testing.T, s *street) {
 	browser := s.browser(t)
-	if _, err := browser.SignIn(t.Context(), s.address, bobsEmail, s.mailedLink(t, bobsEmail)); err != nil {
+	if _, err := browser.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(t, bobEmail)); err != nil {
 		t.Fatal(err)
 	}
 	for _, target := range []string{"//evil.example/", "/%5cevil.example", "/%2f%2fevil.example", "/@evil.example", "/.porchlight/callback?code=x&state=y", "/?next=https://evil.example"} {

@@ -33,8 +33,6 @@ type street struct {
 	cookie  string // bob's, as it goes into a request
 }
 
-const bobsEmail = "bob@example.com"
-
 func startStreet(t *testing.T) *street {
 	t.Helper()
 	s := &street{house: startHouse(t), app: newWiretap(t)}
@@ -46,7 +44,7 @@ func startStreet(t *testing.T) *street {
 	if err != nil {
 		t.Fatal(err)
 	}
-	person, err := s.plane.service.Invite(ctx, computer, bobsEmail, []string{apps[0].ID})
+	person, err := s.plane.service.Invite(ctx, computer, bobEmail, []string{apps[0].ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,22 +53,13 @@ func startStreet(t *testing.T) *street {
 	}
 	s.bobID = person.AccountID
 	s.bob = s.browser(t)
-	page, err := s.bob.SignIn(ctx, s.address, bobsEmail, s.mailedLink(t, bobsEmail))
+	page, err := s.bob.SignIn(ctx, s.address, bobEmail, s.mailedLink(t, bobEmail))
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("bob signs in: %+v, %v", page, err)
 	}
-	s.cookie = s.cookieOf(s.bob)
+	s.cookie = cookieLine(s.bob.Cookies(&url.URL{Scheme: "https", Host: s.host, Path: "/"}))
 	s.app.forget()
 	return s
-}
-
-func (s *street) cookieOf(v *visitor.Visitor) string {
-	u, _ := url.Parse(s.address)
-	var pairs []string
-	for _, c := range v.Cookies(u) {
-		pairs = append(pairs, c.Name+"="+c.Value)
-	}
-	return strings.Join(pairs, "; ")
 }
 
 // raw sends bytes over a TLS connection for a host and returns all that comes
@@ -223,7 +212,7 @@ func (s *street) identity(t *testing.T, request string) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"X-Service-App: Notes", "X-Service-Email: " + bobsEmail, "X-Service-Name: " + s.agent.Account().Name,
+		"X-Service-App: Notes", "X-Service-Email: " + bobEmail, "X-Service-Name: " + s.agent.Account().Name,
 		"X-Service-Role: member", "X-Service-User: " + s.bobID,
 	}
 	if !slices.Equal(got, want) {

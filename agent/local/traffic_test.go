@@ -66,9 +66,14 @@ func sessionCookie(t *testing.T, client *http.Client, address string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pairs []string
-	for _, c := range client.Jar.Cookies(u) {
-		pairs = append(pairs, c.Name+"="+c.Value)
+	return cookieLine(client.Jar.Cookies(u))
+}
+
+// cookieLine is how cookies go into a request.
+func cookieLine(cookies []*http.Cookie) string {
+	pairs := make([]string, len(cookies))
+	for i, c := range cookies {
+		pairs[i] = c.Name + "=" + c.Value
 	}
 	return strings.Join(pairs, "; ")
 }
