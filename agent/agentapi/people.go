@@ -52,11 +52,26 @@ type GrantRequest struct {
 	AccountID string `json:"accountId"`
 	App       string `json:"app"` // label
 	Granted   bool   `json:"granted"`
+	// HoldSeconds keeps a withdrawal of the owner's from the control plane for
+	// so long, at most MaxHold: see Client.UndoHeld. Elsewhere it is ignored.
+	HoldSeconds int `json:"holdSeconds,omitempty"`
 }
 
 // RevokeRequest is the body of POST /people/revoke and /owner/people/revoke.
 type RevokeRequest struct {
 	AccountID string `json:"accountId"`
+	// HoldSeconds is as of GrantRequest.
+	HoldSeconds int `json:"holdSeconds,omitempty"`
+}
+
+// MaxHold is how long a change can be held at most.
+const MaxHold = time.Minute
+
+// HeldChange names what the owner took away from somebody and may take back: one
+// app by its label, or with an empty App the whole computer.
+type HeldChange struct {
+	AccountID string `json:"accountId"`
+	App       string `json:"app,omitempty"`
 }
 
 // PersonChanged answers a grant and a revocation. Closed and Milliseconds say
@@ -66,6 +81,9 @@ type PersonChanged struct {
 	Person       Person `json:"person"`
 	Closed       int    `json:"closed"`
 	Milliseconds int    `json:"milliseconds"`
+	// HeldUntil is until when it can be undone with nothing lost; nil when the
+	// control plane has been told, or is told as soon as it can be.
+	HeldUntil *time.Time `json:"heldUntil,omitempty"`
 }
 
 // People lists who may reach the computer: as the owner on the owner's socket,
@@ -86,7 +104,28 @@ func (c *Client) Grant(ctx context.Context, req GrantRequest) (PersonChanged, er
 
 // Remove ends a person's access to the whole computer. Their row stays, revoked.
 func (c *Client) Remove(ctx context.Context, accountID string) (PersonChanged, error) {
-	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/revoke"), RevokeRequest{AccountID: accountID})
+	return c.RemoveHeld(ctx, RevokeRequest{AccountID: accountID})
+}
+
+// RemoveHeld is Remove that may be held for a moment: access is closed on this
+// computer when it returns, and the control plane is told when the moment is
+// over. UndoHeld before that leaves everything as it was.
+func (c *Client) RemoveHeld(ctx context.Context, req RevokeRequest) (PersonChanged, error) {
+	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/revoke"), req)
+}
+
+// UndoHeld takes a removal, or the withdrawal of an app, back while it is held:
+// role, apps and sessions are as before, and nobody is mailed. CodeConflict when
+// it is not held any more. POST /owner/people/undo.
+func (c *Client) UndoHeld(ctx context.Context, h HeldChange) (PersonChanged, error) {
+	return call[PersonChanged](ctx, c, http.MethodPost, "/owner/people/undo", h)
+}
+
+// SettleHeld carries out what is held, now; with an empty AccountID all of it.
+// What is not held is no error. POST /owner/people/settle.
+func (c *Client) SettleHeld(ctx context.Context, h HeldChange) error {
+	_, err := call[Done](ctx, c, http.MethodPost, "/owner/people/settle", h)
+	return err
 }
 
 func (c *Client) peoplePath(rest string) string {

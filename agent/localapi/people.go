@@ -59,7 +59,7 @@ func (a *API) invite(w http.ResponseWriter, r *http.Request, by people.Actor) er
 }
 
 func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) error {
-	f, err := readFields(r, "accountId", "app", "granted")
+	f, err := readFields(r, "accountId", "app", "granted", "holdSeconds")
 	if err != nil {
 		return err
 	}
@@ -73,6 +73,9 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) err
 	if req.Granted, err = f.truth("granted"); err != nil {
 		return err
 	}
+	if req.HoldSeconds, err = heldFor(f, by); err != nil {
+		return err
+	}
 	changed, err := a.cfg.People.Grant(r.Context(), by, req)
 	if err != nil {
 		return err
@@ -81,15 +84,18 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) err
 }
 
 func (a *API) remove(w http.ResponseWriter, r *http.Request, by people.Actor) error {
-	f, err := readFields(r, "accountId")
+	f, err := readFields(r, "accountId", "holdSeconds")
 	if err != nil {
 		return err
 	}
-	accountID, err := f.text("accountId")
-	if err != nil {
+	var req agentapi.RevokeRequest
+	if req.AccountID, err = f.text("accountId"); err != nil {
 		return err
 	}
-	changed, err := a.cfg.People.Revoke(r.Context(), by, accountID)
+	if req.HoldSeconds, err = heldFor(f, by); err != nil {
+		return err
+	}
+	changed, err := a.cfg.People.Revoke(r.Context(), by, req)
 	if err != nil {
 		return err
 	}

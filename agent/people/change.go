@@ -27,6 +27,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
+	p.release(func(pending) bool { return true }) // who it is, the control plane knows
 	upTo, done, err := p.begin(ctx)
 	if err != nil {
 		return agentapi.Invitation{}, err
@@ -63,15 +64,26 @@ func (p *People) Grant(ctx context.Context, by Actor, req agentapi.GrantRequest)
 	if !ok {
 		return agentapi.PersonChanged{}, noSuchApp(req.App)
 	}
-	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID, AppID: app.ID})
+	hold, err := holdFor(by, req.HoldSeconds)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID, AppID: app.ID}, hold)
 }
 
 // Revoke carries out POST /people/revoke: the whole computer is taken away.
-func (p *People) Revoke(ctx context.Context, by Actor, accountID string) (agentapi.PersonChanged, error) {
-	return p.end(ctx, by, store.PendingChange{AccountID: accountID})
+func (p *People) Revoke(ctx context.Context, by Actor, req agentapi.RevokeRequest) (agentapi.PersonChanged, error) {
+	hold, err := holdFor(by, req.HoldSeconds)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
 }
 
 func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+	if changed, ok, err := p.givenBack(by, req); ok || err != nil {
+		return changed, err
+	}
 	apps, err := p.liveApps([]string{req.App})
 	if err != nil {
 		return agentapi.PersonChanged{}, err
@@ -81,6 +93,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
+	p.release(func(c pending) bool { return c.AccountID == req.AccountID && (c.AppID == "" || c.AppID == apps[0].ID) })
 	upTo, done, err := p.begin(ctx)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
@@ -101,9 +114,9 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) 
 	return agentapi.PersonChanged{OK: true, Person: p.shown(after)}, nil
 }
 
-// end takes access away: here at once, then at the control plane, which may be
-// away.
-func (p *People) end(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
+// end takes access away: here at once, then, when hold is over, at the control
+// plane, which may be away.
+func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold time.Duration) (agentapi.PersonChanged, error) {
 	began := p.cfg.Now()
 	if err := p.connected(); err != nil && p.cfg.Control == nil {
 		return agentapi.PersonChanged{}, err
@@ -116,10 +129,15 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange) (agen
 		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "This is the owner of the computer, who can open everything.")
 	}
 	row = p.takenAway(unconfirmed).without(row)
-	closed, err := p.takeAway(c)
+	closed, heldUntil, err := p.takeAway(c, hold)
 	out := agentapi.PersonChanged{OK: true, Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
 	p.changed()
-	p.sendSoon(ctx)
+	if heldUntil.IsZero() {
+		p.sendSoon(ctx)
+	} else {
+		out.HeldUntil = &heldUntil
+		p.nudge() // Run has a moment to wait for
+	}
 	if err != nil && !p.wasSent(c) {
 		return agentapi.PersonChanged{}, errUnwritten
 	}
@@ -130,7 +148,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange) (agen
 
 // endUnknown takes access from somebody the last snapshot does not name, who
 // therefore has none here: invited a moment ago, or nobody at all. The control
-// plane knows which.
+// plane knows which, and is told at once.
 func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
 	if err := p.connected(); err != nil {
 		return agentapi.PersonChanged{}, err

@@ -22,6 +22,9 @@ type pending struct {
 	sentAt uint64
 	// unwritten is true when it could not be stored.
 	unwritten bool
+	// heldUntil is when the control plane is told at the latest; zero when it
+	// is told at once. See hold.go.
+	heldUntil time.Time
 }
 
 // restore reads what an earlier run left. A deny record without its change, as
@@ -60,18 +63,29 @@ func (p *People) restore() error {
 	return nil
 }
 
-// takeAway ends access here: what is open is closed when it returns. The error
-// says that it may come back after a restart; access is closed even then.
-func (p *People) takeAway(c store.PendingChange) (closed int, err error) {
+// takeAway ends access here: what is open is closed when it returns. The control
+// plane is to be told, once hold is over. The error says that access may come
+// back after a restart; it is closed even then, and never held.
+func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int, heldUntil time.Time, err error) {
 	c.At, c.Computer = p.cfg.Now().UTC(), p.cfg.Access.Snapshot().Computer.ID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	deny := c.Deny()
 	deny.At = c.At
 	closed, err = p.cfg.Access.Deny(deny)
+	if hold > 0 && err == nil {
+		heldUntil = c.At.Add(hold)
+	}
 	for _, twin := range p.pending {
 		if twin.Deny() == c.Deny() && !twin.Sent && !twin.unwritten {
-			return closed, err // it is to be sent already
+			// It is to be sent already. One that is held may be held longer, or
+			// be held no more; one that is not may be on its way.
+			if !twin.held() {
+				return closed, time.Time{}, err
+			}
+			twin.heldUntil = heldUntil
+			p.pending[twin.ID] = twin
+			return closed, heldUntil, err
 		}
 	}
 	p.lastID++
@@ -79,9 +93,10 @@ func (p *People) takeAway(c store.PendingChange) (closed int, err error) {
 	storeErr := p.cfg.Store.PutPending(c)
 	if err = errors.Join(err, storeErr); err != nil {
 		p.cfg.Log.Error("access was taken away, but that could not be written down", "err", err)
+		heldUntil = time.Time{}
 	}
-	p.pending[c.ID] = pending{PendingChange: c, unwritten: err != nil}
-	return closed, err
+	p.pending[c.ID] = pending{PendingChange: c, unwritten: err != nil, heldUntil: heldUntil}
+	return closed, heldUntil, err
 }
 
 // lift forgets a change, and its deny record unless another change needs it. mu
@@ -132,14 +147,14 @@ func (c pending) ours(snapshot controlapi.Snapshot) bool {
 	return c.Computer == "" || c.Computer == snapshot.Computer.ID
 }
 
-// unsent lists what the control plane has to be told, in order.
+// unsent lists what the control plane has to be told now, in order.
 func (p *People) unsent() []pending {
 	snapshot := p.cfg.Access.Snapshot()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []pending
 	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
-		if c := p.pending[id]; !c.Sent && c.ours(snapshot) {
+		if c := p.pending[id]; !c.Sent && !c.held() && c.ours(snapshot) {
 			out = append(out, c)
 		}
 	}
@@ -256,22 +271,29 @@ const (
 	maxWait = 30 * time.Second
 )
 
-// Run sends what could not be sent at once, lifts deny records, and keeps the
-// list of OAuth grants. It blocks until ctx ends and returns nil.
+// Run sends what could not be sent at once or was held, lifts deny records, and
+// keeps the list of OAuth grants. It blocks until ctx ends and returns nil.
 func (p *People) Run(ctx context.Context) error {
 	if p.cfg.Control == nil {
 		<-ctx.Done()
 		return nil
 	}
 	failures := 0
-	retry := time.NewTimer(0)
+	retry, due := time.NewTimer(0), time.NewTimer(0)
 	defer retry.Stop()
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			p.leave()
 			return nil
 		case <-p.wake:
 		case <-retry.C:
+		case <-due.C:
+		}
+		due.Stop()
+		if next := p.releaseDue(); next > 0 {
+			due.Reset(next)
 		}
 		err := p.sendAll(ctx)
 		p.confirm()

@@ -131,15 +131,15 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 	row, known := p.known(undo.AccountID)
 	if undo.Fresh && known && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
-		_, err := p.Revoke(ctx, Owner, undo.AccountID)
+		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
 		return err
 	}
 	if undo.Fresh && !known { // invited a moment ago
-		_, err := p.Revoke(ctx, Owner, undo.AccountID)
+		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
 		return err
 	}
 	for _, id := range undo.Apps {
-		if _, err := p.end(ctx, Owner, store.PendingChange{AccountID: undo.AccountID, AppID: id}); err != nil {
+		if _, err := p.end(ctx, Owner, store.PendingChange{AccountID: undo.AccountID, AppID: id}, 0); err != nil {
 			return err
 		}
 	}

@@ -169,7 +169,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	}
 	began := p.cfg.Now()
 	c := store.PendingChange{GrantID: id}
-	closed, err := p.takeAway(c)
+	closed, _, err := p.takeAway(c, 0)
 	took := p.cfg.Now().Sub(began)
 	p.changed()
 	p.sendSoon(ctx)

@@ -1,0 +1,165 @@
+package people
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// What the owner takes away can be held: access is closed here as at any other
+// time, and the change is written down, but the control plane is not told for a
+// moment. Taken back before that, nothing has happened elsewhere: sessions, role
+// and apps are as they were, and nobody is mailed. A hold is kept in memory only,
+// so that after a crash the change is carried out, never forgotten.
+
+// leaveIn is how long the control plane is waited for, when the agent stops, to
+// be told of what was held.
+const leaveIn = time.Second
+
+// holdFor reads how long a caller wants a change held. Only the owner may hold:
+// what a program takes away is gone, and told with a notice.
+func holdFor(by Actor, seconds int) (time.Duration, error) {
+	hold := time.Duration(seconds) * time.Second
+	if seconds < 0 || hold > agentapi.MaxHold {
+		return 0, agentapi.Errorf(agentapi.CodeInvalid, "A change can be held for at most %d seconds.", int(agentapi.MaxHold.Seconds()))
+	}
+	if !by.Owner {
+		return 0, nil
+	}
+	return hold, nil
+}
+
+// held reports whether c waits for its moment to be over. mu is held.
+func (c pending) held() bool { return !c.heldUntil.IsZero() }
+
+// TakeBack carries out POST /owner/people/undo: what was taken away and is still
+// held is given back, at once and without a network. An empty App is the removal
+// of the person.
+func (p *People) TakeBack(h agentapi.HeldChange) (agentapi.PersonChanged, error) {
+	c := store.PendingChange{AccountID: h.AccountID}
+	if h.App != "" {
+		app, ok := p.cfg.Apps.ByLabel(h.App)
+		if !ok {
+			return agentapi.PersonChanged{}, noSuchApp(h.App)
+		}
+		c.AppID = app.ID
+	}
+	found, err := p.takeBack(c)
+	switch {
+	case err != nil:
+		return agentapi.PersonChanged{}, err
+	case !found && h.App != "":
+		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeConflict, "It is too late to undo that. Switch %q on again for them instead.", h.App)
+	case !found:
+		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeConflict, "It is too late to undo that. Invite them again to let them in.")
+	}
+	return p.asKnown(h.AccountID), nil
+}
+
+// takeBack lifts the held change that is like c, and says whether there was one.
+func (p *People) takeBack(c store.PendingChange) (found bool, err error) {
+	p.mu.Lock()
+	for _, kept := range p.pending {
+		if kept.held() && kept.Deny() == c.Deny() {
+			found = true
+			if p.lift(kept); p.pending[kept.ID].held() {
+				err = agentapi.Errorf(agentapi.CodeInternal, "Porchlight could not write to its data directory, so nothing was undone. Is the disk full?")
+			}
+		}
+	}
+	p.mu.Unlock()
+	if found {
+		p.changed()
+	}
+	return found, err
+}
+
+// asKnown answers with a person as the last snapshot has them.
+func (p *People) asKnown(accountID string) agentapi.PersonChanged {
+	row, known := p.known(accountID)
+	if !known { // the row was deleted elsewhere meanwhile
+		row = controlapi.Person{AccountID: accountID, Role: controlapi.RoleMember, Status: controlapi.PersonRevoked}
+	}
+	labels, all, _ := p.labels()
+	return agentapi.PersonChanged{OK: true, Person: wire(p.takenAway(unconfirmed).without(row), labels, all)}
+}
+
+// Settle carries out POST /owner/people/settle: what is held cannot be taken
+// back any more, and the control plane is told. An empty AccountID is
+// everything. That nothing is held is no error.
+func (p *People) Settle(ctx context.Context, h agentapi.HeldChange) error {
+	c := store.PendingChange{AccountID: h.AccountID}
+	if h.App != "" {
+		app, ok := p.cfg.Apps.ByLabel(h.App)
+		if !ok {
+			return nil // what it was held for went with the app
+		}
+		c.AppID = app.ID
+	}
+	if p.release(func(kept pending) bool { return h.AccountID == "" || kept.Deny() == c.Deny() }) {
+		p.sendSoon(ctx)
+	}
+	return nil
+}
+
+// release ends the holds over tells of and says whether there were any. What
+// gives somebody access does so first, for what they lost before must not come
+// after it.
+func (p *People) release(over func(pending) bool) (some bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, c := range p.pending {
+		if c.held() && over(c) {
+			c.heldUntil = time.Time{}
+			p.pending[id] = c
+			some = true
+		}
+	}
+	return some
+}
+
+// releaseDue ends the holds whose moment is over and returns how long the next
+// one still has; 0 for none.
+func (p *People) releaseDue() (next time.Duration) {
+	now := p.cfg.Now()
+	p.release(func(c pending) bool { return !now.Before(c.heldUntil) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.pending {
+		if left := c.heldUntil.Sub(now); c.held() && (next == 0 || left < next) {
+			next = left
+		}
+	}
+	return next
+}
+
+// leave tells the control plane of what was held, when the agent stops. What it
+// does not hear then it hears after the next start.
+func (p *People) leave() {
+	if !p.release(func(pending) bool { return true }) || p.cfg.Away != nil && p.cfg.Away() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveIn)
+	defer cancel()
+	if err := p.sendAll(ctx); err != nil {
+		p.cfg.Log.Info("the control plane is told after the next start of access that was taken away", "err", err)
+	}
+}
+
+// givenBack answers a gift of the owner's that a held withdrawal explains: to
+// switch an app off and on again is to take the first back.
+func (p *People) givenBack(by Actor, req agentapi.GrantRequest) (changed agentapi.PersonChanged, ok bool, err error) {
+	app, found := p.cfg.Apps.ByLabel(req.App)
+	row, known := p.known(req.AccountID)
+	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRevoked {
+		return changed, false, nil
+	}
+	if ok, err = p.takeBack(store.PendingChange{AccountID: req.AccountID, AppID: app.ID}); !ok || err != nil {
+		return changed, ok, err
+	}
+	return p.asKnown(req.AccountID), true, nil
+}

@@ -1,0 +1,55 @@
+package people
+
+import (
+	"cmp"
+	"slices"
+
+	"porchlight/agent/agentapi"
+)
+
+// Visitors carries out GET /owner/visitors: who has something open now, by
+// address, a person's browsers before their remote clients.
+func (p *People) Visitors() []agentapi.Visitor {
+	labels, _, _ := p.labels()
+	clients := map[string]string{}
+	for _, g := range p.Grants() {
+		clients[g.ID] = g.ClientName
+	}
+	open := p.cfg.Access.Visitors()
+	all := make([]agentapi.Visitor, len(open))
+	for i, v := range open {
+		all[i] = agentapi.Visitor{AccountID: v.AccountID, Email: v.Email, GrantID: v.GrantID, Apps: []string{}}
+		if v.GrantID != "" {
+			all[i].ClientName = cmp.Or(clients[v.GrantID], v.ClientID)
+		}
+		for id, n := range v.Apps {
+			all[i].Connections += n
+			if label, ok := labels[id]; ok {
+				all[i].Apps = append(all[i].Apps, label)
+			}
+		}
+		slices.Sort(all[i].Apps)
+	}
+	slices.SortFunc(all, func(a, b agentapi.Visitor) int {
+		return cmp.Or(cmp.Compare(a.Email, b.Email), cmp.Compare(a.ClientName, b.ClientName), cmp.Compare(a.GrantID, b.GrantID))
+	})
+	return all[:min(len(all), agentapi.MaxVisitors)]
+}
+
+// Disconnect carries out POST /owner/visitors/disconnect: what one visitor has
+// open is closed; see access.Disconnect. Nobody's access changes.
+func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, error) {
+	if d.AccountID == "" {
+		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInvalid, "The field %q is missing.", "accountId")
+	}
+	began := p.cfg.Now()
+	closed, err := p.cfg.Access.Disconnect(d.AccountID, d.GrantID)
+	took := p.cfg.Now().Sub(began)
+	p.changed()
+	if err != nil {
+		p.cfg.Log.Error("a visitor was disconnected, but a session could not be ended", "err", err)
+		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
+			"What was open is closed, but Porchlight could not write to its data directory, so they may come back without signing in. Is the disk full?")
+	}
+	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took.Milliseconds())}, nil
+}
