@@ -95,22 +95,6 @@ func asApproved(app *store.App) *store.App {
 	return &was
 }
 
-// maxIdentityHeader is the longest name of a header taken, in bytes.
-const maxIdentityHeader = 64
-
-// Headers an identity must never be sent in: those the connection, the browser
-// or the proxy itself depend on, and those that change what a request asks for.
-// Names ending in "-" stand for all that begin so.
-var notForIdentity = []string{
-	"x-service-", "x-forwarded-", "x-original-", "x-rewrite-", "x-http-method-", "x-method-override",
-	"content-", "sec-", "proxy-", "access-control-", "if-", "accept-", "cf-",
-	"accept", "age", "allow", "authorization", "cache-control", "connection", "cookie", "cookie2", "date", "depth",
-	"destination", "dnt", "early-data", "etag", "expect", "expires", "forwarded", "from", "host", "http2-settings",
-	"keep-alive", "last-event-id", "link", "location", "max-forwards", "origin", "overwrite", "pragma", "priority",
-	"proxy", "range", "referer", "set-cookie", "te", "timeout", "trailer", "transfer-encoding", "upgrade",
-	"user-agent", "vary", "via", "warning", "www-authenticate", "x-real-ip", "x-requested-with", "x-csrf-token", "x-xsrf-token",
-}
-
 // cleanOptions checks what the owner chose and fills in what follows from it.
 func cleanOptions(o agentapi.AppOptions) (agentapi.AppOptions, error) {
 	o.IdentityHeader = strings.TrimSpace(o.IdentityHeader)
@@ -119,10 +103,10 @@ func cleanOptions(o agentapi.AppOptions) (agentapi.AppOptions, error) {
 		return o, nil
 	}
 	switch {
-	case len(o.IdentityHeader) > maxIdentityHeader || !httpguts.ValidHeaderFieldName(o.IdentityHeader):
+	case len(o.IdentityHeader) > agentapi.MaxIdentityHeader || !httpguts.ValidHeaderFieldName(o.IdentityHeader):
 		return o, agentapi.Errorf(agentapi.CodeInvalid,
-			"%.80q cannot be the name of a header. Write it like X-Remote-User, in at most %d letters, digits and dashes.", o.IdentityHeader, maxIdentityHeader)
-	case !identityHeader(o.IdentityHeader):
+			"%.80q cannot be the name of a header. Write it like X-Remote-User, in at most %d letters, digits and dashes.", o.IdentityHeader, agentapi.MaxIdentityHeader)
+	case !agentapi.ValidIdentityHeader(o.IdentityHeader):
 		return o, agentapi.Errorf(agentapi.CodeInvalid,
 			"The header %s means something else already. Take the one the app reads who is signed in from, like X-Remote-User.", o.IdentityHeader)
 	}
@@ -135,31 +119,4 @@ func cleanOptions(o agentapi.AppOptions) (agentapi.AppOptions, error) {
 			agentapi.IdentityEmail, agentapi.IdentityID, o.IdentityValue)
 	}
 	return o, nil
-}
-
-// identityHeader says whether an identity may be sent under a name. Letters are
-// compared without case and everything else as "-", as apps read names.
-func identityHeader(name string) bool {
-	folded := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		}
-		return '-'
-	}, name)
-	letters := false
-	for _, r := range folded {
-		letters = letters || r != '-'
-	}
-	if !letters {
-		return false
-	}
-	for _, not := range notForIdentity {
-		if folded == strings.TrimSuffix(not, "-") || strings.HasSuffix(not, "-") && strings.HasPrefix(folded, not) {
-			return false
-		}
-	}
-	return true
 }

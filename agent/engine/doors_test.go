@@ -81,7 +81,7 @@ func TestOptions(t *testing.T) {
 	if _, err := h.apps.Approve(ctx, "notes"); err != nil {
 		t.Fatal(err)
 	}
-	for _, header := range []string{"X-Remote-User", "Remote-User", "REMOTE_USER", "X-WEBAUTH-USER", "X-Auth-Request-Email", "X-Email", " X-User "} {
+	for _, header := range []string{"X-Remote-User", "Remote-User", "REMOTE_USER", "X-WEBAUTH-USER", "X-Auth-Request-Email", "X-Forwarded-User", "X-Email", " X-User "} {
 		kept, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{Forwarded: true, IdentityHeader: header})
 		want := agentapi.AppOptions{Forwarded: true, IdentityHeader: strings.TrimSpace(header), IdentityValue: agentapi.IdentityEmail}
 		if err != nil || kept != want {

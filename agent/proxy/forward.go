@@ -194,7 +194,7 @@ func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
 		stripLike(out.Header, own)
 	}
 	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
-	applyOptions(out, in, v)
+	applyOptions(out, in, v, own)
 	return own
 }
 

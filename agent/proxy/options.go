@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
-
 	"porchlight/agent/agentapi"
 )
 
@@ -23,26 +21,10 @@ const (
 	headerForwardedHost  = "X-Forwarded-Host"
 )
 
-// ValidIdentityHeader says whether a name can be AppOptions.IdentityHeader: a
-// header name that has no meaning to HTTP and is not one of the five. A name
-// that is not valid is never sent.
-func ValidIdentityHeader(name string) bool {
-	if len(name) > 100 || !httpguts.ValidHeaderFieldName(name) || matches(name, "x-service-*") {
-		return false
-	}
-	switch name := http.CanonicalHeaderKey(name); name {
-	case headerForwardedFor, headerForwardedProto, headerForwardedHost,
-		"Cookie", "Set-Cookie", "Upgrade", "Accept", "Origin", "Referer", "Forwarded", "Proxy":
-		return false
-	default:
-		return httpguts.ValidTrailerHeader(name) // framing, credentials, conditions
-	}
-}
-
 // identityHeader is the canonical name of the app's own identity header, or
 // empty.
 func identityHeader(o agentapi.AppOptions) string {
-	if o.IdentityHeader == "" || !ValidIdentityHeader(o.IdentityHeader) {
+	if o.IdentityHeader == "" || !agentapi.ValidIdentityHeader(o.IdentityHeader) {
 		return ""
 	}
 	return http.CanonicalHeaderKey(o.IdentityHeader)
@@ -71,15 +53,15 @@ func likeName(a, b string) bool {
 }
 
 // applyOptions makes the owner's choices true in an outgoing request that has
-// been stripped and holds our five headers.
-func applyOptions(out, in *http.Request, v *visit) {
+// been stripped and holds our five headers. own is identityHeader of them.
+func applyOptions(out, in *http.Request, v *visit, own string) {
 	o := v.at.app.Options
-	if name := identityHeader(o); name != "" {
+	if own != "" {
 		value := v.decision.Email
 		if o.IdentityValue == agentapi.IdentityID {
 			value = v.id.AccountID
 		}
-		out.Header[name] = []string{clean(value)}
+		out.Header[own] = []string{clean(value)}
 	}
 	if o.Forwarded {
 		if host, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {

@@ -97,6 +97,7 @@ func TestOwnIdentityHeader(t *testing.T) {
 		{"", "", ""},
 		{"Transfer-Encoding", "", ""},
 		{"X-Service-Role", "", ""},
+		{"X-Forwarded-For", "", ""},
 		{"Cookie", "", ""},
 		{"bad name", "", ""},
 	} {
