@@ -43,6 +43,7 @@ export async function startControl(t, { args = [], env = {} } = {}) {
     }
   })
 
+  const read = new Set() // links of the mails that were returned
   const control = {
     dir,
     data,
@@ -64,12 +65,16 @@ export async function startControl(t, { args = [], env = {} } = {}) {
       })
       return { status: answer.status, body: answer.body ? JSON.parse(answer.body) : null }
     },
-    // mail waits for the newest mail to an address whose subject matches.
+    // mail waits for a mail to an address whose subject matches and that was not
+    // returned before, the newest first.
     async mail(to, subject) {
       const deadline = Date.now() + 20_000
       while (Date.now() < deadline) {
-        const found = (await control.json('outbox')).find((m) => m.to === to && subject.test(m.subject))
-        if (found) return found
+        const found = (await control.json('outbox')).find((m) => m.to === to && subject.test(m.subject) && !read.has(m.links[0]))
+        if (found) {
+          read.add(found.links[0])
+          return found
+        }
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
       throw new Error(`no mail came to ${to}`)

@@ -38,6 +38,7 @@ export async function startPorchlight(t) {
   ])
   if (!first.includes('Porchlight is on')) throw new Error('the agent said: ' + first)
 
+  const read = new Set() // links of the mails that were returned
   const porchlight = {
     dir,
     data,
@@ -69,12 +70,16 @@ export async function startPorchlight(t) {
       await porchlight.cli('approve', name)
       return (await porchlight.get('/publish/' + name)).body.url
     },
-    // mailedLink waits for the newest mail to the address.
+    // mailedLink waits for a mail to the address that was not returned before, the
+    // newest first.
     async mailedLink(email) {
       const deadline = Date.now() + 20_000
       while (Date.now() < deadline) {
-        const mail = (await porchlight.json('outbox')).find((m) => m.to === email)
-        if (mail?.links.length) return mail
+        const mail = (await porchlight.json('outbox')).find((m) => m.to === email && m.links.length && !read.has(m.links[0]))
+        if (mail) {
+          read.add(mail.links[0])
+          return mail
+        }
         await new Promise((resolve) => setTimeout(resolve, 100))
       }
       throw new Error('no mail came to ' + email)
