@@ -12,7 +12,8 @@ import (
 )
 
 // TestForgetPeople: a computer that is on its own again starts with its owner
-// alone, under the same account id.
+// alone, under the same account id, and with no remote client, not even one the
+// owner let in.
 func TestForgetPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,6 +43,7 @@ func TestForgetPeople(t *testing.T) {
 	if _, err := r.plane.service.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
 		t.Fatal(err)
 	}
+	r.allowClient(t, r.agent.Account().Email)
 	end(r)
 	cfg.ForgetPeople = true
 	r = begin()
@@ -58,5 +60,8 @@ func TestForgetPeople(t *testing.T) {
 		if p.Status != want {
 			t.Errorf("%s is %s", p.Email, p.Status)
 		}
+	}
+	if grants, err := r.plane.service.ComputerGrants(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
+		t.Errorf("remote clients are %+v, %v", grants, err)
 	}
 }

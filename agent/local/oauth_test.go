@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
@@ -145,4 +146,37 @@ func TestRemoteClient(t *testing.T) {
 	if page, err := browser.Open(ctx, link.URL); err != nil || page.Status != http.StatusOK || page.Body != want {
 		t.Errorf("the owner: %+v, %v", page, err)
 	}
+}
+
+// allowClient has somebody allow a remote client of their own, without the pages
+// for it, and returns the client's access token.
+func (r *Running) allowClient(t *testing.T, email string) (token, grantID string) {
+	t.Helper()
+	ctx, service := t.Context(), r.plane.service
+	const back = "https://client.example/callback"
+	registered, clientSecret, err := service.AddClient(ctx, "Pocket Notes", []string{back})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := service.AccountByEmail(ctx, email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier := oauth2.GenerateVerifier()
+	code, err := service.Authorize(ctx, control.Authorization{
+		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
+	}, account, r.agent.Account().Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := service.ExchangeCode(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
+		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grants, err := service.AccountGrants(ctx, account.ID)
+	if err != nil || len(grants) != 1 {
+		t.Fatalf("%d grants, %v", len(grants), err)
+	}
+	return tokens.Access, grants[0].ID
 }

@@ -1,20 +1,16 @@
 package local
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
@@ -144,37 +140,10 @@ func (s *scene) signedIn(t *testing.T, v *visitor.Visitor, app, email string) cl
 }
 
 // accessToken is one that Bob allowed a remote client to have.
-func (s *scene) accessToken(t *testing.T) string {
+func (s *scene) accessToken(t *testing.T) (token string) {
 	t.Helper()
-	ctx, service := t.Context(), s.plane.service
-	const back = "https://client.example/callback"
-	registered, clientSecret, err := service.AddClient(ctx, "Pocket Notes", []string{back})
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := service.AccountByEmail(ctx, bobEmail)
-	if err != nil {
-		t.Fatal(err)
-	}
-	verifier := strings.Repeat("v", 43)
-	sum := sha256.Sum256([]byte(verifier))
-	code, err := service.Authorize(ctx, control.Authorization{
-		ClientID: registered.ID, RedirectURI: back, Challenge: base64.RawURLEncoding.EncodeToString(sum[:]),
-	}, account, s.agent.Account().Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tokens, err := service.ExchangeCode(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
-		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
-	if err != nil {
-		t.Fatal(err)
-	}
-	grants, err := service.AccountGrants(ctx, account.ID)
-	if err != nil || len(grants) != 1 {
-		t.Fatalf("%d grants, %v", len(grants), err)
-	}
-	s.grantID = grants[0].ID
-	return tokens.Access
+	token, s.grantID = s.allowClient(t, bobEmail)
+	return token
 }
 
 // openAll opens one visit of every kind, and what else is to be watched.
