@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"porchlight/agent/proxy"
 )
 
 // "Te: trailers" makes a request one of the engine's, which is how these tests
@@ -250,6 +253,9 @@ func TestDirectConnectionsAreKept(t *testing.T) {
 			if got := conns.Load(); got != c.conns {
 				t.Errorf("%d connections, want %d", got, c.conns)
 			}
+			if c.conns == 1 {
+				within(t, "the connection is kept by the direct way, not the engine's", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
+			}
 		})
 	}
 }
@@ -330,11 +336,17 @@ func TestDirectEndsWithTheVisitor(t *testing.T) {
 		})
 		r.publish("notes", port)
 		b := r.signedIn("notes", bobID, http2)
-		c := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\n\r\n")
+		ctx, leave := context.WithCancel(t.Context())
+		req := b.request("GET", "https://notes."+rootHost+"/", nil, "Cookie", cookie+"="+b.cookies[cookie]).WithContext(ctx)
+		left := make(chan error, 1)
+		go func() { _, err := b.client.Do(req); left <- err }()
 		<-asked
-		c.Close()
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("HTTP/2 %v, the visitor: %v", http2, err)
+		}
 		if err := <-ended; !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
-			t.Errorf("the app's connection: %v", err)
+			t.Errorf("HTTP/2 %v, the app's connection: %v", http2, err)
 		}
 	}
 }

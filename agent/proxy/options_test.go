@@ -131,6 +131,9 @@ func TestOwnIdentityHeader(t *testing.T) {
 		if c.want != "" && strings.Count(raw, "\r\n"+c.want+"\r\n") != 1 {
 			t.Errorf("%q is not there once:\n%s", c.want, raw)
 		}
+		if c.want == "" && strings.Count(raw, "bob@example.com") != 1 { // in X-Service-Email
+			t.Errorf("%q was sent:\n%s", c.header, raw)
+		}
 		wantIdentity(t, raw, bobID, "bob@example.com", "maya", "Notes", "member")
 	}
 }
