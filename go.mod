@@ -2,6 +2,12 @@ module porchlight
 
 go 1.26.8
 
+// What is built and what npm brings is not searched for packages.
+ignore (
+	./out
+	node_modules
+)
+
 require (
 	fyne.io/systray v1.12.2
 	github.com/caddyserver/certmagic v0.25.6
