@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 debs=$(ls -t out/porchlight_*.deb out/porchlight-control_*.deb 2>/dev/null || true)
 main=$(grep -m1 'porchlight_' <<<"$debs") server=$(grep -m1 'porchlight-control_' <<<"$debs")
 [ -n "$main" ] && [ -n "$server" ] || { echo "There are no packages in out/. Run make package." >&2; exit 1; }
-command -v debootstrap >/dev/null || apt-get -qq install -y debootstrap >/dev/null
+command -v debootstrap >/dev/null || { echo "debootstrap is missing. Run build/setup.sh package." >&2; exit 1; }
 
 root=$PWD/out/clean-debian
 say() { printf '%s\n' "== $*"; }
@@ -91,11 +91,11 @@ kill $agent; wait $agent; kill $app
 say "the menu-bar app starts, and answers"
 as_maya '
 set -eu
-xvfb-run -a dbus-run-session -- porchlight-desktop --secret-file --hidden --api 127.0.0.1:0 --https 127.0.0.1:18443 >desktop.log 2>&1 & desktop=$!
-for i in $(seq 100); do porchlight apps --json 2>/dev/null | grep -q notes && break; sleep 0.1; done
-porchlight apps --json | grep -q "\"name\":\"notes\"" || porchlight apps --json | grep -q notes || { cat desktop.log; exit 1; }
-kill $(pgrep -x porchlight-desk 2>/dev/null || true) 2>/dev/null || pkill -f "^porchlight-desktop" 2>/dev/null || true
-wait $desktop || true
+setsid xvfb-run -a dbus-run-session -- porchlight-desktop --secret-file --hidden --api 127.0.0.1:0 --https 127.0.0.1:18443 >desktop.log 2>&1 & desktop=$!
+for i in $(seq 100); do porchlight apps --json 2>/dev/null | grep -q notes && break; kill -0 $desktop || break; sleep 0.1; done
+porchlight apps --json | grep -q notes || { cat desktop.log; exit 1; }
+kill -- -$desktop # the screen and the session bus with it
+wait $desktop || true # how xvfb-run ends says nothing
 '
 
 say "removing"
