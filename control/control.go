@@ -82,6 +82,7 @@ type Service struct {
 	// shared store: endedEvent, true.
 	endedHere sync.Map
 	pace      *pace        // what one node remembers of the budgets
+	devices   *devicePace  // how often computers asked this node
 	attempts  chan attempt // sign-ins answered, whose mail is still to be written
 	intake    intake       // of attempts
 	closing   chan struct{}
@@ -124,6 +125,7 @@ func New(cfg Config) (*Service, error) {
 		now:      cfg.Now,
 		log:      cfg.Log,
 		pace:     newPace(),
+		devices:  newDevicePace(),
 		attempts: make(chan attempt, 256),
 		closing:  make(chan struct{}),
 	}

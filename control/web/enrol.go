@@ -36,7 +36,7 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 }
 
 // leave ends the credential it is asked with.
-func (h *handler) leave(w http.ResponseWriter, r *http.Request) error {
+func (h *handler) leave(w http.ResponseWriter, r *http.Request, _ controlapi.Computer) error {
 	if err := h.svc.EndCredential(r.Context(), bearer(r)); err != nil {
 		return err
 	}

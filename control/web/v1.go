@@ -20,10 +20,11 @@ func bearer(r *http.Request) string {
 	return credential
 }
 
-// device lets in whoever has the credential of a computer.
+// device lets in whoever has the credential of a computer, as often as computers
+// may ask.
 func (h *handler) device(serve func(http.ResponseWriter, *http.Request, controlapi.Computer) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		computer, err := h.svc.Authenticate(r.Context(), bearer(r))
+		computer, err := h.svc.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r))
 		if err != nil {
 			return err
 		}
