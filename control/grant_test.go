@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/url"
@@ -23,11 +21,6 @@ const appRedirect = "https://pocketnotes.example/cb"
 
 var proof = strings.Repeat("v", 43)
 
-func proofChallenge() string {
-	sum := sha256.Sum256([]byte(proof))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
-}
-
 // registered is a client with its credentials.
 type registered struct {
 	*bench
@@ -44,7 +37,7 @@ func (b *bench) registered() registered {
 }
 
 func (c registered) code(account Account, short string) (string, error) {
-	return c.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: proofChallenge()}, account, short)
+	return c.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: challengeOf(proof)}, account, short)
 }
 
 func (c registered) exchange(code string) (Tokens, error) {

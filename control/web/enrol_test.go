@@ -59,12 +59,7 @@ func (r *rig) poll(s controlapi.EnrolStarted) (controlapi.Enrolled, error) {
 // chooses a name; the computer gets its credential and can sync.
 func TestConnectAComputer(t *testing.T) {
 	t.Parallel()
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			connectAComputer(t, open(t))
-		})
-	}
+	onEngines(t, connectAComputer)
 }
 
 func connectAComputer(t *testing.T, r *rig) {

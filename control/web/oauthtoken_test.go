@@ -135,26 +135,22 @@ func specCodeBound(t *testing.T) {
 // the store.
 func TestOneWinner(t *testing.T) {
 	t.Parallel()
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := open(t)
-			c := r.remote(0)
-			b := r.browser()
-			b.signIn("maya@example.com", "")
-			code := c.allow(b, c.authorizePath())
-			if won := race(64, func() bool { return c.exchange(code).StatusCode == http.StatusOK }); won != 1 {
-				t.Errorf("%d of 64 got tokens for one code", won)
-			}
-			if n := len(must(r.svc.AccountGrants(t.Context(), r.owner.AccountID))); n != 1 {
-				t.Errorf("%d grants", n)
-			}
-			tokens := c.grant(b)
-			if won := race(64, func() bool { return c.refresh(tokens.RefreshToken).StatusCode == http.StatusOK }); won != 1 {
-				t.Errorf("%d of 64 got tokens for one refresh token", won)
-			}
-		})
-	}
+	onEngines(t, func(t *testing.T, r *rig) {
+		c := r.remote(0)
+		b := r.browser()
+		b.signIn("maya@example.com", "")
+		code := c.allow(b, c.authorizePath())
+		if won := race(64, func() bool { return c.exchange(code).StatusCode == http.StatusOK }); won != 1 {
+			t.Errorf("%d of 64 got tokens for one code", won)
+		}
+		if n := len(must(r.svc.AccountGrants(t.Context(), r.owner.AccountID))); n != 1 {
+			t.Errorf("%d grants", n)
+		}
+		tokens := c.grant(b)
+		if won := race(64, func() bool { return c.refresh(tokens.RefreshToken).StatusCode == http.StatusOK }); won != 1 {
+			t.Errorf("%d of 64 got tokens for one refresh token", won)
+		}
+	})
 }
 
 // Two nodes on one database are one control plane: a code of one is exchanged at

@@ -18,42 +18,38 @@ import (
 // at the same time, one is signed in, whatever the store.
 func TestOneBrowserWins(t *testing.T) {
 	t.Parallel()
-	for name, open := range engines {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := open(t)
-			winners := func(what string, browsers func() *browser, path string, fields ...string) {
-				t.Helper()
-				all := make(chan *browser, 64)
-				for range cap(all) {
-					all <- browsers()
-				}
-				won := race(cap(all), func() bool {
-					b := <-all
-					a := b.post(path, fields...)
-					signedIn := a.StatusCode == http.StatusSeeOther && strings.Contains(strings.Join(a.Header["Set-Cookie"], "; "), "__Host-porchlight-"+r.svc.Instance()+"=")
-					if !signedIn && a.StatusCode >= 500 {
-						t.Errorf("%s: %d %s", what, a.StatusCode, a.body)
-					}
-					return signedIn
-				})
-				if won != 1 {
-					t.Errorf("%s: %d of 64 are signed in", what, won)
-				}
+	onEngines(t, func(t *testing.T, r *rig) {
+		winners := func(what string, browsers func() *browser, path string, fields ...string) {
+			t.Helper()
+			all := make(chan *browser, 64)
+			for range cap(all) {
+				all <- browsers()
 			}
-			asking := r.browser()
-			asking.post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
-			winners("link", r.browser, "/signin/link", "token", tokenOf(t, r.mails("maya@example.com", 1)))
+			won := race(cap(all), func() bool {
+				b := <-all
+				a := b.post(path, fields...)
+				signedIn := a.StatusCode == http.StatusSeeOther && strings.Contains(strings.Join(a.Header["Set-Cookie"], "; "), "__Host-porchlight-"+r.svc.Instance()+"=")
+				if !signedIn && a.StatusCode >= 500 {
+					t.Errorf("%s: %d %s", what, a.StatusCode, a.body)
+				}
+				return signedIn
+			})
+			if won != 1 {
+				t.Errorf("%s: %d of 64 are signed in", what, won)
+			}
+		}
+		asking := r.browser()
+		asking.post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
+		winners("link", r.browser, "/signin/link", "token", tokenOf(t, r.mails("maya@example.com", 1)))
 
-			asking.post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
-			code := codeLine.FindStringSubmatch(r.mails("maya@example.com", 2).Text)[1]
-			jar := asking.http.Jar
-			winners("code", func() *browser { b := r.browser(); b.http.Jar = jar; return b }, "/signin/code", "code", code)
+		asking.post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
+		code := codeLine.FindStringSubmatch(r.mails("maya@example.com", 2).Text)[1]
+		jar := asking.http.Jar
+		winners("code", func() *browser { b := r.browser(); b.http.Jar = jar; return b }, "/signin/code", "code", code)
 
-			must(r.svc.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
-			winners("invitation", r.browser, "/invitation", "token", tokenOf(t, r.invitations("ben@example.com", 1)))
-		})
-	}
+		must(r.svc.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
+		winners("invitation", r.browser, "/invitation", "token", tokenOf(t, r.invitations("ben@example.com", 1)))
+	})
 }
 
 // What is over is deleted, not only hidden, whatever the store.

@@ -371,8 +371,6 @@ func specAbsentAppIsDenied(t *testing.T) {
 	b.get(visitPath()).want(t, http.StatusForbidden)
 }
 
-// An invitation whose apps were withdrawn meanwhile still lets its person in, to
-// the computer's own page.
 // Weakness: the app on the page is withdrawn before the click, and the browser,
 // whose policy names that app alone, refuses to go anywhere. Checked: wherever the
 // click leads is a host the page's policy allows.
@@ -390,6 +388,8 @@ func TestInvitationChangesBeforeTheClick(t *testing.T) {
 	}
 }
 
+// An invitation whose apps were withdrawn meanwhile still lets its person in, to
+// the computer's own page.
 func TestInvitationWithoutApps(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
