@@ -70,6 +70,31 @@ func TestInvitationEnds(t *testing.T) {
 	}
 }
 
+// Weakness: a link that revoking missed would undo it. Checked: the person's row
+// is looked at when a link is, so that link is over, too.
+func TestInvitationOfSomebodyRevoked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	p, link := b.invite(e, "app1")
+	err := b.update(t.Context(), func(tx *txn) error {
+		row, _, err := get[person](tx, keyPerson(e.Computer.ID, p.AccountID))
+		if err != nil {
+			return err
+		}
+		row.Status = controlapi.PersonRevoked
+		return tx.putPerson(e.Computer.ID, row)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.LookAtInvitation(t.Context(), link, "")
+	wantRefusal(t, err, controlapi.CodeNotFound)
+	_, err = b.AcceptInvitation(t.Context(), link, "", home)
+	wantRefusal(t, err, controlapi.CodeNotFound)
+}
+
 // Of 64 clicks on one invitation one opens a session.
 func TestInvitationIsUsedOnce(t *testing.T) {
 	t.Parallel()
