@@ -227,7 +227,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		g.Go(func() error { return a.remote.Run(ctx) })
 		g.Go(func() error { return a.tunnel.Run(ctx) })
 		g.Go(func() error { return a.watchTunnel(ctx) })
-		g.Go(func() error { return a.watchSleep(ctx) })
+		g.Go(func() error { return watchSleep(ctx, ownClocks, a.woke) })
 		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
 	}
 	err := g.Wait()

@@ -12,30 +12,43 @@ const (
 	slept    = 10 * time.Second
 )
 
-// watchSleep has tunnel and sync look after their connections as soon as the computer
-// wakes up, until ctx ends: the relay will have given them up meanwhile, and
-// waiting for their silence would keep visitors out. Sleep shows as a wall clock
-// that went further than the one that only runs while the computer does, on any
-// system and without asking a desktop. A clock that was set looks the same, and
-// costs one question to the relay.
-func (a *Agent) watchSleep(ctx context.Context) error {
+// clocks are what the wall clock says, and what the clock says that only runs
+// while the computer does.
+type clocks func() (wall, running time.Time)
+
+func ownClocks() (wall, running time.Time) {
+	now := time.Now()
+	return now.Round(0), now
+}
+
+// watchSleep calls woke as soon as the computer wakes up, with how long it slept,
+// until ctx ends. Sleep shows as a wall clock that went further than the one that
+// only runs while the computer does, on any system and without asking a desktop.
+func watchSleep(ctx context.Context, read clocks, woke func(time.Duration)) error {
 	look := time.NewTicker(wakeLook)
 	defer look.Stop()
-	before := time.Now()
+	wall, running := read()
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
 		}
-		now := time.Now()
-		if gap := asleep(now.Round(0).Sub(before.Round(0)), now.Sub(before)); gap > 0 {
-			a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
-			a.tunnel.Wake()
-			a.remote.Wake()
+		wallNow, runningNow := read()
+		if gap := asleep(wallNow.Sub(wall), runningNow.Sub(running)); gap > 0 {
+			woke(gap)
 		}
-		before = now
+		wall, running = wallNow, runningNow
 	}
+}
+
+// woke has tunnel and sync look after their connections: the relay will have given
+// them up meanwhile, and waiting for their silence would keep visitors out. A clock
+// that was set looks like sleep, and costs one question to the relay.
+func (a *Agent) woke(gap time.Duration) {
+	a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
+	a.tunnel.Wake()
+	a.remote.Wake()
 }
 
 // asleep is how much longer the wall clock says it was than the monotonic clock

@@ -1,9 +1,43 @@
 package agent
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// TestWakesOnce: a computer that slept is looked after at the next look, once, and
+// one that did not is left alone.
+func TestWakesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sleptFor atomic.Int64 // in all
+		read := func() (wall, running time.Time) {
+			now := time.Now()
+			return now.Round(0).Add(time.Duration(sleptFor.Load())), now
+		}
+		var woke []time.Duration
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- watchSleep(ctx, read, func(gap time.Duration) { woke = append(woke, gap) }) }()
+		for _, total := range []time.Duration{0, time.Hour, time.Hour, 3 * time.Hour} {
+			synctest.Wait()
+			sleptFor.Store(int64(total))
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if want := []time.Duration{time.Hour, 2 * time.Hour}; !slices.Equal(woke, want) {
+			t.Errorf("woke after %v, want %v", woke, want)
+		}
+	})
+}
 
 func TestSleepShowsInTheClocks(t *testing.T) {
 	t.Parallel()

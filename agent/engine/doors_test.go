@@ -53,6 +53,11 @@ func TestPauseStands(t *testing.T) {
 		t.Fatalf("%+v, %v, gone %v", closed, err, h.gone)
 	}
 	paused(true)
+	// What slipped in before the proxy saw it is closed by pausing again.
+	h.gone = nil
+	if closed, err := h.apps.Pause(ctx, "notes"); err != nil || closed.Closed != 3 || strings.Join(h.gone, " ") != app.ID {
+		t.Errorf("pausing again: %+v, %v, gone %v", closed, err, h.gone)
+	}
 	if pub, err := h.apps.Get("notes"); err != nil || pub.Status != agentapi.StatusLive || pub.URL == "" {
 		t.Errorf("the app sees %+v, %v", pub, err)
 	}

@@ -160,8 +160,8 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestNameOfAnApp: a control plane that gives this computer the name of one of
-// its apps is refused, and is told so.
+// TestNameOfAnApp: this computer cannot wish for the name of one of its apps, and
+// a control plane that gives it one is refused, and is told so.
 func TestNameOfAnApp(t *testing.T) {
 	t.Parallel()
 	control := newControl(t)
@@ -173,6 +173,10 @@ func TestNameOfAnApp(t *testing.T) {
 	}
 	if _, err := owner.Approve(t.Context(), "notes"); err != nil {
 		t.Fatal(err)
+	}
+	wish := agentapi.ConnectRequest{URL: control.url, CA: control.pem, Name: "notes"}
+	if _, err := owner.Connect(t.Context(), wish); agentapi.CodeOf(err) != agentapi.CodeConflict || h.Connecting() != nil {
+		t.Errorf("wishing for it: %v", err)
 	}
 	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
 		t.Fatal(err)
