@@ -2,6 +2,20 @@
 # End-to-end tests: bin/porchlight, Chromium, Node-RED, Radicale.
 set -euo pipefail
 cd "$(dirname "$0")"
+missing=
+for program in /usr/bin/chromium certutil radicale go node npm; do
+	command -v "$program" >/dev/null || missing+=" $program"
+done
+if [ -n "$missing" ]; then
+	echo "run.sh: missing:$missing; install them with: build/setup.sh test" >&2
+	exit 2
+fi
+for program in porchlight porchlight-control; do
+	if [ ! -x "../../bin/$program" ]; then
+		echo "run.sh: bin/$program is not there; build it with: make cli" >&2
+		exit 2
+	fi
+done
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch node_modules/.package-lock.json
