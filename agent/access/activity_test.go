@@ -91,6 +91,9 @@ func TestActivityIsBounded(t *testing.T) {
 			})
 		}
 		all.Wait()
+		if n := access.Visits(a); n != 8192 {
+			t.Errorf("%d visits are remembered", n)
+		}
 		running(t, a)
 		time.Sleep(time.Minute)
 		synctest.Wait()
