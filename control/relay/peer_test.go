@@ -222,15 +222,16 @@ func TestDeadNode(t *testing.T) {
 		}
 		return got
 	}
+	// First: a node that did not answer is not tried at all for a moment.
+	if got := answer("bert.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+		t.Errorf("a tunnel of an earlier run: %x", got)
+	}
 	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
 		t.Errorf("at a node that is dead: %x", got)
 	}
 	failures := one.Stats().PeerFailures
 	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) || one.Stats().PeerFailures != failures || failures != 1 {
 		t.Errorf("right after that: %x, %d failures", got, one.Stats().PeerFailures)
-	}
-	if got := answer("bert.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
-		t.Errorf("a tunnel of an earlier run: %x", got)
 	}
 	if got := one.RelaysFor("maya"); len(got) != 2 {
 		t.Errorf("while the lease runs, agents are told of %v", got)
@@ -257,8 +258,28 @@ func TestDeadNode(t *testing.T) {
 	}
 }
 
+// A visitor whose tunnel has gone to a third node meanwhile is not sent after it:
+// two nodes that each believe the other has it would never end.
+func TestNobodyIsPassedOnTwice(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
+	one.sees(t, 2)
+	connectAgent(t, two.addr, "maya")
+	eventually(t, "the tunnel is found", func() bool {
+		nodes, err := one.directory.find(t.Context(), "maya.localhost")
+		return err == nil && len(nodes) == 1
+	})
+	raw := dial(t, one.peer)
+	visitor := &peerStream{Conn: tls.Server(raw, &tls.Config{}), raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
+	p := &preface{buf: make([]byte, headroom+maxPreface), n: 1, hello: clientHello{serverName: "maya.localhost"}}
+	if err := one.forward(t.Context(), visitor, p, func() {}); !errors.Is(err, errUnknownHost) || one.Stats().PassedOn != 0 {
+		t.Errorf("%v, %d passed on", err, one.Stats().PassedOn)
+	}
+}
+
 // Strangers who reach the peers' port get nowhere, whatever certificate they
-// show; a node passes nobody on who was passed on to it.
+// show.
 func TestPeersPort(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
