@@ -191,6 +191,15 @@ func TestCertificateFiles(t *testing.T) {
 	if _, err := fromFiles(certFile, keyFile, host, log); err == nil || !strings.Contains(err.Error(), "not for the host") {
 		t.Errorf("another host's certificate: %v", err)
 	}
+	lastYear := func() time.Time { return time.Now().AddDate(-1, 0, 0) }
+	old, err := localca.Open(filepath.Join(t.TempDir(), "old"), localca.Options{Names: []string{"porch.test"}, Now: lastYear})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writePair(t, old, host, certFile, keyFile)
+	if _, err := fromFiles(certFile, keyFile, host, log); err == nil || !strings.Contains(err.Error(), "expired on") {
+		t.Errorf("a certificate of last year: %v", err)
+	}
 	first := writePair(t, ca, host, certFile, keyFile)
 	c, err := fromFiles(certFile, keyFile, host, log)
 	if err != nil {
@@ -360,6 +369,11 @@ func TestReady(t *testing.T) {
 			t.Errorf("%d %s %v, want %d", w.Code, body, err, want)
 		}
 	}
+	ask(200, "It serves.")
+	certified := false
+	h.certified = func() bool { return certified }
+	ask(503, "has not issued a certificate yet")
+	certified = true
 	ask(200, "It serves.")
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
