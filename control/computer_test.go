@@ -236,3 +236,29 @@ func FuzzParseEmail(f *testing.F) {
 		}
 	})
 }
+
+// A client is connected to a computer where somebody is active, and to none where
+// they are only invited; their own comes first.
+func TestChoices(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	own := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "zoo"))
+	for _, short := range []string{"active", "invited", "revoked"} {
+		e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", short))
+		b.apps(e, "app1")
+		p := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+		switch short {
+		case "active":
+			ok[controlapi.Person](t)(b.Accept(t.Context(), e.Computer.ID, p.AccountID))
+		case "revoked":
+			ok[controlapi.Person](t)(b.Revoke(t.Context(), e.Computer.ID, p.AccountID))
+		}
+	}
+	var names []string
+	for _, m := range ok[[]Membership](t)(b.Choices(t.Context(), own.AccountID)) {
+		names = append(names, m.Computer.Name)
+	}
+	if want := []string{"zoo", "active"}; !slices.Equal(names, want) {
+		t.Errorf("the choices are %v, want %v", names, want)
+	}
+}

@@ -69,6 +69,9 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 	if err != nil || len(list) != OutboxSize {
 		t.Fatalf("%d mails, %v", len(list), err)
 	}
+	if n := rows(t, store, entries.prefix); n != OutboxSize {
+		t.Errorf("%d mails are stored", n)
+	}
 	for i, e := range list {
 		if want := fmt.Sprint(OutboxSize + 49 - i); e.Subject != want {
 			t.Fatalf("entry %d is %s, want %s", i, e.Subject, want)

@@ -209,16 +209,18 @@ func (r *queueRig) put(id string, m Message) {
 	}
 }
 
-func (r *queueRig) waiting() int {
-	r.t.Helper()
-	n := 0
-	err := r.store.View(r.t.Context(), func(tx kv.Tx) error {
-		items, err := tx.Scan(queuePrefix, "", 1000)
+func (r *queueRig) waiting() int { r.t.Helper(); return rows(r.t, r.store, queuePrefix) }
+
+// rows counts the rows under a prefix, up to 1,000.
+func rows(t testing.TB, store kv.Store, prefix string) (n int) {
+	t.Helper()
+	err := store.View(t.Context(), func(tx kv.Tx) error {
+		items, err := tx.Scan(prefix, "", 1000)
 		n = len(items)
 		return err
 	})
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	return n
 }

@@ -74,6 +74,26 @@ func TestUndeliveredMailsAreSeen(t *testing.T) {
 	}
 }
 
+// A mail whose time ends while it waits for its next try is given up then, even
+// where nobody has looked for old mails since.
+func TestMailIsOverWhenItIsTakenUp(t *testing.T) {
+	t.Parallel()
+	s := newSink(t)
+	s.onRcpt = func(string) error {
+		return &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 2, 2}, Message: "mailbox full"}
+	}
+	s.start(false)
+	r := newQueue(t, s, "smtp://ADDR")
+	m := anInvitation(t)
+	m.Life = 30 * time.Second
+	r.put("id1", m)
+	r.after(0)
+	r.after(m.Life) // less than expireEvery
+	if got, want := r.Stats(), (Stats{Expired: 1, PutOff: 1}); got != want || r.waiting() != 0 {
+		t.Errorf("counted %+v, want %+v; %d wait", got, want, r.waiting())
+	}
+}
+
 // The list of failures is bounded, newest first.
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
@@ -88,6 +108,9 @@ func TestFailuresAreBounded(t *testing.T) {
 	list, err := Failures(t.Context(), r.store)
 	if err != nil || len(list) != FailuresSize || list[0].To != fmt.Sprint(FailuresSize+2) || list[FailuresSize-1].To != "3" {
 		t.Errorf("%d failures, %v", len(list), err)
+	}
+	if n := rows(t, r.store, failures.prefix); n != FailuresSize {
+		t.Errorf("%d failures are stored", n)
 	}
 }
 
