@@ -61,8 +61,35 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 			}
 		}
 		defer decided()
+		if r.mustAnnounce(conn) {
+			visitor, err := readAnnouncement(c, r.cfg.FirstBytes)
+			if err != nil {
+				r.refuseAnnouncement(conn, err)
+				return
+			}
+			// From here on it is the visitor's, under whose address it counts.
+			from := sourceOf(visitor.RemoteAddr())
+			if !r.half.move(source, from) {
+				r.counters.limited.Add(1)
+				_ = conn.Close()
+				return
+			}
+			c, source = visitor, from
+		}
 		r.serve(life, c, decided)
 	})
+}
+
+// refuseAnnouncement closes a balancer's connection whose header made no sense,
+// and tells the operator why: either side may be set up wrongly. One that ends
+// before it has said anything is how balancers find out whether a port is open.
+func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
+	_ = conn.Close()
+	if err == io.EOF || errors.Is(err, net.ErrClosed) {
+		return
+	}
+	r.counters.malformed.Add(1)
+	r.log.Warn("a trusted proxy sent no PROXY header", "from", conn.RemoteAddr().String(), "err", err)
 }
 
 // serve reads the first bytes and hands the connection on. decided is called

@@ -117,6 +117,19 @@ func (s *bySource) enter(source netip.Prefix) bool {
 	return true
 }
 
+// move counts a connection under another source from now on, if that is within
+// bounds.
+func (s *bySource) move(from, to netip.Prefix) bool {
+	if from == to {
+		return true
+	}
+	if !s.enter(to) {
+		return false
+	}
+	s.leave(from)
+	return true
+}
+
 func (s *bySource) leave(source netip.Prefix) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

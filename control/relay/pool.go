@@ -44,7 +44,8 @@ func (c *dataConn) alive() bool {
 		return quiet(conn)
 	case *tls.Conn:
 		if prefixed, ok := conn.NetConn().(*prefixedConn); ok {
-			if tcp, ok := prefixed.Conn.(*net.TCPConn); ok {
+			under, _ := prefixed.Conn.(stream)
+			if tcp, ok := bare(under).(*net.TCPConn); ok {
 				return quiet(tcp)
 			}
 		}
@@ -170,7 +171,7 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	if !secure {
 		s.arrived++
 	}
-	data := &dataConn{stream: conn, ticket: ticket}
+	data := &dataConn{stream: bare(conn), ticket: ticket}
 	p := entry.pool
 	if len(p.waiting) > 0 {
 		p.waiting[0] <- data // has room for one

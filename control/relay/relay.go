@@ -10,7 +10,8 @@
 // from then on bytes are copied both ways by the kernel where it can. Everything
 // else gets a TLS alert, or a sentence when it was plain HTTP, and is closed.
 //
-//	accept.go   connections to the first decision, limits.go and ramp.go who is let in
+//	accept.go   connections to the first decision, limits.go and ramp.go who is let
+//	            in, announced.go whom a load balancer in front names
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	auth.go     what is decrypted here
 //	session.go  one control connection, pool.go its data connections
@@ -32,6 +33,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,6 +66,10 @@ type Config struct {
 	FirstBytes time.Duration
 	Log        *slog.Logger
 	Now        func() time.Time
+	// TrustedProxies are the load balancers in front: whoever connects from these
+	// networks must send a PROXY header, version 1 or 2, and is taken for whom it
+	// names. Nobody else's is read.
+	TrustedProxies []netip.Prefix
 	// Peers makes this relay one of several; nil means that it is alone.
 	Peers *Peers
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/big"
@@ -123,8 +124,14 @@ type agent struct {
 
 func connectAgent(t *testing.T, addr, name string) *agent {
 	t.Helper()
+	return connectAgentOver(t, dial(t, addr), addr, name)
+}
+
+// connectAgentOver connects an agent by conn, whose data connections go to addr.
+func connectAgentOver(t *testing.T, conn net.Conn, addr, name string) *agent {
+	t.Helper()
 	a := &agent{t: t, addr: addr, tickets: make(chan tunnelwire.Ticket, 4096), frames: make(chan tunnelwire.Frame, 64)}
-	a.control = tls.Client(dial(t, addr), &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
+	a.control = tls.Client(conn, &tls.Config{ServerName: testAuthHost, InsecureSkipVerify: true, NextProtos: []string{controlapi.TunnelALPN}})
 	if err := a.control.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +193,12 @@ func (a *agent) open(ticket tunnelwire.Ticket) *net.TCPConn {
 // comes from.
 func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort {
 	a.t.Helper()
-	head := make([]byte, 16+12+35)
+	head := make([]byte, 16)
 	if _, err := io.ReadFull(conn, head); err != nil {
+		a.t.Fatal(err)
+	}
+	head = append(head, make([]byte, binary.BigEndian.Uint16(head[14:]))...)
+	if _, err := io.ReadFull(conn, head[16:]); err != nil {
 		a.t.Fatal(err)
 	}
 	source, _, n, err := a.key.ParseHeader(head, ticket)
