@@ -41,6 +41,7 @@ func TestCallerBetweenTwoAgents(t *testing.T) {
 			t.Fatalf("the first agent accepts %v, %v", c, err)
 		}
 	}
+	ln.Close() // nobody else comes
 	next, err := both.lease().Accept()
 	if err != nil {
 		t.Fatal(err)
