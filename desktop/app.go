@@ -78,12 +78,14 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a.tray = newTray(log, s.get().panel(), a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
 	owner := func() (ui.Agent, error) { return a.agent() }
+	people := ui.NewPeople(owner)
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart:     a.toolkitStarted,
+		onHide:      func() { go a.settle(people) },
 		bind: []any{
 			ui.NewApps(owner, a.open),
-			ui.NewPeople(owner),
+			people,
 			ui.NewSettings(owner, a.desk, func(name string) (string, error) { return a.window.place(name) }),
 			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
@@ -253,6 +255,13 @@ func (a *app) copy(text string) error {
 		return nil
 	}
 	return clipboard.Copy(a.ctx, text)
+}
+
+// settle carries out what the window offered to undo: it is closed now.
+func (a *app) settle(people *ui.People) {
+	if err := people.SettleAll(); err != nil && a.ctx.Err() == nil {
+		a.log.Info("what the owner took away is carried out a little later", "err", err)
+	}
 }
 
 // showWindow brings the window to the front, and has it made first if needed.

@@ -102,7 +102,7 @@ func menuOf(s agentapi.OwnerState, atLogin bool) menu {
 		m.appsHead = "Apps"
 	}
 	for _, a := range apps[:min(len(apps), maxApps)] {
-		m.apps = append(m.apps, appOf(a, s.Account.Host))
+		m.apps = append(m.apps, appOf(a, s.Account.Host, s.DarkSince != nil))
 	}
 	m.moreApps = more(len(apps)-maxApps, viewApps)
 	return m.draw(atLogin)
@@ -155,7 +155,7 @@ const spare = 2
 
 var (
 	aRequest = blank(requestOf(agentapi.OwnerApp{}, ""))
-	anApp    = blank(appOf(agentapi.OwnerApp{OpenTo: []string{""}, Here: []string{""}}, ""))
+	anApp    = blank(appOf(agentapi.OwnerApp{OpenTo: []string{""}, Here: []string{""}}, "", false))
 	aClient  = blank(clientOf(agentapi.OAuthGrant{}))
 )
 

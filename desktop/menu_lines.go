@@ -19,8 +19,9 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	}}
 }
 
-// appOf is the submenu of one approved app.
-func appOf(a agentapi.OwnerApp, rootHost string) line {
+// appOf is the submenu of one approved app. Nobody can open one that is paused,
+// or any in the dark, the owner included: Open is greyed then and says why.
+func appOf(a agentapi.OwnerApp, rootHost string, dark bool) line {
 	label, live := isolate(shorten(a.Label)), a.Status == agentapi.StatusLive
 	var open, pause, stop line
 	if live {
@@ -29,7 +30,10 @@ func appOf(a agentapi.OwnerApp, rootHost string) line {
 		open = line{text: "Open", do: action{verb: doOpen, name: a.Name}}
 	}
 	if live && a.Paused {
-		open, pause = line{}, line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
+		open, pause = line{text: "Open: not while paused"}, line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
+	}
+	if live && dark {
+		open = line{text: "Open: not while dark"}
 	}
 	return line{text: label + appStanding(a), sub: []line{
 		open,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -220,6 +221,31 @@ func TestIconOrder(t *testing.T) {
 	} {
 		if m := menuOf(c.s, false); m.icon != c.want || m.status() != c.status {
 			t.Errorf("icon %q, %q; want %q, %q (%+v)", m.icon, m.status(), c.want, c.status, c.s)
+		}
+	}
+}
+
+// Open is offered only where it opens something; else the line says why.
+func TestOpenIsOfferedWhereItOpens(t *testing.T) {
+	t.Parallel()
+	notes := live("notes", "Notes", 3000)
+	paused := with(notes, func(a *agentapi.OwnerApp) { a.Paused = true })
+	stopped := with(notes, func(a *agentapi.OwnerApp) { a.Status = agentapi.StatusRevoked })
+	open := action{verb: doOpen, name: "notes"}
+	for _, c := range []struct {
+		app  agentapi.OwnerApp
+		dark bool
+		want line
+	}{
+		{notes, false, line{text: "Open", do: open}},
+		{notes, true, line{text: "Open: not while dark"}},
+		{paused, false, line{text: "Open: not while paused"}},
+		{paused, true, line{text: "Open: not while dark"}},
+		{stopped, false, line{}},
+		{stopped, true, line{}},
+	} {
+		if got := appOf(c.app, "maya.example", c.dark).sub[0]; !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s, paused %v, dark %v: %+v, want %+v", c.app.Status, c.app.Paused, c.dark, got, c.want)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type windowOptions struct {
 	bind        []any  // the structs the page can call
 	startHidden bool   // make the window without showing it
 	onStart     func() // called once the toolkit runs
+	onHide      func() // called when the owner has closed the window; must not block
 }
 
 var (

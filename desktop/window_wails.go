@@ -145,6 +145,7 @@ func (w *wailsWindow) closing(ctx context.Context) (prevent bool) {
 	runtime.WindowHide(ctx)
 	windowHidden()
 	endPage()
+	w.opts.onHide()
 	return true
 }
 

@@ -34,6 +34,26 @@ func (a *asked) Grant(_ context.Context, req agentapi.GrantRequest) (agentapi.Pe
 	return agentapi.PersonChanged{}, a.err
 }
 
+func (a *asked) RemoveHeld(_ context.Context, req agentapi.RevokeRequest) (agentapi.PersonChanged, error) {
+	a.note("remove", req)
+	return agentapi.PersonChanged{}, a.err
+}
+
+func (a *asked) UndoHeld(_ context.Context, h agentapi.HeldChange) (agentapi.PersonChanged, error) {
+	a.note("undo", h)
+	return agentapi.PersonChanged{}, a.err
+}
+
+func (a *asked) SettleHeld(_ context.Context, h agentapi.HeldChange) error {
+	a.note("settle", h)
+	return a.err
+}
+
+func (a *asked) DisconnectVisitor(_ context.Context, d agentapi.DisconnectRequest) (agentapi.Closed, error) {
+	a.note("disconnect", d)
+	return agentapi.Closed{}, a.err
+}
+
 func (a *asked) Activity(ctx context.Context, limit int) ([]agentapi.Activity, error) {
 	_, bounded := ctx.Deadline()
 	a.note("activity", limit, bounded)
@@ -53,10 +73,15 @@ func TestThePageAsksTheAgent(t *testing.T) {
 
 	_, err := apps.Approve("notes", "Notes", 3000)
 	invited, inviting := people.Invite("bob@example.com", []string{"Notes"})
-	_, granting := people.Grant("acc_2", "Notes", false)
+	_, granting := people.Grant("acc_2", "Notes", true)
+	_, taking := people.Grant("acc_2", "Notes", false)
+	_, removing := people.Remove("acc_2")
+	_, undoing := people.UndoHeld("acc_2", "Notes")
+	_, disconnecting := people.Disconnect("acc_2", "g1")
+	settling := people.SettleAll()
 	_, listing := people.Activity()
 	code, connecting := settings.Connect("https://control.example.net", "maya")
-	if err := errors.Join(err, inviting, granting, listing, connecting); err != nil {
+	if err := errors.Join(err, inviting, granting, taking, removing, undoing, disconnecting, settling, listing, connecting); err != nil {
 		t.Fatal(err)
 	}
 	if invited.Email != "bob@example.com" || code.UserCode != "WDJB-MJHT" {
@@ -65,7 +90,12 @@ func TestThePageAsksTheAgent(t *testing.T) {
 	want := []any{
 		[]any{"approve", "notes", agentapi.Seen{Label: "Notes", LocalPort: 3000}},
 		[]any{"invite", agentapi.InviteRequest{Email: "bob@example.com", Apps: []string{"Notes"}}},
-		[]any{"grant", agentapi.GrantRequest{AccountID: "acc_2", App: "Notes", Granted: false}},
+		[]any{"grant", agentapi.GrantRequest{AccountID: "acc_2", App: "Notes", Granted: true}},
+		[]any{"grant", agentapi.GrantRequest{AccountID: "acc_2", App: "Notes", HoldSeconds: held}},
+		[]any{"remove", agentapi.RevokeRequest{AccountID: "acc_2", HoldSeconds: held}},
+		[]any{"undo", agentapi.HeldChange{AccountID: "acc_2", App: "Notes"}},
+		[]any{"disconnect", agentapi.DisconnectRequest{AccountID: "acc_2", GrantID: "g1"}},
+		[]any{"settle", agentapi.HeldChange{}},
 		[]any{"activity", activityShown, true},
 		[]any{"connect", agentapi.ConnectRequest{URL: "https://control.example.net", Name: "maya"}},
 	}

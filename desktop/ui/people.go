@@ -26,16 +26,56 @@ func (p *People) Invite(email string, apps []string) (agentapi.Invitation, error
 	})
 }
 
-// Grant gives one app to one person, or withdraws it.
+// held is how long, in seconds, what the page takes away can be undone at most:
+// time enough for a toast that somebody rests on. The page settles it sooner.
+const held = 30
+
+// Grant gives one app to one person, or withdraws it, which is held.
 func (p *People) Grant(accountID, app string, granted bool) (agentapi.PersonChanged, error) {
+	req := agentapi.GrantRequest{AccountID: accountID, App: app, Granted: granted}
+	if !granted {
+		req.HoldSeconds = held
+	}
+	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.PersonChanged, error) { return g.Grant(ctx, req) })
+}
+
+// Remove ends a person's access to the whole computer, which is held.
+func (p *People) Remove(accountID string) (agentapi.PersonChanged, error) {
 	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.PersonChanged, error) {
-		return g.Grant(ctx, agentapi.GrantRequest{AccountID: accountID, App: app, Granted: granted})
+		return g.RemoveHeld(ctx, agentapi.RevokeRequest{AccountID: accountID, HoldSeconds: held})
 	})
 }
 
-// Remove ends a person's access to the whole computer.
-func (p *People) Remove(accountID string) (agentapi.PersonChanged, error) {
-	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.PersonChanged, error) { return g.Remove(ctx, accountID) })
+// UndoHeld takes a removal back while it is held, or, with a label, that an app
+// was withdrawn: all is as before, and nobody is mailed.
+func (p *People) UndoHeld(accountID, app string) (agentapi.PersonChanged, error) {
+	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.PersonChanged, error) {
+		return g.UndoHeld(ctx, agentapi.HeldChange{AccountID: accountID, App: app})
+	})
+}
+
+// Settle carries out what is held, now: the page no longer offers to undo it.
+func (p *People) Settle(accountID, app string) error {
+	return tell(p.agent, func(ctx context.Context, g Agent) error {
+		return g.SettleHeld(ctx, agentapi.HeldChange{AccountID: accountID, App: app})
+	})
+}
+
+// SettleAll carries out everything that is held: no page is left to offer Undo.
+func (p *People) SettleAll() error { return p.Settle("", "") }
+
+// Visitors is who has something open now. It is asked again when who is here
+// changes in the snapshot.
+func (p *People) Visitors() ([]agentapi.Visitor, error) {
+	return ask(p.agent, func(ctx context.Context, g Agent) ([]agentapi.Visitor, error) { return g.Visitors(ctx) })
+}
+
+// Disconnect closes what one visitor has open, a person in their browsers or,
+// with a grant, a remote client. It takes no access away.
+func (p *People) Disconnect(accountID, grantID string) (agentapi.Closed, error) {
+	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) {
+		return g.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: accountID, GrantID: grantID})
+	})
 }
 
 // Undo takes back what a notice tells of.

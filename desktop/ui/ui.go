@@ -38,7 +38,11 @@ type Agent interface {
 	People(ctx context.Context) (agentapi.People, error)
 	Invite(ctx context.Context, req agentapi.InviteRequest) (agentapi.Invitation, error)
 	Grant(ctx context.Context, req agentapi.GrantRequest) (agentapi.PersonChanged, error)
-	Remove(ctx context.Context, accountID string) (agentapi.PersonChanged, error)
+	RemoveHeld(ctx context.Context, req agentapi.RevokeRequest) (agentapi.PersonChanged, error)
+	UndoHeld(ctx context.Context, h agentapi.HeldChange) (agentapi.PersonChanged, error)
+	SettleHeld(ctx context.Context, h agentapi.HeldChange) error
+	Visitors(ctx context.Context) ([]agentapi.Visitor, error)
+	DisconnectVisitor(ctx context.Context, d agentapi.DisconnectRequest) (agentapi.Closed, error)
 	UndoNotice(ctx context.Context, id uint64) error
 
 	RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error)

@@ -111,6 +111,7 @@
   let mails = scene.mails;
   let people = scene.people ?? somePeople();
   let activity = scene.activity ?? someActivity();
+  let clients = scene.clients ?? [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
   let settings = { failStaticHours: 24, askAgain: false, quiet: ['connection'] };
   let preferences = {
     welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
@@ -121,7 +122,7 @@
     outboxSize: mails?.length ?? 0, here: 2, peopleVersion: '1', peopleCount: people.length, grants: someGrants(),
     registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...scene,
   };
-  for (const key of ['mails', 'people', 'activity', 'preferences']) delete state[key];
+  for (const key of ['mails', 'people', 'activity', 'clients', 'preferences']) delete state[key];
   delete state.failing;
 
   const subscribers = {};
@@ -156,6 +157,23 @@
     state = { ...state, peopleVersion: state.peopleVersion + '+' };
     setTimeout(emit);
     return { ok: true, person: people.find((one) => one.accountId === accountId), closed: 3, milliseconds: 40 };
+  };
+  // What was taken away and can be undone, by account and label ('' is all): as it was before.
+  const held = new Map();
+  const hold = (accountId, label, more) => {
+    const { apps, status } = people.find((one) => one.accountId === accountId);
+    held.set(`${accountId} ${label}`, { apps, status });
+    return { ...changePerson(accountId, more), heldUntil: new Date(Date.now() + 30_000).toISOString() };
+  };
+  const visitors = () => {
+    const all = new Map();
+    for (const one of state.apps ?? [])
+      for (const email of one.here ?? []) {
+        const who = all.get(email) ?? { accountId: `acc-${email}`, email, apps: [], connections: 0 };
+        all.set(email, { ...who, apps: [...who.apps, one.label], connections: who.connections + Math.ceil(one.connections / one.here.length) });
+      }
+    const remote = state.darkSince ? [] : clients.filter((one) => state.grants.some((grant) => grant.id === one.grantId));
+    return [...all.values(), ...remote];
   };
   const published = () => state.apps.filter((one) => one.status === 'live').map((one) => one.label);
   const set = (more) => {
@@ -203,9 +221,23 @@
         }),
         Grant: bound('Grant', (id, label, granted) => {
           const { apps } = people.find((one) => one.accountId === id);
-          return changePerson(id, { apps: granted ? [...apps, label] : apps.filter((one) => one !== label) });
+          if (granted) return changePerson(id, { apps: [...apps, label] });
+          return hold(id, label, { apps: apps.filter((one) => one !== label) });
         }),
-        Remove: bound('Remove', (id) => changePerson(id, { status: 'revoked' })),
+        Remove: bound('Remove', (id) => hold(id, '', { status: 'revoked' })),
+        UndoHeld: bound('UndoHeld', (id, label) => {
+          const before = held.get(`${id} ${label}`);
+          if (!held.delete(`${id} ${label}`)) throw new Error('It is too late to undo that. Invite them again to let them in.');
+          return changePerson(id, before);
+        }),
+        Settle: bound('Settle', (id, label) => void held.delete(`${id} ${label}`)),
+        Visitors: bound('Visitors', visitors),
+        Disconnect: bound('Disconnect', (id, grantId) => {
+          const one = visitors().find((each) => each.accountId === id && (each.grantId ?? '') === grantId);
+          if (grantId) clients = clients.filter((each) => each.grantId !== grantId);
+          set({ apps: state.apps.map((each) => (grantId || !each.here?.includes(one.email) ? { ...each } : { ...each, here: each.here.filter((email) => email !== one.email), connections: each.connections - 1 })) });
+          return { ok: true, closed: one?.connections ?? 0, milliseconds: 3 };
+        }),
         Undo: bound('Undo', () => {}),
         RevokeClient: bound('RevokeClient', (id) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 })),
         Activity: bound('Activity', () => activity),

@@ -1,5 +1,6 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
 import { fold } from './labels';
+import { strings } from './strings';
 import type { Account, OwnerApp } from './types';
 
 export interface Shelves {
@@ -43,3 +44,8 @@ export function publishCommand(api: string): string {
 
 /** Where the loopback API listens unless told otherwise. */
 export const defaultAPI = '127.0.0.1:8765';
+
+/** Why nobody can open an app now, its owner included, as a sentence; empty when they can. */
+export function shut(app: Pick<OwnerApp, 'paused'>, dark: boolean): string {
+  return dark ? strings.app.shutDark : app.paused ? strings.app.shutPaused : '';
+}

@@ -7,7 +7,7 @@
  * sentence for the owner; the Go side words it.
  */
 import { strings } from './strings';
-import type { Activity, AppOptions, Closed, Connecting, Invitation, Mail, OwnerState, People, PersonChanged, Preferences, Settings } from './types';
+import type { Activity, AppOptions, Closed, Connecting, Invitation, Mail, OwnerState, People, PersonChanged, Preferences, Settings, Visitor } from './types';
 
 interface AppsBinding {
   State(): Promise<OwnerState>;
@@ -30,6 +30,10 @@ interface PeopleBinding {
   Invite(email: string, apps: string[]): Promise<Invitation>;
   Grant(accountId: string, app: string, granted: boolean): Promise<PersonChanged>;
   Remove(accountId: string): Promise<PersonChanged>;
+  UndoHeld(accountId: string, app: string): Promise<PersonChanged>;
+  Settle(accountId: string, app: string): Promise<void>;
+  Visitors(): Promise<Visitor[] | null>;
+  Disconnect(accountId: string, grantId: string): Promise<Closed>;
   Undo(notice: number): Promise<void>;
   RevokeClient(id: string): Promise<Closed>;
   Activity(): Promise<Activity[] | null>;
@@ -119,11 +123,21 @@ export const bridge = {
     return { name, members: (members ?? []).map((one) => ({ ...one, apps: one.apps ?? [] })), publishedApps: publishedApps ?? [] };
   },
   invite: (email: string, labels: string[]) => ask(() => people()?.Invite?.(email, labels)),
+  /** Withdrawing closes at once, and is held like a removal. */
   grant: (accountId: string, label: string, granted: boolean) => ask(() => people()?.Grant?.(accountId, label, granted)),
+  /** Closes everything at once; the server is not told until it is settled, or until heldUntil. */
   remove: (accountId: string) => ask(() => people()?.Remove?.(accountId)),
+  /** Takes back what is held, a removal or (by its label) one app: all is as before. */
+  undoHeld: (accountId: string, label: string) => ask(() => people()?.UndoHeld?.(accountId, label)),
+  /** Carries out what is held: nobody is offered to undo it any more. */
+  settle: (accountId: string, label: string) => ask(() => people()?.Settle?.(accountId, label)),
   /** Takes back what a notice of the snapshot tells of. */
   undo: (notice: number) => ask(() => people()?.Undo?.(notice)),
   revokeClient: (id: string) => ask(() => people()?.RevokeClient?.(id)),
+  /** Who has something open now: people in their browsers, and remote clients. */
+  visitors: async () => ((await ask(() => people()?.Visitors?.())) ?? []).map((one) => ({ ...one, apps: one.apps ?? [] })),
+  /** Closes what one visitor has open; "" for a person's browsers, or the id of a client's grant. */
+  disconnectVisitor: (accountId: string, grantId: string) => ask(() => people()?.Disconnect?.(accountId, grantId)),
   activity: async () => (await ask(() => people()?.Activity?.())) ?? [],
   clearActivity: () => ask(() => people()?.ClearActivity?.()),
 

@@ -52,7 +52,67 @@ test('taking an app offers to give it back; giving says nothing', async () => {
   expect(bridge.grant).toHaveBeenLastCalledWith('acc_2', 'Notes', true);
 });
 
-test('removing offers an invitation to what they had, if they had anything', async () => {
+const held = () => ({ ...closed, person: bob, heldUntil: new Date(Date.now() + 30_000).toISOString() });
+
+test('what is held is undone by the agent, and settled when nobody undoes it', async () => {
+  const { desk, bridge, toasts, said } = setup({ remove: held(), grant: held(), undoHeld: { ...closed, person: bob } });
+  await desk.remove(bob);
+  expect([said(), toasts.current!.action!.label, desk.undoable(bob)]).toEqual(['bob@example.com can’t open anything any more. 2 connections closed.', 'Undo', true]);
+  toasts.act();
+  await vi.waitFor(() => expect(said()).toBe('bob@example.com is back, with everything as it was. No mail was sent.'));
+  expect(bridge.undoHeld).toHaveBeenLastCalledWith('acc_2', '');
+  expect([bridge.settle!.mock.calls.length, bridge.invite!.mock.calls.length, desk.undoable(bob)]).toEqual([0, 0, false]);
+
+  await desk.grant(bob, 'Notes', false);
+  expect(desk.undoable(bob)).toBe(false); // that is of one app
+  toasts.act();
+  await vi.waitFor(() => expect(said()).toBe('bob@example.com can open Notes again.'));
+  expect(bridge.undoHeld).toHaveBeenLastCalledWith('acc_2', 'Notes');
+
+  await desk.remove(bob);
+  await desk.pause(app('notes'));
+  expect(bridge.settle!.mock.calls).toEqual([['acc_2', '']]);
+});
+
+test('switching on and off again holds anew, and the first does not settle the second', async () => {
+  const { desk, bridge, toasts } = setup({ grant: held() });
+  await desk.grant(bob, 'Notes', false);
+  await desk.grant(bob, 'Notes', true);
+  expect(toasts.current).toBeUndefined();
+  await desk.grant(bob, 'Notes', false);
+  await desk.grant(bob, 'Notes', false);
+  expect(bridge.settle).not.toHaveBeenCalled();
+  toasts.dismiss();
+  expect(bridge.settle!.mock.calls).toEqual([['acc_2', 'Notes']]);
+});
+
+test('undone too late, it says so', async () => {
+  const { desk, toasts, said } = setup({ remove: held(), undoHeld: new Error('It is too late to undo that. Invite them again to let them in.') });
+  await desk.remove(bob);
+  toasts.act();
+  await vi.waitFor(() => expect(said()).toContain('It is too late to undo that.'));
+});
+
+test('disconnecting says what it closed, and what it does not do', async () => {
+  const visitor = { accountId: 'acc_2', email: bob.email, apps: ['Notes'], connections: 2 };
+  const { desk, bridge, said } = setup({ disconnectVisitor: closed });
+  await desk.disconnectVisitor(visitor);
+  expect(said()).toBe('bob@example.com is disconnected. 2 connections closed. Coming back takes signing in.');
+  await desk.disconnectVisitor({ ...visitor, grantId: 'g1', clientName: 'Pocket Notes' });
+  expect(said()).toBe('Pocket Notes is disconnected. 2 connections closed.');
+  expect(bridge.disconnectVisitor!.mock.calls).toEqual([['acc_2', ''], ['acc_2', 'g1']]);
+});
+
+test('in the dark nothing offers to open an app', async () => {
+  const { desk, toasts } = setup();
+  await desk.approve(app('notes'));
+  expect(toasts.current!.action!.label).toBe('Open');
+  desk.owner.snapshot = { ...snapshot(2), darkSince: '2026-11-21T10:00:00Z' };
+  await desk.approve(app('notes'));
+  expect(toasts.current!.action).toBeUndefined();
+});
+
+test('where nothing can be held, removing offers an invitation to what they had, if they had anything', async () => {
   const { desk, bridge, toasts, said } = setup({ remove: { ...closed, closed: 0, person: bob }, invite: { email: bob.email, status: 'pending', url: '' } });
   await desk.remove({ ...bob, apps: [] });
   expect(said()).toBe('bob@example.com can’t open anything any more.');

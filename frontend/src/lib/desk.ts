@@ -7,8 +7,8 @@ import { hostOf } from './apps';
 import type { Bridge } from './bridge';
 import type { Owner } from './state.svelte';
 import { strings, type Sentence } from './strings';
-import type { Toasts } from './toasts.svelte';
-import type { AppOptions, OAuthGrant, OwnerApp, Person, Settings } from './types';
+import type { Toast, Toasts } from './toasts.svelte';
+import type { AppOptions, OAuthGrant, OwnerApp, Person, Settings, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -23,7 +23,8 @@ export class Desk {
       () => {
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
-        this.toasts.show(strings.toast.approved(app.label, host), { label: strings.app.open, run: () => void this.open(app) });
+        const open = { label: strings.app.open, run: () => void this.open(app) };
+        this.toasts.show(strings.toast.approved(app.label, host), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
   }
@@ -106,25 +107,38 @@ export class Desk {
   grant(person: Person, label: string, granted: boolean): Promise<boolean> {
     return this.#try(
       () => this.bridge.grant(person.accountId, label, granted),
-      ({ closed }) => {
+      ({ closed, heldUntil }) => {
+        this.toasts.forget(heldKey(person, label));
         if (granted) return;
-        this.toasts.show(strings.toast.withdrawn(person.email, label, closed), {
-          label: strings.people.undo,
-          run: () => void this.grant(person, label, true),
-        });
+        const again = { label: strings.people.undo, run: () => void this.grant(person, label, true) };
+        this.#offerUndo(person, label, strings.toast.withdrawn(person.email, label, closed), heldUntil, again);
       },
     );
   }
 
-  /** What was taken cannot be put back without asking them: Undo is a new invitation. */
+  /** Undo leaves all as it was. Where it is too late for that, a new invitation is offered. */
   remove(person: Person): Promise<boolean> {
     return this.#try(
       () => this.bridge.remove(person.accountId),
-      ({ closed }) => {
+      ({ closed, heldUntil }) => {
+        this.toasts.forget(heldKey(person));
         const labels = person.apps;
         const again = labels.length > 0 ? { label: strings.people.inviteAgain, run: () => void this.invite(person.email, labels) } : undefined;
-        this.toasts.show(strings.toast.removed(person.email, closed), again);
+        this.#offerUndo(person, '', strings.toast.removed(person.email, closed), heldUntil, again);
       },
+    );
+  }
+
+  /** Whether a person who was removed can still be put back as they were. */
+  undoable(person: Person): boolean {
+    return this.toasts.current?.held?.key === heldKey(person);
+  }
+
+  /** Closes what a visitor has open now; their access stays. */
+  disconnectVisitor(visitor: Visitor): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.disconnectVisitor(visitor.accountId, visitor.grantId ?? ''),
+      ({ closed }) => this.#tell(strings.toast.disconnected(visitor.clientName ?? visitor.email, closed, visitor.grantId !== undefined)),
     );
   }
 
@@ -196,6 +210,21 @@ export class Desk {
     );
   }
 
+  /** Says what was taken away, with Undo while it is held; otherwise with what comes next to it. */
+  #offerUndo(person: Person, label: string, text: Sentence, heldUntil: string | undefined, otherwise: Toast['action']) {
+    if (!heldUntil) return this.toasts.show(text, otherwise);
+    const undo = () => this.#try(
+      () => this.bridge.undoHeld(person.accountId, label),
+      () => this.#tell(label ? strings.toast.givenBack(person.email, label) : strings.toast.putBack(person.email)),
+    );
+    this.toasts.show(text, { label: strings.people.undo, run: () => void undo() }, {
+      key: heldKey(person, label),
+      until: Date.parse(heldUntil),
+      // What cannot be told now is told by the agent, a little later.
+      gone: () => void this.bridge.settle(person.accountId, label).catch(() => {}),
+    });
+  }
+
   #tell(sentence: Sentence) {
     this.toasts.show(sentence);
   }
@@ -211,6 +240,8 @@ export class Desk {
     }
   }
 }
+
+const heldKey = (person: Person, label = ''): string => `${person.accountId}\n${label}`;
 
 const key = Symbol('desk');
 

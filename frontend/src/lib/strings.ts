@@ -124,6 +124,8 @@ export const strings = {
 
   app: {
     open: 'Open',
+    shutPaused: 'Nobody can open it while it is paused.',
+    shutDark: 'Nobody can open it while it is dark.',
     openApp: (label: string): Sentence => ['Open ', { name: label }],
     copy: 'Copy address',
     copyOf: (label: string): Sentence => ['Copy address of ', { name: label }],
@@ -205,7 +207,13 @@ export const strings = {
     exported: (path: string): Sentence => ['Saved as ', { name: path }, '.'],
     invited: (email: string, local: boolean): Sentence => [{ name: email }, local ? ' is invited. The mail is in the outbox.' : ' is invited. The mail is on its way.'],
     withdrawn: (email: string, label: string, n: number): Sentence => [{ name: email }, ' can’t open ', { name: label }, ` any more.${closed(n)}`],
+    givenBack: (email: string, label: string): Sentence => [{ name: email }, ' can open ', { name: label }, ' again.'],
     removed: (email: string, n: number): Sentence => [{ name: email }, ` can’t open anything any more.${closed(n)}`],
+    putBack: (email: string): Sentence => [{ name: email }, ' is back, with everything as it was. No mail was sent.'],
+    disconnected: (name: string, n: number, client: boolean): Sentence => [
+      { name },
+      n === 0 ? ' had nothing open any more.' : ` is disconnected.${closed(n)}${client ? '' : ' Coming back takes signing in.'}`,
+    ],
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,
     trusted: ['Your browsers trust addresses on this computer. Restart one that is open.'] as Sentence,
@@ -294,6 +302,7 @@ export const strings = {
     remove: 'Remove…',
     removeOf: (email: string) => `Remove ${email}`,
     inviteAgain: 'Invite again',
+    undoOf: (email: string) => `Undo: ${email} comes back as before`,
     inviteAgainOf: (email: string) => `Invite again: ${email}`,
     emptyTitle: 'Nobody but you',
     emptyText: 'Invite someone by e-mail to an app. One click in the mail lets them in, and only there.',
@@ -308,7 +317,7 @@ export const strings = {
 
   removePerson: {
     title: (email: string): Sentence => ['Remove ', { name: email }, '?'],
-    text: 'They can’t open anything any more, and what they have open is closed. Only a new invitation lets them in again.',
+    text: 'They can’t open anything any more, and what they have open is closed. You can undo it for a few seconds; after that it takes a new invitation.',
     keep: 'Keep',
     confirm: 'Remove',
     busy: 'Removing…',
@@ -343,6 +352,12 @@ export const strings = {
     app: 'App',
     allApps: 'All apps',
     hereNow: 'Here now',
+    hasOpen: (labels: readonly string[], email: string): Sentence => [...listed(labels), ...(email ? [', as ', { name: email }] : [])],
+    connections: (n: number) => count(n, 'connection', 'connections'),
+    disconnect: 'Disconnect',
+    disconnecting: 'Disconnecting…',
+    disconnectOf: (email: string, client?: string): Sentence => (client ? ['Disconnect ', { name: client }, ` of ${email}`] : [`Disconnect ${email}`]),
+    disconnectHint: 'Disconnect ends what is open now. Remove the person, or revoke the connected app, to keep them out.',
     today: 'Today',
     yesterday: 'Yesterday',
     did: {

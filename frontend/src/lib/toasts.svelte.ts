@@ -7,9 +7,21 @@ import type { Sentence } from './strings';
 export interface Toast {
   text: Sentence;
   action?: { label: string; run: () => void };
+  held?: Held;
+}
+
+/** What can be undone only while the toast is there. */
+export interface Held {
+  /** What it is, so that others can offer the same. */
+  key: string;
+  /** When it cannot be undone any more, in ms since 1970: the toast leaves before, whatever rests on it. */
+  until: number;
+  /** Called once when the toast leaves and its action was not taken. */
+  gone: () => void;
 }
 
 const lasts = 8000; // ms
+const slack = 1000; // ms that an action still needs to be carried out
 
 export class Toasts {
   current = $state.raw<Toast>();
@@ -19,15 +31,26 @@ export class Toasts {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #held = false;
 
-  show(text: Sentence, action?: Toast['action']) {
-    this.current = action ? { text, action } : { text };
+  show(text: Sentence, action?: Toast['action'], held?: Held) {
+    const before = this.current?.held;
+    this.current = { text, ...(action && { action }), ...(held && { held }) };
     this.#schedule();
+    before?.gone();
   }
 
   dismiss() {
-    clearTimeout(this.#timer);
-    this.#held = false;
-    this.current = undefined;
+    const held = this.#take()?.held;
+    held?.gone();
+  }
+
+  /** Takes the toast's action. */
+  act() {
+    this.#take()?.action?.run();
+  }
+
+  /** Takes the toast about something held away, where it is about that: it was undone, or done anew, by another way. */
+  forget(key: string) {
+    if (this.current?.held?.key === key) this.#take();
   }
 
   /** A toast that is hovered or focused stays until it no longer is. */
@@ -41,8 +64,18 @@ export class Toasts {
     this.spoken = this.spoken === text ? text + '\u00a0' : text;
   }
 
+  #take(): Toast | undefined {
+    const was = this.current;
+    clearTimeout(this.#timer);
+    this.#held = false;
+    this.current = undefined;
+    return was;
+  }
+
   #schedule() {
     clearTimeout(this.#timer);
-    if (this.current && !this.#held) this.#timer = setTimeout(() => this.dismiss(), lasts);
+    const left = (this.current?.held?.until ?? Infinity) - slack - Date.now();
+    const time = this.#held ? left : Math.min(lasts, left);
+    if (this.current && time < Infinity) this.#timer = setTimeout(() => this.dismiss(), Math.max(0, time));
   }
 }

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Toasts } from './toasts.svelte';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -35,4 +35,57 @@ test('the same words are announced again', () => {
   toasts.say('Copied');
   expect(toasts.spoken).not.toBe(first);
   expect(toasts.spoken.trim()).toBe('Copied');
+});
+
+describe('what can be undone only while the toast is there', () => {
+  const held = (key: string, gone: () => void, seconds = 30) => ({ key, until: Date.now() + seconds * 1000, gone });
+  const undo = () => ({ label: 'Undo', run: vi.fn() });
+
+  test.each([
+    ['its time is over', () => void vi.advanceTimersByTime(8000)],
+    ['it is dismissed', (toasts: Toasts) => toasts.dismiss()],
+    ['another takes its place', (toasts: Toasts) => toasts.show(['two'])],
+  ])('is over when %s, once', (_, leave) => {
+    const toasts = new Toasts();
+    const gone = vi.fn();
+    const action = undo();
+    toasts.show(['one'], action, held('bob', gone));
+    expect(gone).not.toHaveBeenCalled();
+    leave(toasts);
+    vi.advanceTimersByTime(60_000);
+    toasts.dismiss();
+    expect([gone.mock.calls.length, action.run.mock.calls.length]).toEqual([1, 0]);
+  });
+
+  test('is not over when it was undone', () => {
+    const toasts = new Toasts();
+    const gone = vi.fn();
+    const action = undo();
+    toasts.show(['one'], action, held('bob', gone));
+    toasts.act();
+    vi.advanceTimersByTime(60_000);
+    expect([gone.mock.calls.length, action.run.mock.calls.length, toasts.current]).toEqual([0, 1, undefined]);
+  });
+
+  test('stays while it is rested on, but never longer than it can be undone', () => {
+    const toasts = new Toasts();
+    const gone = vi.fn();
+    toasts.show(['one'], undo(), held('bob', gone, 30));
+    toasts.hold(true);
+    vi.advanceTimersByTime(28_999);
+    expect(gone).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    expect([gone.mock.calls.length, toasts.current]).toEqual([1, undefined]);
+  });
+
+  test('is forgotten by its key, without being over', () => {
+    const toasts = new Toasts();
+    const gone = vi.fn();
+    toasts.show(['one'], undo(), held('bob', gone));
+    toasts.forget('carla');
+    expect(toasts.current).toBeDefined();
+    toasts.forget('bob');
+    vi.advanceTimersByTime(60_000);
+    expect([gone.mock.calls.length, toasts.current]).toEqual([0, undefined]);
+  });
 });

@@ -157,6 +157,18 @@ export interface PersonChanged {
   person: Person;
   closed: number;
   milliseconds: number;
+  /** Until when it can be undone with nothing lost. */
+  heldUntil?: string;
+}
+
+/** Somebody with something open now: a person in their browsers, or a remote client of theirs. */
+export interface Visitor {
+  accountId: string;
+  email: string;
+  grantId?: string;
+  clientName?: string;
+  apps: string[];
+  connections: number;
 }
 
 export interface Activity {

@@ -10,7 +10,7 @@ async function activity(scene = 'connected') {
 
 test('tells who is here, and what happened by day, in words', async () => {
   const page = await activity();
-  expect(await section(page, 'Here now').getByRole('listitem').count()).toBe(2);
+  await expect.poll(() => section(page, 'Here now').getByRole('listitem').count()).toBe(3);
   const words = (await page.locator('main').innerText()).replace(/[\u2068\u2069]/g, '').replace(/\s+/g, ' ');
   for (const line of [
     'carla.nunes@example.org opened Notes', 'maya@example.com opened Notes through Pocket Notes', 'bob@example.com opened Blog draft',
@@ -26,6 +26,34 @@ test('is read again when somebody comes, and not with every other snapshot', asy
   await page.evaluate('stub.set({here: 2}); stub.change("photos", {here: ["bob@example.com"]})');
   await section(page, 'Here now').getByText('bob@example.com').waitFor();
   await expect.poll(async () => (await called(page, 'Activity')).length).toBe(before + 1);
+});
+
+test('a visitor is disconnected, and it is said that this keeps nobody out', async () => {
+  const page = await activity();
+  const here = section(page, 'Here now');
+  await here.getByText('Remove the person, or revoke the connected app, to keep them out.').waitFor();
+  await page.evaluate('void stub.hold("Disconnect")');
+  const button = here.getByRole('button', { name: 'Disconnect carla.nunes@example.org' });
+  await button.press('Enter');
+  await expect.poll(() => button.innerText()).toBe('Disconnecting…');
+  await button.press('Enter'); // once is enough
+  await page.evaluate('stub.release()');
+  await told(page, 'carla.nunes@example.org is disconnected. 1 connection closed. Coming back takes signing in.');
+  await button.waitFor({ state: 'detached' });
+  await expect.poll(() => focusName(page)).toBe('Activity');
+  await here.getByRole('button', { name: /^Disconnect .Pocket Notes. of maya@example.com$/ }).click();
+  await told(page, 'Pocket Notes is disconnected. 1 connection closed.');
+  await expect.poll(() => here.getByRole('listitem').count()).toBe(1);
+  expect(await called(page, 'Disconnect')).toEqual([['acc-carla.nunes@example.org', ''], ['acc-maya@example.com', 'g1']]);
+});
+
+test('a visitor who stays says why', async () => {
+  const page = await activity();
+  await page.evaluate('stub.fail("Disconnect", "Porchlight is not answering.")');
+  const button = section(page, 'Here now').getByRole('button', { name: 'Disconnect carla.nunes@example.org' });
+  await button.click();
+  await told(page, 'Porchlight is not answering.');
+  await expect.poll(() => button.isEnabled()).toBe(true);
 });
 
 test('narrows by app and by text', async () => {

@@ -59,3 +59,26 @@ describe('an approved app', () => {
     await expect.poll(() => focusName(page)).toBe('Apps');
   });
 });
+
+for (const [how, scene, why] of [
+  ['paused', 'paused', 'Nobody can open it while it is paused.'],
+  ['dark', 'dark', 'Nobody can open it while it is dark.'],
+] as const) {
+  test(`while it is ${how}, nothing offers to open an app, and it is said why`, async () => {
+    const page = await open({ scene });
+    const button = page.getByRole('button', { name: /^Open .?Notes/ });
+    expect([await button.isDisabled(), await button.getAttribute('title')]).toEqual([true, why]);
+    await menuOf(page, 'Notes').click();
+    const item = page.getByRole('menuitem', { name: 'Open', exact: true });
+    expect([await item.getAttribute('aria-disabled'), await item.getAttribute('title')]).toEqual(['true', why]);
+    await item.press('Enter');
+    await item.click({ force: true });
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Notes', exact: true }).click();
+    expect(await page.getByRole('button', { name: 'Open', exact: true }).isDisabled()).toBe(true);
+    expect(await called(page, 'Open')).toEqual([]);
+    await page.evaluate('stub.set({darkSince: undefined}); stub.change("notes", {paused: false})');
+    await page.getByRole('button', { name: 'Open', exact: true }).click();
+    await expect.poll(() => called(page, 'Open')).toEqual([['notes']]);
+  });
+}

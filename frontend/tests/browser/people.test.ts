@@ -1,4 +1,5 @@
 // Who may come in: inviting, switching, removing.
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { called, focusName, go, open, section, toast, told } from './page';
 import type { Look } from './page';
@@ -8,6 +9,12 @@ async function people(look: Look = { scene: 'connected' }) {
   await go(page, 'People');
   await page.getByRole('button', { name: 'Invite', exact: true }).waitFor();
   return page;
+}
+async function remove(page: Page, email: string) {
+  await page.getByRole('button', { name: panel(email) }).click();
+  await page.getByRole('button', { name: `Remove ${email}` }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+  await told(page, `${email} can’t open anything any more.`);
 }
 const panel = (email: string) => `Apps for ${email}`;
 const carla = 'carla.nunes@example.org';
@@ -99,8 +106,10 @@ describe('the apps of one person', () => {
     await toast(page).getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => notes.isChecked()).toBe(true);
     expect((await called(page, 'Grant')).map(([, app, on]) => [app, on])).toEqual([
-      ['Notes', false], ['Home Assistant', true], ['Notes', true], ['Notes', false], ['Notes', true],
+      ['Notes', false], ['Home Assistant', true], ['Notes', true], ['Notes', false],
     ]);
+    expect(await called(page, 'UndoHeld')).toEqual([[`acc-${carla}`, 'Notes']]);
+    expect(await called(page, 'Settle')).toEqual([]); // switched on again, there was nothing left to settle
   });
 
   test('a change that fails turns back and says why; meanwhile the switch is busy', async () => {
@@ -153,9 +162,41 @@ describe('removing', () => {
     await section(page, 'Removed').getByText(carla).waitFor();
     expect(await called(page, 'Remove')).toEqual([[`acc-${carla}`]]);
     await expect.poll(() => focusName(page)).toBe('People');
-    await toast(page).getByRole('button', { name: 'Invite again' }).click();
+  });
+
+  for (const [where, undo] of [
+    ['toast', (page: Page) => toast(page).getByRole('button', { name: 'Undo' })],
+    ['row', (page: Page) => section(page, 'Removed').getByRole('button', { name: `Undo: ${carla} comes back as before` })],
+  ] as const) {
+    test(`is undone by the ${where}, and nobody is mailed`, async () => {
+      const page = await people();
+      await remove(page, carla);
+      await undo(page).press('Enter');
+      await told(page, `${carla} is back, with everything as it was. No mail was sent.`);
+      await section(page, 'May come in').getByText(carla).waitFor();
+      expect([await called(page, 'UndoHeld'), await called(page, 'Invite'), await called(page, 'Settle')]).toEqual([[[`acc-${carla}`, '']], [], []]);
+      await page.getByRole('button', { name: panel(carla) }).click();
+      expect(await page.getByRole('switch', { name: /Photos/ }).isChecked()).toBe(true);
+    });
+  }
+
+  test('is settled when the offer to undo it leaves; the row then offers an invitation', async () => {
+    const page = await people();
+    await remove(page, carla);
+    await toast(page).getByRole('button', { name: 'Dismiss' }).click();
+    await expect.poll(() => called(page, 'Settle')).toEqual([[`acc-${carla}`, '']]);
+    await section(page, 'Removed').getByRole('button', { name: `Invite again: ${carla}` }).click();
     await expect.poll(() => called(page, 'Invite')).toEqual([[carla, ['Notes', 'Photos']]]);
     await section(page, 'May come in').getByText(carla).waitFor();
+  });
+
+  test('the newest removal is the one that can be undone', async () => {
+    const page = await people();
+    await remove(page, carla);
+    await remove(page, bob);
+    await expect.poll(() => called(page, 'Settle')).toEqual([[`acc-${carla}`, '']]);
+    await section(page, 'Removed').getByRole('button', { name: `Invite again: ${carla}` }).waitFor();
+    await section(page, 'Removed').getByRole('button', { name: `Undo: ${bob} comes back as before` }).waitFor();
   });
 
   test('whoever was removed is invited again to what they had', async () => {

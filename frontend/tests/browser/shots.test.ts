@@ -42,6 +42,13 @@ const scenes: Scene[] = [
     scene: 'connected',
     act: then(go('People'), press('Apps for bob@example.com'), press('Remove bob@example.com')),
   },
+  {
+    name: 'people-undo',
+    scene: 'connected',
+    act: then(go('People'), press('Apps for bob@example.com'), press('Remove bob@example.com'), (page) => page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click(), (page) => page.locator('.toast').waitFor()),
+  },
+  { name: 'menu-paused', scene: 'paused', act: (page) => page.getByRole('button', { name: /^More for .Notes/ }).click() },
+  { name: 'app-paused', scene: 'paused', act: press('Notes') },
   { name: 'people-alone', scene: 'alone', act: go('People') },
   { name: 'people-stress', scene: 'stress', act: then(go('People'), press(/^Apps for the.extra/)) },
   { name: 'clients', scene: 'connected', act: go('Connected apps') },
