@@ -1,25 +1,20 @@
 package certs
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/certmagic"
-	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
+
+	"porchlight/acmeorder"
 )
 
 const (
-	// acmeALPN is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
-	acmeALPN = "acme-tls/1"
-
 	// obtainIn bounds one try to have a certificate issued.
 	obtainIn = 2 * time.Minute
 	// A name whose certificate was refused is tried again after firstRest, and
@@ -58,8 +53,9 @@ type ACMEConfig struct {
 // this computer can be reached. It is safe for concurrent use.
 type ACME struct {
 	cfg    ACMEConfig
-	ready  chan struct{}     // closed once magic is there
-	magic  *certmagic.Config // set by Run
+	ready  chan struct{}   // closed once what follows is there, which Run sets
+	life   context.Context // of Run: no order outlives it
+	magic  *certmagic.Config
 	cache  *certmagic.Cache
 	flight singleflight.Group // by name
 
@@ -99,33 +95,19 @@ func NewACME(cfg ACMEConfig) *ACME {
 // the first visitor comes; changed is readable when it may answer others. Run
 // may be called once.
 func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan struct{}) error {
-	port, err := sparePort()
+	var err error
+	a.magic, a.cache, err = acmeorder.New(acmeorder.Config{
+		Storage: newStorage(a.cfg.Dir), Directory: a.cfg.Directory, RootCAs: a.cfg.RootCAs,
+		Capacity: maxNames, OnEvent: a.noteEvent,
+	})
 	if err != nil {
-		return fmt.Errorf("prepare for the certificate authority: %w", err)
+		return err
 	}
-	quiet := zap.NewNop() // what matters is said by noteEvent
-	a.cache = certmagic.NewCache(certmagic.CacheOptions{
-		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { <-a.ready; return a.magic, nil },
-		Capacity:         maxNames,
-		Logger:           quiet,
-	})
 	defer a.cache.Stop()
-	a.magic = certmagic.New(a.cache, certmagic.Config{
-		Storage: newStorage(a.cfg.Dir),
-		OnEvent: a.noteEvent,
-		Logger:  quiet,
-	})
-	a.magic.Issuers = []certmagic.Issuer{cmp.Or(a.issuer, certmagic.Issuer(unasking{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
-		CA:                   cmp.Or(a.cfg.Directory, certmagic.LetsEncryptProductionCA),
-		Agreed:               true,
-		DisableHTTPChallenge: true,
-		// The library insists on a listener of its own for the challenge; the
-		// authority never comes to that one.
-		ListenHost:     "127.0.0.1",
-		AltTLSALPNPort: port,
-		TrustedRoots:   a.cfg.RootCAs,
-		Logger:         quiet,
-	})}))}
+	if a.issuer != nil {
+		a.magic.Issuers = []certmagic.Issuer{a.issuer}
+	}
+	a.life = ctx
 	close(a.ready)
 	for {
 		var again <-chan time.Time
@@ -172,18 +154,13 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	case <-hello.Context().Done():
 		return nil, hello.Context().Err()
 	}
-	if isChallenge(hello) || a.holds(name) {
+	if acmeorder.IsChallenge(hello) || a.holds(name) {
 		return a.magic.GetCertificate(hello)
 	}
 	if err := a.obtain(hello.Context(), name); err != nil {
 		return nil, err
 	}
 	return a.magic.GetCertificate(hello)
-}
-
-// isChallenge tells the authority's validating connection (RFC 8737, section 3).
-func isChallenge(hello *tls.ClientHelloInfo) bool {
-	return len(hello.SupportedProtos) == 1 && hello.SupportedProtos[0] == acmeALPN
 }
 
 // Serves implements Source.
@@ -196,7 +173,7 @@ func (a *ACME) holds(name string) bool {
 
 // obtain waits until there is a certificate of name, from the directory or from
 // the authority, or ctx ends. However many want one, it is ordered once, and goes
-// on when they leave.
+// on when they leave, until Run ends. Run has set what it needs.
 func (a *ACME) obtain(ctx context.Context, name string) error {
 	if a.holds(name) {
 		return nil
@@ -205,10 +182,12 @@ func (a *ACME) obtain(ctx context.Context, name string) error {
 		return err
 	}
 	done := a.flight.DoChan(name, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), obtainIn)
+		ctx, cancel := context.WithTimeout(a.life, obtainIn)
 		defer cancel()
 		err := a.magic.ManageSync(ctx, []string{name})
-		a.note(name, err)
+		if a.life.Err() == nil {
+			a.note(name, err)
+		}
 		return nil, err
 	})
 	select {
@@ -217,21 +196,4 @@ func (a *ACME) obtain(ctx context.Context, name string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// unasking never asks for an e-mail address on the terminal: an account at the
-// authority needs none.
-type unasking struct{ *certmagic.ACMEIssuer }
-
-// PreCheck implements certmagic.PreChecker.
-func (u unasking) PreCheck(ctx context.Context, names []string, _ bool) error {
-	return u.ACMEIssuer.PreCheck(ctx, names, false)
-}
-
-func sparePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/certmagic"
+
+	"porchlight/acmeorder"
 )
 
 // TestRefusedCertificateRests: an authority that refuses is not asked again by
@@ -84,12 +89,60 @@ func TestRefusedCertificateRests(t *testing.T) {
 	}
 }
 
+// silent is an authority that never answers.
+type silent struct{ asked, ended chan error }
+
+func (silent) IssuerKey() string { return "silent" }
+
+func (s silent) Issue(ctx context.Context, _ *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	s.asked <- nil
+	<-ctx.Done()
+	s.ended <- ctx.Err()
+	return nil, ctx.Err()
+}
+
+// TestOrdersEndWithRun: an order under way is given up with the agent, whoever
+// waits for it, and nobody is told that it was refused.
+func TestOrdersEndWithRun(t *testing.T) {
+	t.Parallel()
+	a := NewACME(ACMEConfig{
+		Dir: t.TempDir(), Allowed: func(string) bool { return true },
+		OnTrouble: func() { t.Error("the owner is told of trouble") },
+	})
+	authority := silent{make(chan error, 1), make(chan error, 1)}
+	a.issuer = authority
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- a.Run(ctx, func() []string { return nil }, nil) }()
+	visited := make(chan error, 1)
+	go func() { visited <- shake(t, a, "notes.maya.test") }()
+	await := func(what string, c <-chan error) error {
+		t.Helper()
+		select {
+		case err := <-c:
+			return err
+		case <-time.After(20 * time.Second):
+			t.Fatalf("not within 20 seconds: %s", what)
+			return nil
+		}
+	}
+	await("the authority is asked", authority.asked)
+	cancel()
+	await("the order ends", authority.ended)
+	if err := await("the visitor is turned away", visited); err == nil {
+		t.Error("there is a certificate nobody issued")
+	}
+	if err := await("Run ends", ran); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 func TestOnlyACMENegotiatesItsChallenge(t *testing.T) {
 	t.Parallel()
-	if !slices.Contains(TLSConfig(NewACME(ACMEConfig{})).NextProtos, acmeALPN) {
+	if !slices.Contains(TLSConfig(NewACME(ACMEConfig{})).NextProtos, acmeorder.ChallengeALPN) {
 		t.Error("the authority could not see its challenge answered")
 	}
-	if slices.Contains(TLSConfig(New(Config{})).NextProtos, acmeALPN) {
+	if slices.Contains(TLSConfig(New(Config{})).NextProtos, acmeorder.ChallengeALPN) {
 		t.Error("a challenge is answered that nobody set")
 	}
 }

@@ -2,6 +2,8 @@ package certs
 
 import (
 	"crypto/tls"
+
+	"porchlight/acmeorder"
 )
 
 // resumeMark begins what we add to a session ticket, so that it cannot be taken
@@ -28,7 +30,7 @@ func TLSConfig(src Source) *tls.Config {
 	if _, ok := src.(*ACME); ok {
 		// Negotiated with nobody but the authority; an HTTP server closes such a
 		// connection after the handshake, which is all the authority came for.
-		cfg.NextProtos = append(cfg.NextProtos, acmeALPN)
+		cfg.NextProtos = append(cfg.NextProtos, acmeorder.ChallengeALPN)
 	}
 	// Both use the keys of cfg itself, which crypto/tls changes every day, even
 	// when a server works with a clone.

@@ -1,26 +1,21 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/certmagic"
-	"go.uber.org/zap"
+
+	"porchlight/acmeorder"
 )
 
 const (
-	// challengeALPN is the protocol of the TLS-ALPN-01 challenge (RFC 8737).
-	challengeALPN = "acme-tls/1"
-
 	// orderWithin bounds one try to have a certificate issued; after a failure the
 	// next is orderAgain later, then twice as long, up to orderSlowest: public
 	// authorities allow few failures an hour.
@@ -57,11 +52,11 @@ func (a *acme) config() *tls.Config {
 			return nil, hello.Context().Err()
 		}
 	}
-	challenge := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{challengeALPN}, GetCertificate: get}
+	challenge := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{acmeorder.ChallengeALPN}, GetCertificate: get}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, GetCertificate: get,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if slices.Equal(hello.SupportedProtos, []string{challengeALPN}) {
+			if acmeorder.IsChallenge(hello) {
 				return challenge, nil
 			}
 			return nil, nil
@@ -72,24 +67,14 @@ func (a *acme) config() *tls.Config {
 // run orders the certificate, or finds it in the directory, and keeps it renewed
 // until ctx is done.
 func (a *acme) run(ctx context.Context) error {
-	port, err := sparePort()
+	magic, cache, err := acmeorder.New(acmeorder.Config{
+		Storage: &certmagic.FileStorage{Path: a.dir}, Directory: a.directory, OnEvent: a.note,
+	})
 	if err != nil {
-		return fmt.Errorf("cannot prepare for the certificate authority: %w", err)
+		return err
 	}
-	quiet := zap.NewNop() // what matters is said below and by note
-	cache := certmagic.NewCache(certmagic.CacheOptions{
-		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { <-a.ready; return a.magic, nil },
-		Logger:           quiet,
-	})
 	defer cache.Stop()
-	a.magic = certmagic.New(cache, certmagic.Config{
-		Storage: &certmagic.FileStorage{Path: a.dir}, OnEvent: a.note, Logger: quiet,
-	})
-	a.magic.Issuers = []certmagic.Issuer{unattended{certmagic.NewACMEIssuer(a.magic, certmagic.ACMEIssuer{
-		CA: cmp.Or(a.directory, certmagic.LetsEncryptProductionCA), Agreed: true, DisableHTTPChallenge: true,
-		// The library opens a listener for the challenge, which comes to ours.
-		ListenHost: "127.0.0.1", AltTLSALPNPort: port, Logger: quiet,
-	})}}
+	a.magic = magic
 	close(a.ready)
 
 	for wait := orderAgain; ; wait = min(2*wait, orderSlowest) {
@@ -132,23 +117,6 @@ func (a *acme) note(_ context.Context, event string, data map[string]any) error 
 		a.log.Error("the certificate could not be renewed; the old one still serves", "host", a.host, "error", data["error"])
 	}
 	return nil
-}
-
-// unattended asks nobody for an e-mail address on a terminal; an account needs
-// none.
-type unattended struct{ *certmagic.ACMEIssuer }
-
-// PreCheck implements certmagic.PreChecker.
-func (u unattended) PreCheck(ctx context.Context, names []string, _ bool) error {
-	return u.ACMEIssuer.PreCheck(ctx, names, false)
-}
-
-func sparePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // completeACME is the part of Config.Complete.

@@ -1,0 +1,93 @@
+// Package acmeorder sets certmagic up to have certificates issued over ACME (RFC
+// 8555) and renewed, in the one way that both programs need: an agent for the
+// names of its apps, a server for its auth host.
+//
+// Neither has a port of its own for the authority to come to. The authority makes
+// sure of a name by connecting to it (TLS-ALPN-01, RFC 8737), through the
+// listener that visitors use, so whoever ends TLS there lets that handshake be
+// answered by what New returns. Nobody is asked anything on a terminal, and
+// nothing is logged here: what matters comes to Config.OnEvent.
+package acmeorder
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"slices"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+)
+
+// ChallengeALPN is the protocol of the TLS-ALPN-01 challenge.
+const ChallengeALPN = "acme-tls/1"
+
+// IsChallenge tells the authority's validating connection (RFC 8737, section 3).
+func IsChallenge(hello *tls.ClientHelloInfo) bool {
+	return slices.Equal(hello.SupportedProtos, []string{ChallengeALPN})
+}
+
+// Config of New. Storage is required.
+type Config struct {
+	Storage certmagic.Storage // of account, certificates and keys
+	// Directory is the URL of the authority's ACME directory; empty means Let's
+	// Encrypt.
+	Directory string
+	// RootCAs the directory's own certificate must lead to; nil: the system's.
+	RootCAs *x509.CertPool
+	// Capacity bounds the certificates in memory; zero means that nothing does.
+	Capacity int
+	// OnEvent is told what certmagic does, see certmagic.Config; nil for not.
+	OnEvent func(ctx context.Context, event string, data map[string]any) error
+}
+
+// New begins to renew what the returned configuration is told to manage, until
+// the returned cache is stopped, which the caller has to see to.
+func New(c Config) (*certmagic.Config, *certmagic.Cache, error) {
+	port, err := sparePort()
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare for the certificate authority: %w", err)
+	}
+	quiet := zap.NewNop()
+	var magic *certmagic.Config
+	ready := make(chan struct{}) // closed once magic is there
+	cache := certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { <-ready; return magic, nil },
+		Capacity:         c.Capacity,
+		Logger:           quiet,
+	})
+	magic = certmagic.New(cache, certmagic.Config{Storage: c.Storage, OnEvent: c.OnEvent, Logger: quiet})
+	magic.Issuers = []certmagic.Issuer{unattended{certmagic.NewACMEIssuer(magic, certmagic.ACMEIssuer{
+		CA:                   cmp.Or(c.Directory, certmagic.LetsEncryptProductionCA),
+		Agreed:               true,
+		DisableHTTPChallenge: true,
+		// The library insists on a listener of its own for the challenge; the
+		// authority never comes to that one.
+		ListenHost:     "127.0.0.1",
+		AltTLSALPNPort: port,
+		TrustedRoots:   c.RootCAs,
+		Logger:         quiet,
+	})}}
+	close(ready)
+	return magic, cache, nil
+}
+
+// unattended never asks for an e-mail address on the terminal: an account at the
+// authority needs none.
+type unattended struct{ *certmagic.ACMEIssuer }
+
+// PreCheck implements certmagic.PreChecker.
+func (u unattended) PreCheck(ctx context.Context, names []string, _ bool) error {
+	return u.ACMEIssuer.PreCheck(ctx, names, false)
+}
+
+func sparePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
