@@ -222,7 +222,7 @@ func TestAgentAdmittedAfterTheDrainIsEnded(t *testing.T) {
 // began a flow that nobody was left to end. Checked: none begins after it.
 func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 	t.Parallel()
-	routes := newRoutes(Limits{}.withDefaults())
+	routes := newRoutes(Limits{}.WithDefaults())
 	c := &computer{id: "maya", flows: make(map[*flow]struct{})}
 	if !routes.join(c, &session{}, &flow{}) {
 		t.Error("refused before the drain")

@@ -54,13 +54,17 @@ type Limits struct {
 	RampUp                  time.Duration
 }
 
-func (l Limits) withDefaults() Limits {
+// MostVisitors is how many visitors this process may have open files for.
+func MostVisitors() int { return (fileLimit() - 1024) / 2 }
+
+// WithDefaults is l with its zero fields filled in.
+func (l Limits) WithDefaults() Limits {
 	set := func(field *int, value int) {
 		if *field <= 0 {
 			*field = value
 		}
 	}
-	set(&l.Visitors, max(64, min(16<<10, (fileLimit()-1024)/2)))
+	set(&l.Visitors, max(64, min(16<<10, MostVisitors())))
 	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
 	set(&l.VisitorsPerSource, max(32, l.Visitors/8))
 	set(&l.VisitorsPassedOn, max(32, l.Visitors/2))

@@ -117,7 +117,7 @@ func New(cfg Config) (*Relay, error) {
 		return nil, errors.New("relay: TLS, Handler and Authenticate are required")
 	}
 	cfg.AuthHost = normalName(cfg.AuthHost)
-	cfg.Limits = cfg.Limits.withDefaults()
+	cfg.Limits = cfg.Limits.WithDefaults()
 	for field, value := range map[*time.Duration]time.Duration{
 		&cfg.Grace: 10 * time.Second, &cfg.VisitorWait: 10 * time.Second, &cfg.FirstBytes: 3 * time.Second,
 	} {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"time"
 
 	"porchlight/control/admin"
+	"porchlight/control/relay"
 )
 
 // TLS modes of the auth host.
@@ -56,6 +58,12 @@ type Config struct {
 	// this one, for visitors whose computer is connected here; empty means that
 	// it is the only node, or that a visitor must find the right one.
 	PeerAddress string
+	// Limits are the relay's; zero fields take its defaults.
+	Limits relay.Limits
+	// TrustedProxies are the addresses or networks (CIDR) of load balancers in
+	// front, which must send a PROXY header.
+	TrustedProxies []string
+	proxies        []netip.Prefix // the same, read
 	// OpenSignUp and MembersEnrol are those of control.Config.
 	OpenSignUp   bool
 	MembersEnrol bool
@@ -132,6 +140,12 @@ func (c *Config) Complete() error {
 		return fmt.Errorf("%q is not an address of the loopback interface, and metrics ask nobody who they are (--metrics); add --metrics-exposed if your network keeps others out", c.Metrics)
 	}
 	if err := c.completeACME(); err != nil {
+		return err
+	}
+	if err := c.completeLimits(); err != nil {
+		return err
+	}
+	if err := c.completeProxies(); err != nil {
 		return err
 	}
 	if err := c.Mail.complete(c.AuthHost); err != nil {

@@ -234,7 +234,10 @@ func (n *Node) build() (err error) {
 		Authenticate: n.service.Authenticate,
 		Node:         cfg.Node,
 		Grace:        cfg.Grace,
+		Limits:       cfg.Limits,
 		Log:          cfg.Log.With("part", "relay"),
+
+		TrustedProxies: cfg.proxies,
 	})
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,10 +15,18 @@ import (
 
 // configurable are the settings that the environment and a configuration file
 // may hold.
-var configurable = []string{
+var configurable = slices.Concat([]string{
 	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
 	"listen", "tunnel-address", "tls", "acme-directory", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
-	"metrics", "metrics-exposed", "node", "peer-address", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
+	"metrics", "metrics-exposed", "node", "peer-address", "trusted-proxies", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
+}, limitNames())
+
+func limitNames() []string {
+	var names []string
+	for _, s := range serve.LimitSettings {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 // where is which control plane a command is about.
@@ -114,6 +123,10 @@ flags count more than the environment, and the environment more than the file.`,
 	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
+	f.StringArrayVar(&w.TrustedProxies, "trusted-proxies", nil, "address or network of the load balancers in front, which must send a PROXY header (version 1 or 2); may be given several times")
+	for _, s := range serve.LimitSettings {
+		f.IntVar(s.Field(&w.Limits), s.Name, 0, s.About)
+	}
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
 	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
 	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /readyz says no already")

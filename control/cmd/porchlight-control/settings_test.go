@@ -164,6 +164,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
 		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--postgres-wait", "0s", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, exitUsage, "--metrics-exposed"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-visitors", "-5"}, exitUsage, "--limit-visitors is from 1"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-handshakes-per-address", "5000"}, exitUsage, "more than --limit-handshakes"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--trusted-proxies", "10.0.0.0/8", "--trusted-proxies", "0.0.0.0/0"}, exitUsage, "(--trusted-proxies)"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, exitUsage, "--metrics-exposed"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, exitUsage, "choose one"},
 		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--mail-from", "a@b.example"}, exitUsage, "belongs to --smtp"},
@@ -190,5 +193,24 @@ func TestUsage(t *testing.T) {
 	}
 	if code, out, _ := invoke(t, nil, "version"); code != 0 || strings.TrimSpace(out) == "" {
 		t.Errorf("version: exit %d, %q", code, out)
+	}
+}
+
+// TestSettingsAreDescribed: the tables of the operator's manual name every setting,
+// and serve has a flag for each.
+func TestSettingsAreDescribed(t *testing.T) {
+	t.Parallel()
+	manual, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operating.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := serveCommand(terminal{}).Flags()
+	for _, name := range configurable {
+		if !strings.Contains(string(manual), "`"+name+"`") {
+			t.Errorf("docs/operating.md does not name %s", name)
+		}
+		if flags.Lookup(name) == nil {
+			t.Errorf("serve has no --%s", name)
+		}
 	}
 }

@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/control/admin"
+)
+
+// TestBehindABalancer: a node whose operator names a balancer serves what comes
+// through it with a PROXY header, and nothing without.
+func TestBehindABalancer(t *testing.T) {
+	t.Parallel()
+	n, err := Open(t.Context(), Config{
+		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		TrustedProxies: []string{"127.0.0.0/8"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	roots := x509.NewCertPool()
+	if _, rootPEM, err := n.certificates(); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
+		t.Fatal("no root certificate", err)
+	}
+	addrs, _ := n.Addrs()
+	ask := func(header string) (string, error) {
+		conn, err := net.Dial("tcp", addrs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, header)
+		secure := tls.Client(conn, &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost})
+		_, _ = io.WriteString(secure, "GET /auth/pubkey HTTP/1.1\r\nHost: "+n.cfg.AuthHost+"\r\nConnection: close\r\n\r\n")
+		answer, err := io.ReadAll(secure)
+		return string(answer), err
+	}
+	if answer, err := ask("PROXY TCP4 198.51.100.7 203.0.113.1 4711 443\r\n"); err != nil || !strings.Contains(answer, "publicKey") {
+		t.Errorf("with a header: %q, %v", answer, err)
+	}
+	if answer, err := ask(""); answer != "" || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("without one: %q, %v", answer, err)
+	}
+}
