@@ -80,6 +80,10 @@ var rules = []rule{
 		allow: []string{"control/kv"},
 	},
 	{
+		why:  "what agent and server share is below both",
+		from: "acmeorder", to: "",
+	},
+	{
 		why:  "one agent, wired in one place",
 		from: "agent/engine", to: "agent/proxy",
 	},
