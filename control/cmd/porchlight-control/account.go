@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/control"
 	"porchlight/control/admin"
 )
 
@@ -52,24 +53,9 @@ nothing.`
 }
 
 func accountListCommand(term terminal) *cobra.Command {
-	var asJSON bool
-	cmd := clientCommand("list", "List the accounts", exactly(),
-		func(ctx context.Context, c *admin.Client, _ []string) error {
-			list, err := c.Accounts(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(list)
-			}
-			var rows [][]string
-			for _, a := range list {
-				rows = append(rows, []string{a.Email, a.ID, a.CreatedAt.Format(time.DateOnly)})
-			}
-			return term.list("Nobody can sign in yet. Add somebody: porchlight-control account add EMAIL", []string{"EMAIL", "ID", "SINCE"}, rows)
-		})
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return listCommand(term, "List the accounts", (*admin.Client).Accounts,
+		"Nobody can sign in yet. Add somebody: porchlight-control account add EMAIL", []string{"EMAIL", "ID", "SINCE"},
+		func(a control.Account) []string { return []string{a.Email, a.ID, a.CreatedAt.Format(time.DateOnly)} })
 }
 
 func accountRemoveCommand(term terminal) *cobra.Command {

@@ -162,11 +162,33 @@ func (t terminal) table(header []string, rows [][]string) error {
 	return w.Flush()
 }
 
-// list is a table, or a remark when it would have no rows.
-func (t terminal) list(none string, header []string, rows [][]string) error {
-	if len(rows) == 0 {
+// listCommand is a verb that shows what ask returns.
+func listCommand[T any](term terminal, short string, ask func(*admin.Client, context.Context) ([]T, error), none string, header []string, row func(T) []string) *cobra.Command {
+	var asJSON bool
+	cmd := clientCommand("list", short, exactly(), func(ctx context.Context, c *admin.Client, _ []string) error {
+		list, err := ask(c, ctx)
+		if err != nil {
+			return err
+		}
+		return show(term, list, asJSON, none, header, row)
+	})
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// show prints a list for programs, or a table for people; where that would have
+// no rows, the remark none.
+func show[T any](t terminal, list []T, asJSON bool, none string, header []string, row func(T) []string) error {
+	if asJSON {
+		return t.json(list)
+	}
+	if len(list) == 0 {
 		_, err := fmt.Fprintln(t.err, none)
 		return err
+	}
+	rows := make([][]string, len(list))
+	for i, v := range list {
+		rows[i] = row(v)
 	}
 	return t.table(header, rows)
 }

@@ -7,27 +7,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/control"
 	"porchlight/control/admin"
 )
 
 func computerCommand(term terminal) *cobra.Command {
-	var asJSON bool
-	list := clientCommand("list", "List the computers", exactly(),
-		func(ctx context.Context, c *admin.Client, _ []string) error {
-			list, err := c.Computers(ctx)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(list)
-			}
-			var rows [][]string
-			for _, a := range list {
-				rows = append(rows, []string{a.Name, a.Owner, a.URL, a.CreatedAt.Format(time.DateOnly)})
-			}
-			return term.list("No computer is connected yet. On a computer, type: porchlight connect URL", []string{"NAME", "OWNER", "ADDRESS", "SINCE"}, rows)
+	list := listCommand(term, "List the computers", (*admin.Client).Computers,
+		"No computer is connected yet. On a computer, type: porchlight connect URL", []string{"NAME", "OWNER", "ADDRESS", "SINCE"},
+		func(c control.OwnedComputer) []string {
+			return []string{c.Name, c.Owner, c.URL, c.CreatedAt.Format(time.DateOnly)}
 		})
-	jsonFlag(list, &asJSON)
 	return group("computer", "Computers of the accounts", list, computerDisconnectCommand(term), computerRemoveCommand(term))
 }
 

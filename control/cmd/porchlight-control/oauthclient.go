@@ -61,28 +61,15 @@ func (t terminal) oauthSecret(s admin.OAuthSecret, asJSON bool) error {
 }
 
 func oauthClientListCommand(term terminal) *cobra.Command {
-	var asJSON bool
-	cmd := clientCommand("list", "List the clients", exactly(),
-		func(ctx context.Context, c *admin.Client, _ []string) error {
-			list, err := c.OAuthClients(ctx)
-			if err != nil {
-				return err
+	return listCommand(term, "List the clients", (*admin.Client).OAuthClients,
+		"No OAuth client is registered.", []string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"},
+		func(c admin.OAuthClient) []string {
+			since := c.CreatedAt
+			if !c.RotatedAt.IsZero() {
+				since = c.RotatedAt
 			}
-			if asJSON {
-				return term.json(list)
-			}
-			var rows [][]string
-			for _, a := range list {
-				since := a.CreatedAt
-				if !a.RotatedAt.IsZero() {
-					since = a.RotatedAt
-				}
-				rows = append(rows, []string{a.ClientID, a.Name, since.Format(time.DateOnly), strings.Join(a.RedirectURIs, " ")})
-			}
-			return term.list("No OAuth client is registered.", []string{"ID", "NAME", "SECRET SINCE", "REDIRECT URIS"}, rows)
+			return []string{c.ClientID, c.Name, since.Format(time.DateOnly), strings.Join(c.RedirectURIs, " ")}
 		})
-	jsonFlag(cmd, &asJSON)
-	return cmd
 }
 
 func oauthClientRotateCommand(term terminal) *cobra.Command {

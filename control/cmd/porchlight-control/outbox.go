@@ -69,14 +69,9 @@ func (t terminal) waitingMails(ctx context.Context, c *admin.Client, asJSON bool
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return t.json(list)
-	}
-	var rows [][]string
-	for _, m := range list {
-		rows = append(rows, []string{m.To, m.Subject, stamp(m.At), strconv.Itoa(m.Tries), stamp(m.Next)})
-	}
-	return t.list("No mail waits.", []string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, rows)
+	return show(t, list, asJSON, "No mail waits.", []string{"TO", "SUBJECT", "WRITTEN", "TRIES", "NEXT"}, func(m mail.Waiting) []string {
+		return []string{m.To, m.Subject, stamp(m.At), strconv.Itoa(m.Tries), stamp(m.Next)}
+	})
 }
 
 func (t terminal) failedMails(ctx context.Context, c *admin.Client, asJSON bool) error {
@@ -84,14 +79,9 @@ func (t terminal) failedMails(ctx context.Context, c *admin.Client, asJSON bool)
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return t.json(list)
-	}
-	var rows [][]string
-	for _, m := range list {
-		rows = append(rows, []string{m.To, m.Subject, stamp(m.FailedAt), why(m), strconv.Itoa(m.Tries)})
-	}
-	return t.list("No mail was given up in the last 7 days.", []string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, rows)
+	return show(t, list, asJSON, "No mail was given up in the last 7 days.", []string{"TO", "SUBJECT", "GIVEN UP", "WHY", "TRIES"}, func(m mail.Failure) []string {
+		return []string{m.To, m.Subject, stamp(m.FailedAt), why(m), strconv.Itoa(m.Tries)}
+	})
 }
 
 // why says in a few words what became of a mail.

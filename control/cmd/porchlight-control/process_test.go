@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +151,42 @@ func TestServe(t *testing.T) {
 			t.Errorf("the %s is in the log", what)
 		}
 	}
+}
+
+// What the operator reads: a remark where there is nothing, then a table.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, "--data", dir)
+	for verb, remark := range map[string]string{
+		"account list": "Nobody can sign in yet", "computer list": "No computer is connected yet", "client list": "No OAuth client is registered",
+		"outbox": "No mail is kept here", "outbox --waiting": "No mail waits", "outbox --failed": "No mail was given up",
+	} {
+		code, out, err := invoke(t, nil, append(strings.Fields(verb), "--data", dir)...)
+		if code != 0 || out != "" || !strings.Contains(err, remark) {
+			t.Errorf("%s of nothing: exit %d, %q, %q", verb, code, out, err)
+		}
+		if got := ok(t, append(strings.Fields(verb), "--json", "--data", dir)...); got != "[]\n" {
+			t.Errorf("%s of nothing as JSON: %q", verb, got)
+		}
+	}
+	added := okJSON[admin.Added](t, "account", "add", "anna@example.net", "--short", "anna", "--data", dir)
+	client := okJSON[admin.OAuthSecret](t, "client", "add", "--name", "Pocket Notes", "--redirect-uri", "https://notes.example/cb", "--data", dir)
+	day := regexp.MustCompile(`\d{4}-\d\d-\d\d`)
+	for verb, want := range map[string][]string{
+		"account list":  {"EMAIL ID SINCE", "anna@example.net " + added.ID + " DAY"},
+		"computer list": {"NAME OWNER ADDRESS SINCE", "anna anna@example.net " + added.Computer.URL + " DAY"},
+		"client list":   {"ID NAME SECRET SINCE REDIRECT URIS", client.ClientID + " Pocket Notes DAY https://notes.example/cb"},
+	} {
+		var got []string
+		for line := range strings.Lines(ok(t, append(strings.Fields(verb), "--data", dir)...)) {
+			got = append(got, day.ReplaceAllString(strings.Join(strings.Fields(line), " "), "DAY"))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s prints %q, want %q", verb, got, want)
+		}
+	}
+	s.stop()
 }
 
 // Two servers of one database are one control plane.
