@@ -27,6 +27,9 @@ const (
 	askIn   = 15 * time.Second
 	leaveIn = 5 * time.Second
 
+	// maxOrigin is how long the address of a control plane may be, in bytes.
+	maxOrigin = 300
+
 	// note says what connecting does to what there is.
 	note = "What you approved stays approved. The people you invited while this computer was on its own, and the remote clients you let in, do not come along: invite them again."
 )
@@ -62,7 +65,7 @@ func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agenta
 	}
 	h.endAttempt()
 
-	client := h.client(connection{AuthURL: origin}, roots, "")
+	client := controlClient(origin, roots, "")
 	asking, cancel := context.WithTimeout(ctx, askIn)
 	defer cancel()
 	machine, _ := os.Hostname() // shown to the owner, who may do without
@@ -293,10 +296,10 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	return nil
 }
 
-// client speaks to the control plane of a connection.
-func (h *Host) client(c connection, roots *x509.CertPool, credential string) *controlapi.Client {
+// controlClient speaks to a control plane.
+func controlClient(origin string, roots *x509.CertPool, credential string) *controlapi.Client {
 	return &controlapi.Client{
-		BaseURL:    c.AuthURL,
+		BaseURL:    origin,
 		Credential: credential,
 		HTTP:       &http.Client{Transport: controlapi.NewTransport(roots)},
 	}
@@ -308,12 +311,16 @@ func originOf(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		text = "https://" + text
 	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || len(text) > 300 {
-		return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, and %q does not.", text)
+	if strings.Contains(text, "@") { // and is not repeated: a password may be in it
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, with no user name or password in it.")
 	}
-	host := strings.ToLower(u.Host)
-	return "https://" + strings.TrimSuffix(host, ":443"), nil
+	u, err := url.Parse(text)
+	if err == nil && u.Scheme == "https" && u.Hostname() != "" && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == "" {
+		if origin := "https://" + strings.TrimSuffix(strings.ToLower(u.Host), ":443"); len(origin) <= maxOrigin {
+			return origin, nil
+		}
+	}
+	return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, and %.*q does not.", maxOrigin, text)
 }
 
 // refusalOf says why an enrolment could not begin.

@@ -277,10 +277,40 @@ func TestUnconnectedAgentSaysWhatToType(t *testing.T) {
 		"http://control.example.net":       agentapi.CodeInvalid,
 		"https://control.example.net/path": agentapi.CodeInvalid,
 		"":                                 agentapi.CodeInvalid,
+		"https://maya:hunter2@control.net": agentapi.CodeInvalid,
+		"https://maya:hunter2%zz@control":  agentapi.CodeInvalid, // is no address at all
 	} {
-		if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: url}); agentapi.CodeOf(err) != want {
+		if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: url}); agentapi.CodeOf(err) != want || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("connecting to %q says %v", url, err)
 		}
+	}
+}
+
+// TestNoLeaveOfTheNewConnection: taking leave of earlier control planes, which goes
+// on all the while, spares the connection that is being taken on.
+func TestNoLeaveOfTheNewConnection(t *testing.T) {
+	t.Parallel()
+	control := newControl(t)
+	control.confirm()
+	cfg := config(t.TempDir())
+	started, looked := make(chan *Host, 1), make(chan bool, 1)
+	cfg.step = func(step string) {
+		if step == "credential kept" {
+			looked <- (<-started).leaveAll(context.Background())
+		}
+	}
+	h := start(t, cfg)
+	started <- h
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is connected", func() bool {
+		a, err := owner.Account(t.Context())
+		return err == nil && a.Connected && a.AuthURL == control.url
+	})
+	if done := <-looked; !done || !control.known() {
+		t.Errorf("done %v, and the control plane knows this computer: %v", done, control.known())
 	}
 }
 
@@ -380,7 +410,7 @@ func FuzzConnection(f *testing.F) {
 }
 
 func FuzzOrigin(f *testing.F) {
-	for _, s := range []string{"control.example.net", "https://control.example.net:8443/", "https://a@b", "ftp://x", "https://[::1]:1"} {
+	for _, s := range []string{"control.example.net", "https://control.example.net:8443/", "https://a@b", "ftp://x", "https://[::1]:1", strings.Repeat("\xff", 290)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -78,7 +78,7 @@ func (h *Host) leave(ctx context.Context, c connection) error {
 	if err != nil {
 		return err
 	}
-	client := h.client(c, roots, credential)
+	client := controlClient(c.AuthURL, roots, credential)
 	defer client.HTTP.CloseIdleConnections()
 	err = client.Leave(ctx)
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
