@@ -237,6 +237,63 @@ func FuzzParseEmail(f *testing.F) {
 	})
 }
 
+// A computer whose agent holds its sync at another node counts as connected for
+// as long as that node would have noted it; where there is no other node, only a
+// sync held here counts.
+func TestConnectedElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, shared := range []bool{false, true} {
+		b := newBench(t, func(c *Config) { c.SharedStore = shared })
+		e := b.owner()
+		if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+			t.Fatal(err)
+		}
+		connected := func() bool {
+			t.Helper()
+			own := ok[[]OwnComputer](t)(b.OwnComputers(t.Context(), e.AccountID))
+			return len(own) == 1 && own[0].Connected
+		}
+		if connected() != shared {
+			t.Errorf("seen just now, on a shared store (%t) it is connected: %t", shared, connected())
+		}
+		b.clock.Add(awayAfter)
+		if connected() {
+			t.Errorf("on a shared store (%t) it is connected for ever", shared)
+		}
+		watch := b.Watch(e.Computer.ID)
+		if !connected() {
+			t.Error("with a sync held here it is not connected")
+		}
+		watch.Stop()
+	}
+}
+
+// The time a computer was seen is written once a minute, however often it asks.
+func TestSeenIsWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	seen := func() time.Time {
+		t.Helper()
+		if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+			t.Fatal(err)
+		}
+		return ok[[]OwnComputer](t)(b.OwnComputers(t.Context(), e.AccountID))[0].SeenAt
+	}
+	first := seen()
+	if !first.Equal(b.clock.Now()) {
+		t.Errorf("seen at %v", first)
+	}
+	b.clock.Add(seenAgain - time.Second)
+	if again := seen(); !again.Equal(first) {
+		t.Errorf("written again within a minute: %v", again)
+	}
+	b.clock.Add(time.Second)
+	if again := seen(); !again.Equal(b.clock.Now()) {
+		t.Errorf("after a minute it is still %v", again)
+	}
+}
+
 // A client is connected to a computer where somebody is active, and to none where
 // they are only invited; their own comes first.
 func TestChoices(t *testing.T) {

@@ -347,6 +347,32 @@ func TestRemovingAClientEndsItsGrants(t *testing.T) {
 	ok[Tokens](t)(other.use(kept.Refresh))
 }
 
+// A client with more grants than one transaction ends loses all of them.
+func TestRemovingAClientWithManyGrants(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	const many = 2*revokeAtOnce + 1
+	err := b.update(t.Context(), func(tx *txn) error {
+		for n := range many {
+			g := grant{ID: fmt.Sprintf("%026d", n), AccountID: fmt.Sprint("account", n), ClientID: c.ID, ComputerID: owner.Computer.ID, CreatedAt: tx.now}
+			if err := tx.putGrant(g); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left, told := b.rows(keyClientGrants(c.ID)), b.rows(keyRevokedGrants(owner.Computer.ID)); left != 0 || told != many {
+		t.Errorf("%d of %d grants are left, and the computer is told of %d", left, many, told)
+	}
+}
+
 func TestGrantsOfAnAccountAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

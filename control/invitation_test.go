@@ -162,6 +162,38 @@ func TestLimitedSession(t *testing.T) {
 	may(second.Token, "olga", false) // ended
 }
 
+// What one limited session may visit is bounded, and the computer it was just
+// invited to is among it.
+func TestLimitedSessionIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	e := b.owner()
+	b.apps(e, "app1")
+	p, link := b.invite(e, "app1")
+	before := newEntry()
+	err := b.update(t.Context(), func(tx *txn) error {
+		var only []string
+		for range maxVisitable {
+			only = append(only, newID())
+		}
+		return tx.openSession(before.id, before.hash, p.AccountID, home, only...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, before.token, home))
+	err = b.store.View(t.Context(), func(tx kv.Tx) error {
+		row, found, err := get[session](tx, keySession(hashOf(purposeSession, accepted.Token)))
+		if err == nil && (!found || len(row.Only) != maxVisitable || row.Only[0] != e.Computer.ID) {
+			t.Errorf("it may visit %d computers: %v", len(row.Only), row.Only)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A link that cannot be mailed is not made, and neither is the grant.
 func TestInvitationNeedsItsMail(t *testing.T) {
 	t.Parallel()
