@@ -166,6 +166,11 @@ func TestSMTPServerThatCannotBeUsed(t *testing.T) {
 		"wrong password": {"smtp://maya:wrong-" + thePassword + "@ADDR", func(s *sink) { s.user = "maya" }, true},
 		"no auth there":  {"smtp://ADDR?starttls=required", func(s *sink) { s.user = "maya" }, true},
 		"no STARTTLS":    {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) { s.noTLS = true }, true},
+		// Somebody in between could take STARTTLS out of what the server offers.
+		"no STARTTLS, and no password to lose": {"smtp://ADDR?starttls=required", func(s *sink) { s.noTLS = true }, true},
+		"auth wanted for a recipient": {"smtp://ADDR", func(s *sink) {
+			s.onRcpt = func(string) error { return &smtp.SMTPError{Code: 530, Message: "authentication required"} }
+		}, true},
 		"unknown issuer": {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
