@@ -22,21 +22,11 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
-	if err := p.connected(); err != nil {
-		return agentapi.Invitation{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	p.release(func(pending) bool { return true }) // who it is, the control plane knows
-	upTo, done, err := p.begin(ctx)
+	ctx, turn, err := p.begin(ctx, by, func(pending) bool { return true }) // who it is, the control plane knows
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
-	defer done()
-	before, err := p.asTheyAre(ctx, by)
-	if err != nil {
-		return agentapi.Invitation{}, err
-	}
+	defer turn.end()
 	ids := make([]string, len(apps))
 	for i, app := range apps {
 		ids[i] = app.ID
@@ -45,8 +35,8 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}
-	p.liftGiven(after.AccountID, ids, upTo)
-	p.tellInvited(by, before[after.AccountID], after, apps)
+	p.liftGiven(after.AccountID, ids, turn.upTo)
+	p.tellInvited(by, turn.before[after.AccountID], after, apps)
 	invitation := agentapi.Invitation{Email: after.Email, Status: agentapi.PersonPending}
 	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
 		invitation.URL = pub.URL
@@ -88,27 +78,19 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) 
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
-	if err := p.connected(); err != nil {
-		return agentapi.PersonChanged{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	p.release(func(c pending) bool { return c.AccountID == req.AccountID && (c.AppID == "" || c.AppID == apps[0].ID) })
-	upTo, done, err := p.begin(ctx)
+	ctx, turn, err := p.begin(ctx, by, func(c pending) bool {
+		return c.AccountID == req.AccountID && (c.AppID == "" || c.AppID == apps[0].ID)
+	})
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
-	defer done()
-	before, err := p.asTheyAre(ctx, by)
-	if err != nil {
-		return agentapi.PersonChanged{}, err
-	}
+	defer turn.end()
 	after, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: req.AccountID, App: apps[0].ID, Granted: true})
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
-	p.liftGiven(after.AccountID, []string{apps[0].ID}, upTo)
-	if !slices.Contains(before[after.AccountID].Apps, apps[0].ID) {
+	p.liftGiven(after.AccountID, []string{apps[0].ID}, turn.upTo)
+	if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
 		p.tell(by, agentapi.ActivityGranted, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
 	}
 	return agentapi.PersonChanged{OK: true, Person: p.shown(after)}, nil
@@ -150,20 +132,11 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 // therefore has none here: invited a moment ago, or nobody at all. The control
 // plane knows which, and is told at once.
 func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
-	if err := p.connected(); err != nil {
-		return agentapi.PersonChanged{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	_, done, err := p.begin(ctx)
+	ctx, turn, err := p.begin(ctx, by, func(pending) bool { return false })
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
-	defer done()
-	before, err := p.asTheyAre(ctx, by)
-	if err != nil {
-		return agentapi.PersonChanged{}, err
-	}
+	defer turn.end()
 	var row controlapi.Person
 	if c.AppID != "" {
 		row, err = p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
@@ -173,7 +146,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
-	p.tellEnded(by, before[c.AccountID], c)
+	p.tellEnded(by, turn.before[c.AccountID], c)
 	return agentapi.PersonChanged{OK: true, Person: p.shown(row)}, nil
 }
 
@@ -187,21 +160,40 @@ func after(row controlapi.Person, c store.PendingChange) controlapi.Person {
 	return row
 }
 
+// turn is the time in which something is changed at the control plane. It lasts
+// until end is called.
+type turn struct {
+	upTo   uint64                       // see flush
+	before map[string]controlapi.Person // see asTheyAre
+	end    func()
+}
+
 // begin takes the turn, sends what is older, so that nothing overtakes it, and
-// has the control plane know the apps.
-func (p *People) begin(ctx context.Context) (upTo uint64, done func(), err error) {
-	done, err = p.take(ctx)
-	if err != nil {
-		return 0, nil, unreachable()
+// has the control plane know the apps. Holds that over tells of end first. The
+// change is to be made under the context it returns.
+func (p *People) begin(ctx context.Context, by Actor, over func(pending) bool) (context.Context, turn, error) {
+	if err := p.connected(); err != nil {
+		return nil, turn{}, err
 	}
-	if upTo, err = p.flush(ctx); err == nil && p.cfg.Report != nil {
+	p.release(over)
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	done, err := p.take(ctx)
+	if err != nil {
+		cancel()
+		return nil, turn{}, unreachable()
+	}
+	t := turn{end: func() { done(); cancel() }}
+	if t.upTo, err = p.flush(ctx); err == nil && p.cfg.Report != nil {
 		err = p.cfg.Report(ctx)
 	}
-	if err != nil {
-		done()
-		return 0, nil, refusal(err)
+	if err == nil {
+		t.before, err = p.asTheyAre(ctx, by)
 	}
-	return upTo, done, nil
+	if err != nil {
+		t.end()
+		return nil, turn{}, refusal(err)
+	}
+	return ctx, t, nil
 }
 
 // asTheyAre lists everybody by account id before a program changes something, so
@@ -212,7 +204,7 @@ func (p *People) asTheyAre(ctx context.Context, by Actor) (map[string]controlapi
 	}
 	all, err := p.cfg.Control.People(ctx)
 	if err != nil {
-		return nil, refusal(err)
+		return nil, err
 	}
 	rows := make(map[string]controlapi.Person, len(all.Members))
 	for _, m := range all.Members {

@@ -129,12 +129,8 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 // undoGift takes the apps away again, and the whole computer from somebody who
 // had nothing before and was given nothing since.
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
-	row, known := p.known(undo.AccountID)
-	if undo.Fresh && known && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
-		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
-		return err
-	}
-	if undo.Fresh && !known { // invited a moment ago
+	row, _ := p.known(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
+	if undo.Fresh && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
 		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
 		return err
 	}
