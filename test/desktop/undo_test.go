@@ -1,0 +1,201 @@
+//go:build rig
+
+package desktop
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"porchlight/test/visitor"
+)
+
+// cookiesOf are what a visitor is signed in with at an address, as one text.
+func cookiesOf(t *testing.T, v *visitor.Visitor, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(v.Cookies(u))
+}
+
+// removeInWindow removes the guest by the window's buttons and returns when the
+// last of them was about to be pressed.
+func (p *page) removeInWindow() (pressed time.Time) {
+	p.t.Helper()
+	p.pressButton("Apps for " + guest)
+	p.pressButton("Remove " + guest)
+	yes := p.named("dialog button", "Remove")
+	pressed = time.Now()
+	p.press(yes)
+	return pressed
+}
+
+// W5: the owner removes somebody in the window and takes it back. Every effect
+// is asked of the visitor's browser: out at once, in again by the same cookie,
+// and never by a mail.
+func TestRemovalIsUndone(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launchDriven()
+	address := p.approved("notes", "Notes", streamApp(t))
+	bob := p.member(guest, "Notes")
+	p.answers(bob, address, http.StatusOK)
+	signedIn := cookiesOf(t, bob, address)
+	var account struct{ URL, AuthURL string }
+	p.ask(&account, "account")
+	mails := func() int {
+		var all []any
+		p.ask(&all, "outbox")
+		return len(all)
+	}
+	before := mails()
+
+	p.openWindow()
+	p.view("People")
+	open := openStream(t, bob.Do, address, nil)
+	pressed := p.removeInWindow()
+	open.over(t, "Remove", pressed)
+	p.answers(bob, address, http.StatusForbidden)
+	t.Logf("click on Remove to the first refusal: %d ms at most", time.Since(pressed).Milliseconds())
+	p.named(".toast button", "Undo")
+	p.shot("undo")
+
+	undone := time.Now()
+	p.press(p.named(".toast button", "Undo"))
+	p.answers(bob, address, http.StatusOK)
+	t.Logf("click on Undo to the first answer: %d ms at most", time.Since(undone).Milliseconds())
+	if now := cookiesOf(t, bob, address); now != signedIn {
+		t.Errorf("he signed in anew: %s, and had %s", now, signedIn)
+	}
+	if now := mails(); now != before {
+		t.Errorf("%d mails were sent", now-before)
+	}
+	p.shot("undone")
+
+	// An app that is switched off comes back the same way.
+	p.pressButton("Apps for " + guest)
+	p.press(p.named("input", "Notes for "+guest))
+	p.answers(bob, address, http.StatusForbidden)
+	p.press(p.named(".toast button", "Undo"))
+	p.answers(bob, address, http.StatusOK)
+	if now := cookiesOf(t, bob, address); now != signedIn {
+		t.Errorf("he signed in anew for an app: %s, and had %s", now, signedIn)
+	}
+
+	// Nobody is left to undo it once the window is closed: the control plane
+	// hears of it then. It answers whom it does not let in itself; until then the
+	// computer does. The toast is kept by its focus, so that its time is not over.
+	p.pressButton("Apps for " + guest) // closes what stood open
+	p.removeInWindow()
+	p.answers(bob, address, http.StatusForbidden)
+	p.named(".toast button", "Undo")
+	if err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `document.querySelector('.toast button').focus()`, "args": []string{}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	auth, err := url.Parse(account.AuthURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuser := func() string {
+		fresh := p.visitor() // known to the control plane as bob, and to no app
+		fresh.CheckRedirect, fresh.Timeout = nil, patience // the computer waits a moment for his access
+		fresh.Jar.SetCookies(auth, bob.Cookies(auth))
+		resp, err := fresh.Do(navigation(t, account.URL))
+		if err != nil {
+			return err.Error()
+		}
+		resp.Body.Close()
+		return fmt.Sprintf("%d by %s://%s", resp.StatusCode, resp.Request.URL.Scheme, resp.Request.URL.Host)
+	}
+	if got := refuser(); got != "403 by "+account.URL {
+		t.Errorf("while it is held, the launcher answers %s", got)
+	}
+	p.closeWindow()
+	p.windowShows(false)
+	p.eventually("the control plane knows", func() error {
+		if got := refuser(); got != "403 by "+account.AuthURL {
+			return fmt.Errorf("the launcher answers %s", got)
+		}
+		return nil
+	})
+	p.answers(bob, address, http.StatusForbidden)
+}
+
+// The owner disconnects one visitor: what that one has open ends, what others
+// have goes on, and who still may comes back by signing in.
+func TestDisconnectInActivity(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launchDriven()
+	address := p.approved("notes", "Notes", streamApp(t))
+	bob := p.member(guest, "Notes")
+	carla := p.member("carla@example.com", "Notes")
+	client := http.Header{"Authorization": {"Bearer " + p.connectClient("Pocket Notes")}}
+	remote := p.guest()
+	for _, v := range []*visitor.Visitor{bob, carla} {
+		p.answers(v, address, http.StatusOK)
+	}
+	signedIn := cookiesOf(t, bob, address)
+	bobs, carlas := openStream(t, bob.Do, address, nil), openStream(t, carla.Do, address, nil)
+	clients := openStream(t, remote.Do, address, client)
+
+	p.openWindow()
+	p.view("Activity")
+	bobsButton := p.named("button", "Disconnect "+guest)
+	p.shot("here")
+	pressed := time.Now()
+	p.press(bobsButton)
+	bobs.over(t, "Disconnect", pressed)
+	p.shot("disconnected")
+	select {
+	case <-carlas.ended:
+		t.Error("another visitor was disconnected, too")
+	case <-clients.ended:
+		t.Error("a remote client was disconnected, too")
+	default:
+	}
+	// His page would reconnect by itself, and does not get in with what it has.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := bob.Do(req); err != nil || resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("his page gets %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	p.answers(bob, address, http.StatusOK) // by going there: signed in anew
+	if now := cookiesOf(t, bob, address); now == signedIn {
+		t.Error("he came back without signing in")
+	}
+
+	var account struct{ Email string }
+	p.ask(&account, "account")
+	clientsButton := p.named("button", "Disconnect Pocket Notes of "+account.Email)
+	pressed = time.Now()
+	p.press(clientsButton)
+	clients.over(t, "Disconnect of a connected app", pressed)
+	req = req.Clone(t.Context())
+	req.Header = client.Clone()
+	if resp, err := remote.Do(req); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("its token does not go on: %v, %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	select {
+	case <-carlas.ended:
+		t.Error("another visitor was disconnected, too")
+	default:
+	}
+	p.trayClick("Notes: 1 here now > Pause")
+	p.trayShows("Notes: paused > Open: not while paused", true)
+	p.trayClick("Go dark")
+	p.trayShows("Notes: paused > Open: not while dark", true)
+	p.trayClick("Light up again")
+	p.trayClick("Notes: paused > Resume")
+	p.answers(carla, address, http.StatusOK)
+}
