@@ -52,7 +52,7 @@ for 90 days.`,
 				if l.By != "" {
 					what += " " + l.By
 				}
-				rows[i] = []string{l.At.Local().Format("2006-01-02 15:04"), l.Email, l.App, what}
+				rows[i] = []string{moment(l.At), l.Email, l.App, what}
 			}
 			return term.table([]string{"WHEN", "WHO", "APP", "WHAT"}, rows)
 		},

@@ -54,7 +54,7 @@ attached to it. The owner also sees which.`,
 			}
 			rows := make([][]string, len(shown.Registered))
 			for i, r := range shown.Registered {
-				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, day(r.RegisteredAt)}
+				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, moment(r.RegisteredAt)}
 			}
 			return term.table([]string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, rows)
 		},

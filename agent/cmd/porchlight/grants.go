@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,9 +105,7 @@ func printGrants(term *terminal, grants []agentapi.OAuthGrant) error {
 	}
 	rows := make([][]string, len(grants))
 	for i, g := range grants {
-		rows[i] = []string{g.ClientName, g.Email, day(g.CreatedAt), day(g.LastUsedAt), g.ID}
+		rows[i] = []string{g.ClientName, g.Email, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
 	}
 	return term.table([]string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, rows)
 }
-
-func day(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

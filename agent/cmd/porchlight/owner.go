@@ -56,7 +56,7 @@ func denyCommand(where *location, term *terminal) *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return term.json(map[string]bool{"ok": true})
+				return term.json(agentapi.Done{OK: true})
 			}
 			term.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
 			return nil

@@ -94,7 +94,7 @@ func appsCommand(where *location, term *terminal) *cobra.Command {
 // state is.
 func sayClosed(term *terminal, state agentapi.OwnerState) {
 	if state.DarkSince != nil {
-		term.line("Everything is closed since %s. Type 'porchlight dark off' to open it again.", state.DarkSince.Local().Format("2006-01-02 15:04"))
+		term.line("Everything is closed since %s. Type 'porchlight dark off' to open it again.", moment(*state.DarkSince))
 	}
 	if state.Trouble != "" {
 		term.line("%s", state.Trouble)

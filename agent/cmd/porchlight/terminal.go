@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 )
 
@@ -44,6 +45,9 @@ func (t *terminal) table(header []string, rows [][]string) error {
 	}
 	return w.Flush()
 }
+
+// moment is a time as tables show it, to the minute.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
 // printable drops what could steer a terminal: labels come from other programs.
 func printable(s string) string {
