@@ -101,7 +101,7 @@ func TestRemovalIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuser := func() string {
-		fresh := p.visitor() // known to the control plane as bob, and to no app
+		fresh := p.visitor()                               // known to the control plane as bob, and to no app
 		fresh.CheckRedirect, fresh.Timeout = nil, patience // the computer waits a moment for his access
 		fresh.Jar.SetCookies(auth, bob.Cookies(auth))
 		resp, err := fresh.Do(navigation(t, account.URL))
