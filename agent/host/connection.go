@@ -10,11 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"porchlight/agent/durable"
 )
 
 const (
@@ -150,7 +150,7 @@ func (f *connectionFile) update(change func(*connections)) error {
 	if err != nil {
 		return fmt.Errorf("encode the connection: %w", err)
 	}
-	if err := replaceFile(f.path, append(raw, '\n')); err != nil {
+	if err := durable.Replace(f.path, append(raw, '\n')); err != nil {
 		return fmt.Errorf("cannot write down where this computer is connected: %w", err)
 	}
 	f.value = next
@@ -183,31 +183,4 @@ func readBounded(path string) ([]byte, error) {
 		err = errors.New("it is too long")
 	}
 	return bytes.TrimSpace(raw), err
-}
-
-func replaceFile(path string, content []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // nothing is there any more after the rename
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	if runtime.GOOS == "windows" { // cannot sync a directory, and needs not
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"porchlight/agent/durable"
 	"porchlight/agent/procinfo"
 )
 
@@ -110,8 +111,7 @@ func readPort(dataDir string) (int, error) {
 }
 
 func writePort(dataDir string, port int) error {
-	path := filepath.Join(dataDir, portFile)
-	if err := os.WriteFile(path, []byte(strconv.Itoa(port)+"\n"), 0o600); err != nil {
+	if err := durable.Replace(filepath.Join(dataDir, portFile), []byte(strconv.Itoa(port)+"\n")); err != nil {
 		return fmt.Errorf("cannot keep the port in the data directory: %w", err)
 	}
 	return nil

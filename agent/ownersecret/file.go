@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"porchlight/agent/durable"
 )
 
 // maxFile bounds what is read of the secret's file, in bytes.
@@ -133,22 +135,7 @@ func write(path, secret string) error {
 	if err := private(dir, fs.ModeDir); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // nothing is there any more after the rename
-	_, err = f.WriteString(secret + "\n")
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return durable.Replace(path, []byte(secret+"\n"))
 }
 
 // Delete implements Store.
@@ -165,22 +152,10 @@ func (s FileStore) Delete(ctx context.Context) error {
 		return ErrNotFound
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = durable.SyncDir(filepath.Dir(path))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove %s: %w", s.item, err)
 	}
 	return nil
-}
-
-// syncDir makes the names in a directory durable. Windows cannot, and needs not.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
