@@ -133,10 +133,9 @@ func (t *txn) makeRoom(accountID string) error {
 
 // eachGrant calls fn for the grants an index names.
 func eachGrant(tx kv.Tx, index string, fn func(grant) error) error {
-	return each(tx, index, func(id string, _ []byte) error {
-		g, found, err := get[grant](tx, keyGrant(id))
-		if err != nil || !found || !g.RevokedAt.IsZero() {
-			return err
+	return eachRow(tx, index, keyGrant, func(_ string, g grant) error {
+		if !g.RevokedAt.IsZero() {
+			return nil
 		}
 		return fn(g)
 	})

@@ -183,3 +183,41 @@ func each(tx kv.Tx, prefix string, fn func(rest string, value []byte) error) err
 		}
 	}
 }
+
+// eachRow calls fn for the rows an index names, with what follows its prefix:
+// key is where the row of that is. Rows that are gone are left out. The rows are
+// read many at a time, because on a store elsewhere each Get is a round trip. fn
+// may change the row it is called with, and no other of them.
+func eachRow[T any](tx kv.Tx, index string, key func(rest string) string, fn func(rest string, row T) error) error {
+	after := ""
+	for {
+		items, err := tx.Scan(index, after, kv.MaxKeys)
+		if err != nil || len(items) == 0 {
+			return err
+		}
+		keys := make([]string, len(items))
+		for i, it := range items {
+			keys[i] = key(it.Key[len(index):])
+		}
+		values, err := tx.GetAll(keys...)
+		if err != nil {
+			return err
+		}
+		for i, value := range values {
+			if value == nil {
+				continue
+			}
+			var row T
+			if err := json.Unmarshal(value, &row); err != nil {
+				return fmt.Errorf("decoding %T: %w", row, err)
+			}
+			if err := fn(items[i].Key[len(index):], row); err != nil {
+				return err
+			}
+		}
+		if len(items) < kv.MaxKeys {
+			return nil
+		}
+		after = items[len(items)-1].Key
+	}
+}

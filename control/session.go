@@ -256,13 +256,7 @@ func (t *txn) raiseEpochs(accountID string) error {
 
 // eachSession calls fn for the sessions of an account, with the hash of each.
 func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) error) error {
-	return each(tx, keyAccountSessions(accountID), func(hash string, _ []byte) error {
-		row, found, err := get[session](tx, keySession(hash))
-		if err != nil || !found {
-			return err
-		}
-		return fn(hash, row)
-	})
+	return eachRow(tx, keyAccountSessions(accountID), keySession, fn)
 }
 
 // Sessions lists an account's sessions, the one used last first.

@@ -144,6 +144,29 @@ func (ws *watchers) watched() []string {
 	return ids
 }
 
+// versions are those of the computers with these ids, read many at a time; that
+// of a computer which is gone is empty.
+func (s *Service) versions(ctx context.Context, ids []string) (map[string]string, error) {
+	out := make(map[string]string, len(ids))
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		for some := range slices.Chunk(ids, kv.MaxKeys) {
+			keys := make([]string, len(some))
+			for i, id := range some {
+				keys[i] = keyVersion(id)
+			}
+			values, err := tx.GetAll(keys...)
+			if err != nil {
+				return err
+			}
+			for i, id := range some {
+				out[id] = string(values[i]) // compared only, so as it is stored
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
 // runVersionReader wakes the watches of computers whose version another node
 // raised. It reads the versions of all computers held here in one transaction.
 func (s *Service) runVersionReader(ctx context.Context) error {
@@ -161,17 +184,7 @@ func (s *Service) runVersionReader(ctx context.Context) error {
 			clear(seen)
 			continue
 		}
-		now := make(map[string]string, len(held))
-		err := s.store.View(ctx, func(tx kv.Tx) error {
-			for _, id := range held {
-				v, _, err := get[string](tx, keyVersion(id))
-				if err != nil {
-					return err
-				}
-				now[id] = v
-			}
-			return nil
-		})
+		now, err := s.versions(ctx, held)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.log.Warn("reading the versions of computers failed", "error", err)
