@@ -3,10 +3,12 @@ package tunnel_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,6 +36,32 @@ func TestAgentDiesMidFlow(t *testing.T) {
 	w.connected(false)
 	_ = conn.Close()
 	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+}
+
+// What the agent cuts off the relay lets go of at once, however long the visitor
+// keeps their own side open, and the visitor does not take it for an end in order.
+func TestAbortedVisitsAreLetGo(t *testing.T) {
+	t.Parallel()
+	aborted := make(chan error, 1)
+	w := start(t, options{app: func(conn *tls.Conn) {
+		_, err := io.ReadFull(conn, make([]byte, 1))
+		if err == nil {
+			err = conn.NetConn().(interface{ Abort() error }).Abort()
+		}
+		aborted <- err
+	}})
+	w.connected(true)
+	conn := w.mustVisit("notes.maya.localhost")
+	if _, err := io.WriteString(conn, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-aborted; err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the visitor is told %v", err)
+	}
 }
 
 func TestRelayRestart(t *testing.T) {
