@@ -292,6 +292,22 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 	}
 }
 
+// Weakness: a grant that was missed when access was taken away would go on.
+// Checked: each refresh looks at the person's row, too.
+func TestRefreshLooksAtThePerson(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	bob := b.member(owner.Computer.ID, "bob@example.com")
+	tokens := c.granted(bob, "maya")
+	err := b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(owner.Computer.ID, bob.ID)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.use(tokens.Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+}
+
 // An agent is told of a revoked grant for as long as its tokens could be used,
 // and the list of what it is told stays short.
 func TestRevokedGrantsAreToldFor720Seconds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -317,6 +318,24 @@ func TestSigningInReplacesTheSession(t *testing.T) {
 	sessions, err := r.svc.Sessions(t.Context(), r.owner.AccountID)
 	if err != nil || len(sessions) != 0 {
 		t.Errorf("maya's sessions are %+v, %v", sessions, err)
+	}
+}
+
+// Signing out takes the cookie away, and does not hand out again one whose
+// session was renewed on the way in.
+func TestSigningOutTakesTheCookie(t *testing.T) {
+	t.Parallel()
+	var clock lateClock
+	r := newRig(t, func(c *control.Config) { c.Now = clock.Now })
+	for n, later := range []time.Duration{0, 2 * 24 * time.Hour} { // the second renews
+		b := r.browser()
+		b.post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
+		b.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", n+1))).want(t, http.StatusSeeOther)
+		clock.Add(later)
+		a := b.post("/signout", "everywhere", "yes").want(t, http.StatusSeeOther)
+		if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != "__Host-porchlight-"+r.svc.Instance() || cookies[0].Value != "" || cookies[0].MaxAge >= 0 {
+			t.Errorf("signing out after %v sets %v", later, cookies)
+		}
 	}
 }
 
