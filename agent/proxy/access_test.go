@@ -106,15 +106,22 @@ func TestFreshVisitorWaitsForTheSnapshot(t *testing.T) {
 	b := r.browser(false)
 	res, _ := b.get("https://notes." + rootHost + "/")
 	back := r.issue(res.Header.Get("Location"), "acc-new")
+	returned := make(chan struct{})
+	told := make(chan struct{})
 	go func() {
-		for r.redeems.Load() == 0 {
-			time.Sleep(time.Millisecond)
+		defer close(told)
+		select {
+		case <-returned:
+			t.Error("the visitor is sent on before the snapshot has come")
+		case <-time.After(100 * time.Millisecond): // as a snapshot takes
 		}
 		r.setPeople(append(r.people, controlapi.Person{
 			AccountID: "acc-new", Email: "new@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{"id-notes"}, Epoch: 1,
 		})...)
 	}()
 	b.get(back)
+	close(returned)
+	<-told
 	if res, body := b.get("https://notes." + rootHost + "/"); res.StatusCode != 200 || body != "hello new@example.com member" {
 		t.Errorf("%s %q", res.Status, body)
 	}
