@@ -63,14 +63,13 @@ type AppsConfig struct {
 
 // App is a published app or a request for one.
 type App struct {
-	ID         string // random, from the first approval on
-	Name       string
-	Label      string
-	Port       int
-	Status     agentapi.Status
-	ApprovedAt *time.Time
-	Paused     bool // closed to everybody by the owner
-	Options    agentapi.AppOptions
+	ID      string // random, from the first approval on
+	Name    string
+	Label   string
+	Port    int
+	Status  agentapi.Status
+	Paused  bool // closed to everybody by the owner
+	Options agentapi.AppOptions
 
 	folded string // Label as labels are compared
 }

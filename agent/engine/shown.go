@@ -42,7 +42,7 @@ func (a *Apps) swap() {
 func appOf(app *store.App) App {
 	return App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
-		ApprovedAt: app.ApprovedAt, Paused: app.Paused, Options: app.Options,
+		Paused: app.Paused, Options: app.Options,
 	}
 }
 

@@ -175,9 +175,6 @@ func (r *Running) API() string { return r.agent.API() }
 // OwnerSocket is the path of the owner tier's unix socket.
 func (r *Running) OwnerSocket() string { return r.agent.OwnerSocket() }
 
-// RootURL is the address of this computer.
-func (r *Running) RootURL() string { return r.agent.Account().URL }
-
 // RootCAPath is the file (PEM) with the certificate browsers have to trust.
 func (r *Running) RootCAPath() string { return r.plane.rootPath }
 

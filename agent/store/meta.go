@@ -9,8 +9,7 @@ import (
 )
 
 var (
-	metaBucket     = bucket("meta")
-	settingsBucket = bucket("settings")
+	metaBucket = bucket("meta")
 
 	instanceIDKey  = []byte("instance.id")
 	instanceKeyKey = []byte("instance.key")
@@ -61,25 +60,4 @@ func (s *Store) instance() (in Instance, err error) {
 		return nil
 	})
 	return in, err
-}
-
-// Setting returns a small setting, and whether it was ever set.
-func (s *Store) Setting(name string) (value string, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		if v := tx.Bucket(settingsBucket).Get([]byte(name)); v != nil {
-			value, ok = string(v), true
-		}
-		return nil
-	})
-	return value, ok, err
-}
-
-// SetSetting stores a small setting, at most 64 KiB.
-func (s *Store) SetSetting(name, value string) error {
-	if len(value) > 64<<10 {
-		return fmt.Errorf("the setting %s is longer than 64 KiB", name)
-	}
-	return s.update(func(tx *bolt.Tx) error {
-		return tx.Bucket(settingsBucket).Put([]byte(name), []byte(value))
-	})
 }

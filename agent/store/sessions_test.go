@@ -124,7 +124,7 @@ func TestDenyRecords(t *testing.T) {
 	}
 }
 
-func TestInstanceAndSettings(t *testing.T) {
+func TestInstance(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := reopen(t, dir, nil)
@@ -132,25 +132,13 @@ func TestInstanceAndSettings(t *testing.T) {
 	if err != nil || len(first.ID) != 8 || len(first.Key) != 32 {
 		t.Fatalf("%+v %v", first, err)
 	}
-	if _, ok, err := s.Setting("color"); ok || err != nil {
-		t.Errorf("%v %v", ok, err)
-	}
-	if err := s.SetSetting("color", ""); err != nil {
-		t.Fatal(err)
-	}
 	s = reopen(t, dir, s)
 	again, err := s.Instance()
 	if err != nil || again.ID != first.ID || string(again.Key) != string(first.Key) {
 		t.Errorf("%+v became %+v (%v)", first, again, err)
 	}
-	if v, ok, err := s.Setting("color"); v != "" || !ok || err != nil {
-		t.Errorf("%q %v %v", v, ok, err)
-	}
 	other, err := reopen(t, t.TempDir(), nil).Instance()
 	if err != nil || other.ID == first.ID || string(other.Key) == string(first.Key) {
 		t.Errorf("two data directories are %+v (%v)", other, err)
-	}
-	if err := s.SetSetting("color", string(make([]byte, 64<<10+1))); err == nil {
-		t.Error("a setting of more than 64 KiB")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
+var settingsBucket = bucket("settings")
+
 // Keys of settingsBucket and metaBucket.
 var (
 	ownerSettingsKey = []byte("owner")
