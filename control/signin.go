@@ -46,7 +46,8 @@ const (
 // attempt is a sign-in that was answered.
 type attempt struct {
 	email    string
-	client   string
+	client   string // see clientKey
+	site     string // see siteKey
 	known    string // device of a known browser, else ""
 	returnTo string
 	link     string // token, in clear until it is in the mail
@@ -61,7 +62,19 @@ func (a attempt) subjects() []subject {
 	if a.known != "" {
 		return []subject{budgetKnown.of(a.known, a.email)}
 	}
-	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.client), budgetRecipient.of(a.email)}
+	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.site), budgetRecipient.of(a.email)}
+}
+
+// wayOut adds to the refusal of a browser that is not known what can be done about
+// it. It is the same for every address.
+func (a attempt) wayOut(err error) error {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	if !ok || refusal.Code != controlapi.CodeTooMany || a.known != "" {
+		return err
+	}
+	told := *refusal
+	told.Message += " A browser that is signed in with this address can have a link mailed on its account page, and that link works in this browser, too."
+	return &told
 }
 
 // signIn is an attempt as stored, under the hash of its link.
@@ -107,12 +120,12 @@ func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, r
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
-		email: email, client: clientKey(from.Client), known: known, returnTo: returnTo,
+		email: email, client: clientKey(from.Client), site: siteKey(from.Client), known: known, returnTo: returnTo,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
 	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
 	if err != nil {
-		return "", err
+		return "", a.wayOut(err)
 	}
 	s.intake.mu.RLock()
 	defer s.intake.mu.RUnlock()
@@ -123,7 +136,7 @@ func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, r
 		}
 	}
 	if err := s.pace.spend(s.now(), a.subjects()...); err != nil {
-		return "", err
+		return "", a.wayOut(err)
 	}
 	// The code alone could be found from its hash by trying a million; with the
 	// browser's token in it, only that browser can.
@@ -371,4 +384,19 @@ func clientKey(a netip.Addr) string {
 		return p.String()
 	}
 	return a.String()
+}
+
+// siteKey is what holds the addresses one party easily has: an IPv4 /24, or an
+// IPv6 /48, which is what a site is given and would be 65,536 networks.
+func siteKey(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	bits := 24
+	if a.Is6() {
+		bits = 48
+	}
+	p, err := a.Prefix(bits)
+	if err != nil || !a.IsValid() {
+		return "unknown"
+	}
+	return p.String()
 }

@@ -234,7 +234,7 @@ func TestMailBudgets(t *testing.T) {
 		_, err := b.BeginSignIn(t.Context(), email, Browser{Client: client}, "")
 		return err
 	}
-	addr := func(n int) netip.Addr { return netip.AddrFrom4([4]byte{198, 51, byte(n >> 8), byte(n)}) }
+	addr := network
 	wantWait := func(t *testing.T, err error, wait time.Duration) {
 		t.Helper()
 		var e *controlapi.Error
