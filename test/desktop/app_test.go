@@ -32,7 +32,8 @@ type program struct {
 	api     string // host:port
 	started time.Time
 	exited  chan struct{}
-	code    int // valid once exited is closed
+	code    int    // valid once exited is closed
+	secret  string // the owner's, once ownerTier asked for it
 }
 
 func binary(t *testing.T) string {

@@ -19,7 +19,9 @@ import (
 // look at without the screen.
 func (p *program) ownerTier() *agentapi.Client {
 	p.t.Helper()
-	secret := strings.TrimSpace(p.ownerSecret())
+	if p.secret == "" { // asked for once: connected, the keychain has another entry of ours
+		p.secret = strings.TrimSpace(p.ownerSecret())
+	}
 	raw, err := os.ReadFile(filepath.Join(p.data, "agent.json"))
 	if err != nil {
 		p.t.Fatal(err)
@@ -28,7 +30,7 @@ func (p *program) ownerTier() *agentapi.Client {
 	if err := json.Unmarshal(raw, &running); err != nil {
 		p.t.Fatal(err)
 	}
-	return agentapi.NewOwner(running.OwnerSocket, secret)
+	return agentapi.NewOwner(running.OwnerSocket, p.secret)
 }
 
 // guest is somebody's browser that trusts this computer's authority.
