@@ -359,3 +359,19 @@ func TestDevicePages(t *testing.T) {
 		t.Error("it does not say how long to wait")
 	}
 }
+
+// The page at the end of connecting names a computer to its owner only: nobody is
+// led to believe that another's is theirs.
+func TestDeviceDoneNamesOnesOwnOnly(t *testing.T) {
+	t.Parallel()
+	r := peopleRig(t)
+	r.member(invited, "app1")
+	for email, names := range map[string]bool{"maya@example.com": true, invited: false} {
+		b := r.browser()
+		b.signIn(email, "")
+		page := b.get("/device/done?computer=maya").want(t, http.StatusOK)
+		if strings.Contains(page.body, "maya.localhost") != names {
+			t.Errorf("%s is shown\n%s", email, page.body)
+		}
+	}
+}
