@@ -318,29 +318,25 @@ func (a *Agent) authURL() string {
 func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.
-func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) error {
-	known := a.access.Snapshot()
-	before := known.Computer
+func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
+	before := a.access.Snapshot()
 	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
 		a.log.Info("access ended elsewhere", "connections_closed", closed)
 	}
-	if a.computer() != before {
+	if a.computer() != before.Computer {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
-	if !snapshot.Unchanged {
-		a.tellAccepted(known, snapshot)
-	}
+	a.tellAccepted(before, snapshot)
 	a.people.Synced()
 	a.tunnel.Wake()
 	a.changes.Raise()
-	return nil
 }
 
 // Account is whose computer this is.
 func (a *Agent) Account() agentapi.Account {
 	c := a.computer()
 	owner, known := a.access.Owner()
-	account := agentapi.Account{
+	return agentapi.Account{
 		Connected: known && a.remote != nil && !a.remote.State().Refused,
 		Email:     owner.Email,
 		AccountID: owner.AccountID,
@@ -350,5 +346,4 @@ func (a *Agent) Account() agentapi.Account {
 		AuthURL:   a.authURL(),
 		Local:     a.local(),
 	}
-	return account
 }

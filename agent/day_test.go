@@ -128,7 +128,7 @@ func TestADay(t *testing.T) {
 		}
 		sync := remote.New(remote.Config{
 			Control: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
-			OnSnapshot: func(s controlapi.Snapshot) error { who.SetSnapshot(s); return nil },
+			OnSnapshot: func(s controlapi.Snapshot) { who.SetSnapshot(s) },
 			OnContact:  who.Touch, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 		})
 		lives := map[int]mortal{1: {make(chan struct{})}, 2: {make(chan struct{})}, 3: {make(chan struct{})}}

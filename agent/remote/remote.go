@@ -41,7 +41,7 @@ type Config struct {
 	AppsChanged <-chan struct{}
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
-	OnSnapshot func(controlapi.Snapshot) error
+	OnSnapshot func(controlapi.Snapshot)
 	OnContact  func()
 	OnChange   func()
 	Log        *slog.Logger
@@ -145,9 +145,7 @@ func (r *Remote) syncOnce(ctx context.Context) error {
 		r.cfg.OnContact()
 		return nil
 	}
-	if err := r.cfg.OnSnapshot(snapshot); err != nil {
-		return err
-	}
+	r.cfg.OnSnapshot(snapshot)
 	r.version = snapshot.Version
 	return nil
 }

@@ -103,11 +103,10 @@ func start(t *testing.T, p *plane) *host {
 			return append([]controlapi.App(nil), h.apps...)
 		},
 		AppsChanged: h.changed,
-		OnSnapshot: func(s controlapi.Snapshot) error {
+		OnSnapshot: func(s controlapi.Snapshot) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			h.snapshots = append(h.snapshots, s.Version)
-			return nil
 		},
 		OnContact: func() { h.mu.Lock(); h.contacts++; h.mu.Unlock() },
 		OnChange:  func() { h.mu.Lock(); h.changes++; h.mu.Unlock() },
