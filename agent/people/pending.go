@@ -27,8 +27,8 @@ type pending struct {
 	heldUntil time.Time
 }
 
-// restore reads what an earlier run left. A deny record without its change, as
-// a crash between the two leaves behind, gets one.
+// restore reads what an earlier run left. A deny record without its change, as an
+// earlier version could leave behind in a crash, gets one.
 func (p *People) restore() error {
 	kept, err := p.cfg.Store.Pending()
 	if err != nil {
@@ -70,52 +70,63 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 	c.At, c.Computer = p.cfg.Now().UTC(), p.cfg.Access.Snapshot().Computer.ID
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	deny := c.Deny()
-	deny.At = c.At
-	closed, err = p.cfg.Access.Deny(deny)
-	if hold > 0 && err == nil {
-		heldUntil = c.At.Add(hold)
-	}
 	for _, twin := range p.pending {
 		if twin.Deny() == c.Deny() && !twin.Sent && !twin.unwritten {
-			// It is to be sent already. One that is held may be held longer, or
-			// be held no more; one that is not may be on its way.
-			if !twin.held() {
-				return closed, time.Time{}, err
-			}
-			twin.heldUntil = heldUntil
-			p.pending[twin.ID] = twin
-			return closed, heldUntil, err
+			return p.takeAwayAgain(twin, c.At, hold)
 		}
 	}
 	p.lastID++
 	c.ID = p.lastID
-	storeErr := p.cfg.Store.PutPending(c)
-	if err = errors.Join(err, storeErr); err != nil {
+	closed, err = p.cfg.Access.TakeAway(c)
+	switch {
+	case err != nil:
 		p.cfg.Log.Error("access was taken away, but that could not be written down", "err", err)
-		heldUntil = time.Time{}
+	case hold > 0:
+		heldUntil = c.At.Add(hold)
 	}
 	p.pending[c.ID] = pending{PendingChange: c, unwritten: err != nil, heldUntil: heldUntil}
+	return closed, heldUntil, err
+}
+
+// takeAwayAgain is takeAway of what is to be sent already. What is held may be
+// held longer, or be held no more; what is not may be on its way. mu is held.
+func (p *People) takeAwayAgain(twin pending, at time.Time, hold time.Duration) (closed int, heldUntil time.Time, err error) {
+	closed, err = p.cfg.Access.Deny(twin.Deny()) // its record stands; this closes what is open
+	if !twin.held() {
+		return closed, time.Time{}, err
+	}
+	if hold > 0 && err == nil {
+		heldUntil = at.Add(hold)
+	}
+	twin.heldUntil = heldUntil
+	p.pending[twin.ID] = twin
 	return closed, heldUntil, err
 }
 
 // lift forgets a change, and its deny record unless another change needs it. mu
 // is held.
 func (p *People) lift(c pending) {
-	if err := p.cfg.Store.RemovePending(c.ID); err != nil {
+	var err error
+	if p.alsoNeeded(c) {
+		err = p.cfg.Store.RemovePending(c.ID)
+	} else {
+		err = p.cfg.Access.GiveBack(c.PendingChange)
+	}
+	if err != nil {
 		p.cfg.Log.Error("a change that was carried out could not be forgotten; it is tried again", "err", err)
 		return
 	}
 	delete(p.pending, c.ID)
-	for _, other := range p.pending {
-		if other.Deny() == c.Deny() {
-			return
+}
+
+// alsoNeeded says whether another change needs the deny record of c. mu is held.
+func (p *People) alsoNeeded(c pending) bool {
+	for id, other := range p.pending {
+		if id != c.ID && other.Deny() == c.Deny() {
+			return true
 		}
 	}
-	if err := p.cfg.Access.Allow(c.Deny()); err != nil {
-		// Closed is the safe side; restore makes a change of the record.
-		p.cfg.Log.Error("a deny record could not be lifted", "err", err)
-	}
+	return false
 }
 
 // liftGiven lifts what kept an app from a person to whom it has just been given
@@ -292,12 +303,10 @@ func (p *People) Run(ctx context.Context) error {
 		case <-due.C:
 		}
 		due.Stop()
-		if next := p.releaseDue(); next > 0 {
+		next, err := p.round(ctx)
+		if next > 0 {
 			due.Reset(next)
 		}
-		err := p.sendAll(ctx)
-		p.confirm()
-		err = errors.Join(err, p.refreshGrants(ctx))
 		if err == nil || ctx.Err() != nil {
 			failures = 0
 			retry.Stop()
@@ -308,6 +317,15 @@ func (p *People) Run(ctx context.Context) error {
 		p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
 		retry.Reset(wait)
 	}
+}
+
+// round is one turn of Run. It returns how long the next change is still held; 0
+// for none.
+func (p *People) round(ctx context.Context) (next time.Duration, err error) {
+	next = p.releaseDue()
+	err = p.sendAll(ctx)
+	p.confirm()
+	return next, errors.Join(err, p.refreshGrants(ctx))
 }
 
 func (p *People) sendAll(ctx context.Context) error {

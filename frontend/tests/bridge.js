@@ -103,6 +103,7 @@
     stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.' }),
     requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
     muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
+    unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.' }),
     away: () => ({ account: local, apps: few(), mails: [], failing: ['State'] }),
     starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [] }),
   };

@@ -82,6 +82,7 @@ export const strings = {
 
   access: {
     until: (when: string) => `Everyone keeps their access until ${when}. Inviting waits.`,
+    waits: 'Inviting waits.',
   },
 
   find: { label: 'Search apps', placeholder: 'Search', clear: 'Clear search', none: (query: string): Sentence => ['Nothing matches “', { name: query }, '”.'] },

@@ -48,6 +48,7 @@ const scenes: Scene[] = [
     act: then(go('People'), press('Apps for bob@example.com'), press('Remove bob@example.com'), (page) => page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click(), (page) => page.locator('.toast').waitFor()),
   },
   { name: 'menu-paused', scene: 'paused', act: (page) => page.getByRole('button', { name: /^More for .Notes/ }).click() },
+  { name: 'unreachable', scene: 'unreachable' },
   { name: 'app-paused', scene: 'paused', act: press('Notes') },
   { name: 'people-alone', scene: 'alone', act: go('People') },
   { name: 'people-stress', scene: 'stress', act: then(go('People'), press(/^Apps for the.extra/)) },

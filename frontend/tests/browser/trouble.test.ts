@@ -41,4 +41,18 @@ describe('first steps and trouble', () => {
     await page.getByText('Port 8443 is taken').waitFor({ state: 'detached' });
     expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
   });
+
+  test('a control plane that is away is told once, with what still holds and what waits', async () => {
+    const page = await open({ scene: 'unreachable' });
+    await page.getByText('Everyone keeps the access they have until 10:44 on 22 November. Inviting waits.').waitFor();
+    expect(await page.getByText('Everyone keeps').count()).toBe(1);
+    expect(await page.locator('.foot .state').textContent()).toBe('Reconnecting…');
+    await page.evaluate('stub.set({trouble: ""})'); // known for a moment only
+    await page.getByText('Everyone keeps their access until').waitFor();
+    await page.evaluate('stub.set({trouble: "The control plane does not know this computer any more. Connect it again."})');
+    await page.getByText('does not know this computer').waitFor();
+    expect(await page.getByText('Everyone keeps').count()).toBe(1);
+    await page.evaluate('stub.set({trouble: "", accessUntil: undefined})');
+    await page.getByText('Everyone keeps').waitFor({ state: 'detached' });
+  });
 });
