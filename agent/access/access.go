@@ -212,23 +212,38 @@ func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	if d.At.IsZero() {
 		d.At = a.now().UTC()
 	}
-	err = a.store.AddDenyRecord(d)
+	return a.deny(d, a.store.AddDenyRecord(d))
+}
+
+// TakeAway is Deny, written down together with what the control plane has to be
+// told of it.
+func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
+	return a.deny(c.Deny(), a.store.TakeAway(c))
+}
+
+func (a *Access) deny(d store.DenyRecord, written error) (closed int, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
 	next.denied[bare(d)] = true
 	closed = a.swap(&next)
-	if err != nil {
-		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", err)
+	if written != nil {
+		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", written)
 	}
 	return closed, nil
 }
 
 // Allow takes a Deny back. The snapshot alone decides again.
-func (a *Access) Allow(d store.DenyRecord) error {
-	if err := a.store.RemoveDenyRecord(d); err != nil {
-		return fmt.Errorf("take a denial back: %w", err)
+func (a *Access) Allow(d store.DenyRecord) error { return a.allow(d, a.store.RemoveDenyRecord(d)) }
+
+// GiveBack takes a TakeAway back: the change is forgotten together with the
+// denial. With an error both stand.
+func (a *Access) GiveBack(c store.PendingChange) error { return a.allow(c.Deny(), a.store.GiveBack(c)) }
+
+func (a *Access) allow(d store.DenyRecord, written error) error {
+	if written != nil {
+		return fmt.Errorf("take a denial back: %w", written)
 	}
 	a.writing.Lock()
 	defer a.writing.Unlock()

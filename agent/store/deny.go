@@ -28,17 +28,19 @@ func (d DenyRecord) key() []byte {
 
 // AddDenyRecord stores one; adding it again keeps the first time.
 func (s *Store) AddDenyRecord(d DenyRecord) error {
+	return s.update(func(tx *bolt.Tx) error { return putDeny(tx, d) })
+}
+
+func putDeny(tx *bolt.Tx, d DenyRecord) error {
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode a deny record: %w", err)
 	}
-	return s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(denyBucket)
-		if b.Get(d.key()) != nil {
-			return nil
-		}
-		return b.Put(d.key(), raw)
-	})
+	b := tx.Bucket(denyBucket)
+	if b.Get(d.key()) != nil {
+		return nil
+	}
+	return b.Put(d.key(), raw)
 }
 
 // RemoveDenyRecord takes one back. One that does not exist is no error.

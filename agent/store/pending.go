@@ -36,11 +36,38 @@ func (c PendingChange) Deny() DenyRecord {
 
 // PutPending stores a change, in place of the one with its ID.
 func (s *Store) PutPending(c PendingChange) error {
+	return s.update(func(tx *bolt.Tx) error { return putPending(tx, c) })
+}
+
+func putPending(tx *bolt.Tx, c PendingChange) error {
 	raw, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode a pending change: %w", err)
 	}
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(pendingBucket).Put(pendingKey(c.ID), raw) })
+	return tx.Bucket(pendingBucket).Put(pendingKey(c.ID), raw)
+}
+
+// TakeAway stores a change and its deny record, both or neither: a record alone
+// does not say which control plane has to be told.
+func (s *Store) TakeAway(c PendingChange) error {
+	d := c.Deny()
+	d.At = c.At
+	return s.update(func(tx *bolt.Tx) error {
+		if err := putDeny(tx, d); err != nil {
+			return err
+		}
+		return putPending(tx, c)
+	})
+}
+
+// GiveBack forgets a change and its deny record, both or neither.
+func (s *Store) GiveBack(c PendingChange) error {
+	return s.update(func(tx *bolt.Tx) error {
+		if err := tx.Bucket(pendingBucket).Delete(pendingKey(c.ID)); err != nil {
+			return err
+		}
+		return tx.Bucket(denyBucket).Delete(c.Deny().key())
+	})
 }
 
 // RemovePending forgets a change. One that does not exist is no error.
