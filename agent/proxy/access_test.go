@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +96,50 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	status("stopped", 404)
 	r.change("notes", func(a *proxy.App) { a.Live, a.ID = true, "id-other" })
 	status("the name taken by another app", 401)
+}
+
+// changing are apps of which one is another by the time it is looked for again.
+type changing struct {
+	proxy.Apps
+	looks  atomic.Int64
+	change func(*proxy.App) // from the second look on
+}
+
+func (c *changing) Lookup(name string) (proxy.App, bool) {
+	app, ok := c.Apps.Lookup(name)
+	if change := c.change; change != nil && c.looks.Add(1) > 1 {
+		change(&app)
+	}
+	return app, ok
+}
+
+// Weakness: an app that is stopped, or whose name another takes, while a request
+// is being looked at, so that nobody closes what is not registered yet.
+// Attack: a member's request at that moment.
+// Checked: the app of now is not reached on the strength of the one of before.
+func TestAppChangesUnderARequest(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*proxy.App){
+		"stopped":                       func(a *proxy.App) { a.Live = false },
+		"its name taken by another app": func(a *proxy.App) { a.ID = "id-other" },
+	} {
+		apps := &changing{}
+		r := newRig(t, func(c *proxy.Config) { apps.Apps, c.Apps = c.Apps, apps })
+		r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+			if apps.looks.Load() > 0 {
+				t.Errorf("%s: the app was reached", what)
+			}
+			hello(w, req)
+		})
+		b := r.signedIn("notes", bobID, false)
+		if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 200 {
+			t.Fatalf("%s, before: %s %s", what, res.Status, body)
+		}
+		apps.change = change
+		if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 404 {
+			t.Errorf("%s: %s %s", what, res.Status, body)
+		}
+	}
 }
 
 // Somebody who has just accepted an invitation comes back a moment before the

@@ -56,6 +56,42 @@ func TestStoreAwayForLongerThanALease(t *testing.T) {
 	}
 }
 
+// A tunnel's row is written again before it ends, for as long as the tunnel is
+// there, and deleted when it goes.
+func TestTunnelRowsLast(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, now.Now)
+	held := true
+	d := newDirectory(Peers{Store: store, Domain: "localhost"}, "one", func(string) bool { return held }, now.Now, slog.New(slog.DiscardHandler))
+	row := func() (found bool) {
+		t.Helper()
+		if err := d.writeTunnels(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := store.View(t.Context(), func(tx kv.Tx) (err error) {
+			_, found, err = getRow[tunnelRow](tx, keyTunnels+"maya.localhost/one")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	d.touch("maya.localhost")
+	for passed := time.Duration(0); passed < 2*tunnelLife; passed += tunnelLife / 8 {
+		if !row() {
+			t.Fatalf("after %v the row is gone", passed)
+		}
+		now.advance(tunnelLife / 8)
+	}
+	held = false
+	d.touch("maya.localhost")
+	if row() || len(d.written) != 0 {
+		t.Errorf("the tunnel went, and %d rows are kept up", len(d.written))
+	}
+}
+
 // Strangers who name hosts cause few reads of the store, none for hosts outside
 // the domain.
 func TestLookupsAreBounded(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,6 +231,36 @@ func TestNoVisitBeginsAfterTheDrain(t *testing.T) {
 	routes.abortAll()
 	if routes.join(c, &session{}, &flow{}) {
 		t.Error("a flow began after the drain")
+	}
+}
+
+// Weakness: a credential is looked up, ends, and the tunnel it was looked up for
+// is taken all the same, when nobody is left to end it. Attack: connect at the
+// moment the computer is disconnected. Checked: the credential is looked up again.
+func TestKickWhileACredentialIsLookedUp(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	var lookups atomic.Int64
+	r, addr := serveRelay(t, func(c *Config) {
+		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
+			if lookups.Add(1) > 1 {
+				return controlapi.Computer{}, &controlapi.Error{Code: controlapi.CodeUnauthorized}
+			}
+			close(asked)
+			<-answer
+			return controlapi.Computer{ID: "maya", Host: "maya.localhost"}, nil
+		}
+	}, nil)
+	conn := dialAuth(t, addr, controlapi.TunnelALPN)
+	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	r.Kick("maya")
+	close(answer)
+	f, err := tunnelwire.ReadFrame(conn)
+	if err != nil || f.Type != tunnelwire.Refused || f.Code != tunnelwire.CodeUnauthorized || r.Stats().Sessions != 0 {
+		t.Errorf("answered with %+v, %v; %d tunnels", f, err, r.Stats().Sessions)
 	}
 }
 
