@@ -25,8 +25,9 @@ const (
 	doUndo        verb = "undo" // what a notice tells of
 	doDark        verb = "dark"
 	doLight       verb = "light"
-	doLogin       verb = "login" // start at login
-	doShow        verb = "show"  // the window
+	doSecretFile  verb = "secret-file" // keep the owner secret in one
+	doLogin       verb = "login"       // start at login
+	doShow        verb = "show"        // the window
 	doQuit        verb = "quit"
 )
 
@@ -102,6 +103,8 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		return note{}, a.open(ctx, act.name)
 	case doLogin:
 		return note{}, a.desk.SetStartAtLogin(act.on)
+	case doSecretFile:
+		return note{}, a.keepInFile()
 	}
 	c, err := a.agent()
 	if err != nil {
@@ -195,6 +198,8 @@ func failed(v verb) string {
 		return "Porchlight did not light up again"
 	case doLogin:
 		return "Starting at login was not changed"
+	case doSecretFile:
+		return "The owner secret was not kept"
 	}
 	past := map[verb]string{
 		doApprove: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doStop: "stopped", doRevoke: "revoked",

@@ -55,7 +55,7 @@ const (
 	keyNotices  = "notices"  // the note about many notices
 	keyClients  = "clients"  // the note about many connected apps
 	keyTrouble  = "trouble"  // what keeps visitors out
-	keyLocked   = "locked"   // the keychain
+	keyKeychain = "keychain" // locked, or not there
 	keyEnded    = "ended"    // the access the owner ended
 	keyFailed   = "failed"   // what the owner clicked and could not be done
 )

@@ -47,6 +47,7 @@ type app struct {
 	ctx        context.Context // ends with the app; for clicks, which come with none
 	quit       context.CancelFunc
 	wantWindow chan struct{} // holds one wish to see the window
+	chosenFile chan struct{} // holds one: the owner secret is to be kept in a file
 
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
@@ -71,6 +72,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		quit:           quit,
 		reason:         ui.ErrNotReady,
 		wantWindow:     make(chan struct{}, 1),
+		chosenFile:     make(chan struct{}, 1),
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
@@ -139,7 +141,7 @@ func (a *app) onState(s agentapi.OwnerState) {
 	a.mu.Unlock()
 	a.changed()
 	if first {
-		go a.notes.drop(a.ctx, keyLocked)
+		go a.notes.drop(a.ctx, keyKeychain)
 	}
 }
 
@@ -172,6 +174,8 @@ func (a *app) draw() {
 	switch _, err := a.agent(); {
 	case errors.Is(err, errLockedKeychain):
 		a.tray.set(plainMenu(iconTrouble, "Your keychain is locked", a.atLogin()))
+	case errors.Is(err, errNoKeychain):
+		a.tray.set(noKeychainMenu(a.atLogin()))
 	case errors.Is(err, errSilent):
 		a.tray.set(plainMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
 	default:
@@ -183,22 +187,6 @@ func (a *app) onClient(c client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.client, a.reason, a.silent = c, nil, false
-}
-
-var errLockedKeychain = errors.New("Your keychain is locked. Porchlight goes on when you unlock it.")
-
-func (a *app) onLocked() {
-	a.mu.Lock()
-	a.client, a.reason, a.known = nil, errLockedKeychain, false
-	a.mu.Unlock()
-	a.log.Warn("the keychain is locked; waiting until it is unlocked")
-	a.draw()
-	a.tell(note{
-		key:   keyLocked,
-		title: "Your keychain is locked",
-		body:  "Your apps keep running. To approve or revoke one, unlock the keychain; Porchlight notices by itself.",
-		click: action{verb: doShow},
-	})
 }
 
 // silence is what is wrong with an agent that does not answer.

@@ -41,8 +41,9 @@ type runningAgent interface {
 type engine struct {
 	log     *slog.Logger
 	secrets ownersecret.Store
-	start   func(ctx context.Context, ownerSecretHash []byte) (runningAgent, error)
-	dial    func(socket, secret string) client
+	// keychain says whether secrets is one: the agent's own go there, too.
+	start func(ctx context.Context, ownerSecretHash []byte, keychain bool) (runningAgent, error)
+	dial  func(socket, secret string) client
 	// other looks for the agent of another process; nil when there is none.
 	other func(ctx context.Context) (*elsewhere, error)
 
@@ -50,13 +51,19 @@ type engine struct {
 	// for its password: the first try did, and may have been dismissed.
 	locked      func(ctx context.Context) bool
 	unlockEvery time.Duration // between two looks
+	// inFile is where the secret is kept when the owner chooses that, which they
+	// may where no keychain answers.
+	inFile     ownersecret.Store
+	chosenFile <-chan struct{}
 
 	probeEvery, probeFor time.Duration // see watch
 
-	onStart  func()                    // the agent serves
-	onLocked func()                    // the keychain is locked; the owner tier is closed until it opens
-	onClient func(client)              // the owner tier can be asked
-	onState  func(agentapi.OwnerState) // a snapshot; called from one goroutine
+	onStart func() // the agent serves
+	// onSecretless is told why there is no owner secret: ownersecret.ErrLocked or
+	// ErrUnavailable. The owner tier is closed until there is one.
+	onSecretless func(why error)
+	onClient     func(client)              // the owner tier can be asked
+	onState      func(agentapi.OwnerState) // a snapshot; called from one goroutine
 	// onSilence is told whether another process's agent has stopped answering.
 	onSilence func(silent bool)
 }
@@ -102,17 +109,17 @@ func (e *engine) attach(ctx context.Context, there elsewhere) {
 // runOwn is run with an agent of this process.
 func (e *engine) runOwn(ctx context.Context) error {
 	secret, err := e.ownerSecret(ctx)
-	locked := errors.Is(err, ownersecret.ErrLocked)
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err != nil && !locked {
+	why := secretless(err)
+	if err != nil && why == nil {
 		return err
 	}
-	// With the keychain locked the apps are served all the same; only approving
-	// and revoking wait.
+	// Without the secret the apps are served all the same; only approving and
+	// revoking wait.
 	var hash []byte
-	if !locked {
+	if why == nil {
 		hash = ownersecret.Hash(secret)
 	}
 	agent, err := e.begin(ctx, hash)
@@ -120,9 +127,8 @@ func (e *engine) runOwn(ctx context.Context) error {
 		return err
 	}
 	e.onStart()
-	if locked {
-		e.onLocked()
-		secret, err = e.unlocked(ctx, agent)
+	if why != nil {
+		secret, err = e.awaitSecret(ctx, agent, why)
 		if err != nil {
 			return errors.Join(err, e.end(agent))
 		}
@@ -161,7 +167,7 @@ func (e *engine) runOwn(ctx context.Context) error {
 
 func (e *engine) begin(ctx context.Context, hash []byte) (runningAgent, error) {
 	// Not ended by ctx but by end, which lets it drain.
-	agent, err := e.start(context.WithoutCancel(ctx), hash)
+	agent, err := e.start(context.WithoutCancel(ctx), hash, e.secrets != e.inFile)
 	if err != nil {
 		return nil, fmt.Errorf("Porchlight cannot start: %w", err)
 	}
@@ -200,19 +206,27 @@ func (e *engine) listen(ctx context.Context, c client, lost func()) {
 // ownerSecret reads the owner secret, and makes it at the first start.
 func (e *engine) ownerSecret(ctx context.Context) (string, error) {
 	secret, err := ownersecret.Ensure(ctx, e.secrets)
-	switch {
-	case err == nil, errors.Is(err, ownersecret.ErrLocked), ctx.Err() != nil:
+	if err == nil || secretless(err) != nil || ctx.Err() != nil {
 		return secret, err
-	case errors.Is(err, ownersecret.ErrUnavailable):
-		return "", fmt.Errorf("Porchlight keeps its owner secret in your keychain, but no keychain answers here. Install one (gnome-keyring, KWallet or KeePassXC), or start with --secret-file to keep the secret in a file only you can read. (%w)", err)
-	default:
-		return "", fmt.Errorf("Porchlight has no owner secret: %w", err)
 	}
+	return "", fmt.Errorf("Porchlight has no owner secret: %w", err)
 }
 
-// unlocked waits until the keychain gives the secret. It returns "" when ctx or
-// the agent ended first.
-func (e *engine) unlocked(ctx context.Context, agent runningAgent) (string, error) {
+// secretless is why there is no secret where that may change while the owner
+// waits, and nil for every other error.
+func secretless(err error) error {
+	for _, why := range []error{ownersecret.ErrLocked, ownersecret.ErrUnavailable} {
+		if errors.Is(err, why) {
+			return why
+		}
+	}
+	return nil
+}
+
+// awaitSecret waits until the keychain gives the secret, or the owner chooses to
+// keep it in a file. It returns "" when ctx or the agent ended first.
+func (e *engine) awaitSecret(ctx context.Context, agent runningAgent, why error) (string, error) {
+	e.onSecretless(why)
 	tick := time.NewTicker(e.unlockEvery)
 	defer tick.Stop()
 	for {
@@ -221,19 +235,23 @@ func (e *engine) unlocked(ctx context.Context, agent runningAgent) (string, erro
 			return "", nil
 		case <-agent.Done():
 			return "", nil
+		case <-e.chosenFile:
+			e.secrets = e.inFile
 		case <-tick.C:
 		}
-		if e.locked(ctx) {
-			continue
+		now := ownersecret.ErrLocked
+		if e.secrets == e.inFile || !e.locked(ctx) {
+			secret, err := e.ownerSecret(ctx)
+			if ctx.Err() != nil {
+				return "", nil
+			}
+			if now = secretless(err); now == nil {
+				return secret, err
+			}
 		}
-		secret, err := e.ownerSecret(ctx)
-		switch {
-		case err == nil:
-			return secret, nil
-		case ctx.Err() != nil:
-			return "", nil
-		case !errors.Is(err, ownersecret.ErrLocked):
-			return "", err
+		if now != why {
+			why = now
+			e.onSecretless(why)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -56,10 +57,11 @@ func (m *memoryStore) Kind() string                 { return "memory" }
 
 // fakeAgent is an agent that serves nothing.
 type fakeAgent struct {
-	hash []byte
-	once sync.Once
-	done chan struct{}
-	err  error
+	hash     []byte
+	keychain bool
+	once     sync.Once
+	done     chan struct{}
+	err      error
 }
 
 func (f *fakeAgent) OwnerSocket() string         { return "socket" }
@@ -86,7 +88,8 @@ type bench struct {
 	*engine
 	store   *memoryStore
 	started chan *fakeAgent
-	locked  chan struct{}
+	choose  chan struct{}
+	without chan error
 	clients chan fakeClient
 	states  chan agentapi.OwnerState
 	result  chan error
@@ -98,7 +101,8 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 	b := &bench{
 		store:   store,
 		started: make(chan *fakeAgent, 8),
-		locked:  make(chan struct{}, 8),
+		choose:  make(chan struct{}, 1),
+		without: make(chan error, 8),
 		clients: make(chan fakeClient, 8),
 		states:  make(chan agentapi.OwnerState, 64),
 		result:  make(chan error, 1),
@@ -109,17 +113,23 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		unlockEvery: time.Millisecond,
 		probeEvery:  time.Hour,
 		onSilence:   func(bool) {},
-		locked:      func(context.Context) bool { store.mu.Lock(); defer store.mu.Unlock(); return store.err != nil },
-		start: func(_ context.Context, hash []byte) (runningAgent, error) {
-			a := &fakeAgent{hash: hash, done: make(chan struct{})}
+		locked: func(context.Context) bool {
+			store.mu.Lock()
+			defer store.mu.Unlock()
+			return errors.Is(store.err, ownersecret.ErrLocked)
+		},
+		inFile:     &memoryStore{},
+		chosenFile: b.choose,
+		start: func(_ context.Context, hash []byte, keychain bool) (runningAgent, error) {
+			a := &fakeAgent{hash: hash, keychain: keychain, done: make(chan struct{})}
 			b.started <- a
 			return a, nil
 		},
-		dial:     func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
-		other:    func(context.Context) (*elsewhere, error) { return nil, nil },
-		onStart:  func() {},
-		onLocked: func() { b.locked <- struct{}{} },
-		onClient: func(client) {},
+		dial:         func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
+		other:        func(context.Context) (*elsewhere, error) { return nil, nil },
+		onStart:      func() {},
+		onSecretless: func(why error) { b.without <- why },
+		onClient:     func(client) {},
 		onState: func(s agentapi.OwnerState) {
 			select {
 			case b.states <- s:
@@ -171,7 +181,7 @@ func TestLockedKeychainServesAndWaits(t *testing.T) {
 	if first.hash != nil {
 		t.Error("the owner tier is open with the keychain locked")
 	}
-	<-b.locked
+	<-b.without
 	store.mu.Lock()
 	asked := store.gets
 	store.mu.Unlock()
@@ -190,6 +200,49 @@ func TestLockedKeychainServesAndWaits(t *testing.T) {
 	}
 }
 
+// TestNoKeychain: the apps are served, and whichever comes first of a keychain and
+// the owner's choice of a file opens the owner tier.
+func TestNoKeychain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end      func(b *bench)
+		keychain bool
+	}{
+		"a file is chosen":        {func(b *bench) { b.choose <- struct{}{} }, false},
+		"a keychain comes":        {func(b *bench) { b.store.fail(nil) }, true},
+		"a locked keychain comes": {func(b *bench) { b.store.fail(ownersecret.ErrLocked); <-b.without; b.store.fail(nil) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &memoryStore{}
+			store.fail(fmt.Errorf("nothing answers: %w", ownersecret.ErrUnavailable))
+			b := newBench(t, store)
+			b.run(t)
+			first := <-b.started
+			if first.hash != nil {
+				t.Error("the owner tier is open without a secret")
+			}
+			if why := <-b.without; !errors.Is(why, ownersecret.ErrUnavailable) {
+				t.Errorf("told of %v", why)
+			}
+			c.end(b)
+			second, client := <-b.started, <-b.clients
+			kept := b.inFile.(*memoryStore)
+			if c.keychain {
+				kept = store
+			}
+			if client.secret == "" || client.secret != kept.secret || !bytes.Equal(second.hash, ownersecret.Hash(client.secret)) || second.keychain != c.keychain {
+				t.Errorf("client has %q, the store %q, agent the hash %x (keychain %v)", client.secret, kept.secret, second.hash, second.keychain)
+			}
+			select {
+			case <-first.done:
+			default:
+				t.Error("two agents run at once")
+			}
+		})
+	}
+}
+
 func TestQuitWhileLocked(t *testing.T) {
 	t.Parallel()
 	store := &memoryStore{}
@@ -197,7 +250,7 @@ func TestQuitWhileLocked(t *testing.T) {
 	b := newBench(t, store)
 	b.run(t)
 	a := <-b.started
-	<-b.locked
+	<-b.without
 	b.cancel()
 	if err := <-b.result; err != nil {
 		t.Error(err)
@@ -213,7 +266,6 @@ func TestStartsThatFail(t *testing.T) {
 		start error
 		want  string
 	}{
-		"no keychain":     {store: ownersecret.ErrUnavailable, want: "--secret-file"},
 		"broken keychain": {store: boom, want: "Porchlight has no owner secret: boom"},
 		"busy port":       {start: boom, want: "Porchlight cannot start: boom"},
 	} {
@@ -221,7 +273,7 @@ func TestStartsThatFail(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, &memoryStore{err: c.store})
 			if c.start != nil {
-				b.start = func(context.Context, []byte) (runningAgent, error) { return nil, c.start }
+				b.start = func(context.Context, []byte, bool) (runningAgent, error) { return nil, c.start }
 			}
 			b.run(t)
 			if err := <-b.result; err == nil || !strings.Contains(err.Error(), c.want) {

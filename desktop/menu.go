@@ -110,10 +110,14 @@ func menuOf(s agentapi.OwnerState, atLogin bool) menu {
 
 // plainMenu is the menu while there is no snapshot: starting, locked, stopping.
 func plainMenu(icon, status string, atLogin bool) menu {
+	return plainFrame(icon, status).draw(atLogin)
+}
+
+func plainFrame(icon, status string) frame {
 	return frame{
 		icon: icon, status: shorten(status), waitingHead: "Nothing is waiting for you", appsHead: "No apps yet",
 		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil), dark: line{text: "Go dark"},
-	}.draw(atLogin)
+	}
 }
 
 // frame is what a menu is put together from; draw gives every part its place.

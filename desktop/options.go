@@ -19,6 +19,7 @@ type startOptions struct {
 	https      string // local relay, host:port; empty: the kept or default one
 	hidden     bool
 	secretFile bool
+	keychain   bool   // asked for: no file, whatever was chosen before
 	panel      string // "", "dark" or "light"
 	version    bool
 }
@@ -39,7 +40,8 @@ Usage: porchlight-desktop [options]
   --panel COLOUR   dark or light: what the panel is, so that the icon shows on it;
                    remembered
   --secret-file    keep the owner secret in a file only you can read, where there
-                   is no keychain
+                   is no keychain; --secret-file=false goes back to the keychain
+                   after choosing the file in the menu
   --version        print the version
   --help           print this
 
@@ -70,6 +72,7 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 	f.StringVar(&o.panel, "panel", "", "")
 	f.BoolVar(&o.version, "version", false, "")
 	err := f.Parse(args)
+	f.Visit(func(given *flag.Flag) { o.keychain = o.keychain || given.Name == "secret-file" && !o.secretFile })
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprintf(out, usage, agent.DefaultDataDir(), agentapi.DefaultAddress)

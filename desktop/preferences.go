@@ -35,7 +35,7 @@ func (p *preferences) Preferences(ctx context.Context) ui.Preferences {
 		SecretKept: "keychain",
 		DataDir:    p.dataDir,
 	}
-	if p.secretFile {
+	if p.secretFile || kept.SecretFile {
 		out.SecretKept = "file"
 	}
 	if program, err := program(); err == nil {

@@ -49,8 +49,13 @@ func run(o startOptions, stderr io.Writer) int {
 	}
 	defer held.Close()
 	kept, err := openSettings(o.data)
-	if err == nil && o.panel != "" {
-		err = kept.change(func(v *settingsValues) { v.Panel = o.panel })
+	if err == nil {
+		err = kept.change(func(v *settingsValues) {
+			v.SecretFile = v.SecretFile && !o.keychain
+			if o.panel != "" {
+				v.Panel = o.panel
+			}
+		})
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
@@ -58,6 +63,7 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 
+	o.secretFile = o.secretFile || kept.get().SecretFile
 	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, show: showFiles}
 	if err := desk.followMove(); err != nil {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
@@ -126,23 +132,25 @@ func refuse(ctx context.Context, logger *slog.Logger, why error) {
 }
 
 func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
-	var secrets ownersecret.Store = ownersecret.Keychain(o.data)
+	var secrets, inFile ownersecret.Store = ownersecret.Keychain(o.data), ownersecret.File(o.data)
 	if o.secretFile {
-		secrets = ownersecret.File(o.data)
-		logger.Info("the owner secret is kept in a file, as asked for", "store", secrets.Kind())
+		secrets = inFile
+		logger.Info("the owner secret is kept in a file, as asked for")
 	}
 	return &engine{
 		log:         logger,
 		secrets:     secrets,
+		inFile:      inFile,
+		chosenFile:  a.chosenFile,
 		locked:      keychainLocked,
 		unlockEvery: 2 * time.Second,
 		probeEvery:  probeEvery,
 		probeFor:    probeFor,
-		start: func(ctx context.Context, hash []byte) (runningAgent, error) {
+		start: func(ctx context.Context, hash []byte, keychain bool) (runningAgent, error) {
 			r, err := host.Start(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
 				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
-				OwnerSecretHash: hash, Keychain: !o.secretFile, Log: logger,
+				OwnerSecretHash: hash, Keychain: keychain, Log: logger,
 			})
 			if err != nil {
 				return nil, err
@@ -152,11 +160,11 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		},
 		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
 		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data) },
-		onLocked: a.onLocked,
 		onClient: a.onClient,
 		onState:  a.onState,
 
-		onSilence: a.onSilence,
+		onSecretless: a.onSecretless,
+		onSilence:    a.onSilence,
 	}
 }
 

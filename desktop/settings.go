@@ -36,6 +36,9 @@ type settingsValues struct {
 	// AtLogin is the program that the owner has started at login, as of when they
 	// asked for it; empty when they did not.
 	AtLogin string `json:"atLogin,omitempty"`
+	// SecretFile is true once the owner chose to keep the owner secret in a file,
+	// for want of a keychain.
+	SecretFile bool `json:"secretFile,omitempty"`
 	// LastNotice is the id of the newest notice shown, LastGrant when the newest
 	// connected app that was told of was let in.
 	LastNotice uint64    `json:"lastNotice"`

@@ -74,15 +74,27 @@ func TestNoKeychain(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{keyring: "none"})
 	p := s.launch()
-	refused(t, s, p, "keychain", "--secret-file")
-
-	// The owner may choose a file instead.
-	p = s.launch("--secret-file")
 	p.serving()
-	s.trayShows("No app is on", true)
+	s.trayShows("There is no keychain here", true)
+	if body := s.notified("There is no keychain here"); !strings.Contains(body, "a file only you can read") {
+		t.Errorf("the notification says %q", body)
+	}
 	p.publish("notes", "Notes", webApp(t, "notes"))
+	p.is("notes", "pending")
+	s.shot("no-keychain")
+
+	// The owner may choose a file instead, once and for all.
+	s.trayClick("Keep the owner secret in a file")
+	s.trayShows("There is no keychain here", false)
 	s.trayClick("Notes wants an address > Approve")
 	p.is("notes", "live")
+	s.trayClick("Quit Porchlight")
+	if code := p.wait(); code != 0 {
+		t.Errorf("it quit with %d", code)
+	}
+	p = s.launch()
+	p.serving()
+	s.trayShows("Notes", true)
 	for _, dir := range []string{p.data, filepath.Join(s.dir, "home")} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil {
