@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -19,26 +17,10 @@ import (
 // through it with a PROXY header, and nothing without.
 func TestBehindABalancer(t *testing.T) {
 	t.Parallel()
-	n, err := Open(t.Context(), Config{
+	n, roots := runNode(t, Config{
 		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
 		TrustedProxies: []string{"127.0.0.0/8"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	roots := x509.NewCertPool()
-	if _, rootPEM, err := n.certificates(); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
-		t.Fatal("no root certificate", err)
-	}
 	addrs, _ := n.Addrs()
 	ask := func(header string) (string, error) {
 		conn, err := net.Dial("tcp", addrs[0])

@@ -15,14 +15,10 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// Weakness: a computer that was disconnected kept the tunnel it had, and with it
-// its visitors. Checked: the tunnel of a credential is ended by whatever ends the
-// credential, and cannot be opened again.
-func TestTunnelEndsWithItsCredential(t *testing.T) {
-	t.Parallel()
-	n, err := Open(t.Context(), Config{
-		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
-	})
+// runNode runs a node of its own authority until the test ends.
+func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
+	t.Helper()
+	n, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +31,21 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	roots := x509.NewCertPool()
-	names, rootPEM, err := n.certificates()
-	if err != nil || names == nil || !roots.AppendCertsFromPEM(rootPEM) {
+	roots = x509.NewCertPool()
+	if _, rootPEM, err := n.certificates(); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
 		t.Fatal("no root certificate", err)
 	}
+	return n, roots
+}
+
+// Weakness: a computer that was disconnected kept the tunnel it had, and with it
+// its visitors. Checked: the tunnel of a credential is ended by whatever ends the
+// credential, and cannot be opened again.
+func TestTunnelEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
+	n, roots := runNode(t, Config{
+		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+	})
 	addrs, _ := n.Addrs()
 
 	// tunnel opens one and returns the relay's first answer.
