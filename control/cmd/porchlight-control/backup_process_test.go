@@ -1,17 +1,23 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/archive"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"
@@ -125,6 +131,47 @@ func TestBackupAndRestore(t *testing.T) {
 	has(before, "--data", back, "--domain", "porch.test")
 	if a, b := rows(t, fresh), rows(t, back); !slices.Equal(a, b) {
 		t.Errorf("%d rows went and %d came back, or they differ", len(a), len(b))
+	}
+}
+
+// A server that sends half a backup as if it were all of it: the command reads what
+// it wrote, says so, and leaves nothing under the name.
+func TestBackupIsReadBack(t *testing.T) {
+	t.Parallel()
+	var whole bytes.Buffer
+	w, err := archive.NewWriter(&whole, time.Now())
+	if err == nil {
+		err = w.Row(kv.Record{Key: "a", Value: []byte("b")})
+	}
+	if err == nil {
+		_, err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = rw.Write(whole.Bytes()[:whole.Len()/2])
+	}))
+	_ = server.Listener.Close() // the one it came with
+	server.Listener = l
+	server.Start()
+	defer server.Close()
+	word := fmt.Sprintf(`{"socket": %q}`, l.Addr())
+	if err := os.WriteFile(filepath.Join(dir, "admin.json"), []byte(word), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	target := t.TempDir()
+	code, _, said := invoke(t, nil, "backup", filepath.Join(target, "backup"), "--data", dir)
+	if code != exitRefused || !strings.Contains(said, "damaged") {
+		t.Errorf("exit %d, %s", code, said)
+	}
+	if left, err := os.ReadDir(target); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
