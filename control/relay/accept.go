@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -52,14 +53,10 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 		return
 	}
 	r.wg.Go(func() {
-		var left bool
-		decided := func() {
-			if !left {
-				left = true
-				r.decided(conn)
-				r.half.leave(source)
-			}
-		}
+		decided := sync.OnceFunc(func() {
+			r.decided(conn)
+			r.half.leave(source)
+		})
 		defer decided()
 		if r.mustAnnounce(conn) {
 			visitor, err := readAnnouncement(c, r.cfg.FirstBytes)

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -265,13 +266,7 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 	// Draining does not end these: parked connections still serve, and deadlines
 	// bound what is before that.
 	r.wg.Go(func() {
-		var left bool
-		decided := func() {
-			if !left {
-				left = true
-				<-r.peersEntering
-			}
-		}
+		decided := sync.OnceFunc(func() { <-r.peersEntering })
 		defer decided()
 		if err := r.servePeer(life, conn, decided); err != nil {
 			_ = conn.Close()
