@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
 )
 
 func tempDir(t interface {
@@ -131,6 +132,58 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	}
 	must(t, h.apps.Deny(t.Context(), "n7"))
 	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
+}
+
+// TestApprovedAppsAreBounded: the control plane takes no longer list.
+func TestApprovedAppsAreBounded(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
+	h.apps.mu.Lock() // approving them one by one takes a commit each
+	for i := range maxApproved {
+		name := fmt.Sprint("n", i)
+		h.apps.rows[name] = Row{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusRevoked}}
+	}
+	h.apps.swap()
+	h.apps.mu.Unlock()
+	if _, err := h.apps.Approve(ctx, "last"); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("one more: %v", err)
+	}
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "n7", Label: "n7", LocalPort: 8000}))) // has its place
+	must(t, second(h.apps.Revoke(ctx, "n7")), second(h.apps.Approve(ctx, "last")))
+}
+
+// TestApprovedPortBecameOurs: between asking and the owner's yes Porchlight may
+// have come to listen on the port itself.
+func TestApprovedPortBecameOurs(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	h.apps.cfg.OwnPorts = func() []int { return []int{8765, 8000} }
+	if _, err := h.apps.Approve(t.Context(), "notes"); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNothingIsKeptOfAppsThatAreGone: the proxy may tell of one a moment later.
+func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+	app, _ := h.apps.Lookup("notes")
+	h.apps.SetAnswering(app.ID, false)
+	must(t, second(h.apps.Revoke(ctx, "notes")))
+	h.apps.SetAnswering(app.ID, false)
+	h.apps.mu.Lock()
+	defer h.apps.mu.Unlock()
+	if len(h.apps.silent) != 0 {
+		t.Errorf("kept as silent: %v", h.apps.silent)
+	}
 }
 
 func TestEveryChangeIsTold(t *testing.T) {

@@ -171,6 +171,23 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
+// TestLabelIsHeldWhileAskingAgain: an app that asks again under another label still
+// has the first one, so nobody else can take it meanwhile.
+func TestLabelIsHeldWhileAskingAgain(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+	h.apps.cfg.AskAgain = func() bool { return true }
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
+	for _, label := range []string{"notes", "Diary"} {
+		if _, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("%s: %v", label, err)
+		}
+	}
+}
+
 // TestApprovalsSurviveAskingAgain runs any sequence of events with the setting
 // on: an approval ends by the owner's Revoke alone, and its id never changes.
 func TestApprovalsSurviveAskingAgain(t *testing.T) {

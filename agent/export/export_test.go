@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,16 @@ func TestSavedForTheOwnerAlone(t *testing.T) {
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
+	}
+	// Renaming would replace it, as it would /dev/null.
+	special := filepath.Join(t.TempDir(), "special")
+	ln, err := net.Listen("unix", special)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if err := (Document{}).Save(special); err == nil {
+		t.Error("a socket was replaced")
 	}
 	for what, to := range map[string]string{"no directory": filepath.Join(dir, "none", "x.json"), "a directory": dir} {
 		err := (Document{}).Save(to)

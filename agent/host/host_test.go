@@ -243,6 +243,13 @@ func TestFindsByAddress(t *testing.T) {
 	if err != nil || found == nil || found.API != h.API() || found.OwnerSocket != "" {
 		t.Errorf("found %+v, %v", found, err)
 	}
+	// The word of an agent that was killed, and whose port another one has now.
+	if err := agentapi.WriteRunning(elsewhere, agentapi.Running{API: h.API(), PID: os.Getpid() + 1, Protocol: agentapi.Protocol, OwnerSocket: "/gone"}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Find(t.Context(), elsewhere, ""); found != nil || err != nil {
+		t.Errorf("by the word of one that is gone: %+v, %v", found, err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
