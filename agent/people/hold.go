@@ -23,14 +23,14 @@ const leaveIn = time.Second
 // holdFor reads how long a caller wants a change held. Only the owner may hold:
 // what a program takes away is gone, and told with a notice.
 func holdFor(by Actor, seconds int) (time.Duration, error) {
-	hold := time.Duration(seconds) * time.Second
-	if seconds < 0 || hold > agentapi.MaxHold {
-		return 0, agentapi.Errorf(agentapi.CodeInvalid, "A change can be held for at most %d seconds.", int(agentapi.MaxHold.Seconds()))
-	}
-	if !by.Owner {
+	const most = int(agentapi.MaxHold / time.Second)
+	switch {
+	case seconds < 0 || seconds > most:
+		return 0, agentapi.Errorf(agentapi.CodeInvalid, "A change can be held for at most %d seconds.", most)
+	case !by.Owner:
 		return 0, nil
 	}
-	return hold, nil
+	return time.Duration(seconds) * time.Second, nil
 }
 
 // held reports whether c waits for its moment to be over. mu is held.

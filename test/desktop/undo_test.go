@@ -3,12 +3,15 @@
 package desktop
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/test/visitor"
 )
 
@@ -96,33 +99,85 @@ func TestRemovalIsUndone(t *testing.T) {
 	if err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `document.querySelector('.toast button').focus()`, "args": []string{}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	auth, err := url.Parse(account.AuthURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refuser := func() string {
-		fresh := p.visitor()                               // known to the control plane as bob, and to no app
-		fresh.CheckRedirect, fresh.Timeout = nil, patience // the computer waits a moment for his access
-		fresh.Jar.SetCookies(auth, bob.Cookies(auth))
-		resp, err := fresh.Do(navigation(t, account.URL))
-		if err != nil {
-			return err.Error()
-		}
-		resp.Body.Close()
-		return fmt.Sprintf("%d by %s://%s", resp.StatusCode, resp.Request.URL.Scheme, resp.Request.URL.Host)
-	}
-	if got := refuser(); got != "403 by "+account.URL {
+	if got := p.refuser(bob); got != "403 by "+account.URL {
 		t.Errorf("while it is held, the launcher answers %s", got)
 	}
 	p.closeWindow()
 	p.windowShows(false)
 	p.eventually("the control plane knows", func() error {
-		if got := refuser(); got != "403 by "+account.AuthURL {
+		if got := p.refuser(bob); got != "403 by "+account.AuthURL {
 			return fmt.Errorf("the launcher answers %s", got)
 		}
 		return nil
 	})
 	p.answers(bob, address, http.StatusForbidden)
+}
+
+// Weakness: a removal that can still be undone is known to this computer alone.
+// Attack: kill the program in that moment, and start it again. Checked: the
+// visitor is out before and after, by the same cookie, and it is carried out.
+func TestHeldRemovalOutlivesAKill(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	address := p.approved("notes", "Notes", webApp(t, "notes"))
+	bob := p.member(guest, "Notes")
+	p.answers(bob, address, http.StatusOK)
+	changed, err := p.ownerTier().RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: p.accountOf(guest), HoldSeconds: 60})
+	if err != nil || changed.HeldUntil == nil {
+		t.Fatalf("removing: %+v, %v", changed, err)
+	}
+	p.answers(bob, address, http.StatusForbidden)
+
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exited
+	p.exited = make(chan struct{})
+	p.start(p.cmd.Args[1:])
+	p.serving()
+	// Nobody gets in while it comes up, and then it is the control plane that
+	// does not let him in.
+	p.eventually("he is refused, by the control plane too", func() error {
+		page, err := bob.Open(t.Context(), address)
+		if err != nil {
+			return err
+		}
+		if page.Status == http.StatusOK {
+			t.Fatalf("he was let in: %s", page.Body)
+		}
+		if now := p.refuser(bob); !strings.HasPrefix(now, "403 by https://control.") {
+			return errors.New("refused: " + now)
+		}
+		return nil
+	})
+	if _, err := p.ownerTier().UndoHeld(t.Context(), agentapi.HeldChange{AccountID: p.accountOf(guest)}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		t.Errorf("undone after it was carried out: %v", err)
+	}
+}
+
+// refuser says who refuses somebody at the launcher, where they are not signed in
+// yet: the control plane, once it knows that they may not, else the computer.
+func (p *program) refuser(who *visitor.Visitor) string {
+	p.t.Helper()
+	account, err := p.ownerTier().Account(p.t.Context())
+	if err != nil {
+		return err.Error()
+	}
+	auth, err := url.Parse(account.AuthURL)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	fresh := p.visitor()
+	fresh.CheckRedirect, fresh.Timeout = nil, patience // the computer waits a moment for their access
+	fresh.Jar.SetCookies(auth, who.Cookies(auth))
+	resp, err := fresh.Do(navigation(p.t, account.URL))
+	if err != nil {
+		return err.Error()
+	}
+	resp.Body.Close()
+	return fmt.Sprintf("%d by %s://%s", resp.StatusCode, resp.Request.URL.Scheme, resp.Request.URL.Host)
 }
 
 // The owner disconnects one visitor: what that one has open ends, what others
