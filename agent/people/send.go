@@ -1,0 +1,183 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// Telling the control plane what was taken away here, and noticing that it knows.
+
+// flush sends what is to be sent and returns the ID of the last change of which
+// it is certain that nothing older is unsent. The caller has the turn.
+func (p *People) flush(ctx context.Context) (upTo uint64, err error) {
+	p.mu.Lock()
+	upTo = p.lastID
+	p.mu.Unlock()
+	for _, c := range p.unsent() {
+		epoch, err := p.send(ctx, c)
+		if err != nil && !definite(err) {
+			return 0, err
+		}
+		if err != nil {
+			// The row is gone there. The last snapshot may still have it, so the
+			// deny record waits for one without it.
+			p.cfg.Log.Warn("the control plane has nothing to take away there", "err", err)
+			epoch = math.MaxInt64
+		}
+		p.mu.Lock()
+		if now, still := p.pending[c.ID]; still {
+			now.Sent, now.Epoch, now.sentAt = true, epoch, p.syncs
+			p.pending[c.ID] = now
+			if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
+				p.cfg.Log.Error("could not note that the control plane knows of a change; it is told again after a restart", "err", err)
+			}
+		}
+		p.mu.Unlock()
+	}
+	return upTo, nil
+}
+
+func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	switch {
+	case c.GrantID != "":
+		return 0, p.cfg.Control.RevokeOAuthGrant(ctx, c.GrantID)
+	case c.AppID != "":
+		_, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
+		return 0, err
+	}
+	row, err := p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
+	return row.Epoch, err
+}
+
+// Synced is called after each word from the control plane, a snapshot or that
+// nothing changed. It does not block.
+func (p *People) Synced() {
+	p.mu.Lock()
+	p.syncs++
+	p.mu.Unlock()
+	p.nudge()
+}
+
+func (p *People) nudge() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// confirm lifts what the last snapshot shows to be known.
+func (p *People) confirm() {
+	p.mu.Lock()
+	snapshot := p.cfg.Access.Snapshot()
+	changed := false
+	for _, c := range p.pending {
+		if c.Sent && c.ours(snapshot) && (confirmed(c, snapshot, p.syncs-c.sentAt) || p.syncs-c.sentAt >= 2) {
+			p.lift(c)
+			changed = true
+		}
+	}
+	p.mu.Unlock()
+	if changed {
+		p.changed()
+	}
+}
+
+// confirmed says whether a snapshot shows that a change was carried out; words is
+// how often the control plane was heard of since the change was sent. Of a
+// snapshot that does not show it, the second word is as good: that request began
+// after the change, so what it answered, or found unchanged, is what followed it
+// (a withdrawn app may have been given again elsewhere).
+//
+// A removed person's epoch rose with the removal, so a snapshot from before it
+// is never taken for one from after it, whatever their status was. An app has no
+// such number: one that is missing may not have been given yet when the snapshot
+// was made, and the snapshot that gives it may be on its way. Only a word that
+// came after the change was sent leaves none on the way.
+func confirmed(c pending, snapshot controlapi.Snapshot, words uint64) bool {
+	if c.GrantID != "" {
+		return slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == c.GrantID })
+	}
+	i := slices.IndexFunc(snapshot.People, func(m controlapi.Person) bool { return m.AccountID == c.AccountID })
+	if i < 0 {
+		return true
+	}
+	row := snapshot.People[i]
+	if c.AppID != "" {
+		return words > 0 && !slices.Contains(row.Apps, c.AppID)
+	}
+	return row.Epoch >= c.Epoch
+}
+
+// Retrying waits a random time below a bound that doubles from minWait to
+// maxWait; a word from the control plane ends the waiting.
+const (
+	minWait = 200 * time.Millisecond
+	maxWait = 30 * time.Second
+)
+
+// Run sends what could not be sent at once or was held, lifts deny records, and
+// keeps the list of OAuth grants. It blocks until ctx ends and returns nil.
+func (p *People) Run(ctx context.Context) error {
+	if p.cfg.Control == nil {
+		<-ctx.Done()
+		return nil
+	}
+	failures := 0
+	retry, due := time.NewTimer(0), time.NewTimer(0)
+	defer retry.Stop()
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.leave()
+			return nil
+		case <-p.wake:
+		case <-retry.C:
+		case <-due.C:
+		}
+		due.Stop()
+		next, err := p.round(ctx)
+		if next > 0 {
+			due.Reset(next)
+		}
+		if err == nil || ctx.Err() != nil {
+			failures = 0
+			retry.Stop()
+			continue
+		}
+		failures++
+		wait := minWait/2 + rand.N(min(maxWait, minWait<<min(failures, 8)))
+		p.cfg.Log.Warn("the control plane could not be told of a change, or asked for grants", "err", err, "retry_in", wait.Round(time.Millisecond))
+		retry.Reset(wait)
+	}
+}
+
+// round is one turn of Run. It returns how long the next change is still held; 0
+// for none.
+func (p *People) round(ctx context.Context) (next time.Duration, err error) {
+	next = p.releaseDue()
+	err = p.sendAll(ctx)
+	p.confirm()
+	return next, errors.Join(err, p.refreshGrants(ctx))
+}
+
+func (p *People) sendAll(ctx context.Context) error {
+	if len(p.unsent()) == 0 {
+		return nil
+	}
+	done, err := p.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = p.flush(ctx)
+	return err
+}
