@@ -35,10 +35,10 @@ import (
 	"porchlight/control/web"
 )
 
-// OpenStore opens the rows of a configuration.
-func OpenStore(ctx context.Context, dataDir, postgres string) (kv.Portable, error) {
+// OpenStore opens the rows of a configuration; opts are for PostgreSQL.
+func OpenStore(ctx context.Context, dataDir, postgres string, opts kv.PostgresOptions) (kv.Portable, error) {
 	if postgres != "" {
-		store, err := kv.OpenPostgres(ctx, postgres, kv.PostgresOptions{})
+		store, err := kv.OpenPostgres(ctx, postgres, opts)
 		if err != nil {
 			return nil, err // not the nil pointer, which would make a store
 		}
@@ -124,21 +124,13 @@ func (n *Node) storeInUse() error {
 
 // openStore is OpenStore, which waits for a database that is on its way.
 func (n *Node) openStore(ctx context.Context) (err error) {
-	if n.cfg.Postgres == "" {
-		n.store, err = OpenStore(ctx, n.cfg.DataDir, "")
-		return err
-	}
-	store, err := kv.OpenPostgres(ctx, n.cfg.Postgres, kv.PostgresOptions{
+	n.store, err = OpenStore(ctx, n.cfg.DataDir, n.cfg.Postgres, kv.PostgresOptions{
 		Wait: n.cfg.PostgresWait,
 		Waiting: func(cause error, pause time.Duration) {
 			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "error", cause, "again_in", pause.Round(time.Millisecond).String())
 		},
 	})
-	if err != nil {
-		return err // not the nil pointer, which would make a store
-	}
-	n.store = store
-	return nil
+	return err
 }
 
 func (n *Node) listen() error {

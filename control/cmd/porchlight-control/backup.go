@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
 	"porchlight/control/kv"
@@ -24,7 +25,7 @@ func backupCommand(term terminal, rows bool) *cobra.Command {
 	if rows {
 		use, short = "export FILE", "Write the rows to a file, to import them into another store"
 	}
-	cmd := clientCommand(use, short, exactly("a FILE"), func(ctx context.Context, c *admin.Client, args []string) error {
+	cmd := clientCommand(use, short, commandline.Exactly("a FILE"), func(ctx context.Context, c *admin.Client, args []string) error {
 		if err := writeBackup(ctx, c, args[0], rows); err != nil {
 			return err
 		}
@@ -87,13 +88,13 @@ func restoreCommand(term terminal, rows bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  exactly("a FILE"),
+		Args:  commandline.Exactly("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := w.settle(cmd); err != nil {
 				return err
 			}
 			if w.DataDir == "" && w.Postgres == "" {
-				return usagef("say where to put it: --data DIR or --postgres URL")
+				return commandline.Usagef("say where to put it: --data DIR or --postgres URL")
 			}
 			n, err := w.restore(cmd.Context(), args[0], rows)
 			if err != nil {
@@ -132,7 +133,7 @@ func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres)
+	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres, kv.PostgresOptions{})
 	if err != nil {
 		return 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
@@ -70,10 +71,10 @@ func TestBackupAndRestore(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup: %v %v", info, err)
 	}
-	if code, _, err := invoke(t, nil, "backup", file, "--data", dir); code != exitRefused || !strings.Contains(err, "exists already") {
+	if code, _, err := invoke(t, nil, "backup", file, "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "exists already") {
 		t.Errorf("a second backup to the same file: exit %d, %s", code, err)
 	}
-	if code, _, err := invoke(t, nil, "restore", file, "--data", dir); code != exitRefused {
+	if code, _, err := invoke(t, nil, "restore", file, "--data", dir); code != commandline.ExitRefused {
 		t.Errorf("a restore over what is there: exit %d, %s", code, err)
 	}
 	half := filepath.Join(t.TempDir(), "half")
@@ -100,7 +101,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	t.Log("into a new directory")
 	fresh := filepath.Join(t.TempDir(), "new")
-	if code, _, err := invoke(t, nil, "restore", half, "--data", fresh); code != exitRefused || !strings.Contains(err, "damaged") {
+	if code, _, err := invoke(t, nil, "restore", half, "--data", fresh); code != commandline.ExitRefused || !strings.Contains(err, "damaged") {
 		t.Errorf("half a backup: exit %d, %s", code, err)
 	}
 	ok(t, "restore", file, "--data", fresh)
@@ -112,7 +113,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, got := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); got != key {
 		t.Error("the restored signing key is another one")
 	}
-	if code, _, err := invoke(t, nil, "restore", file, "--data", fresh); code != exitRefused || !strings.Contains(err, "stop that Porchlight first") {
+	if code, _, err := invoke(t, nil, "restore", file, "--data", fresh); code != commandline.ExitRefused || !strings.Contains(err, "stop that Porchlight first") {
 		t.Errorf("a restore into a running server: exit %d, %s", code, err)
 	}
 	s.stop()
@@ -121,7 +122,7 @@ func TestBackupAndRestore(t *testing.T) {
 	db := pgtest.Database(t)
 	ok(t, "import", file, "--postgres", db)
 	has(before, "--postgres", db, "--domain", "porch.test")
-	if code, _, err := invoke(t, nil, "import", file, "--postgres", db); code != exitRefused || !strings.Contains(err, "not empty") {
+	if code, _, err := invoke(t, nil, "import", file, "--postgres", db); code != commandline.ExitRefused || !strings.Contains(err, "not empty") {
 		t.Errorf("a second import: exit %d, %s", code, err)
 	}
 	out := filepath.Join(t.TempDir(), "export")
@@ -167,7 +168,7 @@ func TestBackupIsReadBack(t *testing.T) {
 	}
 	target := t.TempDir()
 	code, _, said := invoke(t, nil, "backup", filepath.Join(target, "backup"), "--data", dir)
-	if code != exitRefused || !strings.Contains(said, "damaged") {
+	if code != commandline.ExitRefused || !strings.Contains(said, "damaged") {
 		t.Errorf("exit %d, %s", code, said)
 	}
 	if left, err := os.ReadDir(target); err != nil || len(left) != 0 {
@@ -178,7 +179,7 @@ func TestBackupIsReadBack(t *testing.T) {
 // rows of a data directory, but for what a server writes while it runs.
 func rows(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	store, err := serve.OpenStore(t.Context(), dir, "")
+	store, err := serve.OpenStore(t.Context(), dir, "", kv.PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/kv"
@@ -31,7 +32,7 @@ const patience = 5 * time.Second
 // the data directory, else of the store itself, opened here.
 func (w *where) with(ctx context.Context, fn func(*admin.Client) error) error {
 	if w.DataDir == "" && w.Postgres == "" {
-		return usagef("say which control plane: --data DIR or --postgres URL")
+		return commandline.Usagef("say which control plane: --data DIR or --postgres URL")
 	}
 	deadline := time.Now().Add(patience)
 	for {
@@ -68,7 +69,7 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres)
+	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres, kv.PostgresOptions{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +95,7 @@ func (w *where) naming() (admin.Naming, error) {
 		}
 	}
 	if n.Domain == "" {
-		return n, usagef("say under which domain the computers are: --domain porch.example")
+		return n, commandline.Usagef("say under which domain the computers are: --domain porch.example")
 	}
 	if n.AuthHost == "" {
 		n.AuthHost = "control." + n.Domain
@@ -165,7 +166,7 @@ func (t terminal) table(header []string, rows [][]string) error {
 // listCommand is a verb that shows what ask returns.
 func listCommand[T any](term terminal, short string, ask func(*admin.Client, context.Context) ([]T, error), none string, header []string, row func(T) []string) *cobra.Command {
 	var asJSON bool
-	cmd := clientCommand("list", short, exactly(), func(ctx context.Context, c *admin.Client, _ []string) error {
+	cmd := clientCommand("list", short, commandline.Exactly(), func(ctx context.Context, c *admin.Client, _ []string) error {
 		list, err := ask(c, ctx)
 		if err != nil {
 			return err
@@ -208,7 +209,7 @@ func jsonFlag(cmd *cobra.Command, v *bool) {
 }
 
 func caCommand(term terminal) *cobra.Command {
-	return clientCommand("ca", "Print the certificate that agents and browsers have to trust (--tls internal)", exactly(),
+	return clientCommand("ca", "Print the certificate that agents and browsers have to trust (--tls internal)", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			pem, err := c.RootPEM(ctx)
 			if err != nil {
