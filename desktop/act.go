@@ -104,7 +104,7 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	case doLogin:
 		return note{}, a.desk.SetStartAtLogin(act.on)
 	case doSecretFile:
-		return note{}, a.keepInFile()
+		return note{}, a.desk.KeepInFile()
 	}
 	c, err := a.agent()
 	if err != nil {

@@ -76,7 +76,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
-	a.desk = watchedDesk{desk, a.draw}
+	a.desk = watchedDesk{desk, a}
 	a.tray = newTray(log, s.get().panel(), a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
 	owner := func() (ui.Agent, error) { return a.agent() }

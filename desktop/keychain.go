@@ -33,6 +33,7 @@ func (a *app) onSecretless(why error) {
 	a.mu.Unlock()
 	a.log.Warn(reason.Error())
 	a.draw()
+	a.window.emit("problem", reason.Error())
 	a.tell(n)
 }
 
@@ -41,17 +42,4 @@ func noKeychainMenu(atLogin bool) menu {
 	f := plainFrame(iconTrouble, "There is no keychain here")
 	f.address = line{text: "Keep the owner secret in a file", do: action{verb: doSecretFile}}
 	return f.draw(atLogin)
-}
-
-// keepInFile is the owner's choice to keep the owner secret in a file, now and
-// at every later start.
-func (a *app) keepInFile() error {
-	if _, err := a.agent(); !errors.Is(err, errNoKeychain) {
-		return nil // a keychain came first
-	}
-	if err := a.settings.change(func(v *settingsValues) { v.SecretFile = true }); err != nil {
-		return err
-	}
-	raise(a.chosenFile)
-	return nil
 }

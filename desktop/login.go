@@ -1,6 +1,9 @@
 package desktop
 
 import (
+	"context"
+	"errors"
+
 	"porchlight/desktop/autostart"
 	"porchlight/desktop/ui"
 )
@@ -16,13 +19,36 @@ func startsAtLogin() bool {
 	return on
 }
 
-// watchedDesk has the menu follow what is changed in the window.
+// watchedDesk has the menu follow what is changed in the window, and the window
+// know what the app waits for.
 type watchedDesk struct {
 	ui.Desk
-	changed func()
+	app *app
 }
 
 func (d watchedDesk) SetStartAtLogin(on bool) error {
-	defer d.changed()
+	defer d.app.draw()
 	return d.Desk.SetStartAtLogin(on)
+}
+
+func (d watchedDesk) Preferences(ctx context.Context) ui.Preferences {
+	out := d.Desk.Preferences(ctx)
+	switch _, err := d.app.agent(); {
+	case errors.Is(err, errNoKeychain):
+		out.SecretKept = "nowhere"
+	case errors.Is(err, errLockedKeychain):
+		out.SecretKept = "locked"
+	}
+	return out
+}
+
+func (d watchedDesk) KeepInFile() error {
+	if _, err := d.app.agent(); !errors.Is(err, errNoKeychain) {
+		return nil // a keychain came first
+	}
+	if err := d.Desk.KeepInFile(); err != nil {
+		return err
+	}
+	raise(d.app.chosenFile)
+	return nil
 }

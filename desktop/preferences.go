@@ -101,6 +101,11 @@ func (p *preferences) followMove() error {
 	return p.SetStartAtLogin(true)
 }
 
+// KeepInFile keeps the owner secret in a file, now and at every later start.
+func (p *preferences) KeepInFile() error {
+	return p.settings.change(func(v *settingsValues) { v.SecretFile = true })
+}
+
 // SetAppearance keeps what the window looks like.
 func (p *preferences) SetAppearance(appearance string) error {
 	switch appearance {

@@ -32,7 +32,12 @@ func TestPreferencesAreKept(t *testing.T) {
 		t.Errorf("an appearance there is not: %v", err)
 	}
 	next := preferencesIn(t, dir)
-	next.secretFile = true
+	if again := next.Preferences(t.Context()); again.SecretKept != "keychain" {
+		t.Errorf("before a file is chosen %+v", again)
+	}
+	if err := next.KeepInFile(); err != nil {
+		t.Fatal(err)
+	}
 	if again := next.Preferences(t.Context()); !again.Welcomed || again.Appearance != "dark" || again.SecretKept != "file" {
 		t.Errorf("after a restart %+v", again)
 	}

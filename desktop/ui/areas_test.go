@@ -120,6 +120,7 @@ func (d desk) SetWelcomed() error                   { return d.err }
 func (d desk) SetStartAtLogin(bool) error           { return d.err }
 func (d desk) SetAppearance(string) error           { return d.err }
 func (d desk) SetTrust(context.Context, bool) error { return d.err }
+func (d desk) KeepInFile() error                    { return d.err }
 func (d desk) ShowData(context.Context) error       { return d.err }
 
 func TestThePageAsksTheDesktop(t *testing.T) {
@@ -130,7 +131,7 @@ func TestThePageAsksTheDesktop(t *testing.T) {
 		t.Error("the page may wait for its preferences for ever")
 	}
 	for what, err := range map[string]error{
-		"Welcomed": s.Welcomed(), "StartAtLogin": s.StartAtLogin(true), "Appearance": s.Appearance("dark"), "Trust": s.Trust(true), "ShowData": s.ShowData(),
+		"Welcomed": s.Welcomed(), "StartAtLogin": s.StartAtLogin(true), "Appearance": s.Appearance("dark"), "Trust": s.Trust(true), "KeepInFile": s.KeepInFile(), "ShowData": s.ShowData(),
 	} {
 		if !errors.Is(err, refusal) {
 			t.Errorf("%s: %v", what, err)

@@ -19,7 +19,8 @@ type Preferences struct {
 	// Trust says whether browsers here trust this computer's own authority, in
 	// local mode.
 	Trust Trust `json:"trust"`
-	// SecretKept is where the owner secret is: "keychain" or "file".
+	// SecretKept is where the owner secret is: "keychain" or "file"; "locked" while
+	// the keychain is, "nowhere" while there is none.
 	SecretKept string `json:"secretKept"`
 	DataDir    string `json:"dataDir"`
 }
@@ -40,6 +41,8 @@ type Desk interface {
 	SetStartAtLogin(on bool) error
 	SetAppearance(appearance string) error
 	SetTrust(ctx context.Context, trusted bool) error
+	// KeepInFile keeps the owner secret in a file where there is no keychain.
+	KeepInFile() error
 	// ShowData opens the data directory in the file manager.
 	ShowData(ctx context.Context) error
 }
@@ -106,6 +109,9 @@ func (s *Settings) Trust(trusted bool) error {
 	defer cancel()
 	return s.desk.SetTrust(ctx, trusted)
 }
+
+// KeepInFile keeps the owner secret in a file where there is no keychain.
+func (s *Settings) KeepInFile() error { return s.desk.KeepInFile() }
 
 // ShowData opens the data directory in the file manager.
 func (s *Settings) ShowData() error {

@@ -105,6 +105,7 @@
     muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
     unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.' }),
     away: () => ({ account: local, apps: few(), mails: [], failing: ['State'] }),
+    keyless: () => ({ account: local, apps: few(), mails: [], failing: ['State'], sentence: 'No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.', preferences: { secretKept: 'nowhere' } }),
     starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [] }),
   };
 
@@ -125,10 +126,11 @@
   };
   for (const key of ['mails', 'people', 'activity', 'clients', 'preferences']) delete state[key];
   delete state.failing;
+  delete state.sentence;
 
   const subscribers = {};
   const calls = [];
-  const failing = new Map((scene.failing ?? []).map((method) => [method, 'The agent is still starting.'])); // method → sentence
+  const failing = new Map((scene.failing ?? []).map((method) => [method, scene.sentence ?? 'The agent is still starting.'])); // method → sentence
   const slow = new Map(); // method → promise to wait for
 
   function emit() {
@@ -252,6 +254,11 @@
         StartAtLogin: bound('StartAtLogin', (on) => void (preferences = { ...preferences, startAtLogin: on })),
         Appearance: bound('Appearance', (appearance) => void (preferences = { ...preferences, appearance })),
         Trust: bound('Trust', (trusted) => void (preferences = { ...preferences, trust: { ...preferences.trust, trusted } })),
+        KeepInFile: bound('KeepInFile', () => {
+          failing.delete('State');
+          preferences = { ...preferences, secretKept: 'file' };
+          setTimeout(emit);
+        }),
         ShowData: bound('ShowData', () => {}),
         Export: bound('Export', () => '/home/maya/porchlight.json'),
         Connect: bound('Connect', (url) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url })),

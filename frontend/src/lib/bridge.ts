@@ -48,6 +48,7 @@ interface SettingsBinding {
   StartAtLogin(on: boolean): Promise<void>;
   Appearance(appearance: string): Promise<void>;
   Trust(trusted: boolean): Promise<void>;
+  KeepInFile(): Promise<void>;
   ShowData(): Promise<void>;
   Export(): Promise<string>;
   Connect(url: string, name: string): Promise<Connecting>;
@@ -152,6 +153,8 @@ export const bridge = {
   /** "" follows the system. */
   appearance: (appearance: string) => ask(() => settings()?.Appearance?.(appearance)),
   trust: (trusted: boolean) => ask(() => settings()?.Trust?.(trusted)),
+  /** Keeps the owner secret in a file where there is no keychain. */
+  keepInFile: () => ask(() => settings()?.KeepInFile?.()),
   showData: () => ask(() => settings()?.ShowData?.()),
   /** Asks the owner where to save what is kept for them; "" when they rather not. */
   export: () => ask(() => settings()?.Export?.()),
@@ -171,6 +174,10 @@ export const bridge = {
   /** Calls fn with every new snapshot until the returned function is called. */
   onState(fn: (state: OwnerState) => void): () => void {
     return window.runtime?.EventsOn?.('state', fn as (...data: never[]) => void) ?? (() => {});
+  },
+  /** Calls fn with why there are no snapshots, whenever that becomes known. */
+  onProblem(fn: (problem: string) => void): () => void {
+    return window.runtime?.EventsOn?.('problem', fn as (...data: never[]) => void) ?? (() => {});
   },
   /** Calls fn whenever there is a view to ask `wanted` for. */
   onShow(fn: () => void): () => void {

@@ -175,6 +175,10 @@ export class Desk {
     );
   }
 
+  keepInFile(): Promise<boolean> {
+    return this.#try(() => this.bridge.keepInFile());
+  }
+
   showData(): Promise<boolean> {
     return this.#try(() => this.bridge.showData());
   }

@@ -33,17 +33,17 @@ export class Owner {
     (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused),
   );
 
-  readonly #bridge: Pick<Bridge, 'state' | 'onState'>;
+  readonly #bridge: Pick<Bridge, 'state' | 'onState' | 'onProblem'>;
 
-  constructor(bridge: Pick<Bridge, 'state' | 'onState'>) {
+  constructor(bridge: Pick<Bridge, 'state' | 'onState' | 'onProblem'>) {
     this.#bridge = bridge;
   }
 
   /** Listens for snapshots and asks for the first; returns how to stop. */
   start(): () => void {
-    const stop = this.#bridge.onState((state) => this.#take(state));
+    const unheard = [this.#bridge.onState((state) => this.#take(state)), this.#bridge.onProblem((problem) => (this.problem = problem))];
     void this.refresh();
-    return stop;
+    return () => unheard.forEach((stop) => stop());
   }
 
   /** Asks for a snapshot; an answer older than what an event brought is dropped. */

@@ -70,6 +70,8 @@ export const strings = {
     awayText: 'What you see may be out of date.',
     tryAgain: 'Try again',
     trying: 'Trying…',
+    keepInFile: 'Keep it in a file',
+    keeping: 'Keeping it…',
   },
 
   dark: {

@@ -49,6 +49,7 @@ const scenes: Scene[] = [
   },
   { name: 'menu-paused', scene: 'paused', act: (page) => page.getByRole('button', { name: /^More for .Notes/ }).click() },
   { name: 'unreachable', scene: 'unreachable' },
+  { name: 'keyless', scene: 'keyless' },
   { name: 'app-paused', scene: 'paused', act: press('Notes') },
   { name: 'people-alone', scene: 'alone', act: go('People') },
   { name: 'people-stress', scene: 'stress', act: then(go('People'), press(/^Apps for the.extra/)) },

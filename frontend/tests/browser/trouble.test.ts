@@ -32,6 +32,17 @@ describe('first steps and trouble', () => {
     expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
   });
 
+  test('without a keychain the owner may choose a file', async () => {
+    const page = await open({ scene: 'keyless' });
+    await page.getByText('No keychain answers here').waitFor();
+    expect(await page.getByText('does not answer').count()).toBe(0);
+    await page.getByRole('button', { name: 'Keep it in a file' }).click();
+    await page.getByText('Paperless wants an address').waitFor();
+    expect((await called(page, 'KeepInFile')).length).toBe(1);
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await page.getByText('In a file only you can read').waitFor();
+  });
+
   test('what keeps visitors out is said for as long as it does', async () => {
     const page = await open();
     await page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx)."})');
