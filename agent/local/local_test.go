@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
 
@@ -195,6 +197,27 @@ func TestVisit(t *testing.T) {
 	}
 	if !strings.HasPrefix(last.RemoteAddr, "127.0.0.1:") {
 		t.Errorf("the app sees %s", last.RemoteAddr)
+	}
+}
+
+// TestApprovedAppIsKnownAtOnce: when the owner's yes is answered the control plane
+// knows of the app, so that a visitor who is quick is not refused.
+func TestApprovedAppIsKnownAtOnce(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	ctx, computer := t.Context(), h.computerID(t)
+	for i := range 10 {
+		name := fmt.Sprint("app-", i)
+		if _, err := h.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: name, LocalPort: h.port}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.owner.Approve(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		apps, err := h.plane.service.Apps(ctx, computer)
+		if err != nil || !slices.ContainsFunc(apps, func(a controlapi.App) bool { return a.Name == name && a.Live }) {
+			t.Errorf("%s is not among %+v, %v", name, apps, err)
+		}
 	}
 }
 

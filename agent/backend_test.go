@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"porchlight/agent/remote"
+)
+
+// TestTroubleTakesAMoment: starting and roaming are no trouble; what lasts is.
+func TestTroubleTakesAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &Agent{cfg: Config{Link: &Link{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
+		time.Sleep(settling - time.Nanosecond)
+		if text := (*backend)(a).Trouble(); text != "" {
+			t.Errorf("while it settles: %s", text)
+		}
+		time.Sleep(time.Nanosecond)
+		if text := (*backend)(a).Trouble(); !strings.Contains(text, "does not answer") {
+			t.Errorf("afterwards: %q", text)
+		}
+	})
+}
