@@ -84,6 +84,10 @@ var rules = []rule{
 		from: "acmeorder", to: "",
 	},
 	{
+		why:  "what agent and server share is below both",
+		from: "commandline", to: "",
+	},
+	{
 		why:  "one agent, wired in one place",
 		from: "agent/engine", to: "agent/proxy",
 	},

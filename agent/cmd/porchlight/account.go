@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 func accountCommand(where *location, term *terminal) *cobra.Command {
@@ -11,7 +12,7 @@ func accountCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "account",
 		Short: "Show whose computer this is and where it is connected",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

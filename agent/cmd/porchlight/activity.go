@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 // activityWords say what happened.
@@ -26,7 +27,7 @@ func activityCommand(where *location, term *terminal) *cobra.Command {
 for 90 days.`,
 		Example: `  porchlight activity --limit 20
   porchlight activity clear`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -68,7 +69,7 @@ func clearActivityCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clear",
 		Short: "Forget who opened what",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/commandline"
 )
 
 // drain is how long stopping may take after a signal; more than the parts give
@@ -54,7 +55,7 @@ registers with it, and need not stop it: it stops when its last app has left. If
 Porchlight runs already, this says so and ends with success.`,
 		Example: `  porchlight agent --local
   porchlight agent --control https://control.example.net`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), where, term, o) },
 	}
 	f := cmd.Flags()
@@ -71,14 +72,14 @@ Porchlight runs already, this says so and ends with success.`,
 
 func runAgent(ctx context.Context, where *location, term *terminal, o agentOptions) error {
 	if o.local && o.control != "" {
-		return usagef("say --local or --control, not both")
+		return commandline.Usagef("say --local or --control, not both")
 	}
 	dir, err := where.dataDir()
 	if err != nil {
 		return err
 	}
 	if !o.local && o.control == "" && !host.Connected(dir) {
-		return usagef("say --local for this computer alone, or --control and the address of a control plane")
+		return commandline.Usagef("say --local for this computer alone, or --control and the address of a control plane")
 	}
 	cfg := host.Config{
 		DataDir:       dir,

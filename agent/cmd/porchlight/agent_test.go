@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"porchlight/commandline"
 )
 
 // TestBundledFindsTheOneThatRuns: an app that brings Porchlight along starts it
@@ -22,7 +24,7 @@ func TestConnectRefusesANameAtOnce(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	code, out, errOut := s.run("connect", "https://control.localhost:1", "--name", "Bad Name")
-	if code != exitRefused || out != "" || !strings.Contains(errOut, `"Bad Name" cannot be one`) {
+	if code != commandline.ExitRefused || out != "" || !strings.Contains(errOut, `"Bad Name" cannot be one`) {
 		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
 	}
 }
@@ -35,12 +37,12 @@ func TestAgentCommandLine(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"agent", "--local", "--control", "https://control.example.net"}, exitUsage, "not both"},
-		{[]string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, exitRefused, "https://control.example.net"},
-		{[]string{"agent", "--local", "--ca", s.dir + "/absent.pem"}, exitRefused, "certificate authority"},
-		{[]string{"connect"}, exitUsage, "URL"},
-		{[]string{"connect", "https://control.example.net"}, exitNotRunning, "not running"},
-		{[]string{"disconnect"}, exitNotRunning, "not running"},
+		{[]string{"agent", "--local", "--control", "https://control.example.net"}, commandline.ExitUsage, "not both"},
+		{[]string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, commandline.ExitRefused, "https://control.example.net"},
+		{[]string{"agent", "--local", "--ca", s.dir + "/absent.pem"}, commandline.ExitRefused, "certificate authority"},
+		{[]string{"connect"}, commandline.ExitUsage, "URL"},
+		{[]string{"connect", "https://control.example.net"}, commandline.ExitNotRunning, "not running"},
+		{[]string{"disconnect"}, commandline.ExitNotRunning, "not running"},
 	} {
 		code, out, errOut := s.run(tt.args...)
 		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {

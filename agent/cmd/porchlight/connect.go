@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 const (
@@ -43,7 +44,7 @@ With --json it prints two documents: the code and the address, and then, once
 connected, the account.`,
 		Example: `  porchlight connect https://control.example.net
   porchlight connect https://control.lan --name cellar --ca authority.pem`,
-		Args: exactly("the URL of the control plane"),
+		Args: commandline.Exactly("the URL of the control plane"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			ctx := cmd.Context()
 			req.URL = args[0]
@@ -182,7 +183,7 @@ func disconnectCommand(where *location, term *terminal) *cobra.Command {
 		Long: `Take this computer off its control plane. It is on its own again, whether or not
 the control plane answers; what you approved stays approved, and nobody else can
 reach it any more.`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

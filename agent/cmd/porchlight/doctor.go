@@ -12,6 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
+	"porchlight/commandline"
 )
 
 // doctorWithin bounds each check of doctor.
@@ -46,7 +47,7 @@ whether a visitor gets through to this computer, what finds its names, what your
 browsers trust, and whether the apps answer. Nothing is changed.
 
 It ends with 0 when nothing is wrong, and with 1 otherwise.`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			findings, err := examine(cmd.Context(), where)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"porchlight/agent/local"
+	"porchlight/commandline"
 )
 
 // TestDoctor: what works is fine, and each thing that is broken is found, said in
@@ -50,7 +51,7 @@ func TestDoctor(t *testing.T) {
 	refused := func(want string) {
 		t.Helper()
 		code, out, errOut := s.run("doctor")
-		if code != exitRefused || !strings.Contains(out, want) || !strings.Contains(errOut, "wrong") {
+		if code != commandline.ExitRefused || !strings.Contains(out, want) || !strings.Contains(errOut, "wrong") {
 			t.Errorf("exit %d, and not %q\nout: %s\nerr: %s", code, want, out, errOut)
 		}
 	}
@@ -75,7 +76,7 @@ func TestDoctorWithoutAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errOut := s.run("doctor")
-	if code != exitRefused || !strings.Contains(out, "Porchlight is not running here") || !strings.Contains(errOut, "one thing is wrong") {
+	if code != commandline.ExitRefused || !strings.Contains(out, "Porchlight is not running here") || !strings.Contains(errOut, "one thing is wrong") {
 		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
 	}
 }
@@ -137,7 +138,7 @@ func TestClock(t *testing.T) {
 func TestTrust(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	none := shell{t, t.TempDir()}
-	if code, _, errOut := none.run("trust"); code != exitRefused || !strings.Contains(errOut, "no certificate authority yet") {
+	if code, _, errOut := none.run("trust"); code != commandline.ExitRefused || !strings.Contains(errOut, "no certificate authority yet") {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	s := startAgent(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 func pauseCommand(where *location, term *terminal) *cobra.Command {
@@ -19,7 +20,7 @@ func resumeCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Open a paused app again",
-		Args:  exactly("the NAME of the app"),
+		Args:  commandline.Exactly("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -52,7 +53,7 @@ restarts, until 'porchlight dark off'.`,
 		ValidArgs: []string{"off"},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "off" {
-				return usagef("%s takes nothing, or 'off'", cmd.CommandPath())
+				return commandline.Usagef("%s takes nothing, or 'off'", cmd.CommandPath())
 			}
 			return nil
 		},
@@ -102,7 +103,7 @@ flag that is not given stays as it is.`,
   porchlight options calendar --identity-header X-Remote-User --identity-value email
   porchlight options calendar --identity-header ''           no such header any more
   porchlight options notes --forwarded=false`,
-		Args: exactly("the NAME of the app"),
+		Args: commandline.Exactly("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -119,7 +120,7 @@ flag that is not given stays as it is.`,
 			now := state.Apps[i].Options
 			next := given(cmd, now, want)
 			if cmd.Flags().Changed("identity-header") && want.IdentityHeader == "" && cmd.Flags().Changed("identity-value") {
-				return usagef("--identity-value needs an --identity-header to carry it")
+				return commandline.Usagef("--identity-value needs an --identity-header to carry it")
 			}
 			if next != now {
 				if now, err = client.SetOptions(cmd.Context(), args[0], next); err != nil {
@@ -197,7 +198,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
   porchlight settings --ask-again                 an app that changes its port waits for your approval
   porchlight settings --quiet access,changed`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkQuiet(want.Quiet); err != nil {
 				return err

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 	"porchlight/test/visitor"
 )
 
@@ -98,17 +99,17 @@ func TestDoors(t *testing.T) {
 		args []string
 		code int
 	}{
-		{[]string{"pause"}, exitUsage},
-		{[]string{"pause", "nothing"}, exitRefused},
-		{[]string{"dark", "on"}, exitUsage},
-		{[]string{"options", "nothing"}, exitRefused},
-		{[]string{"options", "notes", "--identity-header", "Cookie"}, exitRefused},
-		{[]string{"options", "notes", "--identity-header", "X-User", "--identity-value", "name"}, exitRefused},
-		{[]string{"options", "notes", "--h3"}, exitUsage},
-		{[]string{"settings", "--fail-static-hours", "30"}, exitRefused},
-		{[]string{"settings", "--fail-static-hours", "x"}, exitUsage},
-		{[]string{"activity", "--limit", "0"}, exitRefused},
-		{[]string{"activity", "all"}, exitUsage},
+		{[]string{"pause"}, commandline.ExitUsage},
+		{[]string{"pause", "nothing"}, commandline.ExitRefused},
+		{[]string{"dark", "on"}, commandline.ExitUsage},
+		{[]string{"options", "nothing"}, commandline.ExitRefused},
+		{[]string{"options", "notes", "--identity-header", "Cookie"}, commandline.ExitRefused},
+		{[]string{"options", "notes", "--identity-header", "X-User", "--identity-value", "name"}, commandline.ExitRefused},
+		{[]string{"options", "notes", "--h3"}, commandline.ExitUsage},
+		{[]string{"settings", "--fail-static-hours", "30"}, commandline.ExitRefused},
+		{[]string{"settings", "--fail-static-hours", "x"}, commandline.ExitUsage},
+		{[]string{"activity", "--limit", "0"}, commandline.ExitRefused},
+		{[]string{"activity", "all"}, commandline.ExitUsage},
 	} {
 		if code, _, stderr := s.run(tt.args...); code != tt.code || stderr == "" {
 			t.Errorf("porchlight %s: exit %d, want %d: %s", strings.Join(tt.args, " "), code, tt.code, stderr)
@@ -116,7 +117,7 @@ func TestDoors(t *testing.T) {
 	}
 	nobody := shell{t, t.TempDir()}
 	for _, verb := range []string{"dark", "settings", "activity"} {
-		if code, _, _ := nobody.run(verb); code != exitNotRunning {
+		if code, _, _ := nobody.run(verb); code != commandline.ExitNotRunning {
 			t.Errorf("%s without an agent: exit %d", verb, code)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 // endCommand is a verb that ends access to an app and says how much it closed.
@@ -16,7 +17,7 @@ func endCommand(where *location, term *terminal, use, short string,
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  exactly("the NAME of the app"),
+		Args:  commandline.Exactly("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

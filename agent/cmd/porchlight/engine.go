@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 // ownerWithin bounds how long a command waits to see what only the owner may
@@ -30,7 +31,7 @@ func engineCommand(where *location, term *terminal) *cobra.Command {
 		Long: `Describe the running engine: version, protocol, process, and how many apps are
 attached to it. The owner also sees which.`,
 		Example: "  porchlight engine",
-		Args:    exactly(),
+		Args:    commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.open()
 			if err != nil {

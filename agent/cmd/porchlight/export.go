@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/export"
+	"porchlight/commandline"
 )
 
 func exportCommand(where *location, term *terminal) *cobra.Command {
@@ -21,7 +22,7 @@ replaced. Without one the export goes to the standard output.`,
   porchlight export | jq '.people[].email'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[1])
+				return commandline.Usagef("%s does not know what to do with %q", cmd.CommandPath(), args[1])
 			}
 			return nil
 		},

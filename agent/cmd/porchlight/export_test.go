@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
+	"porchlight/commandline"
 )
 
 // TestExport: the same document on the standard output and in a file, with what
@@ -59,9 +60,9 @@ func TestExport(t *testing.T) {
 		code int
 		want string
 	}{
-		{s, []string{"export", filepath.Join(s.dir, "none", "x.json")}, exitRefused, "Choose another place"},
-		{s, []string{"export", "a", "b"}, exitUsage, `"b"`},
-		{shell{t, t.TempDir()}, []string{"export"}, exitNotRunning, "not running"},
+		{s, []string{"export", filepath.Join(s.dir, "none", "x.json")}, commandline.ExitRefused, "Choose another place"},
+		{s, []string{"export", "a", "b"}, commandline.ExitUsage, `"b"`},
+		{shell{t, t.TempDir()}, []string{"export"}, commandline.ExitNotRunning, "not running"},
 	} {
 		if code, _, errOut := step.in.run(step.args...); code != step.code || !strings.Contains(errOut, step.want) {
 			t.Errorf("porchlight %v: exit %d, want %d with %q: %s", step.args, code, step.code, step.want, errOut)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 func grantsCommand(where *location, term *terminal) *cobra.Command {
@@ -35,7 +36,7 @@ elsewhere that open, in their name, what they may open.`,
 		Args: noSuchVerb,
 		RunE: list,
 	}
-	listing := &cobra.Command{Use: "list", Short: "List the connected clients, newest first", Args: exactly(), RunE: list}
+	listing := &cobra.Command{Use: "list", Short: "List the connected clients, newest first", Args: commandline.Exactly(), RunE: list}
 	jsonFlag(cmd, &asJSON)
 	jsonFlag(listing, &asJSON)
 	cmd.AddCommand(listing, revokeGrantCommand(where, term))
@@ -48,7 +49,7 @@ func revokeGrantCommand(where *location, term *terminal) *cobra.Command {
 		Use:     "revoke ID",
 		Short:   "Disconnect a remote client, at once",
 		Example: "  porchlight grants revoke ID",
-		Args:    exactly("the ID of the connection"),
+		Args:    commandline.Exactly("the ID of the connection"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

@@ -7,23 +7,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-)
-
-const (
-	exitRefused    = 1
-	exitUsage      = 2
-	exitNotRunning = 3
+	"porchlight/commandline"
 )
 
 func main() {
@@ -34,26 +26,9 @@ func main() {
 
 // run is the whole program; the tests call it.
 func run(ctx context.Context, args []string, term *terminal) int {
-	cmd := newRoot(term)
-	cmd.SetArgs(args)
-	cmd.SetOut(term.out)
-	cmd.SetErr(term.err)
-	err := cmd.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(term.err, "porchlight: "+sentence(err))
-	return exitCode(err)
-}
-
-func exitCode(err error) int {
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	if errors.Is(err, agentapi.ErrNotRunning) {
-		return exitNotRunning
-	}
-	return exitRefused
+	return commandline.Program{
+		Root: newRoot(term), Out: term.out, Err: term.err, NotRunning: agentapi.ErrNotRunning, Sentence: sentence,
+	}.Run(ctx, args)
 }
 
 // sentence is what a person reads: an error of the agent unchanged, and where
@@ -62,26 +37,7 @@ func sentence(err error) string {
 	if errors.Is(err, agentapi.ErrNotRunning) {
 		return "Porchlight is not running here. Start it from your applications menu, or type: porchlight agent --local"
 	}
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		return usage.Error() + "\nTry 'porchlight --help'."
-	}
 	return err.Error()
-}
-
-// usageError is a command line that cannot be carried out as it was typed.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
-}
-
-// flagError says of a number that is none what was typed, and not how it was read.
-func flagError(err error) error {
-	if _, ok := errors.AsType[*strconv.NumError](err); ok {
-		what, _, _ := strings.Cut(err.Error(), ": strconv.")
-		return usagef("%s: it must be a whole number", what)
-	}
-	return &usageError{err}
 }
 
 func newRoot(term *terminal) *cobra.Command {
@@ -96,15 +52,10 @@ func newRoot(term *terminal) *cobra.Command {
 		Version:       agent.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          commandline.NoCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
+	root.SetFlagErrorFunc(commandline.FlagError)
 	root.PersistentFlags().StringVar(&where.data, "data", "", "data directory (environment PORCHLIGHT_DATA, else "+agent.DefaultDataDir()+")")
 	root.PersistentFlags().StringVar(&where.api, "api", "", "address of the loopback API (environment PORCHLIGHT_API, else what the data directory says, else "+agentapi.DefaultAddress+")")
 	root.AddGroup(
@@ -124,29 +75,6 @@ func newRoot(term *terminal) *cobra.Command {
 	add("owner", peopleCommand(&where, term), grantsCommand(&where, term), exportCommand(&where, term))
 	add("self", agentCommand(&where, term), statusCommand(&where, term), engineCommand(&where, term), connectCommand(&where, term), disconnectCommand(&where, term), accountCommand(&where, term))
 	add("self", doctorCommand(&where, term), trustCommand(&where, term))
-	addManual(root)
+	commandline.AddManual(root)
 	return root
-}
-
-// atMost is cobra.MaximumNArgs with a sentence.
-func atMost(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > len(names) {
-			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
-		}
-		return nil
-	}
-}
-
-// exactly is cobra.ExactArgs with a sentence.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return usagef("%s needs %s", cmd.CommandPath(), names[len(args)])
-		case len(args) > len(names):
-			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
-		}
-		return nil
-	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/commandline"
 )
 
 // TestMain keeps the owner secret's file out of the tester's home.
@@ -215,7 +216,7 @@ func TestWordsForPeople(t *testing.T) {
 func TestPublishWaits(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	for decision, want := range map[string]int{"approve": 0, "deny": exitRefused} {
+	for decision, want := range map[string]int{"approve": 0, "deny": commandline.ExitRefused} {
 		name := decision + "d"
 		done := make(chan int, 1)
 		go func() {
@@ -248,29 +249,29 @@ func TestExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		{running, []string{"approve", "nothing"}, exitRefused, "no app of this name"},
-		{running, []string{"publish", "WWW", "--label", "x", "--port", "1"}, exitRefused, "lower-case"},
-		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, exitRefused, "reserved"},
-		{running, []string{"unpublish", "nothing"}, exitRefused, "no app"},
-		{running, []string{"open", "nothing"}, exitRefused, "no app"},
-		{running, []string{"open", "notes", "wiki"}, exitUsage, "does not know what to do with \"wiki\""},
-		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, exitRefused, "already runs here (headless"},
-		{absent, []string{"agent"}, exitUsage, "--local"},
-		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, exitRefused, "loopback"},
-		{absent, []string{"approve"}, exitUsage, "NAME"},
-		{absent, []string{"approve", "a", "b"}, exitUsage, "\"b\""},
-		{absent, []string{"publish", "notes", "--port", "1"}, exitUsage, "--label"},
-		{absent, []string{"publish", "notes", "--label", "x"}, exitUsage, "--port"},
-		{absent, []string{"publish", "notes", "--label", "x", "--port", "abc"}, exitUsage, "whole number"},
-		{absent, []string{"publish", "notes", "--label", "x", "--port", "99999999999999999999"}, exitUsage, "whole number"},
-		{absent, []string{"publish", "notes", "--label", "x", "--port", "many"}, exitUsage, "--port"},
-		{absent, []string{"apps", "--colour"}, exitUsage, "--colour"},
-		{absent, []string{"dance"}, exitUsage, "dance"},
-		{absent, []string{"apps"}, exitNotRunning, "not running"},
-		{absent, []string{"status"}, exitNotRunning, "not running"},
-		{absent, []string{"engine"}, exitNotRunning, "not running"},
-		{running, []string{"settings", "--quiet", "renamed"}, exitUsage, "settings --help"},
-		{absent, []string{"status", "--api", "127.0.0.1:1"}, exitNotRunning, "not running"},
+		{running, []string{"approve", "nothing"}, commandline.ExitRefused, "no app of this name"},
+		{running, []string{"publish", "WWW", "--label", "x", "--port", "1"}, commandline.ExitRefused, "lower-case"},
+		{running, []string{"publish", "www", "--label", "x", "--port", "1"}, commandline.ExitRefused, "reserved"},
+		{running, []string{"unpublish", "nothing"}, commandline.ExitRefused, "no app"},
+		{running, []string{"open", "nothing"}, commandline.ExitRefused, "no app"},
+		{running, []string{"open", "notes", "wiki"}, commandline.ExitUsage, "does not know what to do with \"wiki\""},
+		{running, []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, commandline.ExitRefused, "already runs here (headless"},
+		{absent, []string{"agent"}, commandline.ExitUsage, "--local"},
+		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, commandline.ExitRefused, "loopback"},
+		{absent, []string{"approve"}, commandline.ExitUsage, "NAME"},
+		{absent, []string{"approve", "a", "b"}, commandline.ExitUsage, "\"b\""},
+		{absent, []string{"publish", "notes", "--port", "1"}, commandline.ExitUsage, "--label"},
+		{absent, []string{"publish", "notes", "--label", "x"}, commandline.ExitUsage, "--port"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "abc"}, commandline.ExitUsage, "whole number"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "99999999999999999999"}, commandline.ExitUsage, "whole number"},
+		{absent, []string{"publish", "notes", "--label", "x", "--port", "many"}, commandline.ExitUsage, "--port"},
+		{absent, []string{"apps", "--colour"}, commandline.ExitUsage, "--colour"},
+		{absent, []string{"dance"}, commandline.ExitUsage, "dance"},
+		{absent, []string{"apps"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"status"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"engine"}, commandline.ExitNotRunning, "not running"},
+		{running, []string{"settings", "--quiet", "renamed"}, commandline.ExitUsage, "settings --help"},
+		{absent, []string{"status", "--api", "127.0.0.1:1"}, commandline.ExitNotRunning, "not running"},
 	} {
 		code, out, errOut := tt.in.run(tt.args...)
 		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/openlink"
+	"porchlight/commandline"
 )
 
 // browserReads is how long open waits for the browser to have read the link.
@@ -20,7 +21,7 @@ func approveCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve NAME",
 		Short: "Give an app that asked its address",
-		Args:  exactly("the NAME of the app"),
+		Args:  commandline.Exactly("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -46,7 +47,7 @@ func denyCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny NAME",
 		Short: "Refuse an app that asked for an address",
-		Args:  exactly("the NAME of the app"),
+		Args:  commandline.Exactly("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -89,7 +90,7 @@ whoever has it first is the owner there, so do not pass it on.`,
 		Example: `  porchlight open
   porchlight open notes
   porchlight open notes --print`,
-		Args: atMost("the NAME of the app"),
+		Args: commandline.AtMost("the NAME of the app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -134,7 +135,7 @@ func outboxCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
 		Short: "Show the mails kept on this computer (local mode sends none)",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 func peopleCommand(where *location, term *terminal) *cobra.Command {
@@ -43,7 +44,7 @@ are named by their labels, as 'porchlight apps' shows them.`,
 	listing := &cobra.Command{
 		Use:   "list",
 		Short: "List everybody, removed people included",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE:  list,
 	}
 	jsonFlag(cmd, &asJSON)
@@ -55,7 +56,7 @@ are named by their labels, as 'porchlight apps' shows them.`,
 // noSuchVerb is for a command that has further ones.
 func noSuchVerb(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s has no command %q", cmd.CommandPath(), args[0])
+		return commandline.Usagef("%s has no command %q", cmd.CommandPath(), args[0])
 	}
 	return nil
 }
@@ -70,10 +71,10 @@ func inviteCommand(where *location, term *terminal) *cobra.Command {
 and nothing else once they have clicked it. Somebody who was invited before gets
 the apps added; somebody who was removed starts again with these alone.`,
 		Example: "  porchlight people invite bob@example.com --app Notes --app Wiki",
-		Args:    exactly("the EMAIL of the person"),
+		Args:    commandline.Exactly("the EMAIL of the person"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(apps) == 0 {
-				return usagef("%s needs --app, the label of an app they may open", cmd.CommandPath())
+				return commandline.Usagef("%s needs --app, the label of an app they may open", cmd.CommandPath())
 			}
 			client, err := where.owner(cmd.Context())
 			if err != nil {
@@ -124,10 +125,10 @@ func withdrawCommand(where *location, term *terminal) *cobra.Command {
 func changeCommand(where *location, term *terminal, granted bool, cmd *cobra.Command) *cobra.Command {
 	var asJSON bool
 	var app string
-	cmd.Args = exactly("the ID or e-mail address of the person")
+	cmd.Args = commandline.Exactly("the ID or e-mail address of the person")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if app == "" {
-			return usagef("%s needs --app, the label of the app", cmd.CommandPath())
+			return commandline.Usagef("%s needs --app, the label of the app", cmd.CommandPath())
 		}
 		client, err := where.owner(cmd.Context())
 		if err != nil {
@@ -165,7 +166,7 @@ func removeCommand(where *location, term *terminal) *cobra.Command {
 closed, and invitations they have not used are void. Only a new invitation lets
 them in again.`,
 		Example: "  porchlight people remove bob@example.com",
-		Args:    exactly("the ID or e-mail address of the person"),
+		Args:    commandline.Exactly("the ID or e-mail address of the person"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 const bob = "bob@example.com"
@@ -121,24 +122,24 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people --help", 0, "porchlight people invite bob@example.com --app Notes --app Wiki"},
 		{s, "grants --help", 0, "porchlight grants revoke ID"},
 
-		{s, "people invite bob --app Notes", exitRefused, "address"},
-		{s, "people invite bob@example.com --app Diary", exitRefused, "Diary"},
-		{s, "people grant nobody --app Notes", exitRefused, "not on the list"},
-		{s, "people remove nobody@example.com", exitRefused, "not on the list"},
-		{s, "grants revoke nothing", exitRefused, "no such connected app"},
-		{s, "grants revoke nobody@example.com", exitRefused, "no client"},
-		{absent, "people invite bob@example.com", exitUsage, "--app"},
-		{absent, "people invite", exitUsage, "EMAIL"},
-		{absent, "people grant bob@example.com", exitUsage, "--app"},
-		{absent, "people withdraw", exitUsage, "ID"},
-		{absent, "people remove", exitUsage, "ID"},
-		{absent, "people dance", exitUsage, "dance"},
-		{absent, "grants revoke", exitUsage, "ID"},
-		{absent, "grants dance", exitUsage, "dance"},
-		{absent, "people", exitNotRunning, "not running"},
-		{absent, "people remove bob@example.com", exitNotRunning, "not running"},
-		{absent, "grants", exitNotRunning, "not running"},
-		{absent, "engine --api 127.0.0.1:1", exitNotRunning, "not running"},
+		{s, "people invite bob --app Notes", commandline.ExitRefused, "address"},
+		{s, "people invite bob@example.com --app Diary", commandline.ExitRefused, "Diary"},
+		{s, "people grant nobody --app Notes", commandline.ExitRefused, "not on the list"},
+		{s, "people remove nobody@example.com", commandline.ExitRefused, "not on the list"},
+		{s, "grants revoke nothing", commandline.ExitRefused, "no such connected app"},
+		{s, "grants revoke nobody@example.com", commandline.ExitRefused, "no client"},
+		{absent, "people invite bob@example.com", commandline.ExitUsage, "--app"},
+		{absent, "people invite", commandline.ExitUsage, "EMAIL"},
+		{absent, "people grant bob@example.com", commandline.ExitUsage, "--app"},
+		{absent, "people withdraw", commandline.ExitUsage, "ID"},
+		{absent, "people remove", commandline.ExitUsage, "ID"},
+		{absent, "people dance", commandline.ExitUsage, "dance"},
+		{absent, "grants revoke", commandline.ExitUsage, "ID"},
+		{absent, "grants dance", commandline.ExitUsage, "dance"},
+		{absent, "people", commandline.ExitNotRunning, "not running"},
+		{absent, "people remove bob@example.com", commandline.ExitNotRunning, "not running"},
+		{absent, "grants", commandline.ExitNotRunning, "not running"},
+		{absent, "engine --api 127.0.0.1:1", commandline.ExitNotRunning, "not running"},
 	} {
 		code, out, errOut := step.in.run(strings.Fields(step.args)...)
 		said := out

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 // pollEvery is how often publish --wait looks; the open tier has no events.
@@ -24,14 +25,14 @@ The first time, the owner of this computer has to approve it; after that the
 same name is on again at once. Until the owner shares it, only the owner can
 open it.`,
 		Example: "  porchlight publish notes --label Notes --port 8000 --wait",
-		Args:    exactly("the NAME of its address"),
+		Args:    commandline.Exactly("the NAME of its address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Name = args[0]
 			if req.Label == "" {
-				return usagef("publish needs --label, the name people see")
+				return commandline.Usagef("publish needs --label, the name people see")
 			}
 			if req.LocalPort == 0 {
-				return usagef("publish needs --port, where the app listens on 127.0.0.1")
+				return commandline.Usagef("publish needs --port, where the app listens on 127.0.0.1")
 			}
 			client, err := where.open()
 			if err != nil {
@@ -87,7 +88,7 @@ func unpublishCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unpublish NAME",
 		Short: "Take an app off its address; the approval is kept",
-		Args:  exactly("the NAME of its address"),
+		Args:  commandline.Exactly("the NAME of its address"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := where.open()
 			if err != nil {

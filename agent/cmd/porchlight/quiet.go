@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 // quietKinds lists for the help what settings --quiet takes, a line each.
@@ -21,7 +22,7 @@ func quietKinds() string {
 func checkQuiet(kinds []string) error {
 	for _, kind := range kinds {
 		if !slices.ContainsFunc(agentapi.Kinds(), func(k agentapi.Kind) bool { return k.Name == kind }) {
-			return usagef("there is no kind of notification %q; 'porchlight settings --help' lists them", printable(kind))
+			return commandline.Usagef("there is no kind of notification %q; 'porchlight settings --help' lists them", printable(kind))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/commandline"
 )
 
 func statusCommand(where *location, term *terminal) *cobra.Command {
@@ -13,7 +14,7 @@ func statusCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether Porchlight is on, and at which address",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.open()
 			if err != nil {
@@ -56,7 +57,7 @@ func appsCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apps",
 		Short: "List the apps: waiting, on, and stopped",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
 			if err != nil {

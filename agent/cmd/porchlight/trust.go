@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/trust"
+	"porchlight/commandline"
 )
 
 func trustCommand(where *location, term *terminal) *cobra.Command {
@@ -23,7 +24,7 @@ computer only. Your own stores of certificates are changed, no others.
 With --undo it is taken out of them again.`,
 		Example: `  porchlight trust
   porchlight trust --undo`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := where.dataDir()
 			if err != nil {

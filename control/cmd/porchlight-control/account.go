@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 )
@@ -18,7 +19,7 @@ func accountCommand(term terminal) *cobra.Command {
 func accountAddCommand(term terminal) *cobra.Command {
 	var asJSON bool
 	var short string
-	cmd := clientCommand("add EMAIL", "Make an account, and with --short a computer of it", exactly("an EMAIL"),
+	cmd := clientCommand("add EMAIL", "Make an account, and with --short a computer of it", commandline.Exactly("an EMAIL"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			added, err := c.AddAccount(ctx, admin.AddAccount{Email: args[0], Short: short})
 			if err != nil {
@@ -59,7 +60,7 @@ func accountListCommand(term terminal) *cobra.Command {
 }
 
 func accountRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove EMAIL", "Take an account away with its computers and everything it can reach", exactly("an EMAIL"),
+	cmd := clientCommand("remove EMAIL", "Take an account away with its computers and everything it can reach", commandline.Exactly("an EMAIL"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			if err := c.RemoveAccount(ctx, args[0]); err != nil {
 				return err

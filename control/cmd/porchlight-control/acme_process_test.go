@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/commandline"
 	"porchlight/test/pebble"
 )
 
@@ -67,7 +68,7 @@ func TestACME(t *testing.T) {
 		t.Errorf("the directory: %v %v", info, err)
 	}
 	s.stop()
-	if code, _, err := invoke(t, nil, "ca", "--data", dir); code != exitRefused || !strings.Contains(err, "no certificate authority") {
+	if code, _, err := invoke(t, nil, "ca", "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "no certificate authority") {
 		t.Errorf("ca: exit %d, %s", code, err)
 	}
 

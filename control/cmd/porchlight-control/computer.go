@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 )
@@ -21,7 +22,7 @@ func computerCommand(term terminal) *cobra.Command {
 }
 
 func computerDisconnectCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("disconnect NAME", "End a computer's credential; its name and people are kept", exactly("the NAME of a computer"),
+	cmd := clientCommand("disconnect NAME", "End a computer's credential; its name and people are kept", commandline.Exactly("the NAME of a computer"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			if err := c.DisconnectComputer(ctx, args[0]); err != nil {
 				return err
@@ -36,7 +37,7 @@ until the owner connects a computer under that name again.`
 }
 
 func computerRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove NAME", "Take a computer away with its people", exactly("the NAME of a computer"),
+	cmd := clientCommand("remove NAME", "Take a computer away with its people", commandline.Exactly("the NAME of a computer"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			if err := c.RemoveComputer(ctx, args[0]); err != nil {
 				return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 )
@@ -17,7 +18,7 @@ func keyCommand(term terminal) *cobra.Command {
 
 func keyListCommand(term terminal) *cobra.Command {
 	var asJSON bool
-	cmd := clientCommand("list", "List the keys whose tokens are accepted, newest first", exactly(),
+	cmd := clientCommand("list", "List the keys whose tokens are accepted, newest first", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			list, err := c.Keys(ctx)
 			if err != nil {
@@ -31,7 +32,7 @@ func keyListCommand(term terminal) *cobra.Command {
 
 func keyRotateCommand(term terminal) *cobra.Command {
 	var asJSON bool
-	cmd := clientCommand("rotate", "Make a new key; tokens of the old one stay valid until they end", exactly(),
+	cmd := clientCommand("rotate", "Make a new key; tokens of the old one stay valid until they end", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			list, err := c.RotateKey(ctx)
 			if err != nil {

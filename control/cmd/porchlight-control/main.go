@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,13 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control/admin"
-)
-
-const (
-	exitRefused    = 1
-	exitUsage      = 2
-	exitNotRunning = 3
 )
 
 // Version is set when the program is built for release.
@@ -41,41 +35,7 @@ type terminal struct{ out, err io.Writer }
 
 // run is the whole program; the tests call it.
 func run(ctx context.Context, args []string, term terminal) int {
-	cmd := newRoot(term)
-	cmd.SetArgs(args)
-	cmd.SetOut(term.out)
-	cmd.SetErr(term.err)
-	err := cmd.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	fmt.Fprintln(term.err, "porchlight-control: "+sentence(err))
-	return exitCode(err)
-}
-
-func exitCode(err error) int {
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	if errors.Is(err, admin.ErrNotRunning) {
-		return exitNotRunning
-	}
-	return exitRefused
-}
-
-func sentence(err error) string {
-	if usage, ok := errors.AsType[*usageError](err); ok {
-		return usage.Error() + "\nTry 'porchlight-control --help'."
-	}
-	return err.Error()
-}
-
-// usageError is a command line, or a configuration, that cannot be carried out
-// as it was written.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
+	return commandline.Program{Root: newRoot(term), Out: term.out, Err: term.err, NotRunning: admin.ErrNotRunning}.Run(ctx, args)
 }
 
 func newRoot(term terminal) *cobra.Command {
@@ -98,23 +58,18 @@ control plane.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %q", args[0])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          commandline.NoCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(commandline.FlagError)
 	root.AddCommand(
 		serveCommand(term),
 		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), outboxCommand(term), caCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
 		versionCommand(term),
 	)
-	addManual(root)
+	commandline.AddManual(root)
 	return root
 }
 
@@ -136,7 +91,7 @@ func versionCommand(term terminal) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print which version this is",
-		Args:  exactly(),
+		Args:  commandline.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(term.out, version())
 			return err
@@ -151,7 +106,7 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 		Short: short,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("%s does not know what %q is", cmd.CommandPath(), args[0])
+				return commandline.Usagef("%s does not know what %q is", cmd.CommandPath(), args[0])
 			}
 			return nil
 		},
@@ -159,17 +114,4 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
-}
-
-// exactly is cobra.ExactArgs with a sentence.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
-			return usagef("%s needs %s", cmd.CommandPath(), names[len(args)])
-		case len(args) > len(names):
-			return usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
-		}
-		return nil
-	}
 }

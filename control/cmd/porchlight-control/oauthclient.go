@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control/admin"
 )
 
@@ -20,7 +21,7 @@ func oauthClientCommand(term terminal) *cobra.Command {
 func oauthClientAddCommand(term terminal) *cobra.Command {
 	var asJSON bool
 	var ask admin.AddOAuthClient
-	cmd := clientCommand("add --name NAME --redirect-uri URI...", "Register a client and print its id and secret", exactly(),
+	cmd := clientCommand("add --name NAME --redirect-uri URI...", "Register a client and print its id and secret", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			secret, err := c.AddOAuthClient(ctx, ask)
 			if err != nil {
@@ -31,9 +32,9 @@ func oauthClientAddCommand(term terminal) *cobra.Command {
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case ask.Name == "":
-			return usagef("client add needs --name: people read it on the page that asks for their consent")
+			return commandline.Usagef("client add needs --name: people read it on the page that asks for their consent")
 		case len(ask.RedirectURIs) == 0:
-			return usagef("client add needs at least one --redirect-uri")
+			return commandline.Usagef("client add needs at least one --redirect-uri")
 		}
 		return nil
 	}
@@ -74,7 +75,7 @@ func oauthClientListCommand(term terminal) *cobra.Command {
 
 func oauthClientRotateCommand(term terminal) *cobra.Command {
 	var asJSON bool
-	cmd := clientCommand("rotate ID", "Replace a client's secret; the old one stops working at once", exactly("the ID of a client"),
+	cmd := clientCommand("rotate ID", "Replace a client's secret; the old one stops working at once", commandline.Exactly("the ID of a client"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			secret, err := c.RotateOAuthClient(ctx, args[0])
 			if err != nil {
@@ -91,7 +92,7 @@ allowed: with the new secret it goes on refreshing its tokens.`
 }
 
 func oauthClientRemoveCommand(term terminal) *cobra.Command {
-	cmd := clientCommand("remove ID", "End a client and everything people allowed it", exactly("the ID of a client"),
+	cmd := clientCommand("remove ID", "End a client and everything people allowed it", commandline.Exactly("the ID of a client"),
 		func(ctx context.Context, c *admin.Client, args []string) error {
 			if err := c.RemoveOAuthClient(ctx, args[0]); err != nil {
 				return err

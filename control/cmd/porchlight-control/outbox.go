@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"porchlight/commandline"
 	"porchlight/control/admin"
 	"porchlight/control/mail"
 )
@@ -15,7 +16,7 @@ import (
 // outboxCommand shows mails: those kept here, and those that did not arrive.
 func outboxCommand(term terminal) *cobra.Command {
 	var asJSON, waiting, failed bool
-	cmd := clientCommand("outbox", "Read the mails that nobody delivers, or list those that did not arrive", exactly(),
+	cmd := clientCommand("outbox", "Read the mails that nobody delivers, or list those that did not arrive", commandline.Exactly(),
 		func(ctx context.Context, c *admin.Client, _ []string) error {
 			switch {
 			case waiting:
@@ -38,7 +39,7 @@ server refused it or did not take it in time.`
 	cmd.Flags().BoolVar(&failed, "failed", false, "list the mails that were given up")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if waiting && failed {
-			return usagef("outbox takes --waiting or --failed, not both")
+			return commandline.Usagef("outbox takes --waiting or --failed, not both")
 		}
 		return nil
 	}

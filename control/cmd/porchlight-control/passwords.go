@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"porchlight/commandline"
 )
 
 // envSMTPPassword is a setting that is no flag: it would be a password in the
@@ -24,7 +26,7 @@ func smtpPassword(file string, getenv func(string) (string, bool)) (string, erro
 		return password, nil
 	}
 	if password != "" {
-		return "", usagef("the mail server's password is given twice: in --smtp-password-file and in %s", envSMTPPassword)
+		return "", commandline.Usagef("the mail server's password is given twice: in --smtp-password-file and in %s", envSMTPPassword)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -37,7 +39,7 @@ func smtpPassword(file string, getenv func(string) (string, bool)) (string, erro
 	}
 	password = strings.TrimSuffix(strings.TrimSuffix(string(raw), "\n"), "\r")
 	if password == "" || len(raw) > maxPassword || strings.ContainsAny(password, "\r\n\x00") {
-		return "", usagef("%s does not hold a password: it should be one line", file)
+		return "", commandline.Usagef("%s does not hold a password: it should be one line", file)
 	}
 	return password, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/kv/pgtest"
@@ -76,7 +77,7 @@ func TestServe(t *testing.T) {
 	for _, refused := range [][]string{
 		{"account", "add", "nobody"}, {"account", "add", "ben@example.net", "--short", "anna"}, {"account", "add", "ben@example.net", "--short", "www"},
 	} {
-		if code, _, err := invoke(t, nil, append(refused, "--data", dir)...); code != exitRefused || !strings.HasPrefix(err, "porchlight-control: ") {
+		if code, _, err := invoke(t, nil, append(refused, "--data", dir)...); code != commandline.ExitRefused || !strings.HasPrefix(err, "porchlight-control: ") {
 			t.Errorf("%v: exit %d, %s", refused, code, err)
 		}
 	}
@@ -125,7 +126,7 @@ func TestServe(t *testing.T) {
 
 	t.Log("a second server of the same directory")
 	code, _, refusal := invoke(t, nil, "serve", "--data", dir, "--domain", "porch.test", "--listen", "127.0.0.1:0")
-	if code != exitRefused || !strings.Contains(refusal, "in use by another process") {
+	if code != commandline.ExitRefused || !strings.Contains(refusal, "in use by another process") {
 		t.Errorf("exit %d, %s", code, refusal)
 	}
 

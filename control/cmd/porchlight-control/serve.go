@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"porchlight/commandline"
 	"porchlight/control/serve"
 )
 
@@ -64,7 +65,7 @@ flags count more than the environment, and the environment more than the file.`,
 		Example: `  porchlight-control serve --data /var/lib/porchlight --domain porch.example --listen :443 \
       --tls files --cert /etc/porchlight/cert.pem --key /etc/porchlight/key.pem
   porchlight-control serve --config /etc/porchlight/control.yaml`,
-		Args: exactly(),
+		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			exposed := w.passwordsInArgv()
 			if err := w.settle(cmd); err != nil {
@@ -76,14 +77,14 @@ flags count more than the environment, and the environment more than the file.`,
 			}
 			var slogLevel slog.Level
 			if err := slogLevel.UnmarshalText([]byte(level)); err != nil {
-				return usagef("--log-level is debug, info, warn or error, not %q", level)
+				return commandline.Usagef("--log-level is debug, info, warn or error, not %q", level)
 			}
 			w.Log = slog.New(slog.NewJSONHandler(term.err, &slog.HandlerOptions{Level: slogLevel}))
 			if w.Node != "" {
 				w.Log = w.Log.With("node", w.Node)
 			}
 			if err := w.Complete(); err != nil {
-				return &usageError{err}
+				return commandline.Usage(err)
 			}
 			for _, name := range exposed {
 				w.Log.Warn("a password is in the command line, where every user of this machine can read it; set it in the environment or in the file of --config", "flag", "--"+name)

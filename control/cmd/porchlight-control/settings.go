@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"porchlight/commandline"
 )
 
 const (
@@ -47,7 +49,7 @@ func settle(flags *pflag.FlagSet, known []string, getenv func(string) (string, b
 		for _, v := range values {
 			if err := flags.Set(f.Name, v); err != nil {
 				// The value may be a secret, so it is not repeated.
-				problem = usagef("the environment variable %s does not hold what --%s takes", name, f.Name)
+				problem = commandline.Usagef("the environment variable %s does not hold what --%s takes", name, f.Name)
 			}
 		}
 	})
@@ -72,14 +74,14 @@ func settleFromFile(flags *pflag.FlagSet, file string, known []string, given map
 		return fmt.Errorf("cannot read the configuration: %w", err)
 	}
 	if len(raw) > maxConfig {
-		return usagef("%s is too large for a configuration", file)
+		return commandline.Usagef("%s is too large for a configuration", file)
 	}
 	settings, err := parseConfig(raw, known)
 	if e, ok := errors.AsType[*configError](err); ok {
-		return usagef("%s:%d: %s", file, e.line, e.sentence)
+		return commandline.Usagef("%s:%d: %s", file, e.line, e.sentence)
 	}
 	if err != nil {
-		return usagef("%s is not YAML: %w", file, err)
+		return commandline.Usagef("%s is not YAML: %w", file, err)
 	}
 	for _, s := range settings {
 		if given[s.name] || flags.Lookup(s.name) == nil {
@@ -87,7 +89,7 @@ func settleFromFile(flags *pflag.FlagSet, file string, known []string, given map
 		}
 		for _, value := range s.values {
 			if err := flags.Set(s.name, value); err != nil {
-				return usagef("%s:%d: %s does not take what is there", file, s.line, s.name)
+				return commandline.Usagef("%s:%d: %s does not take what is there", file, s.line, s.name)
 			}
 		}
 	}

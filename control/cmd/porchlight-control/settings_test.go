@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"porchlight/commandline"
 )
 
 func testFlags() *pflag.FlagSet {
@@ -107,8 +109,8 @@ func TestConfigRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, want %s", c.file, err, c.want)
 		}
-		if err != nil && exitCode(err) != exitUsage {
-			t.Errorf("%.40q: exit %d", c.file, exitCode(err))
+		if err != nil && commandline.ExitCode(err, nil) != commandline.ExitUsage {
+			t.Errorf("%.40q: exit %d", c.file, commandline.ExitCode(err, nil))
 		}
 	}
 	f := testFlags()
@@ -146,42 +148,42 @@ func TestUsage(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"serv"}, exitUsage, `there is no command "serv"`},
-		{[]string{"account", "ad"}, exitUsage, `porchlight-control account does not know what "ad" is`},
-		{[]string{"account", "add", "--data", dir}, exitUsage, "porchlight-control account add needs an EMAIL"},
-		{[]string{"account", "list"}, exitUsage, "say which control plane"},
-		{[]string{"account", "list", "--data", dir}, exitNotRunning, "there is no control plane in " + dir},
-		{[]string{"account", "list", "--colour"}, exitUsage, "unknown flag"},
-		{[]string{"serve"}, exitUsage, "--data DIR or --postgres URL"},
-		{[]string{"serve", "--data", dir}, exitUsage, "--domain"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example"}, exitUsage, "--listen"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "443"}, exitUsage, "(--listen)"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "acme2"}, exitUsage, "internal, acme or files"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "files"}, exitUsage, "--cert FILE and --key FILE"},
-		{[]string{"serve", "--postgres", "postgres:///x", "--domain", "d.example", "--listen", ":0"}, exitUsage, "give --data DIR too"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, exitUsage, "--log-level"},
-		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, exitUsage, "is not a domain"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, exitRefused, "cannot read the certificate"},
-		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--postgres-wait", "0s", "--domain", "d.example", "--listen", "127.0.0.1:0"}, exitRefused, "cannot open the database"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, exitUsage, "--metrics-exposed"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-visitors", "-5"}, exitUsage, "--limit-visitors is from 1"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-handshakes-per-address", "5000"}, exitUsage, "more than --limit-handshakes"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--trusted-proxies", "10.0.0.0/8", "--trusted-proxies", "0.0.0.0/0"}, exitUsage, "(--trusted-proxies)"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, exitUsage, "--metrics-exposed"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, exitUsage, "choose one"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--mail-from", "a@b.example"}, exitUsage, "belongs to --smtp"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me:hunter2@"}, exitRefused, "needs a host"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example"}, exitRefused, "no password"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example", "--smtp-password-file", dir + "/none"}, exitRefused, "cannot read the mail server's password"},
-		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://mail.example", "--mail-from", "nobody"}, exitRefused, "cannot be the sender"},
-		{[]string{"client", "add", "--data", dir}, exitUsage, "needs --name"},
-		{[]string{"client", "add", "--name", "n", "--data", dir}, exitUsage, "at least one --redirect-uri"},
-		{[]string{"client", "rotate", "--data", dir}, exitUsage, "needs the ID of a client"},
-		{[]string{"client", "list", "--data", dir + "/other"}, exitNotRunning, "there is no control plane in " + dir},
-		{[]string{"outbox", "--waiting", "--failed", "--data", dir}, exitUsage, "not both"},
-		{[]string{"serve", "--config", dir + "/none.yaml"}, exitRefused, "cannot read the configuration"},
-		{[]string{"restore", dir + "/none", "--data", dir}, exitRefused, "cannot read the backup"},
-		{[]string{"restore", dir + "/none"}, exitUsage, "say where to put it"},
+		{[]string{"serv"}, commandline.ExitUsage, `there is no command "serv"`},
+		{[]string{"account", "ad"}, commandline.ExitUsage, `porchlight-control account does not know what "ad" is`},
+		{[]string{"account", "add", "--data", dir}, commandline.ExitUsage, "porchlight-control account add needs an EMAIL"},
+		{[]string{"account", "list"}, commandline.ExitUsage, "say which control plane"},
+		{[]string{"account", "list", "--data", dir}, commandline.ExitNotRunning, "there is no control plane in " + dir},
+		{[]string{"account", "list", "--colour"}, commandline.ExitUsage, "unknown flag"},
+		{[]string{"serve"}, commandline.ExitUsage, "--data DIR or --postgres URL"},
+		{[]string{"serve", "--data", dir}, commandline.ExitUsage, "--domain"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example"}, commandline.ExitUsage, "--listen"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "443"}, commandline.ExitUsage, "(--listen)"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "acme2"}, commandline.ExitUsage, "internal, acme or files"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--tls", "files"}, commandline.ExitUsage, "--cert FILE and --key FILE"},
+		{[]string{"serve", "--postgres", "postgres:///x", "--domain", "d.example", "--listen", ":0"}, commandline.ExitUsage, "give --data DIR too"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--log-level", "loud"}, commandline.ExitUsage, "--log-level"},
+		{[]string{"serve", "--data", dir, "--domain", "D_", "--listen", "127.0.0.1:0"}, commandline.ExitUsage, "is not a domain"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--tls", "files", "--cert", dir + "/c", "--key", dir + "/k"}, commandline.ExitRefused, "cannot read the certificate"},
+		{[]string{"serve", "--tls", "files", "--cert", "c", "--key", "k", "--postgres", "postgres://me:hunter2@127.0.0.1:1/x", "--postgres-wait", "0s", "--domain", "d.example", "--listen", "127.0.0.1:0"}, commandline.ExitRefused, "cannot open the database"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", ":9100"}, commandline.ExitUsage, "--metrics-exposed"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-visitors", "-5"}, commandline.ExitUsage, "--limit-visitors is from 1"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--limit-handshakes-per-address", "5000"}, commandline.ExitUsage, "more than --limit-handshakes"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--trusted-proxies", "10.0.0.0/8", "--trusted-proxies", "0.0.0.0/0"}, commandline.ExitUsage, "(--trusted-proxies)"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--metrics", "192.0.2.1:9100"}, commandline.ExitUsage, "--metrics-exposed"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--smtp", "smtp://mail.example", "--outbox", dir}, commandline.ExitUsage, "choose one"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", ":0", "--mail-from", "a@b.example"}, commandline.ExitUsage, "belongs to --smtp"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me:hunter2@"}, commandline.ExitRefused, "needs a host"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example"}, commandline.ExitRefused, "no password"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://me@mail.example", "--smtp-password-file", dir + "/none"}, commandline.ExitRefused, "cannot read the mail server's password"},
+		{[]string{"serve", "--data", dir, "--domain", "d.example", "--listen", "127.0.0.1:0", "--smtp", "smtp://mail.example", "--mail-from", "nobody"}, commandline.ExitRefused, "cannot be the sender"},
+		{[]string{"client", "add", "--data", dir}, commandline.ExitUsage, "needs --name"},
+		{[]string{"client", "add", "--name", "n", "--data", dir}, commandline.ExitUsage, "at least one --redirect-uri"},
+		{[]string{"client", "rotate", "--data", dir}, commandline.ExitUsage, "needs the ID of a client"},
+		{[]string{"client", "list", "--data", dir + "/other"}, commandline.ExitNotRunning, "there is no control plane in " + dir},
+		{[]string{"outbox", "--waiting", "--failed", "--data", dir}, commandline.ExitUsage, "not both"},
+		{[]string{"serve", "--config", dir + "/none.yaml"}, commandline.ExitRefused, "cannot read the configuration"},
+		{[]string{"restore", dir + "/none", "--data", dir}, commandline.ExitRefused, "cannot read the backup"},
+		{[]string{"restore", dir + "/none"}, commandline.ExitUsage, "say where to put it"},
 	} {
 		code, out, err := invoke(t, nil, c.args...)
 		if code != c.code || !strings.Contains("\n"+err, "\nporchlight-control: ") || !strings.Contains(err, c.want) || out != "" {

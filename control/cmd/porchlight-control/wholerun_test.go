@@ -16,6 +16,7 @@ import (
 
 	"github.com/emersion/go-message/mail"
 
+	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
@@ -244,7 +245,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 		!strings.Contains(body, `porchlight_mails_total{outcome="delivered"} 2`) || !strings.Contains(body, "porchlight_mails_waiting 0") {
 		t.Errorf("the mails are not counted:\n%s", body)
 	}
-	if code, _, err := invoke(t, nil, "outbox", "--data", dir); code != exitRefused || !strings.Contains(err, "--failed") {
+	if code, _, err := invoke(t, nil, "outbox", "--data", dir); code != commandline.ExitRefused || !strings.Contains(err, "--failed") {
 		t.Errorf("outbox: exit %d, %s", code, err)
 	}
 

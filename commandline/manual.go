@@ -1,6 +1,6 @@
 //go:build docs
 
-package main
+package commandline
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// addManual adds the command that packaging runs to write the manual pages, one
+// AddManual adds the command that packaging runs to write the manual pages, one
 // for each verb. Released programs do without it.
-func addManual(root *cobra.Command) {
+func AddManual(root *cobra.Command) {
 	root.DisableAutoGenTag = true // it would hold today's date
 	root.AddCommand(&cobra.Command{
 		Use:    "man DIRECTORY",

@@ -1,0 +1,116 @@
+// Package commandline is how Porchlight's two command lines end: with one of four
+// exit codes, and with a sentence where something was wrong. What a command does
+// comes from the programs; which words on the line make no sense, and what is
+// said then, is here, so that both say it alike.
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes besides 0; scripts rely on them.
+const (
+	ExitRefused    = 1 // what was asked for was not done
+	ExitUsage      = 2 // the line, or a configuration, cannot be carried out as it was written
+	ExitNotRunning = 3 // there is nothing running that could do it
+)
+
+// usageError is a line that cannot be carried out as it was written.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Usage marks an error as one of how the line was written.
+func Usage(err error) error { return usageError{err} }
+
+// Usagef makes such an error.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// FlagError is for cobra's SetFlagErrorFunc. It says of a number that is none what
+// was typed, and not how it was read.
+func FlagError(_ *cobra.Command, err error) error {
+	if _, ok := errors.AsType[*strconv.NumError](err); ok {
+		what, _, _ := strings.Cut(err.Error(), ": strconv.")
+		return Usagef("%s: it must be a whole number", what)
+	}
+	return usageError{err}
+}
+
+// Exactly is cobra.ExactArgs with a sentence, which names what is missing.
+func Exactly(names ...string) cobra.PositionalArgs {
+	most := AtMost(names...)
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return Usagef("%s needs %s", cmd.CommandPath(), names[len(args)])
+		}
+		return most(cmd, args)
+	}
+}
+
+// AtMost is cobra.MaximumNArgs with a sentence.
+func AtMost(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return Usagef("%s does not know what to do with %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// NoCommand refuses what follows the name of the program and is none of its
+// commands.
+func NoCommand(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Usagef("there is no command %q", args[0])
+	}
+	return nil
+}
+
+// Program is a command line to be run once.
+type Program struct {
+	Root     *cobra.Command // silent about errors and usage
+	Out, Err io.Writer
+	// NotRunning is wrapped by errors that end the program with ExitNotRunning.
+	NotRunning error
+	// Sentence says an error to a person; nil for its own words.
+	Sentence func(error) string
+}
+
+// Run carries the line out and returns the exit code.
+func (p Program) Run(ctx context.Context, args []string) int {
+	p.Root.SetArgs(args)
+	p.Root.SetOut(p.Out)
+	p.Root.SetErr(p.Err)
+	err := p.Root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	said := err.Error()
+	if p.Sentence != nil {
+		said = p.Sentence(err)
+	}
+	code := ExitCode(err, p.NotRunning)
+	if code == ExitUsage {
+		said += "\nTry '" + p.Root.Name() + " --help'."
+	}
+	fmt.Fprintln(p.Err, p.Root.Name()+": "+said)
+	return code
+}
+
+// ExitCode is what an error ends a program with.
+func ExitCode(err, notRunning error) int {
+	if _, ok := errors.AsType[usageError](err); ok {
+		return ExitUsage
+	}
+	if notRunning != nil && errors.Is(err, notRunning) {
+		return ExitNotRunning
+	}
+	return ExitRefused
+}

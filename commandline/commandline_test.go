@@ -1,0 +1,74 @@
+package commandline
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+var errAway = errors.New("it is not running")
+
+// program is a small one with every way to end.
+func program(out, err *bytes.Buffer) Program {
+	root := &cobra.Command{Use: "lamp", SilenceErrors: true, SilenceUsage: true, Args: NoCommand, RunE: func(*cobra.Command, []string) error { return nil }}
+	root.SetFlagErrorFunc(FlagError)
+	light := &cobra.Command{Use: "light NAME", Args: Exactly("the NAME of a lamp"), RunE: func(_ *cobra.Command, args []string) error {
+		switch args[0] {
+		case "away":
+			return fmt.Errorf("the porch: %w", errAway)
+		case "broken":
+			return errors.New("the bulb is broken")
+		case "nowhere":
+			return fmt.Errorf("the line: %w", Usagef("%s is no room", args[0]))
+		}
+		return nil
+	}}
+	light.Flags().Int("watts", 0, "")
+	root.AddCommand(light, &cobra.Command{Use: "list [ROOM]", Args: AtMost("the ROOM"), RunE: func(*cobra.Command, []string) error { return nil }})
+	return Program{Root: root, Out: out, Err: err, NotRunning: errAway}
+}
+
+func TestHowProgramsEnd(t *testing.T) {
+	t.Parallel()
+	const try = "\nTry 'lamp --help'."
+	for _, c := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{}, 0, ""},
+		{[]string{"light", "porch"}, 0, ""},
+		{[]string{"list"}, 0, ""},
+		{[]string{"list", "hall"}, 0, ""},
+		{[]string{"light", "broken"}, ExitRefused, "the bulb is broken"},
+		{[]string{"light", "away"}, ExitNotRunning, "the porch: it is not running"},
+		{[]string{"light", "nowhere"}, ExitUsage, "the line: nowhere is no room" + try},
+		{[]string{"ligth"}, ExitUsage, `there is no command "ligth"` + try},
+		{[]string{"light"}, ExitUsage, "lamp light needs the NAME of a lamp" + try},
+		{[]string{"light", "porch", "hall"}, ExitUsage, `lamp light does not know what to do with "hall"` + try},
+		{[]string{"list", "hall", "porch"}, ExitUsage, `lamp list does not know what to do with "porch"` + try},
+		{[]string{"light", "porch", "--watts", "many"}, ExitUsage, `invalid argument "many" for "--watts" flag: it must be a whole number` + try},
+		{[]string{"light", "porch", "--colour"}, ExitUsage, "unknown flag: --colour" + try},
+	} {
+		var out, err bytes.Buffer
+		if c.said != "" {
+			c.said = "lamp: " + c.said + "\n"
+		}
+		if code := program(&out, &err).Run(t.Context(), c.args); code != c.code || err.String() != c.said || out.Len() != 0 {
+			t.Errorf("%q: exit %d, %q, want %d, %q", c.args, code, err.String(), c.code, c.said)
+		}
+	}
+}
+
+func TestWordsOfTheProgram(t *testing.T) {
+	t.Parallel()
+	var out, err bytes.Buffer
+	p := program(&out, &err)
+	p.Sentence = func(error) string { return "Start it first." }
+	if code := p.Run(t.Context(), []string{"light", "away"}); code != ExitNotRunning || err.String() != "lamp: Start it first.\n" {
+		t.Errorf("exit %d, %q", code, err.String())
+	}
+}
