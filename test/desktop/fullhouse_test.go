@@ -3,16 +3,66 @@
 package desktop
 
 import (
+	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/visitor"
 )
 
 const carla = "carla.nunes@example.org"
 
+// fullHouse is the page of newFullHouse, and two who can come by.
+type fullHouse struct {
+	*page
+	carla *visitor.Visitor // signed in at Notes and Photos
+	token string           // of Pocket Notes
+}
+
+// come has both open something until leave is called: a large file that is taken
+// no further than the buffers on its way.
+func (p fullHouse) come() (leave func()) {
+	p.t.Helper()
+	film := filepath.Join(p.dir, "services", "film")
+	if err := os.WriteFile(film, nil, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Truncate(film, 1<<30); err != nil {
+		p.t.Fatal(err)
+	}
+	var open []*http.Response
+	for _, one := range []struct {
+		who     *visitor.Visitor
+		address string
+		header  http.Header
+	}{
+		{p.carla, p.address("notes"), http.Header{}},
+		{p.carla, p.address("photos"), http.Header{}},
+		{p.browser(), p.address("notes"), http.Header{"Authorization": {"Bearer " + p.token}}},
+	} {
+		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, one.address+"/film", nil)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		req.Header = one.header
+		resp, err := one.who.Do(req)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			p.t.Fatalf("opening %s: %+v, %v", one.address, resp, err)
+		}
+		open = append(open, resp)
+	}
+	return func() {
+		for _, resp := range open {
+			resp.Body.Close()
+		}
+	}
+}
+
 // newFullHouse is a desktop whose owner has apps, people and connected apps, all
 // real: the people came by the links in their mails, the clients by consent.
-func newFullHouse(t *testing.T, opts desk) *page {
+func newFullHouse(t *testing.T, opts desk) fullHouse {
 	t.Helper()
 	s := newSession(t, opts)
 	s.alone()
@@ -38,6 +88,7 @@ func newFullHouse(t *testing.T, opts desk) *page {
 			t.Fatal(err)
 		}
 	}
+	house := fullHouse{page: p}
 	for _, who := range []struct{ email, also string }{{guest, p.address("home")}, {"tomas@example.net", ""}, {carla, p.address("photos")}} {
 		visitor := p.browser()
 		page, err := visitor.Open(ctx, p.mailedLink(who.email))
@@ -49,6 +100,9 @@ func newFullHouse(t *testing.T, opts desk) *page {
 		}
 		if err != nil {
 			t.Fatal(err)
+		}
+		if who.email == carla {
+			house.carla = visitor
 		}
 	}
 	people, err := owner.People(ctx)
@@ -67,11 +121,12 @@ func newFullHouse(t *testing.T, opts desk) *page {
 		token := p.connectClientIn(browser, name)
 		if name == "Pocket Notes" {
 			p.asClient(token, address)
+			house.token = token
 		}
 	}
 	p.python(8010)
 	p.publish("paperless", "Paperless", 8010)
 	p.trayShows("Paperless wants an address", true)
 	p.notified("Paperless wants an address") // and off the screen
-	return p
+	return house
 }

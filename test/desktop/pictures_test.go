@@ -94,7 +94,7 @@ func (s *session) window(l look, file string) {
 }
 
 // views takes a picture of every view.
-func (p *page) views(l look) {
+func (p fullHouse) views(l look) {
 	p.t.Helper()
 	p.openWindow()
 	p.arrange(100, 80, 900, 560)
@@ -102,8 +102,15 @@ func (p *page) views(l look) {
 		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"},
 		{"Outbox", "outbox"}, {"Settings", "settings"}, {"Apps", "app"},
 	} {
+		leave := func() {}
+		if view.name == "Activity" {
+			leave = p.come()
+		}
 		p.view(view.name)
 		switch view.name {
+		case "Activity":
+			p.named("button", "Disconnect "+carla)
+			p.named("button", "Disconnect Pocket Notes of owner@maya.localhost")
 		case "People":
 			p.pressButton("Apps for " + carla)
 		case "Apps":
@@ -111,6 +118,7 @@ func (p *page) views(l look) {
 		}
 		p.see("main .card")
 		p.window(l, view.file)
+		leave()
 	}
 }
 
