@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"golang.org/x/sync/singleflight"
 
-	"porchlight/acmeorder"
+	"porchlight/control/acmeorder"
 )
 
 const (

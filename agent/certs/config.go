@@ -3,7 +3,7 @@ package certs
 import (
 	"crypto/tls"
 
-	"porchlight/acmeorder"
+	"porchlight/control/acmeorder"
 )
 
 // resumeMark begins what we add to a session ticket, so that it cannot be taken

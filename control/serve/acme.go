@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"porchlight/acmeorder"
+	"porchlight/control/acmeorder"
 )
 
 const (

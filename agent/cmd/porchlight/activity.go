@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // activityWords say what happened.

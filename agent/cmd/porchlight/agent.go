@@ -17,7 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // drain is how long stopping may take after a signal; more than the parts give

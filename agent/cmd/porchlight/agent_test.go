@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // TestBundledFindsTheOneThatRuns: an app that brings Porchlight along starts it

@@ -12,7 +12,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // doctorWithin bounds each check of doctor.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"porchlight/agent/local"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // TestDoctor: what works is fine, and each thing that is broken is found, said in

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 	"porchlight/test/visitor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/export"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 func exportCommand(where *location, term *terminal) *cobra.Command {

@@ -15,7 +15,7 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 func main() {

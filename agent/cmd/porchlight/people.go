@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 func peopleCommand(where *location, term *terminal) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 const bob = "bob@example.com"

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // pollEvery is how often publish --wait looks; the open tier has no events.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // quietKinds lists for the help what settings --quiet takes, a line each.

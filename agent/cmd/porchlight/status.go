@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 func statusCommand(where *location, term *terminal) *cobra.Command {

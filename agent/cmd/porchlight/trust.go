@@ -9,7 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/trust"
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 func trustCommand(where *location, term *terminal) *cobra.Command {

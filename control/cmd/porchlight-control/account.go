@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 )
 
 func accountCommand(term terminal) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 	"porchlight/test/pebble"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
+	"porchlight/control/commandline"
 	"porchlight/control/kv"
 	"porchlight/control/serve"
 )

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
+	"porchlight/control/commandline"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 	"porchlight/control/kv"
 	"porchlight/control/localca"
 	"porchlight/control/mail"

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 )
 
 // keyCommand is "key": what signs access tokens.

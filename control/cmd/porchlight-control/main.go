@@ -16,8 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 )
 
 // Version is set when the program is built for release.

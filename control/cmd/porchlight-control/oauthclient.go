@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"porchlight/commandline"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 )
 
 // oauthClientCommand is "client": the apps that may ask people for access.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 )
 
 // envSMTPPassword is a setting that is no flag: it would be a password in the

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/control/serve"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"porchlight/commandline"
+	"porchlight/control/commandline"
 	"porchlight/control/serve"
 )
 

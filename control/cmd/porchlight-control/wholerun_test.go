@@ -16,9 +16,9 @@ import (
 
 	"github.com/emersion/go-message/mail"
 
-	"porchlight/commandline"
 	"porchlight/control"
 	"porchlight/control/admin"
+	"porchlight/control/commandline"
 	"porchlight/control/controlapi"
 	controlmail "porchlight/control/mail"
 )
