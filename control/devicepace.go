@@ -10,11 +10,14 @@ import (
 )
 
 // How often computers may ask. A credential is worth a bucket of its own, which a
-// computer that works never sees the bottom of: a held sync is one request, and a
-// hundred visitors who sign in at once are a hundred. What was refused counts for
-// the network it came from, so that whoever tries credentials, or asks on with one
-// that is over, costs the store nothing after a while. Computers whose credential
-// was good a moment ago are not touched by that: they may be in the same network.
+// computer that works never sees the bottom of: a held sync is one request. It is
+// worth another one for what its visitors have it ask, because a stranger needs
+// nothing but its address to be a visitor, and must not keep it from hearing whom
+// its owner removes: a hundred who sign in at once are a hundred. What was refused
+// counts for the network it came from, so that whoever tries credentials, or asks
+// on with one that is over, costs the store nothing after a while. Computers whose
+// credential was good a moment ago are not touched by that: they may be in the same
+// network.
 //
 // Each node counts for itself and in memory: the store is what is spared.
 var (
@@ -53,39 +56,62 @@ func (b bucket) take(now, full time.Time) (after time.Time, wait time.Duration) 
 // devicePace is what this node remembers of who asked with which credential.
 type devicePace struct {
 	mu        sync.Mutex
-	computers map[string]time.Time // by hash of a good credential: when its bucket is full again; guarded by mu
-	refused   map[string]time.Time // the same by network, for credentials that were not good; guarded by mu
+	computers map[string]paced     // by hash of a good credential; guarded by mu
+	refused   map[string]time.Time // by network, for credentials that were not good: when its bucket is full again; guarded by mu
+}
+
+// paced is when the two buckets of a computer are full again.
+type paced struct{ own, visits time.Time }
+
+func (c *paced) bucket(visits bool) *time.Time {
+	if visits {
+		return &c.visits
+	}
+	return &c.own
+}
+
+// full is when the last of them is.
+func (c paced) full() time.Time {
+	if c.visits.After(c.own) {
+		return c.visits
+	}
+	return c.own
 }
 
 func newDevicePace() *devicePace {
-	return &devicePace{computers: map[string]time.Time{}, refused: map[string]time.Time{}}
+	return &devicePace{computers: map[string]paced{}, refused: map[string]time.Time{}}
 }
 
 // enter takes one from the bucket of a credential, or, where it was not good
 // lately, from the network's, to be given back if it is good now.
-func (p *devicePace) enter(now time.Time, hash, network string) (known bool, wait time.Duration) {
+func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (known bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	full, known := p.computers[hash]
+	c, known := p.computers[hash]
 	if known {
-		p.computers[hash], wait = bucketComputer.take(now, full)
+		full := c.bucket(visits)
+		*full, wait = bucketComputer.take(now, *full)
+		p.computers[hash] = c
 		return true, wait
 	}
-	forget(p.refused, now, 0)
+	forget(p.refused, now, 0, func(full time.Time) time.Time { return full })
 	p.refused[network], wait = bucketRefused.take(now, p.refused[network])
 	return false, wait
 }
 
 // settle notes what became of a credential that was not known to be good.
-func (p *devicePace) settle(now time.Time, hash, network string, good, refused bool) {
+func (p *devicePace) settle(now time.Time, hash, network string, visits, good, refused bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !refused {
 		p.refused[network] = p.refused[network].Add(-bucketRefused.refill)
 	}
 	if good {
-		forget(p.computers, now, deviceKept)
-		p.computers[hash], _ = bucketComputer.take(now, p.computers[hash])
+		forget(p.computers, now, deviceKept, paced.full)
+		c := p.computers[hash]
+		full := c.bucket(visits)
+		*full, _ = bucketComputer.take(now, *full)
+		p.computers[hash] = c
 	}
 }
 
@@ -99,12 +125,12 @@ func (p *devicePace) over(now time.Time, hash, network string) {
 
 // forget makes room in a table that is full: what has been whole for longer than
 // kept goes, then any.
-func forget(table map[string]time.Time, now time.Time, kept time.Duration) {
+func forget[T any](table map[string]T, now time.Time, kept time.Duration, whole func(T) time.Time) {
 	if len(table) < devicePaceSize {
 		return
 	}
-	for key, full := range table {
-		if now.Sub(full) > kept {
+	for key, row := range table {
+		if now.Sub(whole(row)) > kept {
 			delete(table, key)
 		}
 	}
@@ -118,14 +144,15 @@ func forget(table map[string]time.Time, now time.Time, kept time.Duration) {
 
 // AuthenticateFrom is Authenticate for a request that came from client: it also
 // refuses with CodeTooMany and RetryAfter when the computer asks too often, or
-// when too many credentials from that network were refused. The only computer of
-// local mode is its operator's own and may ask as it likes.
-func (s *Service) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr) (controlapi.Computer, error) {
+// when too many credentials from that network were refused. visits is whether a
+// visitor had the computer ask, which counts by itself. The only computer of local
+// mode is its operator's own and may ask as it likes.
+func (s *Service) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (controlapi.Computer, error) {
 	if s.Local() {
 		return s.Authenticate(ctx, credential)
 	}
 	hash, network := hashOf(purposeCredential, credential), clientKey(client)
-	known, wait := s.devices.enter(s.now(), hash, network)
+	known, wait := s.devices.enter(s.now(), hash, network, visits)
 	switch {
 	case wait > 0 && known:
 		return controlapi.Computer{}, tooMany("This computer asked for a great deal within a moment. Wait a little, then try again.", wait)
@@ -136,7 +163,7 @@ func (s *Service) AuthenticateFrom(ctx context.Context, credential string, clien
 	refused := IsRefusal(err, controlapi.CodeUnauthorized)
 	switch {
 	case !known:
-		s.devices.settle(s.now(), hash, network, err == nil, refused)
+		s.devices.settle(s.now(), hash, network, visits, err == nil, refused)
 	case refused:
 		s.devices.over(s.now(), hash, network)
 	}

@@ -21,7 +21,7 @@ func public(cfg *Config) {
 func (b *bench) asks(n int, credential, client string) (in int) {
 	b.t.Helper()
 	for range n {
-		_, err := b.AuthenticateFrom(b.t.Context(), credential, netip.MustParseAddr(client))
+		_, err := b.AuthenticateFrom(b.t.Context(), credential, netip.MustParseAddr(client), false)
 		switch {
 		case !IsRefusal(err, controlapi.CodeTooMany):
 			in++
@@ -118,8 +118,8 @@ func TestDevicePaceIsBounded(t *testing.T) {
 	p, now := newDevicePace(), newClock().Now()
 	for i := range 3 * devicePaceSize {
 		hash, network := fmt.Sprint("hash", i), fmt.Sprint("network", i)
-		p.enter(now, hash, network)
-		p.settle(now, hash, network, true, i%2 == 0)
+		p.enter(now, hash, network, i%3 == 0)
+		p.settle(now, hash, network, i%3 == 0, true, i%2 == 0)
 		if len(p.computers) > devicePaceSize || len(p.refused) > devicePaceSize {
 			t.Fatalf("%d computers and %d networks are remembered", len(p.computers), len(p.refused))
 		}

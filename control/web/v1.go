@@ -20,11 +20,23 @@ func bearer(r *http.Request) string {
 	return credential
 }
 
+// deviceHandler serves a computer whose credential is good.
+type deviceHandler func(http.ResponseWriter, *http.Request, controlapi.Computer) error
+
 // device lets in whoever has the credential of a computer, as often as computers
 // may ask.
-func (h *handler) device(serve func(http.ResponseWriter, *http.Request, controlapi.Computer) error) func(http.ResponseWriter, *http.Request) error {
+func (h *handler) device(serve deviceHandler) func(http.ResponseWriter, *http.Request) error {
+	return h.paced(serve, false)
+}
+
+// visited is device for what a visitor has the computer ask.
+func (h *handler) visited(serve deviceHandler) func(http.ResponseWriter, *http.Request) error {
+	return h.paced(serve, true)
+}
+
+func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		computer, err := h.svc.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r))
+		computer, err := h.svc.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r), visits)
 		if err != nil {
 			return err
 		}

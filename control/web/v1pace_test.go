@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"testing"
 
 	"porchlight/control"
@@ -45,5 +46,35 @@ func TestV1IsBounded(t *testing.T) {
 	r.member("bob@example.com", "app1")
 	if got := <-held; got.err != nil || len(got.s.People) != 2 {
 		t.Errorf("the held sync brought %+v, %v", got.s, got.err)
+	}
+}
+
+// Weakness: whoever opens an app's address has its computer ask about a code, good
+// or not. Attack: a stranger brings wrong codes until the computer is told 429.
+// Checked: the computer still hears of its people, and its owner still removes one.
+func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(cfg *control.Config) {
+		cfg.Domain, cfg.AuthHost, cfg.PublicPort = "porch.example", "control.example", 443
+	})
+	c := r.client()
+	bob := r.member("bob@example.com", "app1")
+	for asked := 0; ; asked++ {
+		_, err := c.RedeemVisit(t.Context(), controlapi.Redeem{Code: "wrong", CodeVerifier: "wrong", RedirectURI: "https://notes.maya.porch.example/"})
+		if control.IsRefusal(err, controlapi.CodeTooMany) {
+			break
+		}
+		if !control.IsRefusal(err, controlapi.CodeInvalidGrant) || asked > 100_000 {
+			t.Fatalf("wrong code %d: %v", asked, err)
+		}
+	}
+	if _, err := c.Revoke(t.Context(), controlapi.Revoke{AccountID: bob.AccountID}); err != nil {
+		t.Errorf("removing somebody: %v", err)
+	}
+	removed := func(p controlapi.Person) bool {
+		return p.AccountID == bob.AccountID && p.Status == controlapi.PersonRevoked
+	}
+	if s, err := c.Sync(t.Context(), ""); err != nil || !slices.ContainsFunc(s.People, removed) {
+		t.Errorf("the sync brought %+v, %v", s.People, err)
 	}
 }

@@ -119,7 +119,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.leave)},
 		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
-		{"POST", controlapi.PathVisits, tierDevice, h.device(h.redeem)},
+		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
 		{"POST", controlapi.PathPeopleGrant, tierDevice, h.device(h.grant)},
