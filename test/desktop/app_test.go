@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -19,6 +20,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -58,15 +60,25 @@ func cli(t *testing.T) string {
 	return p
 }
 
-// freePort is a port nothing listens on now.
+// lastPort is the last one that freePort tried.
+var lastPort atomic.Uint32
+
+// freePort is a port nothing listens on now, and that is given to nobody else:
+// the system chooses ports above these (net.ipv4.ip_local_port_range), and another
+// run of these tests begins elsewhere.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, many = 12000, 20000
+	lastPort.CompareAndSwap(0, 1+rand.Uint32N(many))
+	for range many {
+		address := fmt.Sprintf("127.0.0.1:%d", first+lastPort.Add(1)%many)
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("every port is taken")
+	return ""
 }
 
 // launch starts the app; it does not wait for anything.

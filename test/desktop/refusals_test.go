@@ -3,6 +3,8 @@
 package desktop
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -182,23 +184,39 @@ func TestNoTrayHost(t *testing.T) {
 func TestNoBus(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{noBus: true})
-	p := s.launch()
-	refused(t, s, p, "keychain", "--secret-file")
+	p := s.launchDriven()
+	p.pageThere() // there is no tray
 	if names := p.children(os.Getpid()); containsAny(strings.Join(names, " "), "dbus-launch") {
 		t.Errorf("a session bus was started: %v", names)
 	}
 
-	p = s.launch("--secret-file")
-	p.serving()
-	s.windowShows(true)
+	// There is no keychain without the bus, either.
+	p.shot("keyless")
+	p.pressButton("Keep it in a file")
+	p.named("nav button", "Outbox") // the window knows how things are
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.approveInWindow("notes")
 	s.answered()
 	s.shot("window")
-	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 0 {
+	s.eventually("the app is gone", func() error {
+		if held, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.cmd.Process.Pid)); err == nil {
+			return errors.New(held)
+		}
+		return nil
+	})
+
+	// The choice holds from now on.
+	again := s.launch()
+	again.serving()
+	again.is("notes", "live")
+	s.windowShows(true)
+	if err := again.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := again.wait(); code != 0 {
 		t.Errorf("exit %d after an interrupt", code)
 	}
 }

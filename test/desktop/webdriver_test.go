@@ -80,6 +80,11 @@ func (s *session) drive(api string, args ...string) *page {
 		p.opened <- err
 	}()
 	p.serving()
+	p.t.Cleanup(func() {
+		if p.t.Failed() {
+			p.t.Logf("the app said:\n%s", p.appLog())
+		}
+	})
 	p.eventually("the program says who it is", func() error {
 		var running struct{ PID int }
 		raw, err := os.ReadFile(filepath.Join(p.data, "agent.json"))
@@ -103,6 +108,12 @@ func (s *session) drive(api string, args ...string) *page {
 func (p *page) openWindow() {
 	p.t.Helper()
 	p.trayClick("Open Porchlight")
+	p.pageThere()
+}
+
+// pageThere waits for the page of a window that opens.
+func (p *page) pageThere() {
+	p.t.Helper()
 	select {
 	case err := <-p.opened:
 		if err != nil {
