@@ -193,7 +193,7 @@ func TestNoBus(t *testing.T) {
 	// There is no keychain without the bus, either.
 	p.shot("keyless")
 	p.pressButton("Keep it in a file")
-	p.named("nav button", "Outbox") // the window knows how things are
+	p.named("button", "Try it") // the window knows how things are
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.approveInWindow("notes")
 	s.answered()
