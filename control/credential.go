@@ -109,6 +109,9 @@ func (s *Service) credentialEnded(computerID string) {
 	}
 }
 
+// credentialLen is how long newToken makes them.
+const credentialLen = 43
+
 func credentialUnknown() error {
 	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 }
@@ -116,7 +119,7 @@ func credentialUnknown() error {
 // Authenticate finds the computer a device credential belongs to, or refuses
 // with CodeUnauthorized.
 func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
-	if len(credential) != 43 { // as newToken makes them
+	if len(credential) != credentialLen {
 		return controlapi.Computer{}, credentialUnknown()
 	}
 	var out controlapi.Computer

@@ -151,6 +151,12 @@ func (s *Service) AuthenticateFrom(ctx context.Context, credential string, clien
 	if s.Local() {
 		return s.Authenticate(ctx, credential)
 	}
+	if len(credential) != credentialLen {
+		// It costs the store nothing. Were it counted, any web page could have its
+		// visitors' browsers use up what is for their networks: without a credential
+		// they may ask across sites.
+		return controlapi.Computer{}, credentialUnknown()
+	}
 	hash, network := hashOf(purposeCredential, credential), clientKey(client)
 	known, wait := s.devices.enter(s.now(), hash, network, visits)
 	switch {
@@ -163,7 +169,8 @@ func (s *Service) AuthenticateFrom(ctx context.Context, credential string, clien
 	refused := IsRefusal(err, controlapi.CodeUnauthorized)
 	switch {
 	case !known:
-		s.devices.settle(s.now(), hash, network, visits, err == nil, refused)
+		// Who did not wait for the answer has had the store look all the same.
+		s.devices.settle(s.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
 	case refused:
 		s.devices.over(s.now(), hash, network)
 	}

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -99,8 +101,27 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 		t.Error("another network was kept out")
 	}
 	b.clock.Add(10 * time.Second)
-	if in := b.asks(50, "short", here); in != 10 {
+	if in := b.asks(50, wrong(2), here); in != 10 {
 		t.Errorf("%d got in ten seconds later", in)
+	}
+
+	// What no credential looks like is refused without a look, and counts for nothing.
+	b.clock.Add(time.Minute)
+	for _, none := range []string{"", "short", wrong(3) + "="} {
+		if in := b.asks(100, none, here); in != 100 {
+			t.Errorf("%q was told to wait, after %d times", none, in)
+		}
+	}
+	// Who gives up waiting has been looked up.
+	gone, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	for i := range bucketRefused.size {
+		if _, err := b.AuthenticateFrom(gone, wrong(i), netip.MustParseAddr(here), false); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%d: %v", i, err)
+		}
+	}
+	if in := b.asks(1, wrong(1), here); in != 0 {
+		t.Error("requests that were given up were not counted")
 	}
 
 	// A credential that is over loses its place at once.
