@@ -30,8 +30,8 @@ type Limits struct {
 	Handshakes int
 	// HandshakesPerSource of them, by IPv4 address or IPv6 /64, and never more
 	// than a quarter of what is left, unless it is as many as Handshakes: that is
-	// for a relay behind a load balancer. Default 1,024. The same holds for the
-	// other limits by source.
+	// for a relay behind a load balancer. Default 1,024, half of Handshakes at most.
+	// The same holds for the other limits by source.
 	HandshakesPerSource int
 	// Tunnels is how many control connections may be open. Default 16,384.
 	Tunnels int
@@ -64,21 +64,23 @@ func (l Limits) WithDefaults() Limits {
 			*field = value
 		}
 	}
+	// No more than half: the whole would mean that all come from one address.
+	setPart := func(field *int, value, whole int) { set(field, max(1, min(value, whole/2))) }
 	set(&l.Visitors, max(64, min(16<<10, MostVisitors())))
 	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
-	set(&l.VisitorsPerSource, max(32, l.Visitors/8))
+	setPart(&l.VisitorsPerSource, max(32, l.Visitors/8), l.Visitors)
 	set(&l.VisitorsPassedOn, max(32, l.Visitors/2))
 	set(&l.WaitingPerComputer, 1024)
 	set(&l.Handshakes, 4096)
-	set(&l.HandshakesPerSource, 1024)
+	setPart(&l.HandshakesPerSource, 1024, l.Handshakes)
 	set(&l.Tunnels, 16<<10)
 	set(&l.AuthConnections, l.Tunnels+4096)
-	set(&l.AuthConnectionsPerSource, 1024)
+	setPart(&l.AuthConnectionsPerSource, 1024, l.AuthConnections)
 	set(&l.PoolMin, 4)
 	set(&l.PoolMax, 256)
 	l.PoolMax = max(l.PoolMax, l.PoolMin)
 	set(&l.AdmitPerSecond, 500)
-	set(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10))
+	setPart(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10), l.AdmitPerSecond)
 	if l.RampUp <= 0 {
 		l.RampUp = 30 * time.Second
 	}

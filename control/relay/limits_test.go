@@ -45,3 +45,34 @@ func TestFewSourcesLeaveRoom(t *testing.T) {
 		t.Errorf("%d of %d", s.count, s.total)
 	}
 }
+
+// Weakness: a limit by source that is the whole limit means that everybody comes
+// from one address, and then nothing is kept for others.
+// Attack: the operator lowers a limit below what one source gets by default, and
+// somebody takes all there is.
+// Checked: whatever a limit is, one source has half of it at most unless the
+// operator says otherwise, and there is room for another.
+func TestLoweredLimitsKeepRoomForOthers(t *testing.T) {
+	t.Parallel()
+	for _, whole := range []int{2, 20, 40, 500, 1024, 5000} {
+		l := Limits{Visitors: whole, Handshakes: whole, AuthConnections: whole, AdmitPerSecond: whole}.WithDefaults()
+		for name, part := range map[string]int{
+			"visitors": l.VisitorsPerSource, "handshakes": l.HandshakesPerSource,
+			"auth connections": l.AuthConnectionsPerSource, "admissions": l.AdmitPerSecondPerSource,
+		} {
+			if part < 1 || part > whole/2 {
+				t.Errorf("%d of %d %s for one source", part, whole, name)
+			}
+		}
+		half := newBySource(l.Handshakes, l.HandshakesPerSource)
+		for half.enter(netip.MustParsePrefix("198.51.100.7/32")) {
+		}
+		if !half.enter(netip.MustParsePrefix("198.51.100.8/32")) {
+			t.Errorf("one source took all %d handshakes", whole)
+		}
+	}
+	given := Limits{Handshakes: 500, HandshakesPerSource: 500}.WithDefaults()
+	if given.HandshakesPerSource != 500 {
+		t.Error("what the operator set is not kept")
+	}
+}
