@@ -212,18 +212,21 @@ func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	if d.At.IsZero() {
 		d.At = a.now().UTC()
 	}
-	return a.deny(d, a.store.AddDenyRecord(d))
+	return a.deny(d, func() error { return a.store.AddDenyRecord(d) })
 }
 
 // TakeAway is Deny, written down together with what the control plane has to be
 // told of it.
 func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
-	return a.deny(c.Deny(), a.store.TakeAway(c))
+	return a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
 }
 
-func (a *Access) deny(d store.DenyRecord, written error) (closed int, err error) {
+// deny and allow hold writing while they write, so that what is stored last is
+// also what decides.
+func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	written := write()
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
 	next.denied[bare(d)] = true
@@ -235,18 +238,22 @@ func (a *Access) deny(d store.DenyRecord, written error) (closed int, err error)
 }
 
 // Allow takes a Deny back. The snapshot alone decides again.
-func (a *Access) Allow(d store.DenyRecord) error { return a.allow(d, a.store.RemoveDenyRecord(d)) }
+func (a *Access) Allow(d store.DenyRecord) error {
+	return a.allow(d, func() error { return a.store.RemoveDenyRecord(d) })
+}
 
 // GiveBack takes a TakeAway back: the change is forgotten together with the
 // denial. With an error both stand.
-func (a *Access) GiveBack(c store.PendingChange) error { return a.allow(c.Deny(), a.store.GiveBack(c)) }
+func (a *Access) GiveBack(c store.PendingChange) error {
+	return a.allow(c.Deny(), func() error { return a.store.GiveBack(c) })
+}
 
-func (a *Access) allow(d store.DenyRecord, written error) error {
-	if written != nil {
-		return fmt.Errorf("take a denial back: %w", written)
-	}
+func (a *Access) allow(d store.DenyRecord, write func() error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
+	if err := write(); err != nil {
+		return fmt.Errorf("take a denial back: %w", err)
+	}
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
 	delete(next.denied, bare(d))
