@@ -79,10 +79,12 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 
 // refuseAnnouncement closes a balancer's connection whose header made no sense,
 // and tells the operator why: either side may be set up wrongly. One that ends
-// before it has said anything is how balancers find out whether a port is open.
+// before it has said anything, or is reset, is how balancers find out whether a
+// port is open.
 func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
 	_ = conn.Close()
-	if err == io.EOF || errors.Is(err, net.ErrClosed) {
+	var broken net.Error
+	if err == io.EOF || errors.As(err, &broken) && !broken.Timeout() {
 		return
 	}
 	r.counters.malformed.Add(1)
