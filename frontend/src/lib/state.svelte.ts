@@ -7,13 +7,15 @@ import type { Bridge } from './bridge';
 import type { OwnerState } from './types';
 
 /** How the owner's address is doing, as the sidebar words it. */
-export type Standing = 'connected' | 'local' | 'dark' | 'starting' | 'reconnecting' | 'unreachable' | 'away';
+export type Standing = 'connected' | 'local' | 'dark' | 'starting' | 'reconnecting' | 'unreachable' | 'away' | 'secretless';
 
 export class Owner {
   /** The last snapshot, or undefined before the first. */
   snapshot = $state.raw<OwnerState>();
   /** Why no snapshot could be had, as a sentence; empty while all is well. */
   problem = $state('');
+  /** The agent works, and the desktop waits for its keychain to be let in. */
+  secretless = $state(false);
   /** True while a snapshot is asked for. */
   asking = $state(false);
 
@@ -21,7 +23,7 @@ export class Owner {
   readonly account = $derived(this.snapshot?.account);
   readonly waiting = $derived(this.apps.filter((app) => app.status === 'pending').length);
   readonly standing = $derived.by((): Standing => {
-    if (this.problem) return 'away';
+    if (this.problem) return this.secretless ? 'secretless' : 'away';
     if (!this.snapshot) return 'starting';
     if (this.snapshot.darkSince) return 'dark';
     if (this.snapshot.trouble) return this.snapshot.account.local ? 'unreachable' : 'reconnecting';

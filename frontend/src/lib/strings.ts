@@ -62,6 +62,7 @@ export const strings = {
     reconnecting: 'Reconnecting…',
     unreachable: 'Not reachable',
     away: 'Not answering',
+    secretless: 'Waiting for a keychain',
     copyRoot: 'Copy this computer’s address',
   },
 

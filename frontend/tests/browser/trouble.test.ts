@@ -36,6 +36,7 @@ describe('first steps and trouble', () => {
     const page = await open({ scene: 'keyless' });
     await page.getByText('No keychain answers here').waitFor();
     expect(await page.getByText('does not answer').count()).toBe(0);
+    expect(await page.locator('.foot .state').textContent()).toBe('Waiting for a keychain');
     await page.getByRole('button', { name: 'Keep it in a file' }).click();
     await page.getByText('Paperless wants an address').waitFor();
     expect((await called(page, 'KeepInFile')).length).toBe(1);
