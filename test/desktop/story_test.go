@@ -213,7 +213,7 @@ func TestStory(t *testing.T) {
 
 	// The next start knows what was decided, and tells nothing twice.
 	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
-	next.start([]string{"--data", p.data, "--api", p.api, "--hidden"})
+	next.start([]string{"--data", p.data, "--api", p.api, "--https", freePort(t), "--hidden"})
 	next.serving()
 	next.is("photos", "live")
 	s.trayShows("Photos > Open", true)
