@@ -126,7 +126,10 @@ func (p *People) release(over func(pending) bool) (some bool) {
 // one still has; 0 for none.
 func (p *People) releaseDue() (next time.Duration) {
 	now := p.cfg.Now()
-	p.release(func(c pending) bool { return !now.Before(c.heldUntil) })
+	p.release(func(c pending) bool {
+		left := c.heldUntil.Sub(now)
+		return left <= 0 || left > agentapi.MaxHold // the clock was set back: how long it was, nobody knows
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.pending {

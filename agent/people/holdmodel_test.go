@@ -81,6 +81,7 @@ func TestHoldModel(t *testing.T) {
 			"give":    m.give,
 			"settle":  m.settle,
 			"wait":    m.wait,
+			"back":    m.back,
 			"network": func(*rapid.T) { m.control.down = !m.control.down },
 			"sync":    m.sync,
 			"kill":    m.kill,
@@ -238,6 +239,17 @@ func (m *holdMachine) wait(t *rapid.T) {
 	}
 	if next != want {
 		t.Fatalf("the next moment is in %v, want %v", next, want)
+	}
+}
+
+// back sets the clock back: nothing is held for longer than it may be.
+func (m *holdMachine) back(t *rapid.T) {
+	m.now = m.now.Add(-time.Duration(rapid.IntRange(1, 120).Draw(t, "back")) * time.Second)
+	m.access.Touch() // the silence is no matter here
+	next, _ := m.people.round(context.Background())
+	m.over(func(k *taking) bool { return k.until.Sub(m.now) > agentapi.MaxHold })
+	if next > agentapi.MaxHold {
+		t.Fatalf("held for another %v", next)
 	}
 }
 
