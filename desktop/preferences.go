@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"porchlight/agent/local"
+	"porchlight/agent/ownersecret"
 	"porchlight/agent/trust"
 	"porchlight/desktop/autostart"
 	"porchlight/desktop/ui"
@@ -19,6 +20,7 @@ type preferences struct {
 	settings   *settings
 	dataDir    string
 	secretFile bool
+	inFile     ownersecret.Store                            // the file of KeepInFile
 	show       func(ctx context.Context, path string) error // in the file manager
 }
 
@@ -101,8 +103,13 @@ func (p *preferences) followMove() error {
 	return p.SetStartAtLogin(true)
 }
 
-// KeepInFile keeps the owner secret in a file, now and at every later start.
+// KeepInFile keeps the owner secret in a file, now and at every later start. The
+// secret is made first: where it cannot be kept, the apps are served on as they
+// are, and the next start does not fail on it.
 func (p *preferences) KeepInFile() error {
+	if _, err := ownersecret.Ensure(context.Background(), p.inFile); err != nil {
+		return errors.New(sentence(err))
+	}
 	return p.settings.change(func(v *settingsValues) { v.SecretFile = true })
 }
 

@@ -15,7 +15,7 @@ func preferencesIn(t *testing.T, dir string) *preferences {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &preferences{settings: kept, dataDir: dir}
+	return &preferences{settings: kept, dataDir: dir, inFile: &memoryStore{}}
 }
 
 func TestPreferencesAreKept(t *testing.T) {
@@ -43,6 +43,26 @@ func TestPreferencesAreKept(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(dir, settingsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("the settings file: %v, %v", info, err)
+	}
+}
+
+// The owner chooses the file while their apps are served: where it cannot be kept
+// or must not be read, nothing is chosen, and nothing ends.
+func TestAFileThatCannotBeKeptIsNotChosen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := preferencesIn(t, dir)
+	file := p.inFile.(*memoryStore)
+	file.fail(errors.New("the disk is full"))
+	if err := p.KeepInFile(); err == nil || err.Error() != "The disk is full." {
+		t.Errorf("chosen, with %v", err)
+	}
+	if again := preferencesIn(t, dir).Preferences(t.Context()); again.SecretKept != "keychain" {
+		t.Errorf("after a restart %+v", again)
+	}
+	file.fail(nil)
+	if err := p.KeepInFile(); err != nil || file.secret == "" {
+		t.Errorf("with room again: %v, the secret is %d bytes", err, len(file.secret))
 	}
 }
 

@@ -64,7 +64,7 @@ func run(o startOptions, stderr io.Writer) int {
 	}
 
 	o.secretFile = o.secretFile || kept.get().SecretFile
-	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, show: showFiles}
+	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, inFile: ownersecret.File(o.data), show: showFiles}
 	if err := desk.followMove(); err != nil {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
 	}
