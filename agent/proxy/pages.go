@@ -130,6 +130,16 @@ func (p *Proxy) unreachable(w http.ResponseWriter, r *http.Request, at place) {
 	})
 }
 
+// tooManyWrong is 429: of this visitor's network came many codes that were none.
+func (p *Proxy) tooManyWrong(w http.ResponseWriter, r *http.Request, at place) {
+	w.Header().Set("Retry-After", "5")
+	p.show(w, r, page{
+		Status: http.StatusTooManyRequests, Host: at.host, What: "too many failed sign-ins",
+		Title: "Can’t sign you in right now", Text: "Many sign-ins from your network failed. Wait a little, then open the app again.",
+		Link: "/", LinkText: "Try again",
+	})
+}
+
 // notConnected is 503: there is no control plane to sign in at.
 func (p *Proxy) notConnected(w http.ResponseWriter, r *http.Request, at place) {
 	p.show(w, r, page{

@@ -113,6 +113,7 @@ type Proxy struct {
 	engine  *httputil.ReverseProxy
 	apps    upstream  // the engine's connections to apps
 	direct  *appConns // those of forwardDirect
+	wrong   wrongCodes
 
 	down      sync.Map     // app id → struct{}: not answering
 	downCount atomic.Int64 // entries of down

@@ -148,6 +148,11 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		p.signInFailed(w, r, at, "Signing in was not finished.")
 		return
 	}
+	from := networkOf(r.RemoteAddr)
+	if !p.wrong.try(from, p.now()) {
+		p.tooManyWrong(w, r, at)
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), redeemTimeout)
 	defer cancel()
 	visitor, err := p.config.Redeem(ctx, controlapi.Redeem{
@@ -155,6 +160,9 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		CodeVerifier: p.verifier(nonce),
 		RedirectURI:  at.origin + controlapi.CallbackPath,
 	})
+	if !wrongCode(err) && r.Context().Err() == nil { // who did not wait has had it looked at all the same
+		p.wrong.takeBack(from)
+	}
 	if err != nil {
 		p.redeemFailed(w, r, at, back, restarts, err)
 		return
@@ -176,10 +184,15 @@ func (p *Proxy) restart(w http.ResponseWriter, r *http.Request, at place, back s
 	p.bounce(w, r, at, back, restarts+1)
 }
 
+func wrongCode(err error) bool {
+	refusal, ok := errors.AsType[*controlapi.Error](err)
+	return ok && refusal.Code == controlapi.CodeInvalidGrant
+}
+
 func (p *Proxy) redeemFailed(w http.ResponseWriter, r *http.Request, at place, back string, restarts int, err error) {
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	switch {
-	case ok && refusal.Code == controlapi.CodeInvalidGrant:
+	case wrongCode(err):
 		p.restart(w, r, at, back, restarts, "The sign-in was too old or had been used already.")
 	case ok && refusal.Code == controlapi.CodeForbidden:
 		p.noAccess(w, r, at, "")
