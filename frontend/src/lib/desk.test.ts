@@ -97,7 +97,7 @@ test('disconnecting says what it closed, and what it does not do', async () => {
   const visitor = { accountId: 'acc_2', email: bob.email, apps: ['Notes'], connections: 2 };
   const { desk, bridge, said } = setup({ disconnectVisitor: closed });
   await desk.disconnectVisitor(visitor);
-  expect(said()).toBe('bob@example.com is disconnected. 2 connections closed. Coming back takes signing in.');
+  expect(said()).toBe('bob@example.com is disconnected. 2 connections closed. They can come back.');
   await desk.disconnectVisitor({ ...visitor, grantId: 'g1', clientName: 'Pocket Notes' });
   expect(said()).toBe('Pocket Notes is disconnected. 2 connections closed.');
   expect(bridge.disconnectVisitor!.mock.calls).toEqual([['acc_2', ''], ['acc_2', 'g1']]);

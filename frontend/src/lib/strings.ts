@@ -216,7 +216,7 @@ export const strings = {
     putBack: (email: string): Sentence => [{ name: email }, ' is back, with everything as it was. No mail was sent.'],
     disconnected: (name: string, n: number, client: boolean): Sentence => [
       { name },
-      n === 0 ? ' had nothing open any more.' : ` is disconnected.${closed(n)}${client ? '' : ' Coming back takes signing in.'}`,
+      n === 0 ? ' had nothing open any more.' : ` is disconnected.${closed(n)}${client ? '' : ' They can come back.'}`,
     ],
     clientRevoked: (name: string, n: number): Sentence => [{ name }, ` can’t open anything any more.${closed(n)}`],
     cleared: ['The activity is cleared.'] as Sentence,

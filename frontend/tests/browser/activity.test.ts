@@ -38,7 +38,7 @@ test('a visitor is disconnected, and it is said that this keeps nobody out', asy
   await expect.poll(() => button.innerText()).toBe('Disconnecting…');
   await button.press('Enter'); // once is enough
   await page.evaluate('stub.release()');
-  await told(page, 'carla.nunes@example.org is disconnected. 1 connection closed. Coming back takes signing in.');
+  await told(page, 'carla.nunes@example.org is disconnected. 1 connection closed. They can come back.');
   await button.waitFor({ state: 'detached' });
   await expect.poll(() => focusName(page)).toBe('Activity');
   await here.getByRole('button', { name: /^Disconnect .Pocket Notes. of maya@example.com$/ }).click();
