@@ -336,7 +336,9 @@ func TestPeersPort(t *testing.T) {
 		}(),
 		"no protocol": func() *tls.Config { c := own.client("two"); c.NextProtos = nil; return c }(),
 	} {
-		if got, err := ask(config, request); err == nil || len(got) > 0 {
+		// Where the handshake itself was good, the end of the connection may come as
+		// one without an error; who is served gets a byte.
+		if got, err := ask(config, request); len(got) > 0 || err == nil && name != "no protocol" {
 			t.Errorf("%s: answer %x, %v", name, got, err)
 		}
 	}
