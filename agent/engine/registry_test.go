@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
+	"porchlight/test/sleeper"
 )
 
 func nobody() procinfo.Process { return procinfo.Process{} }
@@ -342,15 +342,12 @@ func TestManyComeAndGo(t *testing.T) {
 // TestKilledAtRandom registers 1,000 processes and kills them in random order:
 // who is killed is gone at once, and nobody else is.
 func TestKilledAtRandom(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no program that only sleeps")
-	}
 	before := descriptors(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	r, end := attach(t, RegistryConfig{})
 	processes := make([]*exec.Cmd, maxRegistrants)
 	for i := range processes {
-		cmd := exec.Command("sleep", "600")
+		cmd := sleeper.Command()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

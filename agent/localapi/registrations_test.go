@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +20,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/control/controlapi"
+	"porchlight/test/sleeper"
 )
 
 func registering(appID string, pid int) request {
@@ -180,11 +179,8 @@ func registrationRows(t *testing.T) {
 
 	t.Run("E5_dead_pid", func(t *testing.T) {
 		t.Parallel()
-		if runtime.GOOS == "windows" {
-			t.Skip("Windows has no program that only sleeps")
-		}
 		r := start(t)
-		cmd := exec.Command("sleep", "600")
+		cmd := sleeper.Command()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}

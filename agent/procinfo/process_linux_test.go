@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"porchlight/test/sleeper"
 )
 
 func TestFindConnection(t *testing.T) {
@@ -131,7 +133,7 @@ func TestInsideID(t *testing.T) {
 // another id than we do.
 func TestCallsInASandbox(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("sleep", "600")
+	cmd := sleeper.Command()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER // in which anybody may

@@ -8,19 +8,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"porchlight/test/sleeper"
 )
 
 // child starts a process that stays until it is killed.
 func child(t *testing.T) *exec.Cmd {
 	t.Helper()
-	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no program that only sleeps")
-	}
-	cmd := exec.Command("sleep", "600")
+	cmd := sleeper.Command()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
