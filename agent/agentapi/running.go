@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"porchlight/agent/durable"
 )
 
 // runningFile is the file's name inside the data directory.
@@ -51,26 +53,10 @@ func WriteRunning(dataDir string, r Running) error {
 	if err != nil {
 		return fmt.Errorf("encode where the agent listens: %w", err)
 	}
-	if err := replace(filepath.Join(dataDir, runningFile), append(raw, '\n')); err != nil {
+	if err := durable.Replace(filepath.Join(dataDir, runningFile), append(raw, '\n')); err != nil {
 		return fmt.Errorf("cannot write down where the agent listens: %w", err)
 	}
 	return nil
-}
-
-func replace(path string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // nothing is there any more after the rename
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }
 
 // RemoveRunning takes DATA/agent.json away; it may be gone already.
