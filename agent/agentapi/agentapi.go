@@ -121,6 +121,9 @@ type Listener struct {
 	PID     int    `json:"pid,omitempty"`
 	Program string `json:"program,omitempty"` // base name of the executable
 	User    string `json:"user,omitempty"`
+	// UserID is the system's own id of User: a uid, or a SID on Windows. Empty
+	// where the user cannot be learnt.
+	UserID string `json:"userId,omitempty"`
 }
 
 // OwnerApp is an app as the owner sees it.

@@ -17,6 +17,7 @@ type Process struct {
 	PID     int
 	Program string // base name of the executable, fit to be shown
 	User    string // login name, or the numeric id of a user without one
+	UserID  string // the system's own id of User: a uid, or a SID on Windows
 }
 
 // Caller returns the process that made a TCP connection between two addresses of
@@ -31,6 +32,13 @@ func Caller(from, to netip.AddrPort, hint int) Process {
 	p := caller(unmapped(from), unmapped(to), hint)
 	p.Program = shown(p.Program)
 	return p
+}
+
+// CallerUser is Caller for the user alone: PID and Program stay empty. It is
+// quick enough to be asked on the way of every request.
+func CallerUser(from, to netip.AddrPort) Process {
+	p := Caller(from, to, 0)
+	return Process{User: p.User, UserID: p.UserID}
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

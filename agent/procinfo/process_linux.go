@@ -34,7 +34,7 @@ func caller(from, to netip.AddrPort, hint int) Process {
 			return Process{}
 		}
 	}
-	p := Process{User: userName(found.uid)}
+	p := Process{User: userName(found.uid), UserID: found.uid}
 	if hint > 0 && holds(strconv.Itoa(hint), "socket:["+found.inode+"]") {
 		p.PID = hint
 	} else {

@@ -145,7 +145,7 @@ func TestCalls(t *testing.T) {
 func TestParseLsofCaller(t *testing.T) {
 	t.Parallel()
 	const both = "p812\ncpython3\nLada\nf3\nn127.0.0.1:50000->127.0.0.1:8765\np9\ncporchlight\nLada\nf20\nn127.0.0.1:8765->127.0.0.1:50000\n"
-	if got, want := parseLsofCaller([]byte(both), "127.0.0.1:50000->127.0.0.1:8765"), (Process{812, "python3", "ada"}); got != want {
+	if got, want := parseLsofCaller([]byte(both), "127.0.0.1:50000->127.0.0.1:8765"), (Process{PID: 812, Program: "python3", User: "ada"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, out := range []string{"", "n127.0.0.1:50000->127.0.0.1:8765\n", "pabc\nn127.0.0.1:50000->127.0.0.1:8765\n"} {

@@ -26,6 +26,13 @@ func Listening(port int) agentapi.Listener {
 	return l
 }
 
+// ListenerUser is Listening for the user alone: PID and Program stay empty. It
+// is quick enough to be asked on the way of every request.
+func ListenerUser(port int) agentapi.Listener {
+	l := Listening(port)
+	return agentapi.Listener{User: l.User, UserID: l.UserID}
+}
+
 // maxName is the longest name of a program that is told, in characters.
 const maxName = 100
 

@@ -32,7 +32,7 @@ func listening(port int) agentapi.Listener {
 	if found.rank == 0 {
 		return agentapi.Listener{}
 	}
-	p := agentapi.Listener{User: userName(found.uid)}
+	p := agentapi.Listener{User: userName(found.uid), UserID: found.uid}
 	if pid := holder(found.inode); pid != 0 {
 		p.PID = pid
 		p.Program = program(pid)

@@ -97,6 +97,7 @@ func describeListener(pid uint32) agentapi.Listener {
 	}
 	defer token.Close()
 	if u, err := token.GetTokenUser(); err == nil {
+		p.UserID = u.User.Sid.String()
 		if name, _, _, err := u.User.Sid.LookupAccount(""); err == nil {
 			p.User = name
 		}
