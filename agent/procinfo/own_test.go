@@ -1,0 +1,28 @@
+package procinfo
+
+import (
+	"os/user"
+	"testing"
+)
+
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]bool{
+		me.Uid:       true,
+		almighty:     true,
+		"":           false,
+		"65534":      me.Uid == "65534",
+		me.Uid + "0": false,
+		"00":         false,
+		"root":       false,
+		"S-1-5-32":   false,
+	} {
+		if got := Own(id); got != want {
+			t.Errorf("Own(%q) = %v, want %v", id, got, want)
+		}
+	}
+}
