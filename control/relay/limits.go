@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"porchlight/control/filelimit"
 )
 
 // Limits bound what strangers can make the relay hold. Zero fields take the
@@ -55,7 +57,7 @@ type Limits struct {
 }
 
 // MostVisitors is how many visitors this process may have open files for.
-func MostVisitors() int { return (fileLimit() - 1024) / 2 }
+func MostVisitors() int { return (filelimit.Limit() - 1024) / 2 }
 
 // WithDefaults is l with its zero fields filled in.
 func (l Limits) WithDefaults() Limits {

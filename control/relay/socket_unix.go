@@ -8,16 +8,6 @@ import (
 	"syscall"
 )
 
-// fileLimit is how many files the process may have open; Go has raised it to the
-// hard limit when the process started.
-func fileLimit() int {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return 1024
-	}
-	return int(min(uint64(limit.Cur), 1<<20))
-}
-
 // passes reports whether accepting failed for want of file descriptors or memory,
 // or for something that concerns one connection or a state of the network (as
 // accept(2) has it): none of it is the listener's end.

@@ -10,9 +10,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// fileLimit is no limit: Windows counts handles by memory.
-func fileLimit() int { return 1 << 20 }
-
 // passes reports whether accepting failed for want of handles or memory, or for
 // something that concerns one connection.
 func passes(err error) bool {
