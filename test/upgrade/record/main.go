@@ -1,0 +1,319 @@
+// Command record has a given version of Porchlight write a data directory with
+// something of everything in it, for the tests that open it with later versions:
+// apps in every state with options, people in every state, sessions, a client
+// and its grant, settings, activity.
+//
+// usage: record PROGRAM PROGRAM-CONTROL DIRECTORY
+//
+// The data directory becomes DIRECTORY/data, and DIRECTORY/kept.json says what a
+// visitor, a client and the owner hold of it.
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/upgrade"
+	"porchlight/test/visitor"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "usage: record PROGRAM PROGRAM-CONTROL DIRECTORY")
+		os.Exit(2)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := record(ctx, os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		os.Exit(1)
+	}
+}
+
+type recorder struct {
+	program, control, data string
+	env                    []string
+	kept                   upgrade.Kept
+	browsers               []*visitor.Visitor
+	used                   []string // mailed links
+}
+
+func record(ctx context.Context, program, control, dir string) error {
+	app, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer app.Close()
+	go http.Serve(app, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
+	}))
+	config, err := os.MkdirTemp("", "porchlight-record-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(config)
+	r := &recorder{program: program, control: control, data: filepath.Join(dir, "data")}
+	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+config, "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
+	agent := exec.CommandContext(ctx, program, "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+	agent.Env, agent.Stderr = r.env, os.Stderr
+	out, err := agent.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := agent.Start(); err != nil {
+		return err
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil {
+		return errors.Join(err, agent.Wait())
+	}
+	go io.Copy(io.Discard, out)
+	err = r.story(ctx, app.Addr().(*net.TCPAddr).Port)
+	for _, b := range r.browsers {
+		b.Close()
+	}
+	if err := errors.Join(err, agent.Process.Signal(os.Interrupt), agent.Wait()); err != nil {
+		return err
+	}
+	r.kept.WrittenAt = time.Now().UTC()
+	raw, err := json.MarshalIndent(r.kept, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "kept.json"), append(raw, '\n'), 0o600)
+}
+
+// story is what happens before the directory is kept.
+func (r *recorder) story(ctx context.Context, port int) error {
+	if err := r.apps(ctx, port); err != nil {
+		return err
+	}
+	if err := r.run(ctx, &r.kept.Account, "account"); err != nil {
+		return err
+	}
+	if err := r.visits(ctx); err != nil {
+		return err
+	}
+	if err := r.client(ctx); err != nil {
+		return err
+	}
+	for _, command := range [][]string{
+		{"people", "remove", "dan@example.com"},
+		{"pause", "photos"},
+		{"unpublish", "wiki"},
+		{"settings", "--fail-static-hours", "12", "--quiet", "access,changed"},
+	} {
+		if err := r.run(ctx, nil, command...); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		r.run(ctx, &r.kept.Apps, "apps"),
+		r.run(ctx, &r.kept.People, "people"),
+		r.run(ctx, &r.kept.Grants, "grants"),
+		r.run(ctx, &r.kept.Activity, "activity"),
+		r.run(ctx, &r.kept.Settings, "settings"),
+		r.run(ctx, &r.kept.Options, "options", "notes"),
+	)
+}
+
+func (r *recorder) apps(ctx context.Context, port int) error {
+	for _, app := range []struct {
+		name, label string
+		approve     bool
+	}{{"notes", "Notes", true}, {"photos", "Photos of Maya", true}, {"wiki", "Wiki", true}, {"todo", "To do", false}, {"nope", "Nope", false}} {
+		if err := r.run(ctx, nil, "publish", app.name, "--label", app.label, "--port", strconv.Itoa(port)); err != nil {
+			return err
+		}
+		if app.approve {
+			if err := r.run(ctx, nil, "approve", app.name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, command := range [][]string{
+		{"deny", "nope"},
+		{"options", "notes", "--forwarded", "--identity-header", "X-Remote-User", "--identity-value", "id"},
+		{"people", "invite", "ben@example.com", "--app", "Notes", "--app", "Wiki"},
+		{"people", "invite", "carla@example.com", "--app", "Notes"},
+		{"people", "invite", "dan@example.com", "--app", "Photos of Maya"},
+	} {
+		if err := r.run(ctx, nil, command...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// visits has ben accept and the owner open notes; what their browsers hold is kept.
+func (r *recorder) visits(ctx context.Context) error {
+	ben, err := r.browser()
+	if err != nil {
+		return err
+	}
+	link, err := r.mailTo(ctx, "ben@example.com")
+	if err != nil {
+		return err
+	}
+	page, err := ben.Open(ctx, link)
+	if err != nil {
+		return err
+	}
+	if _, err := ben.Submit(ctx, page, "", nil); err != nil {
+		return err
+	}
+	if r.kept.Ben, err = r.cookies(ctx, ben, "https://notes."+r.kept.Account.Host+"/"); err != nil {
+		return err
+	}
+	owner, err := r.browser()
+	if err != nil {
+		return err
+	}
+	out, err := r.command(ctx, "open", "notes", "--print").Output()
+	if err != nil {
+		return explain(err)
+	}
+	r.kept.Owner, err = r.cookies(ctx, owner, strings.TrimSpace(string(out)))
+	return err
+}
+
+// cookies opens an address, which has to end at the app, and returns what the
+// browser holds for it.
+func (r *recorder) cookies(ctx context.Context, b *visitor.Visitor, address string) (map[string]string, error) {
+	page, err := b.Open(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	if page.Status != http.StatusOK || !strings.HasPrefix(page.Body, "hello ") {
+		return nil, fmt.Errorf("%s answered HTTP %d: %.200s", page.URL, page.Status, page.Body)
+	}
+	held := map[string]string{}
+	for _, c := range b.Cookies(page.URL) {
+		held[c.Name] = c.Value
+	}
+	return held, nil
+}
+
+// client has a remote client let in by ben and keeps its tokens.
+func (r *recorder) client(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, r.control, "client", "add", "--name", "Pocket Notes", "--redirect-uri", upgrade.Redirect,
+		"--data", filepath.Join(r.data, "control"), "--json")
+	out, err := cmd.Output()
+	if err != nil {
+		return explain(err)
+	}
+	if err := json.Unmarshal(out, &r.kept.Client); err != nil {
+		return err
+	}
+	pool, err := r.roots()
+	if err != nil {
+		return err
+	}
+	b, err := r.browser()
+	if err != nil {
+		return err
+	}
+	config := upgrade.OAuth(r.kept)
+	verifier := oauth2.GenerateVerifier()
+	page, err := b.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), "ben@example.com",
+		func(ctx context.Context) (string, error) { return r.mailTo(ctx, "ben@example.com") })
+	if err != nil {
+		return err
+	}
+	_, err = b.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
+	var to *url.Error // the client's own address, which nobody serves
+	if !errors.As(err, &to) {
+		return fmt.Errorf("consent ended with %v", err)
+	}
+	back, err := url.Parse(to.URL)
+	if err != nil {
+		return err
+	}
+	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, upgrade.Client(pool)), back.Query().Get("code"), oauth2.VerifierOption(verifier))
+	if err != nil {
+		return err
+	}
+	r.kept.RefreshToken = token.RefreshToken
+	return nil
+}
+
+func (r *recorder) roots() (*x509.CertPool, error) {
+	pem, err := os.ReadFile(filepath.Join(r.data, "ca", "root.pem"))
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return roots, nil
+}
+
+func (r *recorder) browser() (*visitor.Visitor, error) {
+	roots, err := r.roots()
+	if err != nil {
+		return nil, err
+	}
+	b := visitor.New(roots)
+	r.browsers = append(r.browsers, b)
+	return b, nil
+}
+
+// mailTo waits for the newest mail to an address and returns its link.
+func (r *recorder) mailTo(ctx context.Context, address string) (string, error) {
+	for ctx.Err() == nil {
+		var mails []agentapi.Mail
+		if err := r.run(ctx, &mails, "outbox"); err != nil {
+			return "", err
+		}
+		for _, m := range mails {
+			if m.To == address && len(m.Links) > 0 && !slices.Contains(r.used, m.Links[0]) {
+				r.used = append(r.used, m.Links[0])
+				return m.Links[0], nil
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return "", ctx.Err()
+}
+
+// run carries out a command and keeps what it printed as JSON.
+func (r *recorder) run(ctx context.Context, into any, args ...string) error {
+	out, err := r.command(ctx, append(args, "--json")...).Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(args, " "), explain(err))
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(out, into)
+}
+
+func (r *recorder) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.program, args...)
+	cmd.Env = r.env
+	return cmd
+}
+
+// explain adds what a command printed to its error.
+func explain(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return errors.New(strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}

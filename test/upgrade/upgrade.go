@@ -1,0 +1,65 @@
+// Package upgrade holds what earlier versions of Porchlight wrote, and what
+// whoever used them holds of it: later versions open all of it.
+package upgrade
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"porchlight/agent/agentapi"
+)
+
+// Redirect is where the client waits for its code; nobody is there.
+const Redirect = "https://pocket.example/callback"
+
+// Kept is what was in a data directory when it was written, as the command line
+// of that version printed it, and what people outside hold of it.
+type Kept struct {
+	WrittenAt time.Time
+	Account   agentapi.Account
+	Apps      []agentapi.AppSummary
+	People    agentapi.People
+	Grants    []agentapi.OAuthGrant
+	Activity  []agentapi.Activity
+	Settings  agentapi.Settings
+	Options   agentapi.AppOptions // of notes
+	// Cookies of the browsers of ben, a member, and of the owner, at the app notes.
+	Ben, Owner map[string]string
+	// Client is a remote client that ben let in.
+	Client struct {
+		ClientID     string `json:"clientId"`
+		ClientSecret string `json:"clientSecret"`
+	}
+	RefreshToken string
+}
+
+// OAuth is the client as golang.org/x/oauth2 wants it described.
+func OAuth(k Kept) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: k.Client.ClientID, ClientSecret: k.Client.ClientSecret, RedirectURL: Redirect, Scopes: []string{"connect"},
+		Endpoint: oauth2.Endpoint{AuthURL: k.Account.AuthURL + "/oauth/authorize", TokenURL: k.Account.AuthURL + "/oauth/token"},
+	}
+}
+
+// Client finds *.localhost on this computer and trusts roots.
+func Client(roots *x509.CertPool) *http.Client {
+	transport := &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: roots},
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, port, err := net.SplitHostPort(addr)
+			if err == nil && strings.HasSuffix(host, ".localhost") {
+				addr = net.JoinHostPort("127.0.0.1", port)
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		},
+	}
+	return &http.Client{Transport: transport}
+}

@@ -1,0 +1,323 @@
+package upgrade_test
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/oauth2"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/local"
+	"porchlight/agent/ownersecret"
+	"porchlight/test/upgrade"
+	"porchlight/test/visitor"
+)
+
+const secret = "a test's owner secret"
+
+// TestDirectoryOf15e3b3fOpens: a data directory with its control store, written
+// by an earlier version, opens with every approval, person, grant, session,
+// setting and option in it, and everything goes on to work: a browser that was
+// signed in still is, a client refreshes, an invitation of then is accepted.
+func TestDirectoryOf15e3b3fOpens(t *testing.T) {
+	t.Parallel()
+	h := open(t, "15e3b3f")
+	h.keepsEverything(t)
+	h.publishesAgain(t)
+	for who, cookies := range map[string]map[string]string{"ben@example.com": h.kept.Ben, "owner@root.localhost": h.kept.Owner} {
+		if body := h.visit(t, cookies); body != "hello "+who {
+			t.Errorf("the browser of %s sees %q", who, body)
+		}
+	}
+	h.refreshes(t)
+	h.invitationWorks(t)
+	// Once more by this version: what it wrote itself opens too.
+	h.stop(t)
+	h.start(t)
+	h.keepsEverything(t)
+}
+
+type house struct {
+	kept    upgrade.Kept
+	dir     string
+	now     func() time.Time
+	running *local.Running
+	owner   *agentapi.Client
+	port    int // of the app
+}
+
+// open unpacks what a version wrote and starts this one on it, an hour after.
+func open(t *testing.T, version string) *house {
+	t.Helper()
+	dir := t.TempDir()
+	unpack(t, filepath.Join("testdata", version+".tar.gz"), dir)
+	h := &house{dir: filepath.Join(dir, "data")}
+	raw, err := os.ReadFile(filepath.Join(dir, "kept.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &h.kept); err != nil {
+		t.Fatal(err)
+	}
+	// Another program may have the port of then.
+	if err := os.Remove(filepath.Join(h.dir, "https-port")); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	h.now = func() time.Time { return h.kept.WrittenAt.Add(time.Hour + time.Since(began)) }
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "hello %s", r.Header.Get("X-Service-Email"))
+	}))
+	t.Cleanup(app.Close)
+	h.port = app.Listener.Addr().(*net.TCPAddr).Port
+	h.start(t)
+	t.Cleanup(func() { h.stop(t) })
+	return h
+}
+
+func (h *house) start(t *testing.T) {
+	t.Helper()
+	running, err := local.Start(t.Context(), local.Config{
+		DataDir: h.dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
+		OwnerSecretHash: ownersecret.Hash(secret), Now: h.now, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.running, h.owner = running, agentapi.NewOwner(running.OwnerSocket(), secret)
+}
+
+func (h *house) stop(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := h.running.Close(ctx); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func (h *house) keepsEverything(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	account, err := h.owner.Account(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if account.AccountID != h.kept.Account.AccountID || account.Name != h.kept.Account.Name || account.Email != h.kept.Account.Email {
+		t.Errorf("the account is %+v, was %+v", account, h.kept.Account)
+	}
+	state, err := h.owner.State(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.keepsApps(t, state)
+	people, err := h.owner.People(ctx)
+	same(t, "people", people, h.kept.People, err)
+	settings, err := h.owner.Settings(ctx)
+	same(t, "settings", settings, h.kept.Settings, err)
+	grants, err := h.owner.Grants(ctx)
+	for i := range grants {
+		grants[i].LastUsedAt = h.kept.Grants[0].LastUsedAt // it may have been used since
+	}
+	same(t, "grants", grants, h.kept.Grants, err)
+	activity, err := h.owner.Activity(ctx, 100)
+	if err != nil || len(activity) < len(h.kept.Activity) {
+		t.Fatalf("activity: %+v, %v", activity, err)
+	}
+	same(t, "activity", activity[len(activity)-len(h.kept.Activity):], h.kept.Activity, nil)
+}
+
+func (h *house) keepsApps(t *testing.T, state agentapi.OwnerState) {
+	t.Helper()
+	for _, was := range h.kept.Apps {
+		i := slices.IndexFunc(state.Apps, func(app agentapi.OwnerApp) bool { return app.Name == was.Name })
+		if i < 0 {
+			t.Errorf("%s is gone", was.Name)
+			continue
+		}
+		app := state.Apps[i]
+		if app.Label != was.Label || app.Status != was.Status || (was.LocalPort != app.LocalPort && app.LocalPort != h.port) {
+			t.Errorf("%s is %+v, was %+v", was.Name, app.AppSummary, was)
+		}
+		if app.Paused != (app.Name == "photos") {
+			t.Errorf("%s is paused: %v", app.Name, app.Paused)
+		}
+		if app.Name == "notes" {
+			same(t, "options", app.Options, h.kept.Options, nil)
+		}
+	}
+	if len(state.Apps) != len(h.kept.Apps) {
+		t.Errorf("%d apps, were %d", len(state.Apps), len(h.kept.Apps))
+	}
+}
+
+func same[T any](t *testing.T, what string, got, want T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-then +now):\n%s", what, diff)
+	}
+}
+
+// publishesAgain has the app of then come back, on another port: it was approved
+// and is live at once.
+func (h *house) publishesAgain(t *testing.T) {
+	t.Helper()
+	program := agentapi.New(h.running.API())
+	pub, err := program.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port})
+	if err != nil || pub.Status != agentapi.StatusLive {
+		t.Fatalf("notes came back as %+v, %v", pub, err)
+	}
+}
+
+func (h *house) roots(t *testing.T) *x509.CertPool {
+	t.Helper()
+	pem, err := os.ReadFile(h.running.RootCAPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	return roots
+}
+
+// visit opens notes with the cookies a browser held then.
+func (h *house) visit(t *testing.T, cookies map[string]string) string {
+	t.Helper()
+	pub, err := agentapi.New(h.running.API()).Publication(t.Context(), "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, pub.URL+"/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range cookies {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	resp, err := upgrade.Client(h.roots(t)).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if got := resp.Header.Get("Clear-Site-Data"); got != "" {
+		t.Errorf("the first visit after the upgrade clears %s", got)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// refreshes has the client of then get its next tokens, once.
+func (h *house) refreshes(t *testing.T) {
+	t.Helper()
+	account, err := h.owner.Account(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := h.kept
+	kept.Account.AuthURL = account.AuthURL
+	ctx := context.WithValue(t.Context(), oauth2.HTTPClient, upgrade.Client(h.roots(t)))
+	config := upgrade.OAuth(kept)
+	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: kept.RefreshToken}).Token()
+	if err != nil || token.RefreshToken == "" || token.Extra("host") != account.Host {
+		t.Fatalf("refresh: %+v, %v", token, err)
+	}
+	_, err = config.TokenSource(ctx, &oauth2.Token{RefreshToken: kept.RefreshToken}).Token()
+	if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); !ok || refusal.ErrorCode != "invalid_grant" {
+		t.Errorf("a used refresh token: %v", err)
+	}
+}
+
+// invitationWorks has carla accept with the mail she got then.
+func (h *house) invitationWorks(t *testing.T) {
+	t.Helper()
+	account, err := h.owner.Account(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	mails, err := h.owner.Outbox(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(mails, func(m agentapi.Mail) bool { return m.To == "carla@example.com" && len(m.Links) > 0 })
+	if i < 0 {
+		t.Fatal("the invitation's mail is gone")
+	}
+	browser := visitor.New(h.roots(t))
+	defer browser.Close()
+	// Local mode's port is part of its addresses, and is another one here.
+	link := strings.Replace(mails[i].Links[0], h.kept.Account.AuthURL, account.AuthURL, 1)
+	page, err := browser.Open(t.Context(), link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page, err = browser.Submit(t.Context(), page, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if page, err = browser.Open(t.Context(), "https://notes."+account.Host+"/"); err != nil || page.Body != "hello carla@example.com" {
+		t.Fatalf("carla sees %+v, %v", page, err)
+	}
+	for i, m := range h.kept.People.Members {
+		if m.Email == "carla@example.com" {
+			h.kept.People.Members[i].Status = agentapi.PersonActive
+		}
+	}
+}
+
+func unpack(t *testing.T, archive, dir string) {
+	t.Helper()
+	f, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	zipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entries := tar.NewReader(zipped); ; {
+		head, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(dir, strings.TrimSuffix(head.Name, "/"))
+		if head.Typeflag == tar.TypeDir {
+			if err := os.MkdirAll(to, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		raw, err := io.ReadAll(entries)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, raw, head.FileInfo().Mode().Perm()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
