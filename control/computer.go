@@ -36,6 +36,8 @@ type computer struct {
 	// Machine and Platform are what it called itself when it was enrolled.
 	Machine  string `json:"machine,omitempty"`
 	Platform string `json:"platform,omitempty"`
+	// Former says that the name was another account's before.
+	Former bool `json:"former,omitempty"`
 }
 
 // Enrolment is what a computer needs to speak for itself from now on.
@@ -46,9 +48,10 @@ type Enrolment struct {
 	Credential string // in clear, this once
 }
 
-// ValidShortName refuses names a computer cannot have. The rules are those of
+// ValidShortName refuses names no computer can have. The rules are those of
 // app names (the interface, Published app), because both become labels of one
-// host; the control plane's own host is reserved as well.
+// host; the control plane's own host is reserved as well. A computer that is new
+// may not take every name that is valid: see takeName.
 func (s *Service) ValidShortName(name string) error {
 	if !labelPattern.MatchString(name) {
 		return refuse(controlapi.CodeInvalid,
@@ -92,7 +95,7 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 			return refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
 		}
 		if !found {
-			if c, err = tx.newComputer(computerID, short, account); err != nil {
+			if c, err = s.newComputer(tx, computerID, short, account); err != nil {
 				return err
 			}
 		}
@@ -134,7 +137,7 @@ func computerByName(tx kv.Tx, short string) (computer, bool, error) {
 // computer as agents know it.
 func (s *Service) computer(c computer) controlapi.Computer {
 	host := s.withPort(c.Name + "." + s.cfg.Domain)
-	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host}
+	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former}
 }
 
 // PutApps replaces what a computer reports as approved. Apps that are no longer

@@ -102,8 +102,8 @@ func (s *Service) DisconnectComputer(ctx context.Context, accountID, short strin
 }
 
 // RemoveComputer removes an account's computer altogether: its credential ends,
-// everybody's access and every OAuth grant for it with it, and its short name can
-// be chosen by anybody. It refuses with CodeNotFound.
+// everybody's access and every OAuth grant for it with it, and its short name is
+// kept back for that account for KeepName. It refuses with CodeNotFound.
 func (s *Service) RemoveComputer(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
 		c, err := tx.ownComputer(accountID, short)
@@ -127,6 +127,9 @@ func (s *Service) RemoveComputer(ctx context.Context, accountID, short string) e
 			return tx.Delete(keyPerson(c.ID, accountID))
 		})
 		if err != nil {
+			return err
+		}
+		if err := s.freeName(tx, c); err != nil {
 			return err
 		}
 		if err := tx.touch(c.ID); err != nil {

@@ -96,7 +96,7 @@ func (s *Service) ConfirmEnrolment(ctx context.Context, session Session, code, s
 			out = Confirmed{Computer: s.computer(c), Replaces: true}
 			return nil
 		case !found:
-			if c, err = tx.newComputer(computerID, short, session.Account); err != nil {
+			if c, err = s.newComputer(tx, computerID, short, session.Account); err != nil {
 				return err
 			}
 		}
@@ -156,11 +156,16 @@ func (s *Service) withEnrolment(ctx context.Context, account Account, code strin
 }
 
 // newComputer makes a computer that nobody's credential speaks for yet. It
-// refuses with CodeForbidden an account that has as many as it can have.
-func (t *txn) newComputer(id, short string, owner Account) (computer, error) {
+// refuses with CodeInvalid an account that has as many as it can have, and a name
+// that this account may not take.
+func (s *Service) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
+	former, err := s.takeName(tx, short, owner)
+	if err != nil {
+		return computer{}, err
+	}
 	n := 0
-	err := each(t, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
-		p, _, err := get[person](t, keyPerson(computerID, owner.ID))
+	err = each(tx, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
+		p, _, err := get[person](tx, keyPerson(computerID, owner.ID))
 		if p.Role == controlapi.RoleOwner {
 			n++
 		}
@@ -172,12 +177,12 @@ func (t *txn) newComputer(id, short string, owner Account) (computer, error) {
 	if n >= MaxComputers {
 		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
 	}
-	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: t.now.UTC()}
-	if err := put(t, keyComputerName(short), c.ID, 0); err != nil {
+	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}
+	if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
 		return computer{}, err
 	}
-	if err := put(t, keyComputer(c.ID), c, 0); err != nil {
+	if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
 		return computer{}, err
 	}
-	return c, t.ensureOwner(c.ID, owner)
+	return c, tx.ensureOwner(c.ID, owner)
 }

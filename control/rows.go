@@ -16,6 +16,8 @@ import (
 //	account-email/EMAIL             account id
 //	computer/ID                     computer
 //	computer-name/NAME              computer id
+//	former-name/NAME                formerName: whose name it was, when no longer
+//	kept-name/ACCOUNT/NAME          nothing: the names kept back for an account
 //	computer-apps/ID                []controlapi.App
 //	computer-seen/ID                time.Time: when its agent was last here
 //	credential/HASH                 computer id
@@ -49,12 +51,17 @@ func keyAccount(id string) string         { return "account/" + id }
 func keyAccountEmail(email string) string { return "account-email/" + email }
 func keyComputer(id string) string        { return "computer/" + id }
 func keyComputerName(name string) string  { return "computer-name/" + name }
-func keyComputerSeen(id string) string    { return "computer-seen/" + id }
-func keyComputerApps(id string) string    { return "computer-apps/" + id }
-func keyCredential(hash string) string    { return "credential/" + hash }
-func keyEnrolment(hash string) string     { return "enrolment/" + hash }
-func keyUserCode(hash string) string      { return "user-code/" + hash }
-func keyPersons(computer string) string   { return "person/" + computer + "/" }
+func keyFormerName(name string) string    { return "former-name/" + name }
+func keyKeptNames(account string) string  { return "kept-name/" + account + "/" }
+func keyKeptName(account, name string) string {
+	return keyKeptNames(account) + name
+}
+func keyComputerSeen(id string) string  { return "computer-seen/" + id }
+func keyComputerApps(id string) string  { return "computer-apps/" + id }
+func keyCredential(hash string) string  { return "credential/" + hash }
+func keyEnrolment(hash string) string   { return "enrolment/" + hash }
+func keyUserCode(hash string) string    { return "user-code/" + hash }
+func keyPersons(computer string) string { return "person/" + computer + "/" }
 func keyPerson(computer, account string) string {
 	return keyPersons(computer) + account
 }

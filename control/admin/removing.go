@@ -60,8 +60,8 @@ func (c *Client) DisconnectComputer(ctx context.Context, name string) error {
 	return c.Do(ctx, "POST", "/computers/"+url.PathEscape(name)+"/disconnect", nil, nil)
 }
 
-// RemoveComputer takes a computer away with its people and grants; its name can
-// be chosen by anybody then.
+// RemoveComputer takes a computer away with its people and grants; its name is
+// kept back for its account, see control.KeepName.
 func (c *Client) RemoveComputer(ctx context.Context, name string) error {
 	return c.Do(ctx, "DELETE", "/computers/"+url.PathEscape(name), nil, nil)
 }

@@ -64,6 +64,10 @@ type Computer struct {
 	Name string `json:"name"` // short name
 	Host string `json:"host"` // root host, with the port unless it is 443
 	URL  string `json:"url"`  // root address
+	// Former says that another account's computer had this name before: browsers
+	// may still hold what that account's apps left at the hosts below it. ID tells
+	// this computer from that one.
+	Former bool `json:"former,omitempty"`
 }
 
 // Person is one row of who may reach the computer. Apps holds app ids, not

@@ -108,8 +108,8 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 	if page := b.get("/account").want(t, http.StatusOK); strings.Contains(page.body, "maya.localhost") {
 		t.Error("the computer is still there")
 	}
-	// The name is anybody's now, and nobody comes along with it.
-	e, err := r.svc.EnsureComputer(t.Context(), "olga@example.com", "maya")
+	// The name is still her own, and nobody comes along with it.
+	e, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,7 @@ func accountRemoveCommand(term terminal) *cobra.Command {
 	cmd.Long = `Take an account away: its sessions end, its computers are removed with everybody's
 access to them, what others shared with it is taken back, and apps it let in are
 thrown out. This cannot be undone. Invited again, the address gets another
-account.`
+account. The names of its computers are kept back for 90 days; until then only an
+account of the same address can take them.`
 	return cmd
 }

@@ -42,11 +42,12 @@ func computerRemoveCommand(term terminal) *cobra.Command {
 			if err := c.RemoveComputer(ctx, args[0]); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintln(term.err, "The computer is removed, and its name is free.")
+			_, err := fmt.Fprintln(term.err, "The computer is removed. Its name is kept back for its former account for 90 days; then anybody can choose it.")
 			return err
 		})
 	cmd.Long = `Take a computer away: its credential ends, its tunnel is closed, and with it go
-the people who could reach it and the apps they let in. Its short name can be
-chosen by anybody then. This cannot be undone.`
+the people who could reach it and the apps they let in. This cannot be undone.
+Its short name is kept back for its former account for 90 days; after that anybody
+can choose it.`
 	return cmd
 }
