@@ -146,7 +146,7 @@ func TestADay(t *testing.T) {
 			return agentapi.RegisterRequest{AppID: "com.example.notes", PID: pid}
 		}
 		for pid := range lives {
-			if _, err := registry.Register(app(pid), func() procinfo.Process { return procinfo.Process{} }); err != nil {
+			if _, err := registry.Register(engine.Caller{}, app(pid), func() procinfo.Process { return procinfo.Process{} }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -182,7 +182,7 @@ func TestADay(t *testing.T) {
 				if !beats {
 					continue
 				}
-				if _, err := registry.Heartbeat(app(pid)); err != nil {
+				if _, err := registry.Heartbeat(engine.Caller{}, app(pid)); err != nil {
 					t.Fatalf("after %v the app %d is gone: %v", passed, pid, err)
 				}
 			}

@@ -111,9 +111,14 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	return a, nil
 }
 
-// Publish carries out POST /publish: pending the first time, live at once for a
-// name that was approved before.
+// Publish is PublishBy for a program of the agent's own user.
 func (a *Apps) Publish(ctx context.Context, req agentapi.PublishRequest) (agentapi.Publication, error) {
+	return a.PublishBy(ctx, Caller{}, req)
+}
+
+// PublishBy carries out POST /publish: pending the first time, live at once for
+// a name that was approved before.
+func (a *Apps) PublishBy(ctx context.Context, by Caller, req agentapi.PublishRequest) (agentapi.Publication, error) {
 	if err := checkName(req.Name, a.cfg.Root()); err != nil {
 		return agentapi.Publication{}, err
 	}
@@ -126,6 +131,7 @@ func (a *Apps) Publish(ctx context.Context, req agentapi.PublishRequest) (agenta
 	}
 	out, err := a.apply(ctx, req.Name, Event{
 		Kind:     Publish,
+		By:       by,
 		Label:    label,
 		Port:     req.LocalPort,
 		Listener: a.cfg.Listener(req.LocalPort),
@@ -147,9 +153,14 @@ func (a *Apps) Get(name string) (agentapi.Publication, error) {
 	return a.publication(app), nil
 }
 
-// Withdraw carries out DELETE /publish/:name: the route goes, an approval stays.
+// Withdraw is WithdrawBy for a program of the agent's own user.
 func (a *Apps) Withdraw(ctx context.Context, name string) (agentapi.Publication, error) {
-	if _, err := a.apply(ctx, name, Event{Kind: Withdraw}); err != nil {
+	return a.WithdrawBy(ctx, Caller{}, name)
+}
+
+// WithdrawBy carries out DELETE /publish/:name: the route goes, an approval stays.
+func (a *Apps) WithdrawBy(ctx context.Context, by Caller, name string) (agentapi.Publication, error) {
+	if _, err := a.apply(ctx, name, Event{Kind: Withdraw, By: by}); err != nil {
 		return agentapi.Publication{}, err
 	}
 	return agentapi.Publication{Status: agentapi.StatusRevoked}, nil
@@ -250,7 +261,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	if out.App != nil {
 		out.App.Name = name
 	}
-	if err := a.checkRoom(now, out); err != nil {
+	if err := a.checkRoom(now, out, e.By); err != nil {
 		return Outcome{Row: now}, false, false, err
 	}
 	if reflect.DeepEqual(out.Row, now) && len(out.Notices) == 0 {
@@ -318,18 +329,28 @@ func (a *Apps) labelTaken(name string, now Row, e Event) bool {
 	return false
 }
 
-// checkRoom bounds how many rows there are.
-func (a *Apps) checkRoom(now Row, out Outcome) error {
-	var pending, total int
+// checkRoom bounds how many rows there are, and how many of them wait for other
+// users of the computer.
+func (a *Apps) checkRoom(now Row, out Outcome, by Caller) error {
+	var pending, total, others, theirs int
 	for _, row := range a.rows {
 		switch {
 		case approved(row.App):
 			total++
 		case row.App != nil:
 			pending++
+			if row.App.Asker != "" {
+				others++
+			}
+			if row.App.Asker == by.asker() {
+				theirs++
+			}
 		}
 	}
 	switch {
+	case by.Stranger && now.App == nil && out.App != nil && (theirs >= maxPendingOfUser || others >= maxPendingOfOthers):
+		return agentapi.Errorf(agentapi.CodeTooMany,
+			"Apps of your user wait for the owner of this Porchlight already, as many as may. Ask the owner to decide about them first.")
 	case now.App == nil && out.App != nil && pending >= maxPending:
 		return agentapi.Errorf(agentapi.CodeTooMany,
 			"%d apps are waiting for the owner's decision; no more can ask until some are decided.", maxPending)

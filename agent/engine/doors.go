@@ -64,7 +64,7 @@ func askAgain(now Row, held store.Approved, e Event) Outcome {
 	}
 	app.Status, app.Approved = agentapi.StatusPending, &held
 	app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
-	app.Label, app.LocalPort, app.Listener = e.Label, e.Port, e.Listener
+	app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
 	out := Outcome{Row: Row{App: &app, Denial: now.Denial}}
 	if now.App.Status == agentapi.StatusLive {
 		out.Gone = app.ID
@@ -85,13 +85,13 @@ func approvedOf(app *store.App) store.Approved {
 	if app.Approved != nil {
 		return *app.Approved
 	}
-	return store.Approved{Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener}
+	return store.Approved{Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener, Asker: app.Asker}
 }
 
 // asApproved is a copy of an app without what it has asked for since.
 func asApproved(app *store.App) *store.App {
 	held, was := approvedOf(app), *app
-	was.Label, was.LocalPort, was.Listener, was.Approved = held.Label, held.LocalPort, held.Listener, nil
+	was.Label, was.LocalPort, was.Listener, was.Asker, was.Approved = held.Label, held.LocalPort, held.Listener, held.Asker, nil
 	return &was
 }
 

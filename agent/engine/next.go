@@ -29,6 +29,9 @@ type Event struct {
 	Kind Kind
 	At   time.Time
 
+	// By is who asks, of Publish and Withdraw.
+	By Caller
+
 	// Of Publish.
 	Label    string // clean
 	Port     int
@@ -84,6 +87,9 @@ func Next(now Row, e Event) (Outcome, error) {
 	state := agentapi.Status("")
 	if now.App != nil {
 		state = now.App.Status
+	}
+	if (e.Kind == Publish || e.Kind == Withdraw) && now.App != nil && !e.By.mayChange(now.App) {
+		return same, notYours()
 	}
 	switch e.Kind {
 	case Publish:
@@ -204,7 +210,7 @@ func publish(now Row, e Event) (Outcome, error) {
 			app = *now.App
 		}
 		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
-		app.Label, app.LocalPort, app.Listener = e.Label, e.Port, e.Listener
+		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
 		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
 	}
 	if held := approvedOf(now.App); held.LocalPort != e.Port && (e.AskAgain || now.App.Status == agentapi.StatusPending) {
@@ -213,6 +219,7 @@ func publish(now Row, e Event) (Outcome, error) {
 	now.App = asApproved(now.App)
 	app := *now.App
 	app.Status, app.Label, app.LocalPort, app.Quiet = agentapi.StatusLive, e.Label, e.Port, false
+	app.Asker = e.By.asker()
 	if e.Listener != (agentapi.Listener{}) || e.Port != now.App.LocalPort {
 		// Nobody seen on the same port keeps who was seen there last: another
 		// program could otherwise slip in after a moment of silence.

@@ -10,10 +10,9 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/broadcast"
@@ -24,7 +23,7 @@ const (
 	// maxRegistrants is how many registrations there may be at a time.
 	maxRegistrants = 1000
 
-	// maxAppID is the longest appId, in characters.
+	// maxAppID is the longest appId, in bytes.
 	maxAppID = 200
 )
 
@@ -55,7 +54,8 @@ type Process interface {
 // Engine registration) and the capability they get. Nothing of it is stored: it
 // lasts as long as the engine's run.
 //
-// A registration is one appId with one pid. It ends by deregistering, when that
+// A registration is one appId with one pid, and belongs to the user whose program
+// made it: another user's of the same two is another one. It ends by deregistering, when that
 // process dies, or agentapi.ReapAfter after it was last heard of. It is safe for
 // concurrent use; registrations end by themselves only while Run is running.
 type Registry struct {
@@ -77,11 +77,13 @@ type Registry struct {
 
 type registrantKey struct {
 	appID string
-	pid   int // as claimed
+	pid   int    // as claimed
+	asker string // see Caller.registers
 }
 
 type registrant struct {
 	agentapi.Registrant
+	asker   string  // see Caller.registers
 	process Process // nil where the system offers none: heartbeats alone count
 	stop    func()  // ends the watch of process and lets go of it; guarded by Registry.mu
 }
@@ -125,19 +127,19 @@ func (r *Registry) Admits(given string) bool {
 // may have curl register it. A sandboxed app knows its own pid inside the sandbox
 // only: where that is what the caller calls itself, the caller is watched. A pid
 // that no process has is taken, and reaped like that of one that died at once.
-func (r *Registry) Register(req agentapi.RegisterRequest, caller func() procinfo.Process) (agentapi.Registration, error) {
+func (r *Registry) Register(by Caller, req agentapi.RegisterRequest, caller func() procinfo.Process) (agentapi.Registration, error) {
 	if err := checkRegistrant(req); err != nil {
 		return agentapi.Registration{}, err
 	}
-	count, known, err := r.refresh(req)
+	count, known, err := r.refresh(by, req)
 	if err != nil {
 		return agentapi.Registration{}, err
 	}
 	if !known {
-		if count >= maxRegistrants {
-			return agentapi.Registration{}, full() // before looking who calls, which is what a flood would cost
+		if err := r.checkRoom(by); err != nil {
+			return agentapi.Registration{}, err // before looking who calls, which is what a flood would cost
 		}
-		if count, err = r.add(req, caller()); err != nil {
+		if count, err = r.add(by, req, caller()); err != nil {
 			return agentapi.Registration{}, err
 		}
 	}
@@ -152,11 +154,11 @@ func (r *Registry) Register(req agentapi.RegisterRequest, caller func() procinfo
 }
 
 // Heartbeat carries out POST /engine/heartbeat.
-func (r *Registry) Heartbeat(req agentapi.RegisterRequest) (agentapi.HeartbeatAnswer, error) {
+func (r *Registry) Heartbeat(by Caller, req agentapi.RegisterRequest) (agentapi.HeartbeatAnswer, error) {
 	if err := checkRegistrant(req); err != nil {
 		return agentapi.HeartbeatAnswer{}, err
 	}
-	count, known, err := r.refresh(req)
+	count, known, err := r.refresh(by, req)
 	if err != nil {
 		return agentapi.HeartbeatAnswer{}, err
 	}
@@ -171,13 +173,14 @@ func (r *Registry) Heartbeat(req agentapi.RegisterRequest) (agentapi.HeartbeatAn
 
 // Deregister carries out POST /engine/deregister: of several registrations under
 // one appId it ends that of the calling process, else those it made for others,
-// else all of them. caller is called only where that matters.
-func (r *Registry) Deregister(appID string, caller func() procinfo.Process) (agentapi.Deregistered, error) {
+// else all of them. What another user's program registered a Stranger does not
+// end. caller is called only where that matters.
+func (r *Registry) Deregister(by Caller, appID string, caller func() procinfo.Process) (agentapi.Deregistered, error) {
 	if err := checkAppID(appID); err != nil {
 		return agentapi.Deregistered{}, err
 	}
 	r.mu.Lock()
-	ofApp := r.ofApp(appID)
+	ofApp := r.ofApp(by, appID)
 	r.mu.Unlock()
 	if len(ofApp) > 1 {
 		ofApp = nearest(ofApp, caller().PID)
@@ -261,13 +264,13 @@ func (r *Registry) Idle() <-chan struct{} { return r.idle }
 
 // refresh notes that a registration was heard of. A process that has ended
 // cannot be: the same pid is another process's by now, or about to be.
-func (r *Registry) refresh(req agentapi.RegisterRequest) (count int, known bool, err error) {
+func (r *Registry) refresh(by Caller, req agentapi.RegisterRequest) (count int, known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopped {
 		return 0, false, stopping()
 	}
-	row := r.rows[registrantKey{req.AppID, req.PID}]
+	row := r.rows[registrantKey{req.AppID, req.PID, by.registers()}]
 	if row == nil {
 		return len(r.rows), false, nil
 	}
@@ -280,14 +283,14 @@ func (r *Registry) refresh(req agentapi.RegisterRequest) (count int, known bool,
 }
 
 // add takes a registration that refresh did not know.
-func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count int, err error) {
+func (r *Registry) add(by Caller, req agentapi.RegisterRequest, calls procinfo.Process) (count int, err error) {
 	now := r.cfg.Now()
-	row := &registrant{Registrant: agentapi.Registrant{
-		AppID: req.AppID, PID: req.PID, CallerPID: by.PID, Program: by.Program, User: by.User, RegisteredAt: now, LastSeenAt: now,
+	row := &registrant{asker: by.registers(), Registrant: agentapi.Registrant{
+		AppID: req.AppID, PID: req.PID, CallerPID: calls.PID, Program: calls.Program, User: calls.User, RegisteredAt: now, LastSeenAt: now,
 	}}
 	watched := req.PID
-	if procinfo.Calls(by.PID, req.PID) {
-		watched = by.PID
+	if procinfo.Calls(calls.PID, req.PID) {
+		watched = calls.PID
 	}
 	row.process, err = r.cfg.Open(watched)
 	if err != nil {
@@ -295,18 +298,19 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 	}
 	// A caller that the system does not show may be in a sandbox and know a pid
 	// that means nothing here. Then heartbeats alone count.
-	hidden := by.PID == 0 && by.User != ""
+	hidden := calls.PID == 0 && calls.User != ""
 	dead := errors.Is(err, procinfo.ErrGone) && !hidden
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := registrantKey{req.AppID, req.PID}
+	key := registrantKey{req.AppID, req.PID, row.asker}
 	refused := func(err error) (int, error) {
 		if row.process != nil {
 			row.process.Close()
 		}
 		return 0, err
 	}
+	room := r.room(by)
 	switch twin := r.rows[key]; {
 	case r.stopped:
 		return refused(stopping())
@@ -314,8 +318,8 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 		_, _ = refused(nil)
 		twin.LastSeenAt = now
 		return len(r.rows), nil
-	case len(r.rows) >= maxRegistrants:
-		return refused(full())
+	case room != nil:
+		return refused(room)
 	}
 	if dead {
 		row.process = goneProcess{}
@@ -324,7 +328,7 @@ func (r *Registry) add(req agentapi.RegisterRequest, by procinfo.Process) (count
 	r.aloneSince = time.Time{}
 	r.watch(row)
 	r.notify()
-	r.cfg.Log.Info("an app is attached", "app", req.AppID, "pid", req.PID, "program", by.Program, "registrants", len(r.rows))
+	r.cfg.Log.Info("an app is attached", "app", req.AppID, "pid", req.PID, "program", calls.Program, "registrants", len(r.rows))
 	return len(r.rows), nil
 }
 
@@ -339,15 +343,12 @@ func checkRegistrant(req agentapi.RegisterRequest) error {
 }
 
 func checkAppID(appID string) error {
-	n := utf8.RuneCountInString(appID)
-	if n < 1 || n > maxAppID {
+	odd := strings.IndexFunc(appID, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-'
+	})
+	if appID == "" || len(appID) > maxAppID || odd >= 0 {
 		return agentapi.Errorf(agentapi.CodeInvalid,
-			"The appId must have 1 to %d characters, for example \"com.example.notes\".", maxAppID)
-	}
-	for _, c := range appID {
-		if !unicode.IsPrint(c) || c == utf8.RuneError || unicode.Is(unicode.Cf, c) {
-			return agentapi.Errorf(agentapi.CodeInvalid, "The appId contains characters that cannot be shown. Leave them out.")
-		}
+			"The appId must have 1 to %d letters, digits, dots and hyphens, for example \"com.example.notes\".", maxAppID)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func attach(t *testing.T, cfg RegistryConfig) (*Registry, func()) {
 
 func register(t *testing.T, r *Registry, appID string, pid int) agentapi.Registration {
 	t.Helper()
-	got, err := r.Register(agentapi.RegisterRequest{AppID: appID, PID: pid}, nobody)
+	got, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: appID, PID: pid}, nobody)
 	if err != nil {
 		t.Fatalf("register %s, pid %d: %v", appID, pid, err)
 	}
@@ -96,20 +96,20 @@ func TestRegisterRefusals(t *testing.T) {
 		{AppID: "", PID: 7}, {AppID: strings.Repeat("é", maxAppID+1), PID: 7}, {AppID: "a\nb", PID: 7}, {AppID: "a\u202eb", PID: 7},
 		{AppID: "a\xffb", PID: 7}, {AppID: "com.example", PID: 0}, {AppID: "com.example", PID: -1},
 	} {
-		if _, err := r.Register(req, nobody); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		if _, err := r.Register(Caller{}, req, nobody); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%+v: %v", req, err)
 		}
-		if _, err := r.Heartbeat(req); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		if _, err := r.Heartbeat(Caller{}, req); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("heartbeat of %+v: %v", req, err)
 		}
 	}
 	if n := r.Count(); n != 0 {
 		t.Errorf("%d registrants after refusals", n)
 	}
-	if _, err := r.Heartbeat(agentapi.RegisterRequest{AppID: "com.example", PID: 7}); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+	if _, err := r.Heartbeat(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: 7}); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("heartbeat of an unknown app: %v", err)
 	}
-	if got, err := r.Deregister("com.example", nobody); err != nil || !got.OK {
+	if got, err := r.Deregister(Caller{}, "com.example", nobody); err != nil || !got.OK {
 		t.Errorf("deregistering an unknown app: %+v, %v", got, err)
 	}
 }
@@ -121,12 +121,12 @@ func TestRegistryIsBounded(t *testing.T) {
 		register(t, r, "com.example", i+1)
 	}
 	looked := false
-	_, err := r.Register(agentapi.RegisterRequest{AppID: "com.example", PID: maxRegistrants + 1}, func() procinfo.Process { looked = true; return nobody() })
+	_, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: maxRegistrants + 1}, func() procinfo.Process { looked = true; return nobody() })
 	if agentapi.CodeOf(err) != agentapi.CodeTooMany || looked {
 		t.Errorf("one more: %v; looked who calls: %v", err, looked)
 	}
 	register(t, r, "com.example", 7) // known: no more room needed
-	if left, err := r.Deregister("com.example", nobody); err != nil || left.Registrants != 0 {
+	if left, err := r.Deregister(Caller{}, "com.example", nobody); err != nil || left.Registrants != 0 {
 		t.Errorf("%+v, %v", left, err)
 	}
 }
@@ -140,18 +140,18 @@ func TestTwoAppsWithOneID(t *testing.T) {
 		return func() procinfo.Process { return procinfo.Process{PID: pid, Program: "notes"} }
 	}
 	for pid := 1001; pid <= 1003; pid++ {
-		if _, err := r.Register(agentapi.RegisterRequest{AppID: "com.example", PID: pid}, by(pid)); err != nil {
+		if _, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: pid}, by(pid)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if left, _ := r.Deregister("com.example", by(1002)); left.Registrants != 2 {
+	if left, _ := r.Deregister(Caller{}, "com.example", by(1002)); left.Registrants != 2 {
 		t.Errorf("%d left after one of three", left.Registrants)
 	}
 	if pids := pidsOf(r); !slices.Equal(pids, []int{1001, 1003}) {
 		t.Errorf("left are %v", pids)
 	}
 	// A helper of neither process: the app as a whole leaves.
-	if left, _ := r.Deregister("com.example", by(77)); left.Registrants != 0 {
+	if left, _ := r.Deregister(Caller{}, "com.example", by(77)); left.Registrants != 0 {
 		t.Errorf("%d left after all", left.Registrants)
 	}
 }
@@ -181,7 +181,7 @@ func TestReusedPID(t *testing.T) {
 	if got := register(t, r, "com.example", 4711); got.Registrants != 1 {
 		t.Errorf("%d registrants", got.Registrants)
 	}
-	if _, err := r.Heartbeat(agentapi.RegisterRequest{AppID: "com.example", PID: 4711}); err != nil {
+	if _, err := r.Heartbeat(Caller{}, agentapi.RegisterRequest{AppID: "com.example", PID: 4711}); err != nil {
 		t.Errorf("the second process: %v", err)
 	}
 	close(opened[len(opened)-1].over)
@@ -201,16 +201,16 @@ func TestDayOfHeartbeats(t *testing.T) {
 		began := time.Now()
 		for time.Since(began) < 24*time.Hour {
 			time.Sleep(agentapi.HeartbeatEvery)
-			if _, err := r.Heartbeat(steady); err != nil {
+			if _, err := r.Heartbeat(Caller{}, steady); err != nil {
 				t.Fatalf("after %v the steady app is gone: %v", time.Since(began), err)
 			}
 			hour := time.Since(began) % time.Hour
-			switch _, err := r.Heartbeat(moody); {
+			switch _, err := r.Heartbeat(Caller{}, moody); {
 			case hour > 0 && err != nil:
 				t.Fatalf("after %v the moody app is gone: %v", time.Since(began), err)
 			case hour == 0: // silent for longer than allowed from now on
 				time.Sleep(agentapi.ReapAfter - time.Second)
-				r.Heartbeat(steady)
+				r.Heartbeat(Caller{}, steady)
 				if n := r.Count(); n != 2 {
 					t.Fatalf("a second early, %d registrants", n)
 				}
@@ -251,7 +251,7 @@ func TestIdle(t *testing.T) {
 				t.Fatal("idle before anybody came")
 			}
 			register(t, r, "a", 1)
-			r.Deregister("a", nobody)
+			r.Deregister(Caller{}, "a", nobody)
 			time.Sleep(grace - time.Second)
 			register(t, r, "b", 2)
 			time.Sleep(2 * time.Second)
@@ -270,7 +270,7 @@ func TestIdle(t *testing.T) {
 			if !idle(r) {
 				t.Fatal("not idle after the grace")
 			}
-			if _, err := r.Register(agentapi.RegisterRequest{AppID: "c", PID: 3}, nobody); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
+			if _, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: "c", PID: 3}, nobody); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
 				t.Errorf("attached to an engine on its way out: %v", err)
 			}
 			end()
@@ -296,7 +296,7 @@ func TestIdle(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r, end := attach(t, RegistryConfig{Open: immortal})
 			register(t, r, "a", 1)
-			r.Deregister("a", nobody)
+			r.Deregister(Caller{}, "a", nobody)
 			time.Sleep(time.Hour)
 			if idle(r) {
 				t.Fatal("idle although something else holds it open")
@@ -318,11 +318,11 @@ func TestManyComeAndGo(t *testing.T) {
 		wg.Go(func() {
 			appID := fmt.Sprintf("com.example.app%d", w)
 			for range each {
-				if _, err := r.Register(agentapi.RegisterRequest{AppID: appID, PID: os.Getpid()}, nobody); err != nil {
+				if _, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: appID, PID: os.Getpid()}, nobody); err != nil {
 					t.Errorf("register: %v", err)
 					return
 				}
-				if _, err := r.Deregister(appID, nobody); err != nil {
+				if _, err := r.Deregister(Caller{}, appID, nobody); err != nil {
 					t.Errorf("deregister: %v", err)
 					return
 				}

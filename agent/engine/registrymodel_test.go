@@ -21,7 +21,7 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 		now := time.Unix(1_800_000_000, 0)
 		r := NewRegistry(RegistryConfig{Open: immortal, Now: func() time.Time { return now }})
 		until := map[registrantKey]time.Time{} // the model
-		appIDs := rapid.SampledFrom([]string{"com.example.notes", "com.example.wiki", "日記"})
+		appIDs := rapid.SampledFrom([]string{"com.example.notes", "com.example.wiki", "org.example.nikki-2"})
 		pids := rapid.IntRange(1001, 1003)
 		draw := func(t *rapid.T) agentapi.RegisterRequest {
 			return agentapi.RegisterRequest{AppID: appIDs.Draw(t, "appId"), PID: pids.Draw(t, "pid")}
@@ -32,17 +32,17 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"register": func(t *rapid.T) {
 				req := draw(t)
-				until[registrantKey{req.AppID, req.PID}] = now.Add(agentapi.ReapAfter)
-				got, err := r.Register(req, by(req.PID))
+				until[registrantKey{req.AppID, req.PID, ""}] = now.Add(agentapi.ReapAfter)
+				got, err := r.Register(Caller{}, req, by(req.PID))
 				if err != nil || got.Registrants != len(until) || !r.Admits(got.Capability) {
 					t.Fatalf("%+v, %v, want %d registrants", got, err, len(until))
 				}
 			},
 			"heartbeat": func(t *rapid.T) {
 				req := draw(t)
-				key := registrantKey{req.AppID, req.PID}
+				key := registrantKey{req.AppID, req.PID, ""}
 				_, known := until[key]
-				if _, err := r.Heartbeat(req); (err == nil) != known {
+				if _, err := r.Heartbeat(Caller{}, req); (err == nil) != known {
 					t.Fatalf("known %v, and answered %v", known, err)
 				}
 				if known {
@@ -52,13 +52,13 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 			"deregister": func(t *rapid.T) {
 				req := draw(t)
 				ofApp := func(k registrantKey, _ time.Time) bool { return k.appID == req.AppID }
-				key := registrantKey{req.AppID, req.PID}
+				key := registrantKey{req.AppID, req.PID, ""}
 				if _, own := until[key]; own {
 					delete(until, key)
 				} else {
 					maps.DeleteFunc(until, ofApp)
 				}
-				if got, err := r.Deregister(req.AppID, by(req.PID)); err != nil || got.Registrants != len(until) {
+				if got, err := r.Deregister(Caller{}, req.AppID, by(req.PID)); err != nil || got.Registrants != len(until) {
 					t.Fatalf("%+v, %v, want %d registrants", got, err, len(until))
 				}
 			},
@@ -70,7 +70,7 @@ func TestRegistryMatchesTheModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				got := map[registrantKey]bool{}
 				for _, row := range r.Registrants() {
-					got[registrantKey{row.AppID, row.PID}] = true
+					got[registrantKey{row.AppID, row.PID, ""}] = true
 				}
 				for key := range until {
 					if !got[key] {
@@ -101,13 +101,13 @@ func TestCannotWatch(t *testing.T) {
 	} {
 		r, _ := attach(t, RegistryConfig{Open: func(int) (Process, error) { return nil, tt.open }})
 		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: 4711}
-		got, err := r.Register(req, func() procinfo.Process { return tt.caller })
+		got, err := r.Register(Caller{}, req, func() procinfo.Process { return tt.caller })
 		if err != nil || got.Registrants != 1 {
 			t.Errorf("%s: %+v, %v", what, got, err)
 		}
 		if !tt.stays {
 			awaitCount(t, r, 0)
-		} else if _, err := r.Heartbeat(req); err != nil {
+		} else if _, err := r.Heartbeat(Caller{}, req); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAppOf(t *testing.T) {
 		pid int
 	}{{"old", 1001}, {"new", 1001}, {"other", 1002}} {
 		by := func() procinfo.Process { return procinfo.Process{PID: app.pid + 1000} }
-		if _, err := r.Register(agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by); err != nil {
+		if _, err := r.Register(Caller{}, agentapi.RegisterRequest{AppID: app.id, PID: app.pid}, by); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -30,7 +30,7 @@ func (r *Registry) watch(row *registrant) {
 
 // remove ends a registration, unless it has ended. mu is held.
 func (r *Registry) remove(row *registrant, why string) {
-	key := registrantKey{row.AppID, row.PID}
+	key := registrantKey{row.AppID, row.PID, row.asker}
 	if r.rows[key] != row {
 		return
 	}
@@ -52,14 +52,64 @@ func (r *Registry) notify() {
 	r.changes.Raise()
 }
 
-func (r *Registry) ofApp(appID string) []*registrant {
-	var rows []*registrant
+// ofApp are the registrations of an appId that by may end: those of its own user,
+// and where there is none and by is no Stranger, all. mu is held.
+func (r *Registry) ofApp(by Caller, appID string) (own []*registrant) {
+	var all []*registrant
 	for key, row := range r.rows {
-		if key.appID == appID {
-			rows = append(rows, row)
+		switch {
+		case key.appID != appID:
+			continue
+		case key.asker == by.registers():
+			own = append(own, row)
+		}
+		all = append(all, row)
+	}
+	if len(own) == 0 && !by.Stranger {
+		return all
+	}
+	return own
+}
+
+func (r *Registry) checkRoom(by Caller) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.room(by)
+}
+
+// room refuses where there are too many registrations for another. mu is held.
+func (r *Registry) room(by Caller) error {
+	if len(r.rows) >= maxRegistrants {
+		return full()
+	}
+	if !by.Stranger {
+		return nil
+	}
+	var others, theirs int
+	for key := range r.rows {
+		if key.asker != "" {
+			others++
+		}
+		if key.asker == by.registers() {
+			theirs++
 		}
 	}
-	return rows
+	if theirs >= maxRegistrantsOfUser || others >= maxRegistrantsOfOthers {
+		return full()
+	}
+	return nil
+}
+
+// EndUser ends the registrations of another user's programs: the owner does not
+// let them in any more.
+func (r *Registry) EndUser(userID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, row := range r.rows {
+		if key.asker == userID && userID != "" {
+			r.remove(row, "its user was shut out")
+		}
+	}
 }
 
 // Run ends registrations whose time has come, until ctx ends; then it lets go of

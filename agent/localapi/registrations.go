@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 )
 
@@ -16,7 +17,7 @@ func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	registration, err := a.cfg.Registry.Register(req, func() procinfo.Process { return caller(r, req.PID) })
+	registration, err := a.cfg.Registry.Register(engine.Caller{}, req, func() procinfo.Process { return caller(r, req.PID) })
 	if err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	beat, err := a.cfg.Registry.Heartbeat(req)
+	beat, err := a.cfg.Registry.Heartbeat(engine.Caller{}, req)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (a *API) deregister(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	left, err := a.cfg.Registry.Deregister(appID, func() procinfo.Process { return caller(r, 0) })
+	left, err := a.cfg.Registry.Deregister(engine.Caller{}, appID, func() procinfo.Process { return caller(r, 0) })
 	if err != nil {
 		return err
 	}

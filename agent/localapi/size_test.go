@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 	"porchlight/control/controlapi"
 )
@@ -39,7 +40,7 @@ func busy(t testing.TB) *rig {
 	}
 	r.access.SetSnapshot(snapshot)
 	for i := range 1000 {
-		_, err := r.reg.Register(agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} })
+		_, err := r.reg.Register(engine.Caller{}, agentapi.RegisterRequest{AppID: fmt.Sprintf("com.example.app-%04d", i), PID: os.Getpid()}, func() procinfo.Process { return procinfo.Process{} })
 		if err != nil {
 			t.Fatal(err)
 		}

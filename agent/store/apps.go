@@ -34,6 +34,9 @@ type App struct {
 	Status    agentapi.Status `json:"status"`
 	// Listener is who listened on LocalPort when the app last asked.
 	Listener agentapi.Listener `json:"listener"`
+	// Asker is the system's id of the user whose program asked last; empty for
+	// the agent's own user.
+	Asker string `json:"asker,omitempty"`
 	// Quiet marks a pending request that must not raise a notification.
 	Quiet       bool       `json:"quiet,omitempty"`
 	RequestedAt time.Time  `json:"requestedAt"`
@@ -52,6 +55,7 @@ type Approved struct {
 	Label     string            `json:"label"`
 	LocalPort int               `json:"localPort"`
 	Listener  agentapi.Listener `json:"listener"`
+	Asker     string            `json:"asker,omitempty"`
 }
 
 // Denial remembers that the owner said no to a name.

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// What other users of this computer may use up, so that the owner's own programs
+// always find room.
+const (
+	maxPendingOfUser   = 20             // requests of one user that wait
+	maxPendingOfOthers = maxPending / 2 // and of all other users together
+
+	maxRegistrantsOfUser   = 50
+	maxRegistrantsOfOthers = maxRegistrants / 2
+)
+
+// Caller is who asks something of the engine. The zero Caller is a program of
+// the agent's own user.
+type Caller struct {
+	// UserID is the system's id of another user of this computer; empty where it
+	// cannot be learnt.
+	UserID string
+	// Stranger may change only what is its own: a program of another user, unless
+	// the owner trusts everybody on this computer.
+	Stranger bool
+}
+
+// unknownUser stands in store.App for a stranger whose user could not be learnt.
+// No user has such an id, so nobody is ever taken for that one.
+const unknownUser = "unknown"
+
+// asker is c as store.App keeps who asked.
+func (c Caller) asker() string {
+	if c.Stranger && c.UserID == "" {
+		return unknownUser
+	}
+	return c.UserID
+}
+
+// registers is whose c's registrations are: a Stranger's user's, else the agent's
+// own user's.
+func (c Caller) registers() string {
+	if c.Stranger {
+		return c.asker()
+	}
+	return ""
+}
+
+// mayChange says whether c may publish and withdraw an app that is there: one it
+// asked for itself, or whose approved listener runs under the same user.
+func (c Caller) mayChange(app *store.App) bool {
+	switch {
+	case !c.Stranger:
+		return true
+	case c.UserID == "":
+		return false
+	case app.Asker == c.UserID:
+		return true
+	}
+	held := approvedOf(app)
+	return approved(app) && (held.Asker == c.UserID || held.Listener.UserID == c.UserID)
+}
+
+func notYours() error {
+	return agentapi.Errorf(agentapi.CodeForbidden,
+		"This name was asked for by another user of this computer, so it is not yours to change. Choose another name, or ask that user.")
+}
