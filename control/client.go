@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -229,69 +228,8 @@ func authenticateClient(tx kv.Tx, cred Credentials) (client, error) {
 	return c, nil
 }
 
-var (
-	// idPattern is that of newID; see IsID.
-	idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
-	// privateSchemePattern is a reverse domain name, as native apps use (RFC
-	// 8252, section 7.1).
-	privateSchemePattern = regexp.MustCompile(`^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+$`)
-)
+// idPattern is that of newID; see IsID.
+var idPattern = regexp.MustCompile(`^[a-z0-9]{26,64}$`)
 
 // IsID says whether a string has the form of the ids this service makes.
 func IsID(s string) bool { return idPattern.MatchString(s) }
-
-// validRedirectURI accepts https anywhere, http on this very computer, and the
-// private schemes of native apps (RFC 8252, section 7). Everything it accepts
-// can be written into a Location and into a Content-Security-Policy.
-func validRedirectURI(raw string) error {
-	bad := func(why string) error {
-		return refuse(controlapi.CodeInvalid, "The redirect URI "+strings.ToValidUTF8(raw, "?")+" "+why)
-	}
-	if len(raw) > maxRedirectURI || strings.ContainsFunc(raw, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'<>\\^`{|}", r)
-	}) {
-		return bad("has characters a URI cannot have, or is too long.")
-	}
-	u, err := url.Parse(raw)
-	if err != nil || u.Scheme == "" || !strings.HasPrefix(raw, u.Scheme+":") {
-		return bad("is not an absolute URI with its scheme in lower case.")
-	}
-	if strings.Contains(raw, "#") || u.User != nil {
-		return bad("must have no fragment and no user name.")
-	}
-	for name := range u.Query() {
-		switch name {
-		case "code", "state", "error":
-			return bad("has the parameter " + name + ", which the answer has, too.")
-		}
-	}
-	host := u.Hostname()
-	local := host == "127.0.0.1" || host == "localhost" || strings.HasSuffix(host, ".localhost")
-	switch {
-	case u.Scheme == "https" || u.Scheme == "http" && local:
-		if u.Opaque != "" || !isHostName(host) || u.Host != host && (u.Port() == "" || u.Host != host+":"+u.Port()) {
-			return bad("needs a host name in lower case.")
-		}
-		return nil
-	case u.Scheme == "http":
-		return bad("must be https, or http to 127.0.0.1 or localhost.")
-	case privateSchemePattern.MatchString(u.Scheme):
-		return nil
-	default:
-		return bad("must be https, http to 127.0.0.1 or localhost, or have a scheme like com.example.app.")
-	}
-}
-
-// RedirectSource is a registered redirect URI as a source of a
-// Content-Security-Policy: its origin, or its scheme where that is a private
-// one.
-func RedirectSource(redirectURI string) string {
-	u, err := url.Parse(redirectURI)
-	if err != nil {
-		return ""
-	}
-	if u.Scheme == "https" || u.Scheme == "http" {
-		return u.Scheme + "://" + u.Host
-	}
-	return u.Scheme + ":"
-}

@@ -148,6 +148,8 @@ func TestRedirectURIs(t *testing.T) {
 		"http://app.localhost:1/cb":           true,
 		"com.example.notes:/cb":               true,
 		"com.example.notes://cb":              true,
+		"https://192.0.2.7:65535/cb":          true,
+		"https://pocketnotes.example/a.b/..c": true,
 
 		"":                                                         false,
 		"/cb":                                                      false,
@@ -175,6 +177,26 @@ func TestRedirectURIs(t *testing.T) {
 		"https:///cb":                                              false,
 		"https://[::1]/cb":                                         false,
 		"https://münchen.example/":                                 false,
+		"https://pocketnotes.example/../cb":                        false,
+		"https://pocketnotes.example/a/./cb":                       false,
+		"https://pocketnotes.example/a/..":                         false,
+		"https://pocketnotes.example/a/%2E%2e/cb":                  false,
+		"https://pocketnotes.example/a/%252e%252e/cb":              true,
+		"com.example.notes:/a/../cb":                               false,
+		"com.example.notes:a/../cb":                                false,
+		"https://pocketnotes.example:99999/cb":                     false,
+		"https://pocketnotes.example:65536/cb":                     false,
+		"https://pocketnotes.example:0/cb":                         false,
+		"https://pocketnotes.example:0443/cb":                      false,
+		"https://*.pocketnotes.example/cb":                         false,
+		"https://pocketnotes.example/*":                            false,
+		"https://pocketnotes.example/cb?a=%zz":                     false,
+		"https://pocketnotes.example/%zz":                          false,
+		"https://127.1/cb":                                         false,
+		"https://2130706433/cb":                                    false,
+		"https://0x7f.0.0.1/cb":                                    false,
+		"https://pocketnotes.example\t/cb":                         false,
+		" https://pocketnotes.example/cb":                          false,
 		"javascript:alert(1)":                                      false,
 		"data:text/html,x":                                         false,
 		"myapp:/cb":                                                false,
@@ -192,6 +214,30 @@ func TestRedirectURIs(t *testing.T) {
 		_, _, err := b.AddClient(t.Context(), name, uris)
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
+}
+
+// A redirect URI that was stored under earlier rules goes on working as it is
+// stored, and as nothing else.
+func TestStoredRedirectURIs(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c := b.registered()
+	stored := []string{"https://host.example/../cb", "https://host.example:99999/cb"}
+	err := b.update(t.Context(), func(tx *txn) error {
+		row := ok[client](t)(authenticateClient(tx, c.Credentials))
+		row.RedirectURIs = stored
+		return put(tx, keyClient(row.ID), row, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range stored {
+		if _, err := b.ClientFor(t.Context(), c.ID, uri); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+	_, err = b.ClientFor(t.Context(), c.ID, "https://host.example/cb")
+	wantRefusal(t, err, controlapi.CodeInvalidRedirectURI)
 }
 
 // What is accepted can be written into a Location and a policy.

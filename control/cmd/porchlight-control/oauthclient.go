@@ -42,8 +42,8 @@ func oauthClientAddCommand(term terminal) *cobra.Command {
 
 The secret is shown this once and stored as a hash only: whoever loses it needs
 a new one (client rotate). Redirect URIs are compared byte for byte; they are
-https, http to 127.0.0.1 or localhost, or of a scheme like com.example.app, and
-have no fragment.`
+https, http to 127.0.0.1 or localhost, or of a scheme like com.example.app. They
+have no fragment, no * and no .. between slashes.`
 	cmd.Example = `  porchlight-control client add --name "Pocket Notes" \
       --redirect-uri https://notes.example/callback --data /var/lib/porchlight`
 	cmd.Flags().StringVar(&ask.Name, "name", "", "what people read on the page that asks for their consent")
