@@ -7,3 +7,11 @@ func IdleDirect(p *Proxy) int {
 	defer p.direct.mu.Unlock()
 	return p.direct.count
 }
+
+// Taken is how many requests and WebSockets of visitors are under way in p, and
+// how many counts it keeps of them.
+func Taken(p *Proxy) (taken, kept int) {
+	p.rooms.mu.Lock()
+	defer p.rooms.mu.Unlock()
+	return p.rooms.taken, len(p.rooms.people) + len(p.rooms.inApp)
+}

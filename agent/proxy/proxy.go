@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/control/filelimit"
 )
 
 // App is a published app as far as a visitor's request needs to know it.
@@ -89,8 +90,11 @@ type Config struct {
 	// first word; 60 s when zero. Nothing else is limited: an event stream or a
 	// long poll may be silent for as long as it likes.
 	Patience time.Duration
-	Now      func() time.Time // time.Now when nil
-	Log      *slog.Logger     // discarded when nil
+	// Files is how many files this process may have open, of which visitors get
+	// their shares; what the system says when zero.
+	Files int
+	Now   func() time.Time // time.Now when nil
+	Log   *slog.Logger     // discarded when nil
 }
 
 // Limits of a visitor's request; bodies on their way to an app have none.
@@ -114,6 +118,7 @@ type Proxy struct {
 	apps    upstream  // the engine's connections to apps
 	direct  *appConns // those of forwardDirect
 	wrong   wrongCodes
+	rooms   *rooms
 
 	down      sync.Map     // app id → struct{}: not answering
 	downCount atomic.Int64 // entries of down
@@ -137,6 +142,10 @@ func New(c Config) (*Proxy, error) {
 	if p.config.Patience <= 0 {
 		p.config.Patience = patience
 	}
+	if p.config.Files <= 0 {
+		p.config.Files = filelimit.Limit()
+	}
+	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	p.apps, p.direct = newUpstream(), newAppConns()
 	p.engine = p.newEngine()
 	return p, nil

@@ -185,6 +185,12 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 		p.foreign(w, r)
 		return
 	}
+	in := room{account: id.AccountID, app: app.ID, webSocket: webSocket}
+	if why := p.rooms.enter(in); why != roomFree {
+		p.noRoom(w, r, at, why)
+		return
+	}
+	defer p.rooms.leave(in)
 	v.at, v.id, v.decision, v.renew = at, id, d, renew
 	v.client = w.Header().Get("Access-Control-Allow-Origin") != "" // by allowClient
 	p.config.Access.Opened(id, d.Email, app.ID, app.Label)

@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// What one person may have under way at one app: so many requests, event streams
+// among them, and so many WebSockets. Each holds a file of this process, the
+// connection to the app, so all of them together have half of the files, and one
+// person in all apps a quarter.
+const (
+	requestsPerApp   = 256
+	webSocketsPerApp = 256
+	shareOfAll       = 2 // of the files: one half
+	shareOfPerson    = 4 // one quarter
+)
+
+// tellEvery is how often a limit that was reached is a line in the log.
+const tellEvery = time.Minute
+
+// rooms counts what visitors have under way. A person is an account, in however
+// many browsers and by however many clients.
+type rooms struct {
+	all, person int // the most of both kinds, of everybody and of one person
+	log         *slog.Logger
+	now         func() time.Time
+
+	mu     sync.Mutex
+	taken  int            // guarded by mu
+	people map[string]int // by account id, none is zero; guarded by mu
+	inApp  map[room]int   // none is zero; guarded by mu
+	told   tellings       // guarded by mu
+}
+
+// room is what a request is counted in.
+type room struct {
+	account, app string
+	webSocket    bool
+}
+
+// full says which limit keeps a request out.
+type full string
+
+const (
+	roomFree   full = ""
+	appFull    full = "one person at one app"
+	personFull full = "one person at all apps"
+	allFull    full = "everybody"
+)
+
+func newRooms(files int, now func() time.Time, log *slog.Logger) *rooms {
+	return &rooms{
+		all: max(1, files/shareOfAll), person: max(1, files/shareOfPerson), now: now, log: log,
+		people: map[string]int{}, inApp: map[room]int{}, told: tellings{},
+	}
+}
+
+// enter counts a request in, if there is room for it; if so, leave must follow.
+func (r *rooms) enter(in room) full {
+	most := requestsPerApp
+	if in.webSocket {
+		most = webSocketsPerApp
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var why full
+	switch {
+	case r.inApp[in] >= most:
+		why = appFull
+	case r.people[in.account] >= r.person:
+		why = personFull
+	case r.taken >= r.all:
+		why = allFull
+	default:
+		r.taken++
+		r.people[in.account]++
+		r.inApp[in]++
+		return roomFree
+	}
+	if refused, tell := r.told.count(string(why), r.now()); tell {
+		r.log.Warn("too much is open at once: more is refused until some of it ends",
+			"limit", string(why), "account", in.account, "app", in.app, "websockets", in.webSocket, "open", r.taken, "refused", refused)
+	}
+	return why
+}
+
+func (r *rooms) leave(in room) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken--
+	if r.people[in.account]--; r.people[in.account] <= 0 {
+		delete(r.people, in.account)
+	}
+	if r.inApp[in]--; r.inApp[in] <= 0 {
+		delete(r.inApp, in)
+	}
+}
+
+// tellings keeps refusals from filling the log: by what was reached, what is to
+// be told with the next line.
+type tellings map[string]*telling
+
+type telling struct {
+	last    time.Time
+	refused int // since then
+}
+
+// count notes a refusal. tell is true once in a while, with how many there were.
+func (t tellings) count(what string, now time.Time) (refused int, tell bool) {
+	of := t[what]
+	if of == nil {
+		of = &telling{}
+		t[what] = of
+	}
+	of.refused++
+	if now.Sub(of.last).Abs() < tellEvery {
+		return 0, false
+	}
+	refused, of.last, of.refused = of.refused, now, 0
+	return refused, true
+}
+
+// noRoom is 503: there is too much open at once.
+func (p *Proxy) noRoom(w http.ResponseWriter, r *http.Request, at place, why full) {
+	pg := page{
+		Status: http.StatusServiceUnavailable, Host: at.host, What: "too much open at once",
+		Title: "Too much is open at once",
+		Link:  "/", LinkText: "Try again",
+	}
+	switch why {
+	case appFull:
+		pg.Text = "You have as much open at this app as one person can have at a time. Close some of its tabs or programs, or wait until they are done, then try again."
+	case personFull:
+		pg.Text = "You have as much open at the apps of this computer as one person can have at a time. Close some tabs or programs, or wait until they are done, then try again."
+	default:
+		pg.Text = "So much is open on this computer that it can take no more at the moment. Wait a little, then try again."
+	}
+	w.Header().Set("Retry-After", "5")
+	p.show(w, r, pg)
+}
