@@ -5,13 +5,14 @@ import (
 	"iter"
 	"path"
 	"strconv"
-
-	"porchlight/agent/agentapi"
 )
 
-// lsofSockets reads the field output of `lsof -FpcLn` and gives each socket by
-// its name, with the process that has it. It is one field a line, its kind the
-// first letter; p, c and L introduce a process, n names each of its sockets.
+// lsofFields is what lsof is asked to print: see lsofSockets.
+const lsofFields = "-FpcuLn"
+
+// lsofSockets reads the field output of lsof and gives each socket by its name,
+// with the process that has it. It is one field a line, its kind the first
+// letter; p, c, u and L introduce a process, n names each of its sockets.
 func lsofSockets(out []byte) iter.Seq2[Process, string] {
 	return func(yield func(Process, string) bool) {
 		var current Process
@@ -30,6 +31,8 @@ func lsofSockets(out []byte) iter.Seq2[Process, string] {
 				current = Process{PID: pid}
 			case 'c':
 				current.Program = path.Base(value)
+			case 'u':
+				current.UserID = uidOf(value)
 			case 'L':
 				current.User = value
 			case 'n':
@@ -41,17 +44,26 @@ func lsofSockets(out []byte) iter.Seq2[Process, string] {
 	}
 }
 
+// uidOf is a uid as it is always written, or empty.
+func uidOf(value string) string {
+	uid, err := strconv.ParseUint(value, 10, 32)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatUint(uid, 10)
+}
+
 // parseLsof returns the first process with a socket that takes connections to
 // 127.0.0.1:port, the exact address before a wildcard.
-func parseLsof(out []byte, port int) agentapi.Listener {
+func parseLsof(out []byte, port int) Process {
 	suffix := ":" + strconv.Itoa(port)
-	var wildcard agentapi.Listener
+	var wildcard Process
 	for process, socket := range lsofSockets(out) {
 		switch {
 		case socket == "127.0.0.1"+suffix:
-			return agentapi.Listener(process)
+			return process
 		case socket == "*"+suffix && wildcard.PID == 0:
-			wildcard = agentapi.Listener(process)
+			wildcard = process
 		}
 	}
 	return wildcard

@@ -11,8 +11,8 @@ import (
 var ErrGone = errors.New("there is no such process")
 
 // Process is a process as far as the system tells; what it does not tell is
-// zero. User is known more often than the rest: tables of sockets name it also
-// where another user's processes are hidden.
+// zero. User is known more often than the rest: sockets name it also where another
+// user's processes are hidden.
 type Process struct {
 	PID     int
 	Program string // base name of the executable, fit to be shown
@@ -25,24 +25,13 @@ type Process struct {
 // processes share it names one of them. hint, when positive, is the id it
 // probably has, which is looked at first: that costs far less than looking
 // through all processes.
-func Caller(from, to netip.AddrPort, hint int) Process {
-	if !from.IsValid() || !to.IsValid() {
-		return Process{}
-	}
-	p := caller(unmapped(from), unmapped(to), hint)
-	p.Program = shown(p.Program)
-	return p
-}
+func Caller(from, to netip.AddrPort, hint int) Process { return CallerSocket(from, to).Find(hint) }
 
 // CallerUser is Caller for the user alone: PID and Program stay empty. It is
 // quick enough to be asked on the way of every request.
 func CallerUser(from, to netip.AddrPort) Process {
-	p := Caller(from, to, 0)
-	return Process{User: p.User, UserID: p.UserID}
-}
-
-func unmapped(a netip.AddrPort) netip.AddrPort {
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+	s := CallerSocket(from, to)
+	return Process{User: s.User, UserID: s.UserID}
 }
 
 // Calls says whether the process pid of this computer may call itself by the id

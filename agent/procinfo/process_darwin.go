@@ -3,28 +3,12 @@ package procinfo
 import (
 	"context"
 	"errors"
-	"net/netip"
-	"os/exec"
-	"strconv"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
 const maxPID = 1<<31 - 1
-
-// caller asks lsof for both ends of the connection and takes the one that
-// dialled.
-func caller(from, to netip.AddrPort, _ int) Process {
-	ctx, cancel := context.WithTimeout(context.Background(), lsofTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w",
-		"-iTCP:"+strconv.Itoa(int(from.Port())), "-sTCP:ESTABLISHED", "-FpcLn").Output()
-	if err != nil {
-		return Process{} // exit 1: nobody found
-	}
-	return parseLsofCaller(out, from.String()+"->"+to.String())
-}
 
 // insideID: this system has no namespaces of processes.
 func insideID(pid int) int { return pid }

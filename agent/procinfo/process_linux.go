@@ -3,12 +3,8 @@ package procinfo
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,90 +16,6 @@ import (
 
 // maxPID is PID_MAX_LIMIT of the kernel.
 const maxPID = 1 << 22
-
-// stateEstablished is TCP_ESTABLISHED as /proc/net/tcp prints it.
-const stateEstablished = "01"
-
-func caller(from, to netip.AddrPort, hint int) Process {
-	found, ok := connection(from, to)
-	if !ok {
-		// The tables are read in pieces while the kernel changes them, and a line
-		// can slip through between two. Of a connection that we are serving it
-		// did, or its other end has gone.
-		if found, ok = connection(from, to); !ok {
-			return Process{}
-		}
-	}
-	p := Process{User: userName(found.uid), UserID: found.uid}
-	if hint > 0 && holds(strconv.Itoa(hint), "socket:["+found.inode+"]") {
-		p.PID = hint
-	} else {
-		p.PID = holder(found.inode)
-	}
-	if p.PID != 0 {
-		p.Program = program(p.PID)
-	}
-	return p
-}
-
-// connection finds the socket at the end from in the kernel's tables.
-func connection(from, to netip.AddrPort) (socket, bool) {
-	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
-	if from.Addr().Is6() {
-		tables = tables[1:]
-	}
-	for _, table := range tables {
-		raw, err := os.ReadFile(table)
-		if err != nil {
-			continue
-		}
-		if found, ok := findConnection(raw, from, to); ok {
-			return found, true
-		}
-	}
-	return socket{}, false
-}
-
-// findConnection picks the line of the socket at the end from.
-func findConnection(table []byte, from, to netip.AddrPort) (socket, bool) {
-	port := fmt.Appendf(nil, ":%04X ", from.Port()) // few lines have it, and parsing one costs more than looking
-	for line := range bytes.Lines(table) {
-		if !bytes.Contains(line, port) {
-			continue
-		}
-		f := strings.Fields(string(line))
-		if len(f) < 10 || f[3] != stateEstablished || f[9] == "0" {
-			continue
-		}
-		if tableAddress(f[1]) == from && tableAddress(f[2]) == to {
-			return socket{inode: f[9], uid: f[7]}, true
-		}
-	}
-	return socket{}, false
-}
-
-// tableAddress reads an address as the kernel prints it: 32-bit words in the
-// machine's byte order, each in hexadecimal, a colon, and the port. IPv4 inside
-// IPv6 is IPv4; what cannot be read is no address.
-func tableAddress(s string) netip.AddrPort {
-	words, hexPort, ok := strings.Cut(s, ":")
-	if !ok {
-		return netip.AddrPort{}
-	}
-	b, err := hex.DecodeString(words)
-	if err != nil || len(b)%4 != 0 {
-		return netip.AddrPort{}
-	}
-	for w := b; len(w) > 0; w = w[4:] {
-		binary.NativeEndian.PutUint32(w, binary.BigEndian.Uint32(w))
-	}
-	addr, ok := netip.AddrFromSlice(b)
-	port, err := strconv.ParseUint(hexPort, 16, 16)
-	if !ok || err != nil {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(addr.Unmap(), uint16(port))
-}
 
 // insideID is the id a process has in the innermost namespace it is in; 0 when
 // the kernel does not say.

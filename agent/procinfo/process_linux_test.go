@@ -21,19 +21,22 @@ func TestFindConnection(t *testing.T) {
 	const other = "   2: 0100007F:223D 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1001        0 78 1\n"
 	from, to := netip.MustParseAddrPort("127.0.0.1:50000"), netip.MustParseAddrPort("127.0.0.1:8765")
 	for _, c := range []struct {
-		name, table, inode string
+		name, table string
+		inode       uint64
 	}{
-		{"nobody", tableHead, ""},
-		{"the end that dialled", tableHead + other + row, "77"},
-		{"IPv4 in IPv6", tableHead + "   1: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:223D 01 0:0 0:0 0 1000 0 79 1\n", "79"},
-		{"closing", tableHead + "   1: 0100007F:C350 0100007F:223D 06 0:0 0:0 0 1000 0 77 1\n", ""},
-		{"no process any more", tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 1000 0 0 1\n", ""},
-		{"cut short", tableHead + "   1: 0100007F:C350 0100007F:223D 01", ""},
-		{"odd addresses", tableHead + "   1: 0100:C350 zz:223D 01 0:0 0:0 0 1000 0 77 1\n", ""},
+		{"nobody", tableHead, 0},
+		{"the end that dialled", tableHead + other + row, 77},
+		{"IPv4 in IPv6", tableHead + "   1: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:223D 01 0:0 0:0 0 1000 0 79 1\n", 79},
+		{"done with sending", tableHead + "   1: 0100007F:C350 0100007F:223D 05 0:0 0:0 0 1000 0 80 1\n", 80},
+		{"another connection", tableHead + other, 0},
+		{"closed", tableHead + "   1: 0100007F:C350 0100007F:223D 06 0:0 0:0 0 1000 0 77 1\n", 0},
+		{"no process any more", tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 1000 0 0 1\n", 0},
+		{"cut short", tableHead + "   1: 0100007F:C350 0100007F:223D 01", 0},
+		{"no user", tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 -1 0 77 1\n", 0},
+		{"odd addresses", tableHead + "   1: 0100:C350 zz:223D 01 0:0 0:0 0 1000 0 77 1\n", 0},
 	} {
-		got, ok := findConnection([]byte(native(c.table)), from, to)
-		if ok != (c.inode != "") || got.inode != c.inode {
-			t.Errorf("%s: found %v %+v, want inode %q", c.name, ok, got, c.inode)
+		if got := findConnection([]byte(native(c.table)), from, to); got.inode != c.inode {
+			t.Errorf("%s: found %+v, want inode %d", c.name, got, c.inode)
 		}
 	}
 }
@@ -54,8 +57,8 @@ func FuzzFindConnection(f *testing.F) {
 	f.Add([]byte("a 0100007:C350 :223D 01 e f g h i j"))
 	from, to := netip.MustParseAddrPort("127.0.0.1:50000"), netip.MustParseAddrPort("127.0.0.1:8765")
 	f.Fuzz(func(t *testing.T, table []byte) {
-		if got, ok := findConnection(table, from, to); ok != (got.inode != "") {
-			t.Errorf("found %v, but %+v", ok, got)
+		if got := findConnection(table, from, to); got.inode == 0 && got.uid != 0 {
+			t.Errorf("a user without a socket: %+v", got)
 		}
 	})
 }

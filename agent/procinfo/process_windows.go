@@ -16,17 +16,17 @@ const (
 	tcpTableOwnerPIDConnections = 4 // TCP_TABLE_OWNER_PID_CONNECTIONS
 )
 
-func caller(from, to netip.AddrPort, _ int) Process {
+func callerSocket(from, to netip.AddrPort) Socket {
 	if !from.Addr().Is4() || !to.Addr().Is4() {
-		return Process{}
+		return Socket{}
 	}
 	for row := range rows(ipv4Table(tcpTableOwnerPIDConnections)) {
-		// MIB_TCPROW_OWNER_PID, see listening.
+		// MIB_TCPROW_OWNER_PID, see listenerSocket.
 		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
-			return Process(describeListener(binary.LittleEndian.Uint32(row[20:])))
+			return held(processOf(binary.LittleEndian.Uint32(row[20:])))
 		}
 	}
-	return Process{}
+	return Socket{}
 }
 
 func rowAddress(b []byte) netip.AddrPort {

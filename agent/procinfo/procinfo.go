@@ -1,9 +1,16 @@
-// Package procinfo tells which process listens on a TCP port of 127.0.0.1, so
-// that the owner approves a program and not only a number, and so that a busy
-// port can be explained; which process is at the other end of a connection; and
-// when a process has ended. It reads what the operating system shows to the
-// current user and never guesses: what is not told stays empty. The answers are
-// for people to read; nothing is permitted because of them.
+// Package procinfo tells whose program is at a TCP port or at the other end of a
+// connection of this computer, which program that is, and when a process has
+// ended.
+//
+// Two kinds of answers are kept apart. The user of a socket is written on the
+// socket by the kernel when it is made, and no program can choose or change it:
+// who may do what over the local API, and whether an app's port is still in the
+// hands that the owner approved, is decided by it. Which process has a socket,
+// and what its program is called, is for people to read: whoever runs a program
+// chooses the name of its file, so nothing is permitted because of it.
+//
+// It reads what the operating system shows to the current user and never
+// guesses: what is not told stays empty, and whoever asks treats it as unknown.
 package procinfo
 
 import (
@@ -16,21 +23,15 @@ import (
 
 // Listening returns who accepts connections to 127.0.0.1:port. PID is 0 when
 // nobody was found, or when the system hides the processes of other users;
-// User is a login name, or the numeric id of a user without one.
-func Listening(port int) agentapi.Listener {
-	if port < 1 || port > 65535 {
-		return agentapi.Listener{}
-	}
-	l := listening(port)
-	l.Program = shown(l.Program)
-	return l
-}
+// User is a login name, or the numeric id of a user without one. It may look
+// through the processes of the computer, which takes time: see Socket.Find.
+func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSocket(port).Find()) }
 
 // ListenerUser is Listening for the user alone: PID and Program stay empty. It
 // is quick enough to be asked on the way of every request.
 func ListenerUser(port int) agentapi.Listener {
-	l := Listening(port)
-	return agentapi.Listener{User: l.User, UserID: l.UserID}
+	s := ListenerSocket(port)
+	return agentapi.Listener{User: s.User, UserID: s.UserID}
 }
 
 // maxName is the longest name of a program that is told, in characters.

@@ -2,24 +2,33 @@ package procinfo
 
 import (
 	"context"
+	"net/netip"
 	"os/exec"
 	"strconv"
 	"time"
-
-	"porchlight/agent/agentapi"
 )
 
 // lsofTimeout bounds a call that a hanging network volume can stall.
 const lsofTimeout = 3 * time.Second
 
-// listening asks lsof, which every macOS has. It shows processes of the current
-// user only, unless we are root.
-func listening(port int) agentapi.Listener {
+func listenerSocket(port int) Socket {
+	return held(parseLsof(lsof(port, "LISTEN"), port))
+}
+
+// callerSocket takes the end that dialled from both ends of the connection.
+func callerSocket(from, to netip.AddrPort) Socket {
+	return held(parseLsofCaller(lsof(int(from.Port()), "ESTABLISHED"), from.String()+"->"+to.String()))
+}
+
+// lsof is on every macOS. It shows processes of the current user only, unless we
+// are root, so another user's socket stays unknown.
+func lsof(port int, state string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofTimeout)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w", "-iTCP:"+strconv.Itoa(port), "-sTCP:LISTEN", "-FpcLn").Output()
+	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w",
+		"-iTCP:"+strconv.Itoa(port), "-sTCP:"+state, lsofFields).Output()
 	if err != nil {
-		return agentapi.Listener{} // exit 1: nobody found
+		return nil // exit 1: nobody found
 	}
-	return parseLsof(out, port)
+	return out
 }

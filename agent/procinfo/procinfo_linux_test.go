@@ -12,7 +12,7 @@ func line(address, state, uid, inode string) string {
 	return "   0: " + address + ":1F90 00000000:0000 " + state + " 00000000:00000000 00:00000000 00000000 " + uid + " 0 " + inode + " 1 0 100 0 0 10 0\n"
 }
 
-func TestFindSocket(t *testing.T) {
+func TestFindListener(t *testing.T) {
 	t.Parallel()
 	const (
 		loopback  = "0100007F"
@@ -23,34 +23,41 @@ func TestFindSocket(t *testing.T) {
 		loopback6 = "00000000000000000000000001000000"
 	)
 	for _, c := range []struct {
-		name, table, inode, uid string
+		name, table string
+		inode       uint64
+		uid         uint32
+		twoUsers    bool
 	}{
-		{"empty", "", "", ""},
-		{"head only", tableHead, "", ""},
-		{"loopback", tableHead + line(loopback, "0A", "1000", "77"), "77", "1000"},
-		{"wildcard", tableHead + line(wildcard, "0A", "0", "78"), "78", "0"},
-		{"exact before wildcard", tableHead + line(wildcard, "0A", "0", "78") + line(loopback, "0A", "1000", "77"), "77", "1000"},
-		{"IPv6 wildcard", tableHead + line(any6, "0A", "5", "79"), "79", "5"},
-		{"IPv4 in IPv6", tableHead + line(mapped, "0A", "5", "80"), "80", "5"},
-		{"established is not listening", tableHead + line(loopback, "01", "1000", "77"), "", ""},
-		{"another interface", tableHead + line(elsewhere, "0A", "1000", "77"), "", ""},
-		{"::1 takes no IPv4", tableHead + line(loopback6, "0A", "1000", "77"), "", ""},
-		{"cut short", tableHead + "   0: 0100007F:1F90 00000000:0000 0A", "", ""},
-		{"another port", strings.ReplaceAll(tableHead+line(loopback, "0A", "1000", "77"), "1F90", "1F91"), "", ""},
+		{"empty", "", 0, 0, false},
+		{"head only", tableHead, 0, 0, false},
+		{"loopback", tableHead + line(loopback, "0A", "1000", "77"), 77, 1000, false},
+		{"wildcard", tableHead + line(wildcard, "0A", "0", "78"), 78, 0, false},
+		{"exact before wildcard", tableHead + line(wildcard, "0A", "0", "78") + line(loopback, "0A", "1000", "77"), 77, 1000, false},
+		{"IPv6 wildcard", tableHead + line(any6, "0A", "5", "79"), 79, 5, false},
+		{"IPv4 in IPv6", tableHead + line(mapped, "0A", "5", "80"), 80, 5, false},
+		{"established is not listening", tableHead + line(loopback, "01", "1000", "77"), 0, 0, false},
+		{"another interface", tableHead + line(elsewhere, "0A", "1000", "77"), 0, 0, false},
+		{"::1 takes no IPv4", tableHead + line(loopback6, "0A", "1000", "77"), 0, 0, false},
+		{"cut short", tableHead + "   0: 0100007F:1F90 00000000:0000 0A", 0, 0, false},
+		{"a socket of no process", tableHead + line(loopback, "0A", "0", "0"), 0, 0, false},
+		{"two of one user", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "5", "82"), 81, 5, false},
+		{"two users", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "6", "82"), 81, 5, true},
+		{"two users, and one who is nearer", tableHead + line(wildcard, "0A", "5", "81") + line(wildcard, "0A", "6", "82") + line(loopback, "0A", "7", "83"), 83, 7, false},
+		{"another port", strings.ReplaceAll(tableHead+line(loopback, "0A", "1000", "77"), "1F90", "1F91"), 0, 0, false},
 	} {
-		got, ok := findSocket([]byte(c.table), 8080)
-		if ok != (c.inode != "") || got.inode != c.inode || got.uid != c.uid {
-			t.Errorf("%s: found %v %+v, want inode %q of uid %q", c.name, ok, got, c.inode, c.uid)
+		got := findListener([]byte(native(c.table)), 8080)
+		if got.inode != c.inode || got.uid != c.uid || got.twoUsers != c.twoUsers {
+			t.Errorf("%s: found %+v, want inode %d of uid %d, two users %v", c.name, got, c.inode, c.uid, c.twoUsers)
 		}
 	}
 }
 
-func FuzzFindSocket(f *testing.F) {
+func FuzzFindListener(f *testing.F) {
 	f.Add([]byte(tableHead+line("0100007F", "0A", "1000", "77")), 8080)
 	f.Add([]byte("a b:c d 0A e f g h i j"), 1)
 	f.Fuzz(func(t *testing.T, table []byte, port int) {
-		if got, ok := findSocket(table, port); ok != (got.inode != "") {
-			t.Errorf("found %v, but %+v", ok, got)
+		if got := findListener(table, port); (got.inode != 0) != (got.rank > 0) {
+			t.Errorf("found %+v", got)
 		}
 	})
 }

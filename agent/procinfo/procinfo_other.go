@@ -2,8 +2,8 @@
 
 package procinfo
 
-import "porchlight/agent/agentapi"
+import "net/netip"
 
-// listening tells nothing: this system has no interface the project was tested
-// with.
-func listening(int) agentapi.Listener { return agentapi.Listener{} }
+// Nothing is told: this system has no interface the project was tested with.
+func listenerSocket(int) Socket                          { return Socket{} }
+func callerSocket(netip.AddrPort, netip.AddrPort) Socket { return Socket{} }

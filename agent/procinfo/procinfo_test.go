@@ -97,19 +97,22 @@ func TestParseLsof(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, out string
-		want      agentapi.Listener
+		want      Process
 	}{
-		{"nobody", "", agentapi.Listener{}},
-		{"one", "p812\ncpython3\nLada\nf3\nn127.0.0.1:8080\n", agentapi.Listener{PID: 812, Program: "python3", User: "ada"}},
-		{"wildcard", "p9\ncnode\nLada\nf20\nn*:8080\n", agentapi.Listener{PID: 9, Program: "node", User: "ada"}},
+		{"nobody", "", Process{}},
+		{"one", "p812\ncpython3\nLada\nf3\nn127.0.0.1:8080\n", Process{PID: 812, Program: "python3", User: "ada"}},
+		{"with the user's number", "p812\ncpython3\nu501\nLada\nf3\nn127.0.0.1:8080\n", Process{PID: 812, Program: "python3", User: "ada", UserID: "501"}},
+		{"a number that is none", "p812\ncpython3\nu5x\nLada\nf3\nn127.0.0.1:8080\n", Process{PID: 812, Program: "python3", User: "ada"}},
+		{"a user without a name", "p812\ncpython3\nu501\nf3\nn127.0.0.1:8080\n", Process{PID: 812, Program: "python3", UserID: "501"}},
+		{"wildcard", "p9\ncnode\nLada\nf20\nn*:8080\n", Process{PID: 9, Program: "node", User: "ada"}},
 		{
 			"the exact address wins", "p9\ncnode\nLada\nf20\nn*:8080\np10\ncruby\nLbob\nf5\nn127.0.0.1:8080\n",
-			agentapi.Listener{PID: 10, Program: "ruby", User: "bob"},
+			Process{PID: 10, Program: "ruby", User: "bob"},
 		},
-		{"another address", "p9\ncnode\nLada\nf20\nn192.168.1.4:8080\n", agentapi.Listener{}},
-		{"another port", "p9\ncnode\nLada\nf20\nn127.0.0.1:18080\n", agentapi.Listener{}},
-		{"a socket before any process", "n127.0.0.1:8080\n", agentapi.Listener{}},
-		{"a pid that is none", "pabc\ncnode\nn127.0.0.1:8080\n", agentapi.Listener{}},
+		{"another address", "p9\ncnode\nLada\nf20\nn192.168.1.4:8080\n", Process{}},
+		{"another port", "p9\ncnode\nLada\nf20\nn127.0.0.1:18080\n", Process{}},
+		{"a socket before any process", "n127.0.0.1:8080\n", Process{}},
+		{"a pid that is none", "pabc\ncnode\nn127.0.0.1:8080\n", Process{}},
 	} {
 		if got := parseLsof([]byte(c.out), 8080); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
@@ -118,11 +121,11 @@ func TestParseLsof(t *testing.T) {
 }
 
 func FuzzParseLsof(f *testing.F) {
-	f.Add([]byte("p812\ncpython3\nLada\nf3\nn127.0.0.1:8080\n"))
+	f.Add([]byte("p812\ncpython3\nu501\nLada\nf3\nn127.0.0.1:8080\n"))
 	f.Add([]byte("p-1\nn*:8080\n"))
 	f.Add([]byte("\n\np\nc\nL\nn"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		if got := parseLsof(out, 8080); got != (agentapi.Listener{}) && got.PID < 1 {
+		if got := parseLsof(out, 8080); got != (Process{}) && got.PID < 1 {
 			t.Errorf("a process without a pid: %+v", got)
 		}
 	})

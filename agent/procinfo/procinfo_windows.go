@@ -7,8 +7,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
-
-	"porchlight/agent/agentapi"
 )
 
 const (
@@ -19,7 +17,7 @@ const (
 
 var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetExtendedTcpTable")
 
-func listening(port int) agentapi.Listener {
+func listenerSocket(port int) Socket {
 	var pid uint32
 	best := 0
 	for row := range rows(ipv4Table(tcpTableOwnerPIDListener)) {
@@ -40,9 +38,9 @@ func listening(port int) agentapi.Listener {
 		}
 	}
 	if pid == 0 {
-		return agentapi.Listener{}
+		return Socket{}
 	}
-	return describeListener(pid)
+	return held(processOf(pid))
 }
 
 // ipv4Table is a raw table of the given class: a count, then rows.
@@ -78,8 +76,8 @@ func rows(table []byte) func(yield func([]byte) bool) {
 	}
 }
 
-func describeListener(pid uint32) agentapi.Listener {
-	p := agentapi.Listener{PID: int(pid)}
+func processOf(pid uint32) Process {
+	p := Process{PID: int(pid)}
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
 	if err != nil {
 		return p
