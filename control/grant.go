@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -27,9 +28,11 @@ const (
 	// they outlive the row by as much.
 	indexSlide = 24 * time.Hour
 
-	// maxGrants is how many grants one account has. One more ends the one that
-	// was not used for longest.
-	maxGrants = 100
+	// maxGrants and maxClientGrants are how many grants one account has, in all
+	// and for one client. One more ends one that was not used for long, of the
+	// same client if it has any: signing in again and again costs nobody else.
+	maxGrants       = 200
+	maxClientGrants = 20
 )
 
 // grant as stored.
@@ -45,6 +48,14 @@ type grant struct {
 	LastUsedAt  time.Time `json:"lastUsedAt"`
 	IndexedAt   time.Time `json:"indexedAt"`
 	RevokedAt   time.Time `json:"revokedAt,omitzero"`
+	// Dropped says that a grant ended without anybody's wish: there were too many
+	// of its client, or its code was used twice.
+	Dropped bool `json:"dropped,omitempty"`
+}
+
+// samePurpose says whether two grants are one row to whoever revokes it.
+func (g grant) samePurpose(other grant) bool {
+	return g.ClientID == other.ClientID && g.AccountID == other.AccountID && g.ComputerID == other.ComputerID
 }
 
 func (g grant) wire() controlapi.OAuthGrant {
@@ -79,12 +90,17 @@ func (t *txn) putGrant(g grant) error {
 // revokeGrant ends a grant: refreshing is refused from this commit on, and the
 // computer's agent is told to refuse the access tokens that are still out. One
 // that has ended, or never was, is no error.
-func (t *txn) revokeGrant(id string) error {
+func (t *txn) revokeGrant(id string) error { return t.endGrant(id, false) }
+
+// dropGrant is revokeGrant where nobody wished for it.
+func (t *txn) dropGrant(id string) error { return t.endGrant(id, true) }
+
+func (t *txn) endGrant(id string, dropped bool) error {
 	g, found, err := get[grant](t, keyGrant(id))
 	if err != nil || !found || !g.RevokedAt.IsZero() {
 		return err
 	}
-	g.RevokedAt = t.now.UTC()
+	g.RevokedAt, g.Dropped = t.now.UTC(), dropped
 	if err := put(t, keyGrant(id), g, GrantLife); err != nil {
 		return err
 	}
@@ -112,23 +128,25 @@ func (t *txn) revokePersonsGrants(computerID, accountID string) error {
 	})
 }
 
-// makeRoom ends the account's longest unused grants until one more fits.
-func (t *txn) makeRoom(accountID string) error {
-	var all []grant
+// makeRoom ends a grant that was not used for longest when one more of a client
+// would be too many. It ends no more than one: an account may hold more of a
+// client from a time when that was allowed, and its devices keep them.
+func (t *txn) makeRoom(accountID, clientID string) error {
+	var all, same []grant
 	err := eachGrant(t, keyAccountGrants(accountID), func(g grant) error {
 		all = append(all, g)
+		if g.ClientID == clientID {
+			same = append(same, g)
+		}
 		return nil
 	})
-	if err != nil || len(all) < maxGrants {
+	if err != nil || len(all) < maxGrants && len(same) < maxClientGrants {
 		return err
 	}
-	slices.SortFunc(all, func(a, b grant) int { return a.LastUsedAt.Compare(b.LastUsedAt) })
-	for _, g := range all[:len(all)-maxGrants+1] {
-		if err := t.revokeGrant(g.ID); err != nil {
-			return err
-		}
+	if len(same) > 0 {
+		all = same
 	}
-	return nil
+	return t.dropGrant(slices.MinFunc(all, func(a, b grant) int { return a.LastUsedAt.Compare(b.LastUsedAt) }).ID)
 }
 
 // eachGrant calls fn for the grants an index names.
@@ -141,27 +159,44 @@ func eachGrant(tx kv.Tx, index string, fn func(grant) error) error {
 	})
 }
 
-// AccountGrant is a grant with the computer it is for.
+// AccountGrant is a row of an account's connected clients, with the computer it is
+// for.
 type AccountGrant struct {
 	controlapi.OAuthGrant
 	Computer controlapi.Computer
 }
 
-// AccountGrants lists what an account has allowed, newest first.
+// AccountGrants lists what an account has allowed, a row for each client and
+// computer, newest first.
 func (s *Service) AccountGrants(ctx context.Context, accountID string) ([]AccountGrant, error) {
 	var out []AccountGrant
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
-		return eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
-			c, found, err := get[computer](tx, keyComputer(g.ComputerID))
-			if err != nil || !found {
-				return err
-			}
-			out = append(out, AccountGrant{OAuthGrant: g.wire(), Computer: s.computer(c)})
+		of := map[string][]controlapi.OAuthGrant{} // by computer
+		err := eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
+			of[g.ComputerID] = append(of[g.ComputerID], g.wire())
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		for id, grants := range of {
+			c, found, err := get[computer](tx, keyComputer(id))
+			if err != nil {
+				return err
+			}
+			if !found {
+				continue
+			}
+			for _, row := range controlapi.FoldGrants(grants) {
+				out = append(out, AccountGrant{OAuthGrant: row, Computer: s.computer(c)})
+			}
+		}
+		return nil
 	})
-	slices.SortFunc(out, func(a, b AccountGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	slices.SortFunc(out, func(a, b AccountGrant) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
 	return out, err
 }
 
@@ -180,13 +215,14 @@ func (s *Service) ComputerGrants(ctx context.Context, computerID string) ([]cont
 	return out, err
 }
 
-// RevokeAccountGrant ends a grant of an account. It refuses with CodeNotFound
-// when the account gave none of that id.
+// RevokeAccountGrant ends all that an account allowed the client of a grant on the
+// grant's computer. It refuses with CodeNotFound when the account gave none of
+// that id.
 func (s *Service) RevokeAccountGrant(ctx context.Context, accountID, id string) error {
 	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
 }
 
-// RevokeComputerGrant ends a grant for a computer, whoever gave it: it is the
+// RevokeComputerGrant is the same for a computer, whoever allowed it: it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
 func (s *Service) RevokeComputerGrant(ctx context.Context, computerID, id string) error {
 	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })
@@ -205,7 +241,22 @@ func (s *Service) revokeGrantIf(ctx context.Context, id string, theirs func(gran
 		if !found || !theirs(g) {
 			return none
 		}
-		return tx.revokeGrant(id)
+		return tx.revokeRow(g)
+	})
+}
+
+// revokeRow ends a grant and all others of the same client, person and computer.
+// One that was revoked before is done with: what was allowed since was allowed
+// anew, and an old word that arrives late must not end it.
+func (t *txn) revokeRow(g grant) error {
+	if !g.RevokedAt.IsZero() && !g.Dropped {
+		return nil
+	}
+	return eachGrant(t, keyAccountGrants(g.AccountID), func(other grant) error {
+		if !other.samePurpose(g) {
+			return nil
+		}
+		return t.revokeGrant(other.ID)
 	})
 }
 

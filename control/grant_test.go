@@ -266,28 +266,6 @@ func FuzzRedirectURI(f *testing.F) {
 	})
 }
 
-func TestGrantsOfAnAccountAreBounded(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	c, owner := b.registered(), b.owner()
-	account := Account{ID: owner.AccountID}
-	var all []Tokens
-	for range maxGrants {
-		all = append(all, c.granted(account, "maya"))
-		b.clock.Add(3 * time.Second) // within the budget of consents
-	}
-	all[0] = ok[Tokens](t)(c.use(all[0].Refresh)) // so the second is the one longest unused
-	b.clock.Add(time.Second)
-	c.granted(account, "maya")
-	_, err := c.use(all[1].Refresh)
-	wantRefusal(t, err, controlapi.CodeAccessDenied)
-	ok[Tokens](t)(c.use(all[0].Refresh))
-	ok[Tokens](t)(c.use(all[2].Refresh))
-	if n := len(ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))); n != maxGrants {
-		t.Errorf("%d grants", n)
-	}
-}
-
 func TestConsentsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

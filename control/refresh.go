@@ -16,8 +16,8 @@ var errReplay = errors.New("used refresh token")
 // gives no id is the token's, which its secret proves. It refuses with
 // CodeInvalidClient; with CodeAccessDenied for every token of a grant that was
 // revoked, or whose person cannot reach the computer any more; and with
-// CodeInvalidGrant for a token that is unknown, too old, another client's, or
-// used before. None of these changes anything.
+// CodeInvalidGrant for a token that is unknown, too old, another client's, used
+// before, or of a grant that was dropped. None of these changes anything.
 //
 // It is what a service with many clients does most, so it is one transaction,
 // and with PostgreSQL two round trips: the rows it looks at, and the row it
@@ -53,6 +53,8 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 		case err != nil:
 			return err
 		case !found || g.ClientID != client.ID:
+			return noGrant()
+		case g.Dropped:
 			return noGrant()
 		case !g.RevokedAt.IsZero():
 			return accessEnded()

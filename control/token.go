@@ -21,6 +21,12 @@ import (
 // AuthorizationLife is how long a code can be exchanged.
 const AuthorizationLife = 60 * time.Second
 
+// usedForNone is no id of a grant.
+const usedForNone = "none"
+
+// usedCodeLife is how long a used code is remembered, to notice it come again.
+const usedCodeLife = 24 * time.Hour
+
 // Authorization is what a person is asked to allow. Its parts are well formed;
 // Client and RedirectURI belong together.
 type Authorization struct {
@@ -39,6 +45,9 @@ type authorization struct {
 	Challenge   string `json:"challenge"`
 	AccountID   string `json:"accountId"`
 	ComputerID  string `json:"computerId"`
+	// UsedFor is the grant that the code was exchanged for, or usedForNone when a
+	// wrong request used it up; empty before.
+	UsedFor string `json:"usedFor,omitempty"`
 }
 
 // Authorize issues a code: the account allows the client to open apps on the
@@ -122,7 +131,8 @@ func accessEnded() error {
 
 // ExchangeCode makes a grant of a code. It refuses with CodeInvalidClient, and
 // then the code is untouched, or with CodeInvalidGrant; a code presented by its
-// own client is used up whatever else is wrong.
+// own client is used up whatever else is wrong. One that comes a second time has
+// been copied by somebody, so what it gave ends (RFC 6749, section 4.1.2).
 func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange) (Tokens, error) {
 	// Checked by reading only: strangers cannot make the store write.
 	if err := s.AuthenticateClient(ctx, cred); err != nil {
@@ -137,9 +147,9 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 
 	var g grant
 	var c computer
-	var ok bool
+	var ok, replayed bool
 	err := s.update(ctx, func(tx *txn) error {
-		ok = false
+		ok, replayed = false, false
 		client, err := authenticateClient(tx, cred) // it may have been removed just now
 		if err != nil {
 			return err
@@ -148,7 +158,12 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		if err != nil || !found || row.ClientID != client.ID {
 			return err
 		}
-		if err := tx.Delete(key); err != nil {
+		if row.UsedFor != "" {
+			replayed = true
+			return tx.dropGrant(row.UsedFor)
+		}
+		row.UsedFor = usedForNone
+		if err := put(tx, key, row, usedCodeLife); err != nil {
 			return err
 		}
 		if row.RedirectURI != x.RedirectURI || !proves(x.Verifier, row.Challenge) {
@@ -164,7 +179,11 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		if reach, err := mayReach(tx, c.ID, account.ID); err != nil || !reach {
 			return err
 		}
-		if err := tx.makeRoom(account.ID); err != nil {
+		if err := tx.makeRoom(account.ID, client.ID); err != nil {
+			return err
+		}
+		row.UsedFor = id
+		if err := put(tx, key, row, usedCodeLife); err != nil {
 			return err
 		}
 		g = grant{
@@ -179,6 +198,9 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 	})
 	if err != nil {
 		return Tokens{}, err
+	}
+	if replayed {
+		s.log.Warn("an authorization code was used twice; what it gave has ended", "client", cred.ID)
 	}
 	if !ok {
 		return Tokens{}, noGrant()

@@ -92,12 +92,12 @@ type People struct {
 	wake chan struct{} // capacity 1: Run has something to look at
 
 	mu      sync.Mutex
-	pending map[uint64]pending // guarded by mu, by ID
-	lastID  uint64             // guarded by mu
-	syncs   uint64             // guarded by mu: how often the control plane was heard of
-	seen    view               // guarded by mu
-	grants  []agentapi.OAuthGrant
-	grantsV string // version of the snapshot grants were read for; guarded by mu as grants is
+	pending map[uint64]pending      // guarded by mu, by ID
+	lastID  uint64                  // guarded by mu
+	syncs   uint64                  // guarded by mu: how often the control plane was heard of
+	seen    view                    // guarded by mu
+	grants  []controlapi.OAuthGrant // all, not folded; see Grants
+	grantsV string                  // version of the snapshot grants were read for; guarded by mu as grants is
 }
 
 // New reads what was not carried out yet. It starts nothing.
@@ -113,7 +113,7 @@ func New(cfg Config) (*People, error) {
 		turn:    make(chan struct{}, 1),
 		wake:    make(chan struct{}, 1),
 		pending: map[uint64]pending{},
-		grants:  []agentapi.OAuthGrant{},
+		grants:  []controlapi.OAuthGrant{},
 	}
 	return p, p.restore()
 }

@@ -90,13 +90,42 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) st
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// Grants are the OAuth grants as last read, newest first, without those revoked
-// here. It never waits.
+// Grants are the connected clients as last read, newest first, without those
+// revoked here: one row a client and person. It never waits.
 func (p *People) Grants() []agentapi.OAuthGrant {
+	rows := controlapi.FoldGrants(p.liveGrants())
+	out := make([]agentapi.OAuthGrant, len(rows))
+	for i, g := range rows {
+		out[i] = agentapi.OAuthGrant{
+			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
+		}
+	}
+	return out
+}
+
+// liveGrants are all grants, not folded, without those revoked here.
+func (p *People) liveGrants() []controlapi.OAuthGrant {
 	away := p.takenAway(unconfirmed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.grants), func(g agentapi.OAuthGrant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
+	return slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.OAuthGrant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
+}
+
+// rowOf are the ids of all grants of the client and person that one is of, that
+// one included; just the one where nothing is known of it.
+func (p *People) rowOf(id string) []string {
+	all := p.liveGrants()
+	ids := []string{id}
+	i := slices.IndexFunc(all, func(g controlapi.OAuthGrant) bool { return g.ID == id })
+	if i < 0 {
+		return ids
+	}
+	for _, g := range all {
+		if g.ID != id && g.ClientID == all[i].ClientID && g.AccountID == all[i].AccountID {
+			ids = append(ids, g.ID)
+		}
+	}
+	return ids
 }
 
 // ListGrants asks the control plane for the OAuth grants, newest first; with it
@@ -134,15 +163,9 @@ func (p *People) refreshGrants(ctx context.Context) error {
 
 func (p *People) readGrants(ctx context.Context) error {
 	version := p.cfg.Access.Snapshot().Version
-	got, err := p.cfg.Control.OAuthGrants(ctx)
+	grants, err := p.cfg.Control.OAuthGrants(ctx)
 	if err != nil {
 		return err
-	}
-	grants := make([]agentapi.OAuthGrant, len(got))
-	for i, g := range got {
-		grants[i] = agentapi.OAuthGrant{
-			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
-		}
 	}
 	p.mu.Lock()
 	same := slices.Equal(grants, p.grants)
@@ -154,8 +177,8 @@ func (p *People) readGrants(ctx context.Context) error {
 	return nil
 }
 
-// RevokeGrant ends an OAuth grant: what it has open is closed at once, also with
-// the control plane away.
+// RevokeGrant ends what a person allowed a client: all their grants of it, by the
+// id of any. What it has open is closed at once, also with the control plane away.
 func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error) {
 	if p.cfg.Control == nil {
 		return agentapi.Closed{}, p.connected()
@@ -168,16 +191,24 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 		return agentapi.Closed{}, noSuchGrant()
 	}
 	began := p.cfg.Now()
-	c := store.PendingChange{GrantID: id}
-	closed, _, err := p.takeAway(c, 0)
+	row := p.rowOf(id)
+	closed, unwritten := 0, []store.PendingChange{}
+	for _, id := range row {
+		c := store.PendingChange{GrantID: id}
+		n, _, err := p.takeAway(c, 0)
+		closed += n
+		if err != nil {
+			unwritten = append(unwritten, c)
+		}
+	}
 	took := p.cfg.Now().Sub(began)
 	p.changed()
 	p.sendSoon(ctx)
-	if err != nil && !p.wasSent(c) {
+	if slices.ContainsFunc(unwritten, func(c store.PendingChange) bool { return !p.wasSent(c) }) {
 		return agentapi.Closed{}, errUnwritten
 	}
 	p.mu.Lock()
-	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g agentapi.OAuthGrant) bool { return g.ID == id })
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.OAuthGrant) bool { return slices.Contains(row, g.ID) })
 	p.mu.Unlock()
 	p.changed()
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
@@ -187,7 +218,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 // now.
 func (p *People) mayExist(ctx context.Context, id string) bool {
 	listed := func() bool {
-		return slices.ContainsFunc(p.Grants(), func(g agentapi.OAuthGrant) bool { return g.ID == id })
+		return slices.ContainsFunc(p.liveGrants(), func(g controlapi.OAuthGrant) bool { return g.ID == id })
 	}
 	if listed() || p.cfg.Away != nil && p.cfg.Away() {
 		return true

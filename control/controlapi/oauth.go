@@ -1,6 +1,9 @@
 package controlapi
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -51,7 +54,31 @@ type OAuthGrant struct {
 	LastUsedAt time.Time `json:"lastUsedAt"` // when tokens were last handed out
 }
 
-// OAuthGrants answers GET PathGrants: all grants for one computer, newest first.
+// FoldGrants lists the grants of one computer as people see them: one row a client
+// and account, however often and on how many devices it was allowed. A row is its
+// oldest grant, with the newest name and last use; the newest row comes first.
+func FoldGrants(grants []OAuthGrant) []OAuthGrant {
+	type party struct{ client, account string }
+	rows := map[party]OAuthGrant{}
+	for _, g := range slices.SortedFunc(slices.Values(grants), func(a, b OAuthGrant) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+		of := party{g.ClientID, g.AccountID}
+		row, again := rows[of]
+		if !again {
+			row = g
+		}
+		row.ClientName = g.ClientName
+		if g.LastUsedAt.After(row.LastUsedAt) {
+			row.LastUsedAt = g.LastUsedAt
+		}
+		rows[of] = row
+	}
+	return slices.SortedFunc(maps.Values(rows), func(a, b OAuthGrant) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// OAuthGrants answers GET PathGrants: all grants for one computer, newest first,
+// not folded: an agent refuses the tokens of each by its id.
 type OAuthGrants struct {
 	Grants []OAuthGrant `json:"grants"`
 }

@@ -1,0 +1,76 @@
+package people_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/store"
+	"porchlight/control"
+	"porchlight/control/controlapi"
+)
+
+// login is a client's grant: what one device of its holds.
+func (r *rig) login(t *testing.T, client control.Credentials) {
+	t.Helper()
+	const redirect = "https://pocket.example/cb"
+	verifier := strings.Repeat("v", 43)
+	digest := sha256.Sum256([]byte(verifier))
+	code, err := r.service.Authorize(t.Context(), control.Authorization{
+		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
+	}, control.Account{ID: r.device.AccountID, Email: ownerMail}, "maya")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.service.ExchangeCode(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A client that logged in on two devices is one row to the owner, and ending it
+// shuts both out here, also with the control plane away.
+func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	var clients []control.Credentials
+	for _, name := range []string{"Pocket Notes", "Other"} {
+		c, secret, err := r.service.AddClient(t.Context(), name, []string{"https://pocket.example/cb"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		clients = append(clients, control.Credentials{ID: c.ID, Secret: secret})
+	}
+	r.login(t, clients[0])
+	r.login(t, clients[0])
+	r.login(t, clients[1])
+	rows, err := r.owner.Grants(t.Context())
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("listed %+v, %v", rows, err)
+	}
+	all, err := r.service.ComputerGrants(t.Context(), r.device.Computer.ID)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	// They come newest first.
+	newest := all[slices.IndexFunc(all, func(g controlapi.OAuthGrant) bool { return g.ClientID == clients[0].ID })]
+
+	r.down()
+	if _, err := r.owner.RevokeGrant(t.Context(), newest.ID); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err = r.owner.Grants(t.Context()); err != nil || len(rows) != 1 || rows[0].ClientID != clients[1].ID {
+		t.Errorf("listed %+v, %v", rows, err)
+	}
+	denied, waiting := r.left(t)
+	for _, g := range all {
+		shut := slices.ContainsFunc(denied, func(d store.DenyRecord) bool { return d.GrantID == g.ID })
+		if shut != (g.ClientID == clients[0].ID) {
+			t.Errorf("the grant %+v is shut out: %v", g, shut)
+		}
+	}
+	if len(waiting) != 2 {
+		t.Errorf("%d changes wait for the control plane", len(waiting))
+	}
+}
