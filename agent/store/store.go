@@ -17,6 +17,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"porchlight/control/boltfile"
 )
 
 // FileName of the database inside the data directory.
@@ -60,6 +62,9 @@ func Open(dir string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, plain(err))
 	}
 	path := filepath.Join(dir, FileName)
+	if err := boltfile.Ensure(path); err != nil {
+		return nil, fmt.Errorf("cannot open %s: %w", path, plain(err))
+	}
 	db, err := openFile(path)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", ErrInUse, dir)

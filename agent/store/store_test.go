@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/boltfile"
 )
 
 // Weakness: a database that was cut short or written over by a dying disk ends
@@ -66,5 +67,24 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	}
 	if refused == 0 {
 		t.Error("no damage was refused: this test shows nothing")
+	}
+}
+
+// An empty file is not taken for a new store; where there is none, one is made.
+func TestEmptyFileIsRefused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, boltfile.ErrEmpty) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := openDir(t, dir).Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"porchlight/control/boltfile"
 )
 
 // ErrInUse is wrapped by OpenBolt when another process holds the file.
@@ -92,6 +94,9 @@ func OpenBolt(path string, opts BoltOptions) (*Bolt, error) {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, plain(err))
+	}
+	if err := boltfile.Ensure(path); err != nil {
+		return nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))
 	}
 	db, file, err := openFile(path)
 	if err != nil {

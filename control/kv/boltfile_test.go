@@ -146,7 +146,12 @@ func TestNotAStore(t *testing.T) {
 	if err := os.WriteFile(noise, bytes.Repeat([]byte("noise "), 5000), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	empty := filepath.Join(dir, "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, says := range map[string]string{
+		empty:                        "Restore a copy of it, or remove it to start afresh",
 		noise:                        "is damaged or not a Porchlight store",
 		dir:                          "cannot open the store " + dir,
 		filepath.Join(noise, "x.db"): "cannot create the directory",

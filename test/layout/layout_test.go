@@ -45,7 +45,7 @@ var rules = []rule{
 		why:  "an agent knows the control plane by its wire only; agent/local puts both into one process",
 		from: "agent", to: "control",
 		except: []string{"agent/local"},
-		allow:  []string{"control/controlapi", "control/localca", "control/acmeorder", "control/commandline", "control/filelimit"},
+		allow:  []string{"control/controlapi", "control/localca", "control/acmeorder", "control/commandline", "control/filelimit", "control/boltfile"},
 	},
 	{
 		why:  "the desktop has the agent wired for it, and knows the control plane not at all",
@@ -77,7 +77,7 @@ var rules = []rule{
 	{
 		why:  "storage is below everything",
 		from: "control/kv", to: "control",
-		allow: []string{"control/kv"},
+		allow: []string{"control/kv", "control/boltfile"},
 	},
 	{
 		why:  "what agent and server share is below both",
@@ -90,6 +90,10 @@ var rules = []rule{
 	{
 		why:  "what agent and server share is below both",
 		from: "control/filelimit", to: "",
+	},
+	{
+		why:  "what agent and server share is below both",
+		from: "control/boltfile", to: "",
 	},
 	{
 		why:  "one agent, wired in one place",
