@@ -10,6 +10,8 @@ import (
 )
 
 // accept takes connections until the listener is closed (nil) or fails for good.
+// Where files run out, the undecided give theirs back, and who comes then is
+// refused: the rest of the files is kept for other things.
 func (r *Relay) accept(life context.Context, l net.Listener, welcome func(context.Context, net.Conn)) error {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause, tune := shortest, tuner(l)
@@ -17,6 +19,11 @@ func (r *Relay) accept(life context.Context, l net.Listener, welcome func(contex
 		conn, err := l.Accept()
 		if err == nil {
 			pause = shortest
+			if r.crowded(conn) && !r.sendFirst() {
+				r.reached(limitFiles)
+				refuseAtOnce(conn)
+				continue
+			}
 			tune(conn)
 			welcome(life, conn)
 			continue
@@ -27,8 +34,16 @@ func (r *Relay) accept(life context.Context, l net.Listener, welcome func(contex
 		if !passes(err) {
 			return err
 		}
+		if outOfFiles(err) {
+			r.reached(limitFiles)
+			if r.sendFirst() {
+				continue
+			}
+		}
 		// The visits under way go on and give their files back.
-		r.log.Warn("cannot accept connections just now", "err", err, "pause", pause)
+		if pause == shortest {
+			r.log.Warn("cannot accept connections just now", "err", err)
+		}
 		select {
 		case <-time.After(pause):
 		case <-life.Done():
@@ -41,22 +56,18 @@ func (r *Relay) accept(life context.Context, l net.Listener, welcome func(contex
 // welcome starts serving conn if the limits let it in.
 func (r *Relay) welcome(life context.Context, conn net.Conn) {
 	c, ok := conn.(stream)
-	source := sourceOf(conn.RemoteAddr())
-	if !ok || !r.half.enter(source) {
-		r.counters.limited.Add(1)
+	if !ok {
 		_ = conn.Close()
 		return
 	}
-	if !r.open(conn) {
-		r.half.leave(source)
+	place, sent, ok := r.door.enter(conn, sourceOf(conn.RemoteAddr()))
+	if !ok {
 		_ = conn.Close()
 		return
 	}
 	r.wg.Go(func() {
-		decided := sync.OnceFunc(func() {
-			r.decided(conn)
-			r.half.leave(source)
-		})
+		r.dismiss(sent)
+		decided := sync.OnceFunc(func() { r.door.leave(place) })
 		defer decided()
 		if r.mustAnnounce(conn) {
 			visitor, err := readAnnouncement(c, r.cfg.FirstBytes)
@@ -65,16 +76,49 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 				return
 			}
 			// From here on it is the visitor's, under whose address it counts.
-			from := sourceOf(visitor.RemoteAddr())
-			if !r.half.move(source, from) {
-				r.counters.limited.Add(1)
-				_ = conn.Close()
-				return
-			}
-			c, source = visitor, from
+			r.dismiss(r.door.rename(place, sourceOf(visitor.RemoteAddr())))
+			c = visitor
 		}
-		r.serve(life, c, decided)
+		r.serve(life, c, place, decided)
 	})
+}
+
+// dismiss closes who had to leave the door for another, if somebody had to.
+func (r *Relay) dismiss(sent *caller) {
+	if sent != nil {
+		r.reached(limitHandshakes)
+		_ = sent.conn.Close()
+	}
+}
+
+// sendFirst closes who has been at the door longest and reports whether there
+// was anybody.
+func (r *Relay) sendFirst() bool {
+	sent := r.door.sendFirst()
+	if sent == nil {
+		return false
+	}
+	r.reached(limitFiles)
+	_ = sent.conn.Close()
+	return true
+}
+
+// crowded reports whether conn is beyond the files that strangers may have. The
+// system gives out the lowest number that is free, so conn's says how many are
+// taken, whoever took them.
+func (r *Relay) crowded(conn net.Conn) bool {
+	if fileNumber(conn) < r.mostFiles {
+		return false
+	}
+	r.crowdedAt.Store(r.now().UnixNano())
+	return true
+}
+
+// crowdedLately says whether connections were refused for want of files within
+// the last seconds.
+func (r *Relay) crowdedLately() bool {
+	at := r.crowdedAt.Load()
+	return at != 0 && r.now().UnixNano()-at < int64(5*time.Second)
 }
 
 // refuseAnnouncement closes a balancer's connection whose header made no sense,
@@ -93,13 +137,14 @@ func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
 
 // serve reads the first bytes and hands the connection on. decided is called
 // once the connection is no longer one of the unknown.
-func (r *Relay) serve(life context.Context, conn stream, decided func()) {
+func (r *Relay) serve(life context.Context, conn stream, place *caller, decided func()) {
 	p, err := readPreface(conn, r.cfg.FirstBytes)
 	defer p.release()
 	if err != nil {
 		r.refusePreface(conn, p, err)
 		return
 	}
+	r.door.heard(place)
 	switch {
 	case p.kind == prefacePlainHTTP:
 		r.counters.malformed.Add(1)

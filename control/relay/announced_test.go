@@ -188,25 +188,13 @@ func TestMalformedAnnouncements(t *testing.T) {
 	_, _ = io.ReadAll(probe)
 	probe = dialFrom(t, "127.0.0.2", addr)
 	_ = probe.(*net.TCPConn).SetLinger(0) // as haproxy's checks do
-	eventually(t, "the probe is read", func() bool {
-		r.half.mu.Lock()
-		defer r.half.mu.Unlock()
-		return r.half.count == 1
-	})
+	eventually(t, "the probe is read", func() bool { return atDoor(r) == 1 })
 	_ = probe.Close()
-	eventually(t, "the probe is over", func() bool {
-		r.half.mu.Lock()
-		defer r.half.mu.Unlock()
-		return r.half.count == 0
-	})
+	eventually(t, "the probe is over", func() bool { return atDoor(r) == 0 })
 	if n := r.counters.malformed.Load(); n != uint64(len(cases)) {
 		t.Error("a probe was counted as malformed")
 	}
-	eventually(t, "nothing is left among the undecided", func() bool {
-		r.half.mu.Lock()
-		defer r.half.mu.Unlock()
-		return r.half.count == 0 && len(r.half.sources) == 0
-	})
+	eventually(t, "nothing is left among the undecided", func() bool { return atDoor(r) == 0 })
 }
 
 // TestBalancersOwnConnections: what a balancer says for itself is counted under

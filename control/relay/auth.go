@@ -21,12 +21,13 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 	if agent && (r.draining.Load() || !r.ramp.take(source)) {
 		// Told apart before the handshake, which is what a storm of agents costs.
 		r.counters.deferredCount.Add(1)
+		r.reached(limitAdmissions)
 		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
 	if !r.auth.enter(source) {
-		r.counters.limited.Add(1)
-		_ = conn.Close()
+		r.reached(limitAuth)
+		refuse(conn, alertRecord(alertInternalError))
 		return
 	}
 	prefixed := &prefixedConn{Conn: conn, rest: bytes.Clone(p.bytes()), onClose: func() { r.auth.leave(source) }}

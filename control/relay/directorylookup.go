@@ -28,7 +28,7 @@ type cached struct {
 }
 
 // find names the other nodes where a tunnel for a server name is, the latest
-// first. It answers from memory where it can; errBusy says that too many ask.
+// first. It answers from memory where it can; an overLimit says that too many ask.
 func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, error) {
 	if !strings.HasSuffix(serverName, d.domain) {
 		return nil, nil
@@ -45,7 +45,7 @@ func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, err
 	case d.lookups <- struct{}{}:
 		defer func() { <-d.lookups }()
 	case <-ctx.Done():
-		return nil, errBusy
+		return nil, overLimit(limitLookups)
 	}
 	found, err, _ := d.flight.Do(serverName, func() (any, error) { return d.lookUp(ctx, serverName) })
 	if err != nil {

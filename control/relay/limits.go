@@ -13,13 +13,13 @@ import (
 // defaults of New.
 type Limits struct {
 	// Visitors served or waiting at a time, of all computers; each takes two
-	// file descriptors. Default 16,384, or less where the process may not open
-	// that many files.
+	// file descriptors. Default 16,384, or what half of the files suffice for.
 	Visitors int
 	// VisitorsPerComputer of them. Default a quarter of Visitors.
 	VisitorsPerComputer int
-	// VisitorsPerSource of them, by IPv4 address or IPv6 /64, so that nobody
-	// takes a whole computer. Default an eighth of Visitors.
+	// VisitorsPerSource of them, by IPv4 address or IPv6 /64, and never more than
+	// half of VisitorsPerComputer at one computer, unless it is as many as
+	// Visitors. Default an eighth of Visitors.
 	VisitorsPerSource int
 	// VisitorsPassedOn of them, whose tunnel is at another node. Default half of
 	// Visitors.
@@ -28,17 +28,19 @@ type Limits struct {
 	// a time. Default 1,024.
 	WaitingPerComputer int
 	// Handshakes is how many connections may be in their first bytes or their
-	// TLS handshake at a time. Default 4,096.
+	// TLS handshake at a time. Default 4,096, or an eighth of the files.
 	Handshakes int
 	// HandshakesPerSource of them, by IPv4 address or IPv6 /64, and never more
 	// than a quarter of what is left, unless it is as many as Handshakes: that is
 	// for a relay behind a load balancer. Default 1,024, half of Handshakes at most.
 	// The same holds for the other limits by source.
 	HandshakesPerSource int
-	// Tunnels is how many control connections may be open. Default 16,384.
+	// Tunnels is how many control connections may be open; a computer takes two
+	// files and those of PoolMin. Default 16,384, or what half of the files
+	// suffice for.
 	Tunnels int
 	// AuthConnections is how many HTTP connections to the auth host may be open;
-	// each agent holds one for its sync. Default 4,096 more than Tunnels.
+	// each agent holds one for its sync. Default as many as Tunnels and Handshakes.
 	AuthConnections int
 	// AuthConnectionsPerSource of them, by IPv4 address or IPv6 /64. Default 1,024.
 	AuthConnectionsPerSource int
@@ -56,43 +58,72 @@ type Limits struct {
 	RampUp                  time.Duration
 }
 
-// MostVisitors is how many visitors this process may have open files for.
-func MostVisitors() int { return (filelimit.Limit() - 1024) / 2 }
+// kept is how many of files are not for strangers: health, metrics,
+// administration, the store and everything else the process opens live on them.
+func kept(files int) int { return max(files/10, min(48, files/4)) }
 
-// WithDefaults is l with its zero fields filled in.
-func (l Limits) WithDefaults() Limits {
-	set := func(field *int, value int) {
-		if *field <= 0 {
-			*field = value
+// WithDefaults is l with its zero fields filled in, and lowered to what this
+// process has files for.
+func (l Limits) WithDefaults() Limits { return l.For(filelimit.Limit()) }
+
+// For is WithDefaults for a process of so many files. What is not lowered may
+// still be more than the files all together: accepting stops before they end.
+func (l Limits) For(files int) Limits {
+	files -= kept(files)
+	// set returns what the field would be with files enough.
+	set := func(field *int, value, fits, most int) (wanted int) {
+		if wanted = *field; wanted <= 0 {
+			wanted, most = value, fits
+		}
+		*field = max(1, min(wanted, most))
+		return wanted
+	}
+	// A part that is the whole means that all come from one address. That must be
+	// asked for: it is not the default, and does not come of a whole that is lowered.
+	setPart := func(field *int, value, whole, wanted int) {
+		switch {
+		case *field >= wanted:
+			*field = whole
+		case *field <= 0:
+			*field = max(1, min(value, whole/2))
+		default:
+			*field = max(1, min(*field, whole-1))
 		}
 	}
-	// No more than half: the whole would mean that all come from one address.
-	setPart := func(field *int, value, whole int) { set(field, max(1, min(value, whole/2))) }
-	set(&l.Visitors, max(64, min(16<<10, MostVisitors())))
-	set(&l.VisitorsPerComputer, max(64, l.Visitors/4))
-	setPart(&l.VisitorsPerSource, max(32, l.Visitors/8), l.Visitors)
-	set(&l.VisitorsPassedOn, max(32, l.Visitors/2))
-	set(&l.WaitingPerComputer, 1024)
-	set(&l.Handshakes, 4096)
-	setPart(&l.HandshakesPerSource, 1024, l.Handshakes)
-	set(&l.Tunnels, 16<<10)
-	set(&l.AuthConnections, l.Tunnels+4096)
-	setPart(&l.AuthConnectionsPerSource, 1024, l.AuthConnections)
-	set(&l.PoolMin, 4)
-	set(&l.PoolMax, 256)
+	const all = 1 << 30
+	set(&l.PoolMin, 4, all, 256)
+	set(&l.PoolMax, 256, all, all)
 	l.PoolMax = max(l.PoolMax, l.PoolMin)
-	set(&l.AdmitPerSecond, 500)
-	setPart(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10), l.AdmitPerSecond)
+	perComputer := 2 + l.PoolMin // its two connections, and those parked for visitors
+
+	wanted := set(&l.Visitors, 16<<10, files/2/2, files*3/4/2)
+	setPart(&l.VisitorsPerSource, max(32, l.Visitors/8), l.Visitors, wanted)
+	set(&l.VisitorsPerComputer, max(64, l.Visitors/4), l.Visitors, l.Visitors)
+	set(&l.VisitorsPassedOn, max(32, l.Visitors/2), l.Visitors, l.Visitors)
+	set(&l.WaitingPerComputer, 1024, all, all)
+	wanted = set(&l.Handshakes, 4096, files/8, files/2)
+	setPart(&l.HandshakesPerSource, 1024, l.Handshakes, wanted)
+	wanted = set(&l.Tunnels, 16<<10, files/2/perComputer, files*3/4/perComputer)
+	wanted = set(&l.AuthConnections, wanted+4096, l.Tunnels+min(4096, files/8), files*3/4)
+	setPart(&l.AuthConnectionsPerSource, 1024, l.AuthConnections, wanted)
+	wanted = set(&l.AdmitPerSecond, 500, all, all)
+	setPart(&l.AdmitPerSecondPerSource, max(fewestPerSecond, l.AdmitPerSecond/10), l.AdmitPerSecond, wanted)
 	if l.RampUp <= 0 {
 		l.RampUp = 30 * time.Second
 	}
 	return l
 }
 
-// bySource counts connections of one kind, in all and by source. What a source
-// may have shrinks with what is left: a quarter of it, so that a few sources
-// cannot take everything and those who come last still find room. A few are
-// granted in any case.
+// shared counts visitors within a part of Visitors, of which one source may have
+// half at most, unless all of Visitors may come from one address.
+func (l Limits) shared(part int) *bySource {
+	if l.VisitorsPerSource >= l.Visitors {
+		return newBySource(part, part)
+	}
+	return newBySource(part, min(l.VisitorsPerSource, max(1, part/2)))
+}
+
+// bySource counts connections of one kind, in all and by source.
 type bySource struct {
 	total, perSource int
 
@@ -108,16 +139,26 @@ func newBySource(total, perSource int) *bySource {
 	return &bySource{total: total, perSource: perSource, sources: make(map[netip.Prefix]int)}
 }
 
+// share is how many a source may have of a limit that holds count already. It
+// shrinks with what is left: a quarter of it, so that a few sources cannot take
+// everything and those who come last still find room. A few are granted in any
+// case.
+func share(total, perSource, count int) int {
+	if perSource >= total {
+		return perSource // all come from one address, a load balancer's
+	}
+	return min(perSource, max(fewestPerSource, (total-count)/4))
+}
+
 // enter reports whether one more connection from source is within bounds; if
 // so, leave must be called once.
-func (s *bySource) enter(source netip.Prefix) bool {
+func (s *bySource) enter(source netip.Prefix) bool { return s.enterBut(source, 0) }
+
+// enterBut is enter for a source that may not have the last spared places.
+func (s *bySource) enterBut(source netip.Prefix, spared int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left, allowed := s.total-s.count, s.perSource
-	if allowed < s.total { // else all come from one address, a load balancer's
-		allowed = min(allowed, max(fewestPerSource, left/4))
-	}
-	if left <= 0 || s.sources[source] >= allowed {
+	if s.count+spared >= s.total || s.sources[source] >= share(s.total, s.perSource, s.count+spared) {
 		return false
 	}
 	s.count++
@@ -125,17 +166,11 @@ func (s *bySource) enter(source netip.Prefix) bool {
 	return true
 }
 
-// move counts a connection under another source from now on, if that is within
-// bounds.
-func (s *bySource) move(from, to netip.Prefix) bool {
-	if from == to {
-		return true
-	}
-	if !s.enter(to) {
-		return false
-	}
-	s.leave(from)
-	return true
+// held is how many there are.
+func (s *bySource) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
 }
 
 func (s *bySource) leave(source netip.Prefix) {

@@ -55,7 +55,7 @@ func TestFewSourcesLeaveRoom(t *testing.T) {
 func TestLoweredLimitsKeepRoomForOthers(t *testing.T) {
 	t.Parallel()
 	for _, whole := range []int{2, 20, 40, 500, 1024, 5000} {
-		l := Limits{Visitors: whole, Handshakes: whole, AuthConnections: whole, AdmitPerSecond: whole}.WithDefaults()
+		l := Limits{Visitors: whole, Handshakes: whole, AuthConnections: whole, AdmitPerSecond: whole}.For(1 << 20)
 		for name, part := range map[string]int{
 			"visitors": l.VisitorsPerSource, "handshakes": l.HandshakesPerSource,
 			"auth connections": l.AuthConnectionsPerSource, "admissions": l.AdmitPerSecondPerSource,
@@ -64,11 +64,11 @@ func TestLoweredLimitsKeepRoomForOthers(t *testing.T) {
 				t.Errorf("%d of %d %s for one source", part, whole, name)
 			}
 		}
-		half := newBySource(l.Handshakes, l.HandshakesPerSource)
-		for half.enter(netip.MustParsePrefix("198.51.100.7/32")) {
+		auth := newBySource(l.AuthConnections, l.AuthConnectionsPerSource)
+		for auth.enter(netip.MustParsePrefix("198.51.100.7/32")) {
 		}
-		if !half.enter(netip.MustParsePrefix("198.51.100.8/32")) {
-			t.Errorf("one source took all %d handshakes", whole)
+		if !auth.enter(netip.MustParsePrefix("198.51.100.8/32")) {
+			t.Errorf("one source took all %d connections", whole)
 		}
 	}
 	given := Limits{Handshakes: 500, HandshakesPerSource: 500}.WithDefaults()

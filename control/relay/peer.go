@@ -135,9 +135,9 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	}
 	source := sourceOf(conn.RemoteAddr())
 	if !r.visitors.enter(source) {
-		return errBusy
+		return overLimit(limitVisitors)
 	}
-	away, err := r.routes.enterAway()
+	away, err := r.routes.enterAway(source)
 	if err != nil {
 		r.visitors.leave(source)
 		return err
@@ -161,7 +161,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 				r.counters.bytesUp.Add(uint64(up))
 				r.counters.bytesDown.Add(uint64(down))
 				r.visitors.leave(source)
-				r.routes.part(away, f)
+				r.routes.part(away, f, source)
 				r.wg.Done()
 			}
 			f.start()
@@ -177,7 +177,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 		err = errNoConnection
 	}
 	r.visitors.leave(source)
-	r.routes.leave(away)
+	r.routes.leave(away, source)
 	return err
 }
 
@@ -259,7 +259,7 @@ func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
 	select {
 	case r.peersEntering <- struct{}{}:
 	default:
-		r.counters.limited.Add(1)
+		r.reached(limitPeers)
 		_ = conn.Close()
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -192,17 +193,18 @@ func (s *session) forgetTicket(id ticketID, entry issued) {
 
 // take returns a data connection, idle or as soon as one comes, at most until
 // the deadline. Those whose agent has gone meanwhile are passed over.
-func (s *session) take(secure bool, deadline time.Time) (*dataConn, error) {
+func (s *session) take(secure bool, source netip.Prefix, deadline time.Time) (*dataConn, error) {
 	p := &s.pools[plainPool]
 	if secure {
 		p = &s.pools[securePool]
 	}
 	for {
-		data, w, err := s.takeOrWait(p)
+		data, w, err := s.takeOrWait(p, source)
 		if err != nil {
 			return nil, err
 		}
 		if data == nil {
+			defer s.line.leave(source)
 			return s.await(p, w, deadline)
 		}
 		if data.alive() {
@@ -213,8 +215,9 @@ func (s *session) take(secure bool, deadline time.Time) (*dataConn, error) {
 	}
 }
 
-// takeOrWait returns an idle connection, the one parked last, or a place in the line.
-func (s *session) takeOrWait(p *pool) (*dataConn, waiter, error) {
+// takeOrWait returns an idle connection, the one parked last, or a place in the
+// line, which the caller has to leave again.
+func (s *session) takeOrWait(p *pool, source netip.Prefix) (*dataConn, waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -235,9 +238,8 @@ func (s *session) takeOrWait(p *pool) (*dataConn, waiter, error) {
 		return data, nil, nil
 	}
 	p.low = 0
-	if len(s.pools[plainPool].waiting)+len(s.pools[securePool].waiting) >= s.relay.cfg.Limits.WaitingPerComputer ||
-		p.secure && len(p.waiting) >= secureWaiting {
-		return nil, nil, errBusy
+	if p.secure && len(p.waiting) >= secureWaiting || !s.line.enter(source) {
+		return nil, nil, overLimit(limitWaiting)
 	}
 	w := make(waiter, 1)
 	p.waiting = append(p.waiting, w)

@@ -24,6 +24,15 @@ const plainHTTPAnswer = "HTTP/1.1 400 Bad Request\r\n" +
 	"Content-Length: 61\r\n\r\n" +
 	"This address speaks HTTPS. Begin the address with https://.\r\n"
 
+// refuseAtOnce is refuse for somebody of whom nothing was read and for whom there
+// is no file to wait with: the answer may be lost.
+func refuseAtOnce(conn net.Conn) {
+	if conn.SetWriteDeadline(time.Now().Add(time.Millisecond)) == nil {
+		_, _ = conn.Write(alertRecord(alertInternalError))
+	}
+	_ = conn.Close()
+}
+
 // refuse writes an answer and closes so that the answer arrives: closing with
 // bytes unread would send a reset, which discards what the other side has not
 // read yet.

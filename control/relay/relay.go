@@ -10,8 +10,9 @@
 // from then on bytes are copied both ways by the kernel where it can. Everything
 // else gets a TLS alert, or a sentence when it was plain HTTP, and is closed.
 //
-//	accept.go   connections to the first decision, limits.go and ramp.go who is let
-//	            in, announced.go whom a load balancer in front names
+//	accept.go   connections to the first decision, door.go those that wait for it,
+//	            limits.go and ramp.go who is let in, reached.go who is not,
+//	            announced.go whom a load balancer in front names
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	auth.go     what is decrypted here
 //	session.go  one control connection, pool.go its data connections
@@ -40,6 +41,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/control/filelimit"
 )
 
 // Config of a Relay. AuthHost, TLS, Handler and Authenticate are required.
@@ -81,15 +83,19 @@ type Relay struct {
 	tls      *tls.Config
 	log      *slog.Logger
 	now      func() time.Time
-	half     *bySource // connections that have not yet shown who they are
+	door     *door
 	auth     *bySource // HTTP connections to the auth host
 	visitors *bySource
 	ramp     *ramp
 	tickets  ticketBook
 	routes   routes
 	counters counters
+	told     told
 	http     *http.Server
 	toHTTP   *handover
+
+	mostFiles int          // open files, beyond which strangers get none
+	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
 
 	directory     *directory // nil without peers
 	peerTLS       *peerTLS   // nil without
@@ -98,10 +104,6 @@ type Relay struct {
 	serving  atomic.Bool
 	draining atomic.Bool
 	wg       sync.WaitGroup // goroutines of connections
-
-	mu      sync.Mutex // protects what follows
-	opening map[net.Conn]struct{}
-	closed  bool // no further opening connection is taken
 }
 
 // requestWait is how long a request to the auth host may take to arrive, and
@@ -136,14 +138,15 @@ func New(cfg Config) (*Relay, error) {
 		tls:      cfg.TLS.Clone(),
 		log:      cfg.Log,
 		now:      cfg.Now,
-		half:     newBySource(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
+		door:     newDoor(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
 		auth:     newBySource(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
 		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:   newRoutes(cfg.Limits),
 		toHTTP:   newHandover(),
-		opening:  make(map[net.Conn]struct{}),
 	}
+	files := filelimit.Limit()
+	r.mostFiles = files - kept(files)
 	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = &http.Server{
@@ -238,7 +241,7 @@ func (r *Relay) drain() {
 	for _, s := range r.routes.sessions() {
 		s.drain()
 	}
-	r.closeOpening()
+	r.door.close()
 	if err := r.http.Shutdown(ctx); err != nil {
 		_ = r.http.Close()
 	}
@@ -261,33 +264,6 @@ func (r *Relay) Kick(computerID string) {
 		s.end(tunnelwire.Frame{Type: tunnelwire.Refused, Code: tunnelwire.CodeUnauthorized, Message: "This computer's credential is not valid any more."})
 	}
 	r.routes.abort(computerID)
-}
-
-// open notes a connection that has not been decided on yet, so that draining can
-// close it. It reports false when the relay is closing.
-func (r *Relay) open(conn net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return false
-	}
-	r.opening[conn] = struct{}{}
-	return true
-}
-
-func (r *Relay) decided(conn net.Conn) {
-	r.mu.Lock()
-	delete(r.opening, conn)
-	r.mu.Unlock()
-}
-
-func (r *Relay) closeOpening() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.closed = true
-	for conn := range r.opening {
-		_ = conn.Close()
-	}
 }
 
 // handover is the listener through which the HTTP server gets connections that

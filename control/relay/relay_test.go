@@ -293,11 +293,7 @@ func TestFirstBytesThatAreNothing(t *testing.T) {
 			t.Errorf("%s: answer %q, %v, want %q", name, got, err, c.want)
 		}
 	}
-	eventually(t, "all are gone", func() bool {
-		r.half.mu.Lock()
-		defer r.half.mu.Unlock()
-		return r.half.count == 0 && len(r.half.sources) == 0
-	})
+	eventually(t, "all are gone", func() bool { return atDoor(r) == 0 })
 }
 
 // Weakness: a ticket seen on the way is used again, kept for later, or made up,
@@ -436,7 +432,7 @@ func TestConnectionThatDiesWithTheHello(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, func(c *Config) {
-		c.Limits.HandshakesPerSource, c.Limits.VisitorsPerComputer, c.Limits.WaitingPerComputer = 3, 2, 1
+		c.Limits.HandshakesPerSource, c.Limits.VisitorsPerComputer, c.Limits.WaitingPerComputer = 3, 4, 1
 		c.FirstBytes = longest
 	}, nil)
 	connectAgent(t, addr, "maya")
@@ -451,15 +447,17 @@ func TestLimits(t *testing.T) {
 	}
 	// Half-open connections of one source; each has said one byte, or the kernel
 	// would keep it to itself.
-	for range 3 {
+	first := dial(t, addr)
+	_, _ = first.Write([]byte{recordHandshake})
+	eventually(t, "one is half open", func() bool { return atDoor(r) == 1 })
+	for range 2 {
 		_, _ = dial(t, addr).Write([]byte{recordHandshake})
 	}
-	eventually(t, "three are half open", func() bool { r.half.mu.Lock(); defer r.half.mu.Unlock(); return r.half.count == 3 })
+	eventually(t, "three are half open", func() bool { return atDoor(r) == 3 })
 	before := r.Stats().Limited
-	fourth := dial(t, addr)
-	_, _ = fourth.Write([]byte{recordHandshake})
-	if n, err := fourth.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("a fourth was let in: %v", err)
+	_, _ = dial(t, addr).Write([]byte{recordHandshake})
+	if n, err := first.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first did not go for the fourth: %v", err)
 	}
 	if got := r.Stats().Limited; got != before+1 {
 		t.Errorf("%d limited, want %d", got, before+1)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -13,7 +14,6 @@ import (
 
 var (
 	errUnknownHost = errors.New("relay: no tunnel for this name")
-	errBusy        = errors.New("relay: too many visitors")
 	errKicked      = errors.New("relay: a computer was kicked meanwhile")
 	errFull        = errors.New("relay: too many tunnels")
 )
@@ -42,14 +42,14 @@ type computer struct {
 	id       string
 	host     string     // root host without a port
 	sessions []*session // newest first
-	visitors int
+	visitors *bySource
 	flows    map[*flow]struct{}
 }
 
 func newRoutes(limits Limits) routes {
 	return routes{
 		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
-		away: &computer{flows: make(map[*flow]struct{})},
+		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn), flows: make(map[*flow]struct{})},
 	}
 }
 
@@ -74,7 +74,7 @@ func (t *routes) add(s *session, kicks uint64) (replaced []*session, err error) 
 	}
 	c := t.byID[s.computer.ID]
 	if c == nil {
-		c = &computer{id: s.computer.ID, flows: make(map[*flow]struct{})}
+		c = &computer{id: s.computer.ID, visitors: t.limits.shared(t.limits.VisitorsPerComputer), flows: make(map[*flow]struct{})}
 		t.byID[c.id] = c
 	}
 	if c.host != s.host {
@@ -122,14 +122,16 @@ func (t *routes) knows(serverName string) bool {
 
 // enterAway counts a visitor whose tunnel is at another node; leave must be
 // called once after it.
-func (t *routes) enterAway() (*computer, error) {
+func (t *routes) enterAway(source netip.Prefix) (*computer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.visitors >= t.limits.Visitors || t.away.visitors >= t.limits.VisitorsPassedOn {
-		return nil, errBusy
+	if t.visitors >= t.limits.Visitors {
+		return nil, overLimit(limitVisitors)
+	}
+	if !t.away.visitors.enter(source) {
+		return nil, overLimit(limitPassedOn)
 	}
 	t.visitors++
-	t.away.visitors++
 	return t.away, nil
 }
 
@@ -137,7 +139,7 @@ func (t *routes) enterAway() (*computer, error) {
 func (t *routes) forget(c *computer) {
 	if len(c.sessions) == 0 {
 		t.unhost(c)
-		if c.visitors == 0 && t.byID[c.id] == c {
+		if c.visitors.held() == 0 && t.byID[c.id] == c {
 			delete(t.byID, c.id)
 		}
 	}
@@ -151,7 +153,7 @@ func (t *routes) unhost(c *computer) {
 
 // enter finds the computer a server name belongs to, its root host or one label
 // under it, and counts a visitor; leave must be called once after it.
-func (t *routes) enter(serverName string) (*computer, error) {
+func (t *routes) enter(serverName string, source netip.Prefix) (*computer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.byHost[serverName]
@@ -162,24 +164,25 @@ func (t *routes) enter(serverName string) (*computer, error) {
 	switch {
 	case serverName == "" || c == nil:
 		return nil, errUnknownHost
-	case t.visitors >= t.limits.Visitors || c.visitors >= t.limits.VisitorsPerComputer:
-		return nil, errBusy
+	case t.visitors >= t.limits.Visitors:
+		return nil, overLimit(limitVisitors)
+	case !c.visitors.enter(source):
+		return nil, overLimit(limitComputer)
 	}
 	t.visitors++
-	c.visitors++
 	return c, nil
 }
 
-func (t *routes) leave(c *computer) {
+func (t *routes) leave(c *computer, source netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.left(c)
+	t.left(c, source)
 }
 
 // left counts a visitor out. The caller holds mu.
-func (t *routes) left(c *computer) {
+func (t *routes) left(c *computer, source netip.Prefix) {
 	t.visitors--
-	c.visitors--
+	c.visitors.leave(source)
 	t.forget(c)
 	if t.visitors == 0 && t.quiet != nil {
 		close(t.quiet)
@@ -218,11 +221,11 @@ func (t *routes) unjoin(c *computer, f *flow) {
 }
 
 // part ends what join began, and the visitor's stay.
-func (t *routes) part(c *computer, f *flow) {
+func (t *routes) part(c *computer, f *flow, source netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(c.flows, f)
-	t.left(c)
+	t.left(c, source)
 }
 
 // kick takes a computer's sessions out of the routes and returns them.

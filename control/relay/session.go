@@ -33,6 +33,7 @@ type session struct {
 	key      *tunnelwire.HeaderKey
 	log      *slog.Logger
 
+	line *bySource     // visitors waiting for a data connection
 	wake chan struct{} // has room for one: there is something to write
 	done chan struct{} // closed by end
 
@@ -118,6 +119,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 			continue // somebody was kicked while this credential was looked up
 		}
 		if err != nil {
+			r.reached(limitTunnels)
 			return refuse(tunnelwire.CodeUnavailable, "The relay has no room for another computer.", 30, err)
 		}
 		r.touch(host)
@@ -140,6 +142,7 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, i
 	s := &session{
 		relay: r, computer: computer, host: host, instance: instance, conn: conn, key: key,
 		log:     r.log.With("computer", computer.ID, "host", host),
+		line:    r.cfg.Limits.shared(r.cfg.Limits.WaitingPerComputer),
 		wake:    make(chan struct{}, 1),
 		done:    make(chan struct{}),
 		pending: make(map[ticketID]issued),
@@ -283,6 +286,8 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 func (s *session) tick() {
 	var expired []ticketID
 	var surplus []*dataConn
+	// Files that wait for a visitor are given back while others find none.
+	crowded := s.relay.crowdedLately()
 	s.mu.Lock()
 	now := s.relay.now()
 	for id, entry := range s.pending {
@@ -294,7 +299,10 @@ func (s *session) tick() {
 	s.ticks++
 	for i := range s.pools {
 		s.pools[i].paused = false
-		if s.ticks%adaptEvery == 0 {
+		if crowded {
+			s.pools[i].target, s.pools[i].low = s.pools[i].least, 0
+		}
+		if crowded || s.ticks%adaptEvery == 0 {
 			surplus = append(surplus, s.pools[i].adapt()...)
 		}
 	}

@@ -25,6 +25,21 @@ func passes(err error) bool {
 	return false
 }
 
+// outOfFiles reports whether accepting failed for want of file descriptors.
+func outOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// fileNumber is conn's file descriptor, and 0 where it has none.
+func fileNumber(conn net.Conn) (n int) {
+	if c, ok := conn.(syscall.Conn); ok {
+		if raw, err := c.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { n = int(fd) })
+		}
+	}
+	return n
+}
+
 // quiet reports whether conn is open with nothing to be read: what a parked
 // data connection must be. It does not block and takes no bytes.
 func quiet(conn *net.TCPConn) bool {

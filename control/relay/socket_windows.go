@@ -16,6 +16,12 @@ func passes(err error) bool {
 	return errors.Is(err, windows.WSAEMFILE) || errors.Is(err, windows.WSAENOBUFS) || errors.Is(err, syscall.WSAECONNRESET)
 }
 
+// outOfFiles reports whether accepting failed for want of handles.
+func outOfFiles(err error) bool { return errors.Is(err, windows.WSAEMFILE) }
+
+// fileNumber is 0: handles are no numbers that count.
+func fileNumber(net.Conn) int { return 0 }
+
 // quiet reports whether conn is open with nothing to be read: what a parked
 // data connection must be.
 func quiet(conn *net.TCPConn) bool {

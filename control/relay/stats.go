@@ -9,17 +9,18 @@ type Stats struct {
 	Parked   int // idle data connections
 	Visitors int // visits waiting or under way
 
-	Visits      uint64 // joined to a data connection
-	BytesUp     uint64 // of finished visits, visitor to agent
-	BytesDown   uint64 // of finished visits, agent to visitor
-	Retried     uint64 // visits whose first data connection had died
-	Unknown     uint64 // visitors for a name that is not here
-	TimedOut    uint64 // visitors no data connection came for
-	Malformed   uint64 // first bytes that were not understood
-	Limited     uint64 // connections closed for a limit
-	BadTickets  uint64 // data connections refused
-	Unauthentic uint64 // control connections refused for their credential
-	Deferred    uint64 // control connections put off by the admission ramp
+	Visits      uint64            // joined to a data connection
+	BytesUp     uint64            // of finished visits, visitor to agent
+	BytesDown   uint64            // of finished visits, agent to visitor
+	Retried     uint64            // visits whose first data connection had died
+	Unknown     uint64            // visitors for a name that is not here
+	TimedOut    uint64            // visitors no data connection came for
+	Malformed   uint64            // first bytes that were not understood
+	Limited     uint64            // connections closed for a limit
+	LimitedBy   map[string]uint64 // the same by the limit's name
+	BadTickets  uint64            // data connections refused
+	Unauthentic uint64            // control connections refused for their credential
+	Deferred    uint64            // control connections put off by the admission ramp
 
 	PassedOn     uint64 // visitors handed to another node
 	TakenOver    uint64 // visitors taken over from another node
@@ -27,9 +28,10 @@ type Stats struct {
 }
 
 type counters struct {
-	visits, bytesUp, bytesDown, retried, unknown, timedOut     atomic.Uint64
-	malformed, limited, badTickets, unauthentic, deferredCount atomic.Uint64
-	passedOn, takenOver, peerFailures                          atomic.Uint64
+	visits, bytesUp, bytesDown, retried, unknown, timedOut atomic.Uint64
+	malformed, badTickets, unauthentic, deferredCount      atomic.Uint64
+	passedOn, takenOver, peerFailures                      atomic.Uint64
+	limited                                                [limits]atomic.Uint64
 }
 
 // Stats returns the current numbers.
@@ -37,10 +39,14 @@ func (r *Relay) Stats() Stats {
 	s := Stats{
 		Visits: r.counters.visits.Load(), BytesUp: r.counters.bytesUp.Load(), BytesDown: r.counters.bytesDown.Load(),
 		Retried: r.counters.retried.Load(), Unknown: r.counters.unknown.Load(), TimedOut: r.counters.timedOut.Load(),
-		Malformed: r.counters.malformed.Load(), Limited: r.counters.limited.Load(), BadTickets: r.counters.badTickets.Load(),
+		Malformed: r.counters.malformed.Load(), BadTickets: r.counters.badTickets.Load(),
 		Unauthentic: r.counters.unauthentic.Load(), Deferred: r.counters.deferredCount.Load(),
 		PassedOn: r.counters.passedOn.Load(), TakenOver: r.counters.takenOver.Load(), PeerFailures: r.counters.peerFailures.Load(),
-		Visitors: r.routes.visiting(),
+		Visitors: r.routes.visiting(), LimitedBy: make(map[string]uint64, limits),
+	}
+	for i, name := range limitNames {
+		s.LimitedBy[name] = r.counters.limited[i].Load()
+		s.Limited += s.LimitedBy[name]
 	}
 	for _, session := range r.routes.sessions() {
 		s.Sessions++

@@ -25,7 +25,8 @@ var errDied = errors.New("relay: the data connection had died")
 // visit joins a visitor to a data connection of the computer it names. One who
 // names none that is here stays counted among the undecided until turned away.
 func (r *Relay) visit(life context.Context, conn stream, p *preface, decided func()) {
-	c, err := r.routes.enter(p.hello.serverName)
+	source := sourceOf(conn.RemoteAddr())
+	c, err := r.routes.enter(p.hello.serverName, source)
 	if errors.Is(err, errUnknownHost) {
 		if err = r.forward(life, conn, p, decided); err == nil {
 			return
@@ -35,10 +36,9 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		r.turnAway(conn, p, err)
 		return
 	}
-	source := sourceOf(conn.RemoteAddr())
 	if !r.visitors.enter(source) {
-		r.routes.leave(c)
-		r.turnAway(conn, p, errBusy)
+		r.routes.leave(c, source)
+		r.turnAway(conn, p, overLimit(limitVisitors))
 		return
 	}
 	decided()
@@ -53,7 +53,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 			break
 		}
 		var data *dataConn
-		if data, err = s.take(secure, deadline); err != nil {
+		if data, err = s.take(secure, source, deadline); err != nil {
 			if errors.Is(err, errSessionOver) && life.Err() == nil {
 				continue // the agent may have come back on another
 			}
@@ -69,7 +69,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 		r.counters.retried.Add(1)
 	}
 	r.visitors.leave(source)
-	r.routes.leave(c)
+	r.routes.leave(c, source)
 	// A tunnel that died here may have come back elsewhere.
 	if mayBeElsewhere(err) && life.Err() == nil && r.forward(life, conn, p, decided) == nil {
 		return
@@ -127,8 +127,9 @@ func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *
 	f.ended = func(up, down int64) {
 		r.counters.bytesUp.Add(uint64(up))
 		r.counters.bytesDown.Add(uint64(down))
-		r.visitors.leave(sourceOf(conn.RemoteAddr()))
-		r.routes.part(c, f)
+		source := sourceOf(conn.RemoteAddr())
+		r.visitors.leave(source)
+		r.routes.part(c, f, source)
 		r.wg.Done()
 	}
 	f.start()
@@ -166,7 +167,7 @@ func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 		r.counters.timedOut.Add(1)
 		refuse(conn, alertRecord(alertInternalError))
 	case errors.Is(err, errBusy):
-		r.counters.limited.Add(1)
+		r.reachedBy(err)
 		refuse(conn, alertRecord(alertInternalError))
 	default:
 		_ = conn.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/control/admin"
+	"porchlight/control/filelimit"
 	"porchlight/control/relay"
 )
 
@@ -77,6 +78,9 @@ type Config struct {
 // Complete checks the configuration and fills in what follows from the rest.
 // The errors are sentences that name the flag to change.
 func (c *Config) Complete() error {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	switch {
 	case c.DataDir == "" && c.Postgres == "":
 		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
@@ -142,7 +146,7 @@ func (c *Config) Complete() error {
 	if err := c.completeACME(); err != nil {
 		return err
 	}
-	if err := c.completeLimits(); err != nil {
+	if err := c.completeLimits(filelimit.Limit()); err != nil {
 		return err
 	}
 	if err := c.completeProxies(); err != nil {
@@ -159,9 +163,6 @@ func (c *Config) Complete() error {
 	}
 	if c.Grace <= 0 {
 		c.Grace = DefaultGrace
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
 }

@@ -32,19 +32,19 @@ const (
 // LimitSettings are all of them, in the order of the help. An address is an IPv4
 // address or an IPv6 /64 throughout.
 var LimitSettings = []LimitSetting{
-	{limitVisitors, "visitors served at a time, two open files each (default 16384, less where fewer files are allowed)",
+	{limitVisitors, "visitors served at a time, two open files each (default 16384, or half of the files)",
 		func(l *relay.Limits) *int { return &l.Visitors }, ""},
 	{limitVisitors + "-per-computer", "of them at one computer (default a quarter of --limit-visitors)",
 		func(l *relay.Limits) *int { return &l.VisitorsPerComputer }, limitVisitors},
 	{limitVisitors + perAddress, "of them from one address (default an eighth of --limit-visitors)",
 		func(l *relay.Limits) *int { return &l.VisitorsPerSource }, limitVisitors},
-	{limitComputer, "computers connected at a time (default 16384)",
+	{limitComputer, "computers connected at a time, six open files each (default 16384, or half of the files)",
 		func(l *relay.Limits) *int { return &l.Tunnels }, ""},
-	{limitHalfOpen, "connections at a time that have not said yet what they want (default 4096)",
+	{limitHalfOpen, "connections at a time that have not said yet what they want (default 4096, or an eighth of the files)",
 		func(l *relay.Limits) *int { return &l.Handshakes }, ""},
 	{limitHalfOpen + perAddress, "of them from one address (default 1024, but half of them at most)",
 		func(l *relay.Limits) *int { return &l.HandshakesPerSource }, limitHalfOpen},
-	{limitAuth, "connections to the auth host at a time; each computer holds one (default 4096 more than --limit-computers)",
+	{limitAuth, "connections to the auth host at a time; each computer holds one (default --limit-computers and --limit-handshakes)",
 		func(l *relay.Limits) *int { return &l.AuthConnections }, ""},
 	{limitAuth + perAddress, "of them from one address (default 1024, but half of them at most)",
 		func(l *relay.Limits) *int { return &l.AuthConnectionsPerSource }, limitAuth},
@@ -54,9 +54,10 @@ var LimitSettings = []LimitSetting{
 		func(l *relay.Limits) *int { return &l.AdmitPerSecondPerSource }, limitAdmitted},
 }
 
-// completeLimits checks what the operator has set of the relay's limits.
-func (c *Config) completeLimits() error {
-	whole := c.Limits.WithDefaults()
+// completeLimits checks what the operator has set of the relay's limits, and lowers
+// what a process that may open so many files cannot have.
+func (c *Config) completeLimits(files int) error {
+	whole := c.Limits.For(16 * mostOf) // with files enough for anything
 	in := map[string]int{}
 	for _, s := range LimitSettings {
 		given := *s.Field(&c.Limits)
@@ -68,11 +69,17 @@ func (c *Config) completeLimits() error {
 			return fmt.Errorf("--%s %d is more than --%s, which is %d", s.Name, given, s.within, in[s.within])
 		}
 	}
-	if most := relay.MostVisitors(); c.Limits.Visitors > most {
-		return fmt.Errorf("--%s %d is more than the %d this process has files for: allow it more open files (LimitNOFILE of the service, or ulimit -n)", limitVisitors, c.Limits.Visitors, most)
-	}
 	if in[limitAuth] < in[limitComputer] {
 		return fmt.Errorf("--%s %d is less than --%s, which is %d, and each computer holds a connection to the auth host", limitAuth, in[limitAuth], limitComputer, in[limitComputer])
+	}
+	fitting := c.Limits.For(files)
+	for _, s := range LimitSettings {
+		given, fits := s.Field(&c.Limits), *s.Field(&fitting)
+		if *given > fits {
+			c.Log.Warn("a limit is more than this process has open files for and was lowered; allow it more of them (LimitNOFILE of the service, or ulimit -n)",
+				"setting", "--"+s.Name, "given", *given, "now", fits, "files", files)
+			*given = fits
+		}
 	}
 	return nil
 }

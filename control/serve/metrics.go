@@ -112,7 +112,7 @@ var (
 	descUnknown     = relayMetric("unknown_names_total", "Visitors for a name that is not here.")
 	descTimedOut    = relayMetric("timed_out_visits_total", "Visitors no data connection came for.")
 	descMalformed   = relayMetric("malformed_total", "Connections whose first bytes were not understood.")
-	descLimited     = relayMetric("limited_total", "Connections closed for a limit.")
+	descLimited     = prometheus.NewDesc("porchlight_relay_limited_total", "Connections closed for a limit, by its name.", []string{"limit"}, nil)
 	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
 	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
 	descPassedOn    = relayMetric("passed_on_total", "Visitors handed to another node.")
@@ -135,10 +135,13 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	for desc, v := range map[*prometheus.Desc]uint64{
 		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
 		descRetried: stats.Retried, descPassedOn: stats.PassedOn, descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
-		descMalformed: stats.Malformed, descLimited: stats.Limited, descBadTickets: stats.BadTickets,
+		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
+	}
+	for limit, v := range stats.LimitedBy {
+		ch <- prometheus.MustNewConstMetric(descLimited, prometheus.CounterValue, float64(v), limit)
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
+	"porchlight/control/filelimit"
 	"porchlight/control/kv"
 	"porchlight/control/localca"
 	"porchlight/control/mail"
@@ -313,6 +314,8 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 		stops = append(stops, func() error { cancel(); return <-ended })
 	}
+	limits := n.cfg.Limits.WithDefaults()
+	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors)
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })
 	if n.acme != nil {
 		start(n.acme.run)

@@ -112,9 +112,19 @@ func start(t *testing.T, args ...string) *server {
 // startWith is start with more in the environment.
 func startWith(t *testing.T, env []string, args ...string) *server {
 	t.Helper()
-	s := &server{t: t, exited: make(chan struct{})}
-	s.cmd = exec.Command(program, append([]string{"serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug"}, args...)...)
-	s.cmd.Env = append(os.Environ(), env...)
+	cmd := exec.Command(program, serveArgs(args)...)
+	cmd.Env = append(os.Environ(), env...)
+	return startCommand(t, cmd)
+}
+
+func serveArgs(args []string) []string {
+	return append([]string{"serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--log-level", "debug"}, args...)
+}
+
+// startCommand runs cmd, which becomes a server, and returns once that listens.
+func startCommand(t *testing.T, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{t: t, cmd: cmd, exited: make(chan struct{})}
 	pipe, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,135 @@
+package relay
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+)
+
+// door holds the connections that have not shown yet who they are, in all and
+// by source, with who has been silent longest in front. A newcomer always gets
+// in: where its source, or all together, have as many as they may, the one in
+// front goes. Whoever says at once what it wants is gone from here by then.
+type door struct {
+	total, perSource int
+
+	mu      sync.Mutex // protects what follows, and the places of every caller
+	callers list.List  // of *caller
+	sources map[netip.Prefix]*list.List
+	closed  bool
+}
+
+// caller is a connection at the door.
+type caller struct {
+	conn              net.Conn
+	source            netip.Prefix
+	inAll, amongTheir *list.Element // nil once it has left
+}
+
+func newDoor(total, perSource int) *door {
+	return &door{total: total, perSource: perSource, sources: make(map[netip.Prefix]*list.List)}
+}
+
+// enter lets a connection in; leave must be called after it. The caller has to
+// close sent, who had to go for it, unless that is nil. ok is false when the door
+// is closed.
+func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *caller, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, nil, false
+	}
+	sent = d.makeRoom(source)
+	c = &caller{conn: conn, source: source}
+	d.place(c)
+	return c, sent, true
+}
+
+// makeRoom takes out whoever has to go for one more from source. The caller
+// holds mu.
+func (d *door) makeRoom(source netip.Prefix) *caller {
+	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.callers.Len()) {
+		return d.remove(theirs.Front().Value.(*caller))
+	}
+	if d.callers.Len() >= d.total {
+		return d.remove(d.callers.Front().Value.(*caller))
+	}
+	return nil
+}
+
+// rename counts c under another source from now on; sent is as that of enter.
+func (d *door) rename(c *caller, source netip.Prefix) (sent *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.inAll == nil || c.source == source {
+		return nil
+	}
+	d.remove(c)
+	sent = d.makeRoom(source)
+	c.source = source
+	d.place(c)
+	return sent
+}
+
+// heard puts c behind the others: it has said something that makes sense, and
+// has as long again for the rest.
+func (d *door) heard(c *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.inAll != nil {
+		d.callers.MoveToBack(c.inAll)
+		d.sources[c.source].MoveToBack(c.amongTheir)
+	}
+}
+
+// leave takes c off the door's account, if it is still on it.
+func (d *door) leave(c *caller) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.inAll != nil {
+		d.remove(c)
+	}
+}
+
+// sendFirst takes out who has been silent longest, for the caller to close. It
+// is nil when nobody is here.
+func (d *door) sendFirst() *caller {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.callers.Len() == 0 {
+		return nil
+	}
+	return d.remove(d.callers.Front().Value.(*caller))
+}
+
+// close closes every connection here and lets none in any more.
+func (d *door) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for e := d.callers.Front(); e != nil; e = e.Next() {
+		_ = e.Value.(*caller).conn.Close()
+	}
+}
+
+// place and remove are called with mu held.
+func (d *door) place(c *caller) {
+	theirs := d.sources[c.source]
+	if theirs == nil {
+		theirs = list.New()
+		d.sources[c.source] = theirs
+	}
+	c.inAll, c.amongTheir = d.callers.PushBack(c), theirs.PushBack(c)
+}
+
+func (d *door) remove(c *caller) *caller {
+	theirs := d.sources[c.source]
+	d.callers.Remove(c.inAll)
+	theirs.Remove(c.amongTheir)
+	if theirs.Len() == 0 {
+		delete(d.sources, c.source)
+	}
+	c.inAll, c.amongTheir = nil, nil
+	return c
+}
