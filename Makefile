@@ -11,8 +11,8 @@ TAGS    := desktop,production,webkit2_41
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-frontend test-e2e test-clients test-desktop screenshots
+.PHONY: help run build cli desktop frontend test check attack soak bench demo clean \
+        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-frontend test-e2e test-clients test-desktop test-attack screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 
 ## Trying it ----------------------------------------------------------------
 
-test: setup-test check test-go test-frontend test-e2e test-clients test-desktop ## set everything up and run every test
+test: setup-test check test-go test-frontend test-e2e test-clients test-desktop test-attack ## set everything up and run every test
 	@echo "All tests passed."
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
@@ -75,6 +75,12 @@ test-clients: cli ## real OAuth client libraries against the real programs
 
 test-desktop: desktop cli
 	test/desktop/run.sh
+
+test-attack: cli
+	go run ./test/attack -quick
+
+attack: setup-test cli ## what a hostile stranger can send, by the thousand, against the real programs: nothing may get through
+	go run ./test/attack
 
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh

@@ -1,0 +1,149 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/test/visitor"
+)
+
+const memberEmail = "bob@example.net"
+
+// computer is somebody's computer with an agent on it in local mode.
+type computer struct {
+	*process
+	data    string
+	api     string // of the open tier
+	open    *agentapi.Client
+	owner   *agentapi.Client
+	account agentapi.Account
+	roots   *x509.CertPool
+}
+
+// startComputer runs an agent on a data directory, a new one mostly.
+func (s *stage) startComputer(ctx context.Context, data string) (*computer, error) {
+	p, line, err := s.start(ctx, []string{"PORCHLIGHT_DATA=" + data, "PORCHLIGHT_API="},
+		filepath.Join(s.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if !strings.Contains(line, "Porchlight is on") {
+		return nil, fmt.Errorf("the agent said %q", line)
+	}
+	running, err := agentapi.ReadRunning(data)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := ownersecret.File(data).Get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &computer{process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret)}
+	if c.account, err = c.owner.Account(ctx); err != nil {
+		return nil, err
+	}
+	pem, err := os.ReadFile(filepath.Join(data, "ca", "root.pem"))
+	if err != nil {
+		return nil, err
+	}
+	c.roots = x509.NewCertPool()
+	if !c.roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the root certificate cannot be read")
+	}
+	return c, nil
+}
+
+// publish asks for an address for an app and has the owner approve it.
+func (c *computer) publish(ctx context.Context, name, label string, port int) (host string, err error) {
+	if _, err := c.open.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port}); err != nil {
+		return "", err
+	}
+	pub, err := c.owner.Approve(ctx, name)
+	return pub.Host, err
+}
+
+// mailedLink waits for a mail to an address that is none of those known.
+func (c *computer) mailedLink(ctx context.Context, to string, known map[string]bool) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startsIn)
+	defer cancel()
+	for {
+		mails, err := c.owner.Outbox(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, m := range mails {
+			if m.To == to && len(m.Links) > 0 && !known[m.Links[0]] {
+				known[m.Links[0]] = true
+				return m.Links[0], nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", errors.New("no mail came to " + to)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// invite has the owner let somebody open apps, by label, and returns that
+// person's browser, signed in, and their account.
+func (c *computer) invite(ctx context.Context, email string, labels ...string) (*visitor.Visitor, agentapi.Person, error) {
+	none := agentapi.Person{}
+	if _, err := c.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
+		return nil, none, err
+	}
+	link, err := c.mailedLink(ctx, email, map[string]bool{})
+	if err != nil {
+		return nil, none, err
+	}
+	browser := visitor.New(c.roots)
+	page, err := browser.Open(ctx, link)
+	if err != nil {
+		return nil, none, err
+	}
+	if page, err = browser.Submit(ctx, page, "", nil); err != nil {
+		return nil, none, err
+	}
+	if page.Status != http.StatusOK {
+		return nil, none, fmt.Errorf("accepting the invitation ends with HTTP %d at %s", page.Status, page.URL)
+	}
+	people, err := c.owner.People(ctx)
+	if err != nil {
+		return nil, none, err
+	}
+	i := slices.IndexFunc(people.Members, func(p agentapi.Person) bool { return p.Email == email })
+	if i < 0 {
+		return nil, none, errors.New(email + " is not among the people")
+	}
+	return browser, people.Members[i], nil
+}
+
+// cookieOf opens an app in a browser that is signed in, and returns its session
+// as it goes into a request.
+func cookieOf(ctx context.Context, browser *visitor.Visitor, host string) (string, error) {
+	page, err := browser.Open(ctx, "https://"+host+"/hello")
+	if err != nil {
+		return "", err
+	}
+	if page.Status != http.StatusOK {
+		return "", fmt.Errorf("%s answers a person who may open it with HTTP %d", host, page.Status)
+	}
+	var pairs []string
+	for _, cookie := range browser.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}) {
+		pairs = append(pairs, cookie.Name+"="+cookie.Value)
+	}
+	return strings.Join(pairs, "; "), nil
+}

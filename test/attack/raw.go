@@ -1,0 +1,96 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+const (
+	patience = 30 * time.Second // for anything that must happen
+	// pause is how long a connection may be silent before we say that nothing more
+	// comes from us. It only moves things on; nothing is judged by it.
+	pause = 400 * time.Millisecond
+)
+
+// answer is one of those on a connection.
+type answer struct {
+	status int
+	body   string
+}
+
+// secure connects to a host of a computer; every such host is on 127.0.0.1.
+func (c *computer) secure(ctx context.Context, host, protocol string) (*tls.Conn, error) {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: patience}
+	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, &tls.Config{RootCAs: c.roots, ServerName: name, NextProtos: []string{protocol}})
+	if err := conn.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// exchange sends bytes on a connection of their own and returns the answers up to
+// its end. Where it stays silent we end our side.
+func (c *computer) exchange(ctx context.Context, host, request string) ([]answer, error) {
+	conn, err := c.secure(ctx, host, "http/1.1")
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	conn.SetWriteDeadline(time.Now().Add(patience))
+	_, _ = io.WriteString(conn, request) // may fail: refused already
+	var got bytes.Buffer
+	ended := false
+	for {
+		wait := pause
+		if ended {
+			wait = patience
+		}
+		conn.SetReadDeadline(time.Now().Add(wait))
+		_, err := io.CopyBuffer(struct{ io.Writer }{&got}, struct{ io.Reader }{conn}, make([]byte, 8<<10))
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return answers(got.Bytes()), nil
+		}
+		if ended {
+			return nil, errors.New("the connection stays open")
+		}
+		_ = conn.CloseWrite() // it may be closed
+		ended = true
+	}
+}
+
+func answers(b []byte) (all []answer) {
+	r := bufio.NewReader(bytes.NewReader(b))
+	for {
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil {
+			return all
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return all
+		}
+		all = append(all, answer{resp.StatusCode, string(body)})
+	}
+}
