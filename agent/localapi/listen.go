@@ -22,6 +22,9 @@ import (
 // for 104, the zero at the end included.
 const maxSocketPath = 103
 
+// socketName is the owner's socket in its directory.
+const socketName = "owner.sock"
+
 // ListenOpen listens for the open tier at addr, host:port of this computer
 // alone; port 0 picks a free one. The errors are sentences for the owner.
 func ListenOpen(addr string) (net.Listener, error) {
@@ -64,10 +67,12 @@ func holder(port string) string {
 
 // ListenOwner listens for the owner tier on a unix socket of dataDir and returns
 // its path too. The socket is in a directory only the owner may enter, outside
-// the data directory, whose path may be too long for a socket. A socket that a
-// killed agent left behind is replaced. Where the system tells who connects,
-// other users are turned away even if they came that far. Closing the listener
-// removes socket and directory.
+// the data directory, whose path may be too long for a socket. Where that is not
+// to be had, because another user took its name in a directory of everybody's, it
+// is in the data directory or in a directory with a name nobody can foresee. A
+// socket that a killed agent left behind is replaced. Where the system tells who
+// connects, other users are turned away even if they came that far. Closing the
+// listener removes socket and directory.
 func ListenOwner(dataDir string) (net.Listener, string, error) {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -75,7 +80,7 @@ func ListenOwner(dataDir string) (net.Listener, string, error) {
 	}
 	var failed []error
 	for _, dir := range socketDirs(abs) {
-		path := filepath.Join(dir, "owner.sock")
+		path := filepath.Join(dir, socketName)
 		if len(path) > maxSocketPath {
 			continue
 		}
@@ -88,10 +93,30 @@ func ListenOwner(dataDir string) (net.Listener, string, error) {
 		}
 		failed = append(failed, err)
 	}
-	if len(failed) == 0 {
-		failed = append(failed, errors.New("every directory for temporary files has too long a path"))
+	l, path, err := listenUnforeseen()
+	if err == nil {
+		return l, path, nil
 	}
-	return nil, "", fmt.Errorf("cannot listen for the owner: %w", errors.Join(failed...))
+	return nil, "", fmt.Errorf("cannot listen for the owner: %w", errors.Join(append(failed, err)...))
+}
+
+// listenUnforeseen listens in a new directory for temporary files, which nobody
+// can have made before. A killed agent leaves it behind, so it comes last.
+func listenUnforeseen() (net.Listener, string, error) {
+	parent := os.TempDir()
+	if len(parent) > maxSocketPath-len("/porchlight-0123456789/owner.sock") && runtime.GOOS != "windows" {
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "porchlight-*")
+	if err != nil {
+		return nil, "", err
+	}
+	path := filepath.Join(dir, socketName)
+	l, err := listenOwner(dir, path)
+	if err != nil {
+		_ = os.Remove(dir)
+	}
+	return l, path, err
 }
 
 // socketDirs are the directories to try, by preference.
@@ -106,7 +131,8 @@ func socketDirs(abs string) []string {
 		return append(dirs, filepath.Join(os.TempDir(), "porchlight-"+hash))
 	}
 	name := fmt.Sprintf("porchlight-%d-%s", os.Getuid(), hash)
-	return slices.Compact(append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name)))
+	dirs = append(dirs, filepath.Join(os.TempDir(), name), filepath.Join("/tmp", name))
+	return append(slices.Compact(dirs), filepath.Join(abs, "socket"))
 }
 
 // errTaken is wrapped when somebody answers on the socket.

@@ -168,7 +168,8 @@ func publish(f *os.File, socket string) error {
 }
 
 // socketPath prefers the data directory; one too deep gets a name of its own in
-// the user's runtime directory.
+// the user's runtime directory, or where there is none a new directory for
+// temporary files, whose name nobody can take before.
 func socketPath(dataDir string) (string, error) {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -181,14 +182,14 @@ func socketPath(dataDir string) (string, error) {
 	parent := os.Getenv("XDG_RUNTIME_DIR")
 	if parent == "" {
 		if parent, err = os.UserCacheDir(); err != nil {
-			parent = os.TempDir()
+			dir, err := os.MkdirTemp("", "porchlight-*") // 0700
+			return filepath.Join(dir, "desktop.sock"), cause(err)
 		}
 	}
 	dir := filepath.Join(parent, "porchlight-"+hex.EncodeToString(sum[:6]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", cause(err)
 	}
-	// A shared temporary directory could hold somebody else's directory of that name.
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return "", cause(err)
 	}

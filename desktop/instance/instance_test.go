@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -123,5 +124,29 @@ func TestUnwritableDataDirectory(t *testing.T) {
 	_, err := Acquire(filepath.Join(file, "data"))
 	if err == nil || !strings.Contains(err.Error(), "cannot create its data directory") {
 		t.Fatalf("err = %v", err)
+	}
+}
+
+// Weakness: with neither a runtime directory nor a home, the socket of a deep data
+// directory was in a directory of everybody's whose name can be worked out.
+// Checked: each start has a new one of its own, and a second start finds it.
+func TestNoDirectoryOfOnesOwn(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("each user has such a directory on Windows")
+	}
+	for _, name := range []string{"XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	data := filepath.Join(t.TempDir(), strings.Repeat("d", 120))
+	first, err := socketPath(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := socketPath(data); err != nil || second == first {
+		t.Errorf("it can be foreseen: %s, %v", second, err)
+	}
+	if info, err := os.Stat(filepath.Dir(first)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory is %v, %v", info, err)
 	}
 }
