@@ -7,9 +7,6 @@ import (
 	"strconv"
 )
 
-// lsofFields is what lsof is asked to print: see lsofSockets.
-const lsofFields = "-FpcuLn"
-
 // lsofSockets reads the field output of lsof and gives each socket by its name,
 // with the process that has it. It is one field a line, its kind the first
 // letter; p, c, u and L introduce a process, n names each of its sockets.

@@ -119,7 +119,7 @@ func TestCaller(t *testing.T) {
 			}
 			defer server.Close()
 			from, to := server.RemoteAddr().(*net.TCPAddr).AddrPort(), server.LocalAddr().(*net.TCPAddr).AddrPort()
-			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1} {
+			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1, "with one that nobody has": 1 << 40} {
 				got := Caller(from, to, hint)
 				if got.PID != os.Getpid() || strings.TrimSuffix(got.Program, ".exe") != want || got.User == "" {
 					t.Errorf("%s: %+v, want pid %d, program %q and a user", what, got, os.Getpid(), want)

@@ -24,7 +24,7 @@ import (
 // Listening returns who accepts connections to 127.0.0.1:port. PID is 0 when
 // nobody was found, or when the system hides the processes of other users;
 // User is a login name, or the numeric id of a user without one. It may look
-// through the processes of the computer, which takes time: see Socket.Find.
+// through many processes, which takes time: see Socket.Find.
 func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSocket(port).Find()) }
 
 // ListenerUser is Listening for the user alone: PID and Program stay empty. It

@@ -26,7 +26,7 @@ func lsof(port int, state string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w",
-		"-iTCP:"+strconv.Itoa(port), "-sTCP:"+state, lsofFields).Output()
+		"-iTCP:"+strconv.Itoa(port), "-sTCP:"+state, "-FpcuLn").Output()
 	if err != nil {
 		return nil // exit 1: nobody found
 	}

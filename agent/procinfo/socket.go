@@ -1,9 +1,6 @@
 package procinfo
 
-import (
-	"cmp"
-	"net/netip"
-)
+import "net/netip"
 
 // Socket is one socket of this computer as far as the system tells; zero where
 // there is none, or none that we are shown.
@@ -37,29 +34,4 @@ func CallerSocket(from, to netip.AddrPort) Socket {
 
 func unmapped(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-}
-
-// held is the socket of a process, where the system names that.
-func held(p Process) Socket {
-	return Socket{User: cmp.Or(p.User, p.UserID), UserID: p.UserID, holder: p}
-}
-
-// Find is the process that has the socket: one of those given, which are looked
-// at first and cost little, or any of the socket's user. PID is 0 where none is
-// found.
-func (s Socket) Find(pids ...int) Process {
-	p := s.holder
-	for _, pid := range pids {
-		if p.PID == 0 && pid > 0 && s.Inode != 0 && holds(pid, s) {
-			p.PID = pid
-		}
-	}
-	if p.PID == 0 && s.Inode != 0 {
-		p.PID = walk(s)
-	}
-	if p.PID != 0 && p.Program == "" {
-		p.Program = program(p.PID)
-	}
-	p.Program, p.User, p.UserID = shown(p.Program), s.User, s.UserID
-	return p
 }
