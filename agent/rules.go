@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/rules"
 )
 
@@ -14,6 +15,7 @@ func (a *Agent) makeRules() (err error) {
 		Access:   a.access,
 		Away:     a.away,
 		OnChange: a.changes.Raise,
+		Tell:     func(n agentapi.Notice) error { return a.apps.Tell(n, nil) },
 		Log:      a.cfg.Log.With("part", "rules"),
 	})
 	return err

@@ -185,6 +185,8 @@ type Notice struct {
 	Kind string    `json:"kind"` // renamed, port-changed, ...
 	App  string    `json:"app,omitempty"`
 	Text string    `json:"text"`
+	// User is whom a NoticeUser is about: LocalUser.ID.
+	User string `json:"user,omitempty"`
 	// By names the program that caused it, where the operating system tells.
 	By string `json:"by,omitempty"`
 	// Undo is true while POST /owner/notices/{id}/undo can take it back.
@@ -220,6 +222,8 @@ type OwnerState struct {
 	Grants []OAuthGrant `json:"grants"`
 	// Registrants are the programs attached to this engine.
 	Registrants []Registrant `json:"registrants"`
+	// Users are other users of this computer that asked or were answered, by name.
+	Users []LocalUser `json:"users"`
 	// AccessUntil is when access ends for everybody unless the control plane
 	// answers before; nil while it answers.
 	AccessUntil *time.Time `json:"accessUntil,omitempty"`

@@ -103,6 +103,9 @@ type Settings struct {
 	FailStaticHours int `json:"failStaticHours"`
 	// AskAgain has a change of an app's port wait for the owner again.
 	AskAgain bool `json:"askAgain"`
+	// TrustEverybody has programs of every user of this computer count as the
+	// owner's own.
+	TrustEverybody bool `json:"trustEverybody"`
 	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }

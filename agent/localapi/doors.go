@@ -75,5 +75,6 @@ func (a *API) addRules(state *agentapi.OwnerState) {
 	}
 	state.Here = people
 	state.DarkSince = a.cfg.Rules.DarkSince()
+	state.Users = a.usersOfState()
 	state.AccessUntil = a.cfg.Rules.AccessUntil()
 }

@@ -171,7 +171,10 @@ func TestDoorBodies(t *testing.T) {
 		{options, `{}`, 400, "missing"},
 		{options, `{"h2c":true}`, 400, "missing"},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"quiet":[]}`, 200, `"trustEverybody":true`},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"trustEverybody":true`}, // stays
+		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":1,"quiet":[]}`, 400, "trustEverybody"},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":["renamed"]}`, 200, `"quiet":["renamed"]`},
 		{settings, `{"askAgain":true,"quiet":[]}`, 400, "failStaticHours"},
 		{settings, `{"failStaticHours":5,"quiet":[]}`, 400, "askAgain"},

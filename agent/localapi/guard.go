@@ -108,13 +108,17 @@ func cleaned(p string) string {
 func (a *API) admit(needs tier, from door, r *http.Request) error {
 	switch needs {
 	case tierOpen:
-		return nil
+		return a.slow(r)
 	case tierCapability:
 		given := r.Header.Values(agentapi.HeaderCapability)
 		if len(given) != 1 || !a.cfg.Registry.Admits(given[0]) {
 			return forbidden("Register first: POST /engine/register gives the capability for this, and a new one after every start of Porchlight.")
 		}
-		return nil
+		// A capability that another user got hold of is not theirs.
+		if err := a.letIn(r, a.callerOf(r)); err != nil {
+			return err
+		}
+		return a.slow(r)
 	case tierOwner:
 		hash := a.cfg.OwnerSecretHash()
 		given := r.Header.Values(agentapi.HeaderOwnerSecret)

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/rules"
 )
 
@@ -39,7 +41,7 @@ const (
 	writeIn      = 10 * time.Second
 	idleFor      = time.Minute
 	maxHeader    = 16 << 10 // bytes
-	maxConns     = 512      // of each listener
+	maxConns     = 512      // of each listener; see entry for other users' share
 	drainFor     = 5 * time.Second
 	freshFor     = time.Second // for the request of one who has just connected
 )
@@ -90,9 +92,12 @@ type API struct {
 	// outermost wraps each listener's handler in the tests, which look at every
 	// answer there.
 	outermost func(http.Handler) http.Handler
-	streams   chan struct{} // a place for each open stream of events
-	ending    chan struct{} // closed when Serve ends: streams end first
-	endOnce   sync.Once
+	// userOf is procinfo.CallerUser outside the tests.
+	userOf  func(from, to netip.AddrPort) procinfo.Process
+	paces   paces
+	streams chan struct{} // a place for each open stream of events
+	ending  chan struct{} // closed when Serve ends: streams end first
+	endOnce sync.Once
 }
 
 // tier says who may call a route.
@@ -121,6 +126,7 @@ func New(cfg Config) *API {
 		log:       cfg.Log,
 		heartbeat: agentapi.Heartbeat,
 		outermost: func(h http.Handler) http.Handler { return h },
+		userOf:    procinfo.CallerUser,
 		streams:   make(chan struct{}, maxStreams),
 		ending:    make(chan struct{}),
 	}
@@ -172,6 +178,10 @@ func New(cfg Config) *API {
 		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
 		{"GET", "/owner/activity", tierOwner, a.activity},
 		{"DELETE", "/owner/activity", tierOwner, a.clearActivity},
+		{"GET", "/owner/users", tierOwner, a.users},
+		{"POST", "/owner/users/{id}/allow", tierOwner, a.allowUser},
+		{"POST", "/owner/users/{id}/deny", tierOwner, a.denyUser},
+		{"DELETE", "/owner/users/{id}", tierOwner, a.forgetUser},
 		{"GET", "/owner/settings", tierOwner, a.settings},
 		{"PUT", "/owner/settings", tierOwner, a.setSettings},
 	}
@@ -191,7 +201,7 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 	for _, s := range []struct {
 		listener net.Listener
 		door     door
-	}{{open, openDoor}, {owner, ownerDoor}} {
+	}{{a.newEntry(open), openDoor}, {netutil.LimitListener(owner, maxConns), ownerDoor}} {
 		var fresh fresh
 		server := &http.Server{
 			Handler:                      fresh.handler(a.outermost(a.handler(s.door))),
@@ -207,7 +217,7 @@ func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
 		served := make(chan struct{})
 		g.Go(func() error {
 			defer close(served)
-			err := server.Serve(netutil.LimitListener(s.listener, maxConns))
+			err := server.Serve(s.listener)
 			if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
 				return nil
 			}

@@ -6,18 +6,21 @@ import (
 	"net/netip"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 )
 
-// register is POST /engine/register, which proves nothing but that a program on
-// this computer asks, and hands out the capability for that.
+// register is POST /engine/register, which proves nothing but that a program of
+// a user who may asks, and hands out the capability for that.
 func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 	req, err := readRegistration(r)
 	if err != nil {
 		return err
 	}
-	registration, err := a.cfg.Registry.Register(engine.Caller{}, req, func() procinfo.Process { return caller(r, req.PID) })
+	by := a.callerOf(r)
+	if err := a.letIn(r, by); err != nil {
+		return err
+	}
+	registration, err := a.cfg.Registry.Register(by, req, func() procinfo.Process { return caller(r, req.PID) })
 	if err != nil {
 		return err
 	}
@@ -29,7 +32,7 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	beat, err := a.cfg.Registry.Heartbeat(engine.Caller{}, req)
+	beat, err := a.cfg.Registry.Heartbeat(a.callerOf(r), req)
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func (a *API) deregister(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	left, err := a.cfg.Registry.Deregister(engine.Caller{}, appID, func() procinfo.Process { return caller(r, 0) })
+	left, err := a.cfg.Registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return caller(r, 0) })
 	if err != nil {
 		return err
 	}

@@ -29,9 +29,16 @@ import (
 	"porchlight/agent/store"
 )
 
+// beOther makes this process a program of another user, and ends it, where it was
+// started as one; nil where the system has no such tests.
+var beOther func()
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDirVariable); dir != "" {
 		os.Exit(beCrashed(dir))
+	}
+	if beOther != nil {
+		beOther()
 	}
 	// The sockets of all tests, in a place that leaves nothing behind.
 	dir, err := os.MkdirTemp("", "localapi-")
@@ -186,6 +193,7 @@ func (r *rig) serve(t testing.TB) {
 	}
 	r.rules, err = rules.New(rules.Config{
 		Store: kept, Access: r.access, Away: func() bool { return false }, OnChange: r.outside.changes.Raise,
+		Tell: func(n agentapi.Notice) error { return r.apps.Tell(n, nil) },
 	})
 	if err != nil {
 		t.Fatal(err)

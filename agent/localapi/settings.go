@@ -11,9 +11,10 @@ func (a *API) settings(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // setSettings replaces the settings. Every field has to be there: one that was
-// forgotten would quietly become its default.
+// forgotten would quietly become its default. Who is trusted stays as it is when
+// it is not named.
 func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r, "failStaticHours", "askAgain", "quiet")
+	f, err := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "quiet")
 	if err != nil {
 		return err
 	}
@@ -23,6 +24,12 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	}
 	if s.AskAgain, err = f.truth("askAgain"); err != nil {
 		return err
+	}
+	s.TrustEverybody = a.cfg.Rules.EverybodyTrusted()
+	if f["trustEverybody"] != nil {
+		if s.TrustEverybody, err = f.truth("trustEverybody"); err != nil {
+			return err
+		}
 	}
 	if s.Quiet, err = f.texts("quiet"); err != nil {
 		return err

@@ -1,6 +1,7 @@
 // Package rules is what the owner decides about everything at once: closing it
 // all, how long access outlives the control plane, what raises a notification,
-// and the record of who opened what.
+// the record of who opened what, and which other users of this computer may
+// register their programs.
 //
 // Settings come in from the owner tier, are stored, and only then take effect.
 // The package decides about no single app and no single person.
@@ -20,7 +21,7 @@ import (
 	"porchlight/agent/store"
 )
 
-// Config of New. All of it is required but Log.
+// Config of New. All of it is required but Tell and Log.
 type Config struct {
 	Store  *store.Store
 	Access *access.Access
@@ -28,7 +29,9 @@ type Config struct {
 	Away func() bool
 	// OnChange is called after anything the owner sees has changed.
 	OnChange func()
-	Log      *slog.Logger // discarded when nil
+	// Tell has the owner told of something; nil for nobody.
+	Tell func(agentapi.Notice) error
+	Log  *slog.Logger // discarded when nil
 }
 
 // Rules is safe for concurrent use.
@@ -37,6 +40,7 @@ type Rules struct {
 
 	setting  sync.Mutex // held while settings are replaced
 	settings atomic.Pointer[agentapi.Settings]
+	users    map[string]agentapi.LocalUser // by the system's id; guarded by setting
 }
 
 const (
@@ -59,6 +63,9 @@ func New(cfg Config) (*Rules, error) {
 		s = agentapi.Settings{FailStaticHours: maxHours, Quiet: []string{}}
 	}
 	r.settings.Store(&s)
+	if r.users, err = cfg.Store.Users(); err != nil {
+		return nil, err
+	}
 	cfg.Access.SetFailStatic(failStatic(s))
 	return r, nil
 }

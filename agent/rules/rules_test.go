@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r, a, db, changes := open(t, dir)
-	if got := fmt.Sprintf("%+v", r.Settings()); got != "{FailStaticHours:24 AskAgain:false Quiet:[]}" || a.FailStatic() != 24*time.Hour {
+	if got := fmt.Sprintf("%+v", r.Settings()); got != "{FailStaticHours:24 AskAgain:false TrustEverybody:false Quiet:[]}" || a.FailStatic() != 24*time.Hour {
 		t.Errorf("at first: %s, %v", got, a.FailStatic())
 	}
 	for what, bad := range map[string]agentapi.Settings{
@@ -60,8 +60,8 @@ func TestSettings(t *testing.T) {
 	if *changes != 0 || a.FailStatic() != 24*time.Hour {
 		t.Errorf("refusals changed something: %d, %v", *changes, a.FailStatic())
 	}
-	want := "{FailStaticHours:3 AskAgain:true Quiet:[access request]}"
-	got, err := r.SetSettings(agentapi.Settings{FailStaticHours: 3, AskAgain: true, Quiet: []string{"request", "access", "request"}})
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Quiet:[access request]}"
+	got, err := r.SetSettings(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, Quiet: []string{"request", "access", "request"}})
 	if err != nil || fmt.Sprintf("%+v", got) != want || a.FailStatic() != 3*time.Hour || *changes != 1 {
 		t.Errorf("%+v, %v, in force %v, %d changes", got, err, a.FailStatic(), *changes)
 	}

@@ -120,7 +120,7 @@ func (s *Store) UndoOf(id uint64) (undo Undo, ok bool, err error) {
 
 func aboutPeople(kind string) bool {
 	switch kind {
-	case agentapi.NoticeAccepted,
+	case agentapi.NoticeAccepted, agentapi.NoticeUser,
 		agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return true
 	}

@@ -1,0 +1,205 @@
+package localapi
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"golang.org/x/net/netutil"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/procinfo"
+)
+
+// The open tier answers every program of this computer, and only those of the
+// agent's own user (and root) as the owner's. Who is at the other end is asked of
+// the system once a connection, and only where it matters.
+
+const (
+	// crowded is how many connections there are before it matters whose another
+	// one is.
+	crowded = 64
+	// Of connections beyond that, a user may have maxConnsOfUser, and all other
+	// users together maxConnsOfOthers: the owner's programs keep the rest.
+	maxConnsOfUser   = 64
+	maxConnsOfOthers = 192
+)
+
+// entry is the open tier's listener.
+type entry struct {
+	net.Listener
+	api *API
+
+	mu     sync.Mutex
+	open   int            // guarded by mu
+	others int            // guarded by mu: connections that count for a user
+	byUser map[string]int // guarded by mu: by the system's id, of other users
+}
+
+func (a *API) newEntry(l net.Listener) *entry {
+	return &entry{Listener: netutil.LimitListener(l, maxConns), api: a, byUser: map[string]int{}}
+}
+
+// called is a connection of the open tier.
+type called struct {
+	net.Conn
+	user  func() procinfo.Process // looks once
+	leave func()                  // at most once
+}
+
+func (c *called) Close() error {
+	err := c.Conn.Close()
+	c.leave()
+	return err
+}
+
+// tooManyHere refuses a connection before it said anything, so it is written as
+// the bytes it is.
+const tooManyHere = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 5\r\nConnection: close\r\n\r\n" +
+	`{"error":"Programs of your user have too many connections to Porchlight open. Close some of them and try again."}` + "\n"
+
+// Accept turns away whom there is no room for.
+func (l *entry) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		conn := &called{Conn: c, user: sync.OnceValue(func() procinfo.Process { return l.api.userOf(ends(c)) })}
+		if l.enter(conn) {
+			return conn, nil
+		}
+		_, _ = io.WriteString(c, tooManyHere) // the buffer is empty: it does not wait
+		c.Close()
+	}
+}
+
+func (l *entry) enter(c *called) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts, user := false, ""
+	if l.open >= crowded {
+		if by := l.api.caller(c.user()); by.Stranger {
+			counts, user = true, by.UserID
+		}
+	}
+	if counts && (l.byUser[user] >= maxConnsOfUser || l.others >= maxConnsOfOthers) {
+		return false
+	}
+	l.count(1, counts, user)
+	c.leave = sync.OnceFunc(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.count(-1, counts, user)
+	})
+	return true
+}
+
+// count is called with mu held.
+func (l *entry) count(n int, counts bool, user string) {
+	l.open += n
+	if !counts {
+		return
+	}
+	l.others += n
+	if l.byUser[user] += n; l.byUser[user] == 0 {
+		delete(l.byUser, user)
+	}
+}
+
+// ends are the addresses of a connection, the caller's first; zero where they are
+// not of TCP.
+func ends(c net.Conn) (from, to netip.AddrPort) {
+	theirs, ok := c.RemoteAddr().(*net.TCPAddr)
+	ours, too := c.LocalAddr().(*net.TCPAddr)
+	if !ok || !too {
+		return from, to
+	}
+	return theirs.AddrPort(), ours.AddrPort()
+}
+
+// callerOf is who sent r. Whoever came by the owner's socket is the owner's; of
+// whom nothing can be learnt counts as another user.
+func (a *API) callerOf(r *http.Request) engine.Caller { return a.caller(userOf(r)) }
+
+// ownUser stands for the agent's own user on the owner's socket, where nobody
+// else comes in.
+var ownUser = procinfo.Process{User: "the owner", UserID: "own"}
+
+func userOf(r *http.Request) procinfo.Process {
+	switch c := r.Context().Value(freshKey{}).(type) {
+	case *called:
+		return c.user()
+	case net.Conn:
+		if _, owner := c.LocalAddr().(*net.UnixAddr); owner {
+			return ownUser
+		}
+	}
+	return procinfo.Process{}
+}
+
+func (a *API) caller(p procinfo.Process) engine.Caller {
+	if p == ownUser || procinfo.Own(p.UserID) {
+		return engine.Caller{}
+	}
+	return engine.Caller{UserID: p.UserID, Stranger: !a.cfg.Rules.EverybodyTrusted()}
+}
+
+// letIn refuses programs of users whom the owner has not let in, and has the
+// owner asked.
+func (a *API) letIn(r *http.Request, by engine.Caller) error {
+	if !by.Stranger {
+		return nil
+	}
+	name := userOf(r).User
+	switch a.cfg.Rules.Standing(by.UserID) {
+	case agentapi.UserAllowed:
+		return nil
+	case agentapi.UserDenied:
+		return forbidden("The owner of this Porchlight does not let programs of the user %s in. They can change that in its settings, or with: porchlight users allow %s", name, name)
+	}
+	if by.UserID == "" {
+		return forbidden("Porchlight cannot tell which user of this computer this program belongs to, so it is not let in. Keep the connection open until it has answered, and try again.")
+	}
+	if err := a.cfg.Rules.UserAsks(by.UserID, name); err != nil {
+		return fmt.Errorf("ask the owner about a user: %w", err)
+	}
+	return forbidden("This Porchlight belongs to another user of this computer, who has been asked to let programs of the user %s in. Try again once they have.", name)
+}
+
+func (a *API) usersOfState() []agentapi.LocalUser {
+	return append([]agentapi.LocalUser{}, a.cfg.Rules.Users()...)
+}
+
+func (a *API) users(w http.ResponseWriter, _ *http.Request) error {
+	return answer(w, http.StatusOK, a.usersOfState())
+}
+
+func (a *API) allowUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := a.cfg.Rules.AllowUser(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, u)
+}
+
+func (a *API) denyUser(w http.ResponseWriter, r *http.Request) error {
+	u, err := a.cfg.Rules.DenyUser(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	a.cfg.Registry.EndUser(u.ID)
+	return answer(w, http.StatusOK, u)
+}
+
+func (a *API) forgetUser(w http.ResponseWriter, r *http.Request) error {
+	if err := a.cfg.Rules.ForgetUser(r.PathValue("id")); err != nil {
+		return err
+	}
+	a.cfg.Registry.EndUser(r.PathValue("id"))
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+}

@@ -1,0 +1,27 @@
+package store
+
+import (
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/agent/agentapi"
+)
+
+var usersBucket = bucket("users") // the system's id of a user → agentapi.LocalUser
+
+// Users returns the other users of this computer that asked to be let in, or were
+// answered, by the system's id.
+func (s *Store) Users() (map[string]agentapi.LocalUser, error) {
+	users := map[string]agentapi.LocalUser{}
+	err := s.view(func(tx *bolt.Tx) error { return readAll(tx.Bucket(usersBucket), users) })
+	if err != nil {
+		return nil, fmt.Errorf("read the users of this computer: %w", err)
+	}
+	return users, nil
+}
+
+// PutUser keeps how it stands with a user; nil forgets them.
+func (s *Store) PutUser(id string, user *agentapi.LocalUser) error {
+	return s.update(func(tx *bolt.Tx) error { return put(tx.Bucket(usersBucket), id, user) })
+}
