@@ -44,7 +44,7 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 		cred := cred // as this run finds it
 		if cred.ID == "" && cred.Secret != "" {
 			if !found {
-				return noGrant()
+				return noGrant(whyNoToken)
 			}
 			cred.ID = g.ClientID
 		}
@@ -53,9 +53,9 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 		case err != nil:
 			return err
 		case !found || g.ClientID != client.ID:
-			return noGrant()
+			return noGrant(whyNoToken)
 		case g.Dropped:
-			return noGrant()
+			return noGrant(whyDropped)
 		case !g.RevokedAt.IsZero():
 			return accessEnded()
 		case subtle.ConstantTimeCompare([]byte(g.RefreshHash), []byte(hash)) != 1:
@@ -76,7 +76,7 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 	})
 	if errors.Is(err, errReplay) {
 		s.log.Warn("a used refresh token was presented again", "grant", g.ID, "client", g.ClientID)
-		return Tokens{}, noGrant()
+		return Tokens{}, noGrant(whyTokenUsed)
 	}
 	if err != nil {
 		return Tokens{}, err

@@ -121,9 +121,21 @@ type Exchange struct {
 	Verifier    string
 }
 
-func noGrant() error {
-	return refuse(controlapi.CodeInvalidGrant, "The code or token is not valid: it is unknown, used, too old, or not for this client.")
-}
+// noGrant says which part of a request is not good. It is told to authenticated
+// clients only, and of what is another client's it says no more than of nothing.
+func noGrant(why string) error { return refuse(controlapi.CodeInvalidGrant, why) }
+
+const (
+	whyNoCode       = "The code is unknown, older than 60 seconds, or not this client's."
+	whyCodeUsed     = "The code was used before. What it gave has ended."
+	whyRedirect     = "The redirect_uri is not the one of the authorization request. The code is used up."
+	whyVerifier     = "The code_verifier does not fit the code_challenge. The code is used up."
+	whyVerifierForm = "The code_verifier must have 43 to 128 letters, digits, and - . _ ~ (RFC 7636)."
+	whyUnreachable  = "The person cannot reach that computer any more. The code is used up."
+	whyNoToken      = "The refresh token is unknown, too old, or not this client's."
+	whyTokenUsed    = "The refresh token was used before. Use the one that came with the last answer."
+	whyDropped      = "The login was ended: its client had too many for this person, or its code was used twice."
+)
 
 func accessEnded() error {
 	return refuse(controlapi.CodeAccessDenied, "The person has ended this app's access.")
@@ -138,8 +150,11 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 	if err := s.AuthenticateClient(ctx, cred); err != nil {
 		return Tokens{}, err
 	}
-	if len(x.Code) != 43 || !verifierPattern.MatchString(x.Verifier) {
-		return Tokens{}, noGrant()
+	if len(x.Code) != 43 {
+		return Tokens{}, noGrant(whyNoCode)
+	}
+	if !verifierPattern.MatchString(x.Verifier) {
+		return Tokens{}, noGrant(whyVerifierForm)
 	}
 	key := keyAuthorization(hashOf(purposeAuthCode, x.Code))
 	id := newID()
@@ -147,9 +162,9 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 
 	var g grant
 	var c computer
-	var ok, replayed bool
+	var why string // the code is no good; empty for a grant
 	err := s.update(ctx, func(tx *txn) error {
-		ok, replayed = false, false
+		why = whyNoCode
 		client, err := authenticateClient(tx, cred) // it may have been removed just now
 		if err != nil {
 			return err
@@ -159,16 +174,22 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 			return err
 		}
 		if row.UsedFor != "" {
-			replayed = true
+			why = whyCodeUsed
 			return tx.dropGrant(row.UsedFor)
 		}
 		row.UsedFor = usedForNone
 		if err := put(tx, key, row, usedCodeLife); err != nil {
 			return err
 		}
-		if row.RedirectURI != x.RedirectURI || !proves(x.Verifier, row.Challenge) {
+		if row.RedirectURI != x.RedirectURI {
+			why = whyRedirect
 			return nil
 		}
+		if !proves(x.Verifier, row.Challenge) {
+			why = whyVerifier
+			return nil
+		}
+		why = whyUnreachable
 		account, found, err := get[Account](tx, keyAccount(row.AccountID))
 		if err != nil || !found {
 			return err
@@ -190,7 +211,7 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
 			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
 		}
-		ok = true
+		why = ""
 		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
 			return err
 		}
@@ -199,11 +220,11 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 	if err != nil {
 		return Tokens{}, err
 	}
-	if replayed {
+	if why == whyCodeUsed {
 		s.log.Warn("an authorization code was used twice; what it gave has ended", "client", cred.ID)
 	}
-	if !ok {
-		return Tokens{}, noGrant()
+	if why != "" {
+		return Tokens{}, noGrant(why)
 	}
 	return s.tokens(g, c, refresh)
 }

@@ -14,8 +14,9 @@ const (
 	PathAuthorize = "/oauth/authorize" // GET by a browser; its consent page posts back to it
 	PathToken     = "/oauth/token"     // POST, a form
 
-	PathGrants       = "/v1/grants"        // GET: OAuthGrants
-	PathGrantsRevoke = "/v1/grants/revoke" // POST RevokeOAuthGrant
+	PathDiscovery    = "/.well-known/oauth-authorization-server" // GET, no authentication: RFC 8414
+	PathGrants       = "/v1/grants"                              // GET: OAuthGrants
+	PathGrantsRevoke = "/v1/grants/revoke"                       // POST RevokeOAuthGrant
 )
 
 // What holds for every access token.

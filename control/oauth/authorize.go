@@ -21,8 +21,9 @@ type Request struct {
 	HasState    bool
 	Challenge   string
 	// Problem is the OAuth code to go back to the client with, once its redirect
-	// URI is known to be registered; empty when there is none.
-	Problem string
+	// URI is known to be registered; empty when there is none. Why says what is
+	// wrong, in ASCII for the client's author.
+	Problem, Why string
 }
 
 // ParseRequest reads the query of the authorization endpoint. It refuses what
@@ -53,17 +54,27 @@ func ParseRequest(rawQuery string) (Request, error) {
 		HasState:    q.Has("state"),
 		Challenge:   q.Get("code_challenge"),
 	}
+	r.Problem, r.Why = problem(q)
+	return r, nil
+}
+
+// problem is what the client can be told of a request.
+func problem(q url.Values) (code, why string) {
 	switch {
 	case len(q["response_type"]) != 1 || q.Get("response_type") != "code":
-		r.Problem = controlapi.CodeUnsupportedResponseType
-	case len(q["code_challenge"]) != 1 || !control.ValidChallenge(r.Challenge),
-		// A method left out means "plain" (RFC 7636, section 4.3).
-		len(q["code_challenge_method"]) != 1 || q.Get("code_challenge_method") != "S256",
-		// A scope left out or empty is the only one there is.
-		len(q["scope"]) > 1 || q.Get("scope") != "" && q.Get("scope") != controlapi.TokenScope:
-		r.Problem = controlapi.CodeAccessDenied
+		return controlapi.CodeUnsupportedResponseType, "response_type must be code, once."
+	case len(q["code_challenge"]) != 1:
+		return controlapi.CodeAccessDenied, "PKCE is required: send one code_challenge (RFC 7636)."
+	case !control.ValidChallenge(q.Get("code_challenge")):
+		return controlapi.CodeAccessDenied, "code_challenge must be the base64url of a SHA-256 without padding, 43 characters."
+	case len(q["code_challenge_method"]) != 1 || q.Get("code_challenge_method") != "S256":
+		// Left out it means "plain" (RFC 7636, section 4.3).
+		return controlapi.CodeAccessDenied, "code_challenge_method must be S256; plain is not taken."
+	case len(q["scope"]) > 1 || q.Get("scope") != "" && q.Get("scope") != controlapi.TokenScope:
+		// Left out or empty it is the only one there is.
+		return controlapi.CodeAccessDenied, "The only scope is connect."
 	}
-	return r, nil
+	return "", ""
 }
 
 func refuse(code, sentence string) error {
@@ -81,8 +92,8 @@ func (req Request) back(w http.ResponseWriter, r *http.Request, params url.Value
 	return nil
 }
 
-func (req Request) backWith(w http.ResponseWriter, r *http.Request, code string) error {
-	return req.back(w, r, url.Values{"error": {code}})
+func (req Request) backWith(w http.ResponseWriter, r *http.Request, code, why string) error {
+	return req.back(w, r, url.Values{"error": {code}, "error_description": {why}})
 }
 
 // Authorize answers GET PathAuthorize: back to the client with what is wrong, to
@@ -132,7 +143,7 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch form.Get("decision") {
 	case "deny":
-		return req.backWith(w, r, controlapi.CodeAccessDenied)
+		return req.backWith(w, r, controlapi.CodeAccessDenied, "The person said no.")
 	case "allow":
 		return h.allow(w, r, req, client, session, form.Get("computer"))
 	default:
@@ -158,7 +169,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 		return h.consent(w, r, http.StatusForbidden, req, client, session, err.Error())
 	}
 	if err != nil {
-		return h.refused(w, r, err)
+		return h.refused(w, r, req.ClientID, err)
 	}
 	return req.back(w, r, url.Values{"code": {code}})
 }
@@ -170,17 +181,18 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, 
 		client, err = h.svc.ClientFor(r.Context(), req.ClientID, req.RedirectURI)
 	}
 	if err != nil {
-		return req, client, false, h.refused(w, r, err)
+		return req, client, false, h.refused(w, r, req.ClientID, err)
 	}
 	if req.Problem != "" {
-		return req, client, false, req.backWith(w, r, req.Problem)
+		h.log.Info("an authorization request was refused", "client", clientOf(req.ClientID), "code", req.Problem, "why", req.Why)
+		return req, client, false, req.backWith(w, r, req.Problem, req.Why)
 	}
 	return req, client, true, nil
 }
 
 // refused answers a refusal that must not go to the redirect URI: JSON to
 // programs, and to browsers the caller's error page.
-func (h *Handler) refused(w http.ResponseWriter, r *http.Request, err error) error {
+func (h *Handler) refused(w http.ResponseWriter, r *http.Request, client string, err error) error {
 	var code string
 	switch {
 	case control.IsRefusal(err, controlapi.CodeInvalidClient):
@@ -192,8 +204,9 @@ func (h *Handler) refused(w http.ResponseWriter, r *http.Request, err error) err
 	default:
 		return err
 	}
+	h.log.Info("an authorization request was refused", "client", clientOf(client), "code", code, "why", err.Error())
 	if !browser(r) {
-		writeCode(w, http.StatusBadRequest, code)
+		writeJSON(w, http.StatusBadRequest, failure{code, err.Error()})
 		return nil
 	}
 	return refuse(code, err.Error())

@@ -111,9 +111,30 @@ func malformed(sentence string) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalidGrant, Message: sentence, HTTPStatus: http.StatusBadRequest}
 }
 
-// writeCode writes an error as the interface has it: {error: code}.
-func writeCode(w http.ResponseWriter, status int, code string) {
-	writeJSON(w, status, map[string]string{"error": code})
+// failure is an error as the interface has it, {error: code}, with what was wrong
+// beside it (RFC 6749, section 5.2): a sentence in ASCII for the client's author.
+type failure struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// clientOf is a client's id as it can stand in the log: what has not the form of
+// one is anybody's text.
+func clientOf(id string) string {
+	if !control.IsID(id) {
+		return "not an id"
+	}
+	return id
+}
+
+// AllowAnyOrigin lets the scripts of any site read an answer that no cookie had a
+// part in.
+func AllowAnyOrigin(head http.Header, methods string) {
+	head.Set("Access-Control-Allow-Origin", "*")
+	head.Set("Access-Control-Allow-Methods", methods)
+	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, *") // * does not stand for Authorization
+	head.Set("Access-Control-Expose-Headers", "*")
+	head.Set("Access-Control-Max-Age", "3600")
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

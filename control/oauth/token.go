@@ -53,10 +53,7 @@ var tokenFields = []string{
 // authenticates a client is in the request and never in a cookie.
 func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
 	head := w.Header()
-	head.Set("Access-Control-Allow-Origin", "*")
-	head.Set("Access-Control-Allow-Methods", "POST, OPTIONS")
-	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
-	head.Set("Access-Control-Max-Age", "3600")
+	AllowAnyOrigin(head, "POST, OPTIONS")
 	switch r.Method {
 	case http.MethodPost:
 	case http.MethodOptions:
@@ -64,13 +61,13 @@ func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	default:
 		head.Set("Allow", "POST, OPTIONS")
-		writeCode(w, http.StatusMethodNotAllowed, codeInvalidRequest)
+		writeJSON(w, http.StatusMethodNotAllowed, failure{codeInvalidRequest, "The token endpoint takes POST."})
 		return nil
 	}
 	basic := len(r.Header["Authorization"]) > 0
-	tokens, err := h.tokens(w, r)
+	tokens, client, err := h.tokens(w, r)
 	if err != nil {
-		h.failed(w, r, err, basic)
+		h.failed(w, r, err, client, basic)
 		return nil
 	}
 	writeJSON(w, http.StatusOK, tokenResponse{
@@ -85,26 +82,28 @@ func (h *Handler) Token(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (control.Tokens, error) {
+// tokens carries a request out; client is the id that it says it is of.
+func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (tokens control.Tokens, client string, err error) {
 	form, err := readForm(w, r)
 	if err != nil {
-		return control.Tokens{}, err
+		return control.Tokens{}, "", err
 	}
 	req, err := parseToken(r.Header["Authorization"], form)
 	if err != nil {
-		return control.Tokens{}, err
+		return control.Tokens{}, req.client.ID, err
 	}
 	ctx := r.Context()
-	if req.incomplete != nil {
-		if err := h.svc.AuthenticateClient(ctx, req.client); err != nil {
-			return control.Tokens{}, err
+	switch {
+	case req.incomplete != nil:
+		if err = h.svc.AuthenticateClient(ctx, req.client); err == nil {
+			err = req.incomplete
 		}
-		return control.Tokens{}, req.incomplete
+	case req.grantType == grantCode:
+		tokens, err = h.svc.ExchangeCode(ctx, req.client, req.exchange)
+	default:
+		tokens, err = h.svc.Refresh(ctx, req.client, req.refresh)
 	}
-	if req.grantType == grantCode {
-		return h.svc.ExchangeCode(ctx, req.client, req.exchange)
-	}
-	return h.svc.Refresh(ctx, req.client, req.refresh)
+	return tokens, req.client.ID, err
 }
 
 // parseToken reads a token request. Nothing may come twice: whatever reads the
@@ -123,7 +122,8 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 	}
 	var err error
 	if req.client, err = credentials(authorization, form); err != nil {
-		return tokenRequest{}, err
+		req.client.ID = form.Get("client_id")
+		return req, err
 	}
 	if scope := form.Get("scope"); scope != "" && scope != controlapi.TokenScope {
 		req.incomplete = malformed("The only scope is connect.")
@@ -180,7 +180,7 @@ func credentials(authorization []string, form url.Values) (control.Credentials, 
 
 // failed writes an error: the interface, Control-plane OAuth errors. A client
 // that tried HTTP Basic is told so with 401, every other refusal is 400.
-func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, basic bool) {
+func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, client string, basic bool) {
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	if !ok {
 		if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
@@ -189,12 +189,10 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, basi
 		h.log.Error("a token request failed", "error", err)
 		if away, ok := control.Away(err); ok {
 			w.Header().Set("Retry-After", strconv.Itoa(int(away.RetryAfter/time.Second)))
-			writeJSON(w, http.StatusServiceUnavailable, map[string]string{
-				"error": codeTemporarilyUnavailable, "error_description": away.Message,
-			})
+			writeJSON(w, http.StatusServiceUnavailable, failure{codeTemporarilyUnavailable, away.Message})
 			return
 		}
-		writeCode(w, http.StatusInternalServerError, codeServerError)
+		writeJSON(w, http.StatusInternalServerError, failure{codeServerError, "Something went wrong on this side. Try again later."})
 		return
 	}
 	status := http.StatusBadRequest
@@ -205,6 +203,6 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, basi
 		w.Header().Set("WWW-Authenticate", `Basic realm="porchlight", charset="UTF-8"`)
 		status = http.StatusUnauthorized
 	}
-	h.log.Debug("a token request was refused", "code", refusal.Code, "why", refusal.Message)
-	writeCode(w, status, refusal.Code)
+	h.log.Info("a token request was refused", "client", clientOf(client), "code", refusal.Code, "why", refusal.Message)
+	writeJSON(w, status, failure{refusal.Code, refusal.Message})
 }

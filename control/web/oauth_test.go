@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -156,11 +157,21 @@ func (c *remote) refresh(token string, pairs ...string) answer {
 	return c.token(false, append([]string{"grant_type", "refresh_token", "refresh_token", token}, pairs...)...)
 }
 
-// refused checks an error: {error: code} and nothing else.
+// sayable is what an error may say beside its code (RFC 6749, section 5.2).
+var sayable = regexp.MustCompile(`^[\x20-\x21\x23-\x5b\x5d-\x7e]{10,200}$`)
+
+// says wants {error: code} with a description, and nothing else.
+func (a answer) says(code string) bool {
+	var body map[string]string
+	err := json.Unmarshal([]byte(a.body), &body)
+	return err == nil && len(body) == 2 && body["error"] == code && sayable.MatchString(body["error_description"])
+}
+
+// refused checks an error.
 func (a answer) refused(t testing.TB, status int, code string) {
 	t.Helper()
-	if want := `{"error":"` + code + `"}`; strings.TrimSpace(a.body) != want || a.StatusCode != status {
-		t.Errorf("%s %s: %d %s, want %d %s", a.Request.Method, a.Request.URL.Path, a.StatusCode, a.body, status, want)
+	if !a.says(code) || a.StatusCode != status {
+		t.Errorf("%s %s: %d %s, want %d %s and why", a.Request.Method, a.Request.URL.Path, a.StatusCode, a.body, status, code)
 	}
 	if a.Header.Get("Content-Type") != "application/json" || a.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers of an error: %v", a.Header)

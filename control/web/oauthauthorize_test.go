@@ -209,6 +209,43 @@ func specNoRedirect(t *testing.T) {
 	}
 }
 
+// A client's author is told what was wrong, and so is the operator: a mistake
+// looked like the person's no.
+func TestAClientsMistakeIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	b := r.browser()
+	for path, why := range map[string]string{
+		c.authorizePath("code_challenge", ""):              "code_challenge",
+		c.authorizePath("code_challenge", "x"):             "43 characters",
+		c.authorizePath("code_challenge_method", "plain"):  "S256",
+		c.authorizePath("code_challenge_method", ""):       "S256",
+		c.authorizePath("scope", "openid"):                 "connect",
+		c.authorizePath("response_type", "token"):          "response_type",
+		c.authorizePath() + "&code_challenge_method=plain": "S256",
+	} {
+		back := clientAnswer(t, b.get(path))
+		if said := back.Get("error_description"); !strings.Contains(said, why) || !sayable.MatchString(said) {
+			t.Errorf("%s: back with %v", path, back)
+		}
+		if !strings.Contains(r.logs.String(), back.Get("error_description")) {
+			t.Errorf("the operator hears nothing of %q", back.Get("error_description"))
+		}
+	}
+	b.signIn("maya@example.com", "")
+	if back := clientAnswer(t, b.post(c.authorizePath(), "decision", "deny")); !strings.Contains(back.Get("error_description"), "said no") {
+		t.Errorf("a no comes back as %v", back)
+	}
+	c.refresh("never one").refused(t, http.StatusBadRequest, "invalid_grant")
+	c.exchange(strings.Repeat("x", 43)).refused(t, http.StatusBadRequest, "invalid_grant")
+	for _, why := range []string{"The refresh token is unknown", "The code is unknown", "client=" + c.client.ID} {
+		if !strings.Contains(r.logs.String(), why) {
+			t.Errorf("the log does not say %q: %s", why, r.logs)
+		}
+	}
+}
+
 func specResponseType(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -98,7 +98,7 @@ func specCodeBound(t *testing.T) {
 	b.signIn("maya@example.com", "")
 	refused := func(what string, a answer) {
 		t.Helper()
-		if a.StatusCode != http.StatusBadRequest || strings.TrimSpace(a.body) != `{"error":"invalid_grant"}` {
+		if a.StatusCode != http.StatusBadRequest || !a.says("invalid_grant") {
 			t.Errorf("%s: %s %s", what, a.Status, a.body)
 		}
 	}
@@ -186,7 +186,7 @@ func TestTwoNodes(t *testing.T) {
 				if before.Add(1) == 20 {
 					close(began)
 				}
-			case strings.TrimSpace(a.body) != `{"error":"access_denied"}`:
+			case !a.says("access_denied"):
 				t.Errorf("refresh: %s %s", a.Status, a.body)
 			}
 		}
@@ -442,12 +442,12 @@ func specCORS(t *testing.T) {
 	permissive := func(a answer, method string) {
 		t.Helper()
 		h := a.Header
-		if h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type" ||
+		if h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type, *" || h.Get("Access-Control-Expose-Headers") != "*" ||
 			!strings.Contains(h.Get("Access-Control-Allow-Methods"), method) || h.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s %s: %v", a.Request.Method, a.Request.URL.Path, h)
 		}
 	}
-	for path, method := range map[string]string{controlapi.PathToken: "POST", controlapi.PathPublicKey: "GET"} {
+	for path, method := range map[string]string{controlapi.PathToken: "POST", controlapi.PathPublicKey: "GET", controlapi.PathDiscovery: "GET"} {
 		req := r.browser().request(http.MethodOptions, path, nil)
 		req.Header.Set("Origin", "https://pocketnotes.example")
 		req.Header.Set("Access-Control-Request-Method", method)
@@ -462,4 +462,27 @@ func specCORS(t *testing.T) {
 		permissive(r.browser().do(req).want(t, []int{200, 400}[i]), "POST")
 	}
 	permissive(r.browser().get(controlapi.PathPublicKey).want(t, http.StatusOK), "GET")
+	permissive(r.browser().get(controlapi.PathDiscovery).want(t, http.StatusOK), "GET")
+}
+
+// A client that knows no more than the address finds the rest (RFC 8414).
+func TestDiscovery(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.remote(0)
+	var found struct {
+		Issuer    string   `json:"issuer"`
+		Authorize string   `json:"authorization_endpoint"`
+		Token     string   `json:"token_endpoint"`
+		Methods   []string `json:"code_challenge_methods_supported"`
+		TokenAuth []string `json:"token_endpoint_auth_methods_supported"`
+	}
+	a := r.browser().get("/.well-known/oauth-authorization-server").want(t, http.StatusOK)
+	if err := json.Unmarshal([]byte(a.body), &found); err != nil {
+		t.Fatal(err)
+	}
+	if found.Issuer != r.svc.AuthURL() || found.Authorize != c.config.Endpoint.AuthURL || found.Token != c.config.Endpoint.TokenURL ||
+		!slices.Equal(found.Methods, []string{"S256"}) || !slices.Equal(found.TokenAuth, []string{"client_secret_basic", "client_secret_post"}) {
+		t.Errorf("%+v", found)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/oauth"
 )
 
 // bearer returns the credential of a request, or "".
@@ -142,26 +143,30 @@ func (h *handler) redeem(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	return nil
 }
 
+const getOrOptions = "GET, OPTIONS"
+
 // publicKey may be read by any site's script: it is public.
 func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
-	allowAnyOrigin(w)
+	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.Header().Set("Cache-Control", "public, max-age=60")
 	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.PublicKey()})
 	return nil
 }
 
 func (h *handler) preflight(w http.ResponseWriter, _ *http.Request) error {
-	allowAnyOrigin(w)
+	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-func allowAnyOrigin(w http.ResponseWriter) {
-	head := w.Header()
-	head.Set("Access-Control-Allow-Origin", "*")
-	head.Set("Access-Control-Allow-Methods", "GET, OPTIONS")
-	head.Set("Access-Control-Allow-Headers", "Authorization, Content-Type")
-	head.Set("Access-Control-Max-Age", "3600")
+// discovery describes the OAuth endpoints (RFC 8414), so that a client needs no
+// more than the address. The issuer there is that address; the iss of a token
+// says "service-control", as the interface has it.
+func (h *handler) discovery(w http.ResponseWriter, _ *http.Request) error {
+	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	writeJSON(w, http.StatusOK, oauth.Metadata(h.svc.AuthURL()))
+	return nil
 }
 
 func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {

@@ -229,7 +229,7 @@ func TestPublicKey(t *testing.T) {
 		req.Header.Set("Access-Control-Request-Headers", "authorization")
 		a := b.do(req)
 		if a.StatusCode > 204 || a.Header.Get("Access-Control-Allow-Origin") != "*" ||
-			a.Header.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type" ||
+			a.Header.Get("Access-Control-Allow-Headers") != "Authorization, Content-Type, *" ||
 			a.Header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: %s %v", method, a.Status, a.Header)
 		}
