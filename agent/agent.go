@@ -135,11 +135,15 @@ func (a *Agent) makeEngine() (err error) {
 			c := a.computer()
 			return engine.Root{Name: c.Name, Host: c.Host}
 		},
-		OwnPorts:    func() []int { return a.ownPorts },
-		AskAgain:    func() bool { return a.rules.Settings().AskAgain },
-		Listener:    procinfo.Listening,
-		Certificate: a.certificate,
-		OnLive:      a.announce,
+		OwnPorts:     func() []int { return a.ownPorts },
+		AskAgain:     func() bool { return a.rules.Settings().AskAgain },
+		Listener:     procinfo.Listening,
+		ListenerUser: listenerUser,
+		Answers:      answers,
+		Own:          procinfo.Own,
+		Me:           me(),
+		Certificate:  a.certificate,
+		OnLive:       a.announce,
 		OnGone: func(appID string) agentapi.Closed {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
@@ -166,6 +170,7 @@ func (a *Agent) makeProxy() error {
 		Local:     a.local(),
 		List:      a.liveApps,
 		Bearer:    access.NewBearer(a.access),
+		Listener:  func(app proxy.App) bool { return a.apps.Welcomes(app.Name, app.Port) },
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
 		Log:       a.cfg.Log.With("part", "proxy"),
@@ -215,6 +220,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.reg.Run(ctx) })
+	g.Go(func() error { return a.apps.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Serve(ctx, open, owner) })
 	if a.cfg.Connector != nil {

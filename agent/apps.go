@@ -2,12 +2,17 @@ package agent
 
 import (
 	"context"
+	"net"
+	"os/user"
 	"slices"
+	"strconv"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
+	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -74,6 +79,34 @@ func (a *Agent) proxied(app engine.App) proxy.App {
 	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
 	return proxy.App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live,
-		Paused: app.Paused, Options: app.Options,
+		Paused: app.Paused, Options: app.Options, User: app.User,
 	}
+}
+
+// listenerUser is who listens on a port, as quickly as the system tells it.
+func listenerUser(port int) (l agentapi.Listener, socket uint64) {
+	return procinfo.ListenerUser(port), 0
+}
+
+// answersWithin is long enough for a program of this computer to take a
+// connection; the system does that for one that is busy.
+const answersWithin = 300 * time.Millisecond
+
+// answers says whether anybody takes connections on a port of this computer.
+func answers(port int) bool {
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(port), answersWithin)
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// me is the user the agent runs as; zero when the system does not say.
+func me() store.ListenerUser {
+	u, err := user.Current()
+	if err != nil {
+		return store.ListenerUser{}
+	}
+	return store.ListenerUser{ID: u.Uid, Name: u.Username}
 }

@@ -128,11 +128,15 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 }
 
 func requestNote(app agentapi.OwnerApp, rootHost string) note {
+	body := fmt.Sprintf("%s, %s. Only you could open it.", hostOf(app, rootHost), whoListens(app))
+	if changed := app.ListenerChange(named); changed != "" {
+		body = changed + " Nobody can open it until you decide."
+	}
 	return note{
 		key:   keyRequest(app.Name),
 		kind:  kindRequest,
 		title: wants(app),
-		body:  fmt.Sprintf("%s, %s. Only you could open it.", hostOf(app, rootHost), whoListens(app)),
+		body:  body,
 		buttons: []button{
 			{"Approve", action{verb: doApprove, name: app.Name, seen: seenOf(app)}},
 			{"Deny", action{verb: doDeny, name: app.Name}},

@@ -8,15 +8,20 @@ import (
 
 // requestOf is the submenu of one waiting request.
 func requestOf(a agentapi.OwnerApp, rootHost string) line {
-	return line{text: wants(a), sub: []line{
-		{text: shorten(hostOf(a, rootHost))},
-		{text: shorten(upperFirst(whoListens(a)))},
+	about := []line{{text: shorten(hostOf(a, rootHost))}, {text: shorten(upperFirst(whoListens(a)))}}
+	if changed := a.ListenerChange(named); changed != "" {
+		about = about[:1]
+		for _, part := range wrap(changed) {
+			about = append(about, line{text: part})
+		}
+	}
+	return line{text: wants(a), sub: append(about,
 		separator,
-		{text: "Approve", do: action{verb: doApprove, name: a.Name, seen: seenOf(a)}},
-		{text: "Deny", do: action{verb: doDeny, name: a.Name}},
+		line{text: "Approve", do: action{verb: doApprove, name: a.Name, seen: seenOf(a)}},
+		line{text: "Deny", do: action{verb: doDeny, name: a.Name}},
 		separator,
-		{text: "Details…", do: action{verb: doShow, view: viewApps}},
-	}}
+		line{text: "Details…", do: action{verb: doShow, view: viewApps}},
+	)}
 }
 
 // appOf is the submenu of one approved app. Nobody can open one that is paused,

@@ -30,6 +30,9 @@ func whoListens(a agentapi.OwnerApp) string {
 	}
 }
 
+// named is a name from elsewhere, fit to stand in a sentence.
+func named(s string) string { return isolate(shorten(s)) }
+
 // hostOf is the address an app has, or would have.
 func hostOf(a agentapi.OwnerApp, rootHost string) string {
 	if a.Host != "" {

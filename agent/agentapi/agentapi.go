@@ -131,6 +131,10 @@ type OwnerApp struct {
 	AppSummary
 	// Listener is who listens on LocalPort, as last seen.
 	Listener Listener `json:"listener"`
+	// ApprovedListener is who the app was approved for, of one that waits because
+	// a program of another user listens now; nil otherwise. It has neither
+	// User nor UserID when the one approved could not be seen.
+	ApprovedListener *Listener `json:"approvedListener,omitempty"`
 	// Answering is false when nothing accepted a connection on LocalPort the
 	// last time a visitor or the agent tried.
 	Answering bool `json:"answering"`
@@ -174,8 +178,13 @@ const MaxNamed = 15
 
 // NoticeAccepted is the Kind of a Notice about an invitation that was accepted.
 // The other kinds are those of Activity (what programs did through the
-// capability) and renamed, port-changed and program-changed, about an app.
+// capability), NoticeListener and renamed, port-changed and program-changed, about
+// an app.
 const NoticeAccepted = "accepted"
+
+// NoticeListener is the Kind of a Notice about whose program listens for an app
+// that was approved before that was kept.
+const NoticeListener = "listener-noted"
 
 // Notice is something the owner should be told once. IDs only grow, so a
 // client that remembers the last one it showed never repeats itself.

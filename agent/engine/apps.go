@@ -47,8 +47,19 @@ type AppsConfig struct {
 	// AskAgain has an approved app whose port changed wait for the owner again;
 	// nil for not.
 	AskAgain func() bool
-	// Listener says who listens on a local port.
+	// Listener says who listens on a local port, which may take a while.
 	Listener func(port int) agentapi.Listener
+	// ListenerUser says it quickly, without the program. socket is the number of
+	// the socket, another one for every other socket, and 0 where there is none to
+	// be had. When nil it is Listener, without numbers.
+	ListenerUser func(port int) (l agentapi.Listener, socket uint64)
+	// Answers says whether anybody takes connections on a local port; nil for
+	// nobody. It is asked where Listener names no user.
+	Answers func(port int) bool
+	// Own says whether a user, by the system's own id, counts as the one the agent
+	// runs as; nil for none. Me is that one.
+	Own func(userID string) bool
+	Me  store.ListenerUser
 	// Certificate is what is known of the certificate of a live app, by name; nil
 	// for nothing, and to say nothing.
 	Certificate func(name string) *agentapi.Certificate
@@ -70,8 +81,10 @@ type App struct {
 	Status  agentapi.Status
 	Paused  bool // closed to everybody by the owner
 	Options agentapi.AppOptions
+	User    string // whose programs it was approved for, by the system's own id; empty when not known
 
-	folded string // Label as labels are compared
+	folded string     // Label as labels are compared
+	kept   *store.App // what this was made of; never changed
 }
 
 // Apps is safe for concurrent use.
@@ -85,6 +98,9 @@ type Apps struct {
 	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
 	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
+	looked sync.Map  // app id → uint64: the socket last given to Run to look at
+	looks  chan look // for Run
+
 	changes broadcast.Signal
 }
 
@@ -96,11 +112,15 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.ListenerUser == nil {
+		cfg.ListenerUser = func(port int) (agentapi.Listener, uint64) { return cfg.Listener(port), 0 }
+	}
 	kept, err := cfg.Store.Apps()
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{}}
+	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{},
+		looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = Row{App: &app}
 	}
@@ -129,13 +149,9 @@ func (a *Apps) PublishBy(ctx context.Context, by Caller, req agentapi.PublishReq
 	if err := checkPort(req.LocalPort, a.cfg.OwnPorts()); err != nil {
 		return agentapi.Publication{}, err
 	}
-	out, err := a.apply(ctx, req.Name, Event{
-		Kind:     Publish,
-		By:       by,
-		Label:    label,
-		Port:     req.LocalPort,
-		Listener: a.cfg.Listener(req.LocalPort),
-	})
+	e := Event{Kind: Publish, By: by, Label: label, Port: req.LocalPort}
+	e.Listener, e.Listening = a.look(req.LocalPort)
+	out, err := a.apply(ctx, req.Name, e)
 	if err != nil {
 		return agentapi.Publication{}, err
 	}
@@ -178,8 +194,16 @@ func (a *Apps) ApproveSeen(ctx context.Context, name string, seen *agentapi.Seen
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
-	out, err := a.apply(ctx, name, Event{Kind: Approve, NewID: newID(), Seen: seen})
+	e := Event{Kind: Approve, NewID: newID(), Seen: seen, Me: a.cfg.Me}
+	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
+		e.Port = app.Port
+		e.Listener, e.Listening = a.look(app.Port)
+	}
+	out, err := a.apply(ctx, name, e)
 	if err != nil {
+		if agentapi.CodeOf(err) == agentapi.CodeConflict {
+			a.noteListener(ctx, name, e) // so that looking again shows who listens by now
+		}
 		return agentapi.Publication{}, err
 	}
 	return a.publication(out.App), nil
@@ -255,6 +279,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	e.PortTaken = now.App != nil && slices.Contains(a.cfg.OwnPorts(), now.App.LocalPort)
 	e.AskedLately = e.At.Before(a.asked[name].Add(askAgainAfter))
 	e.AskAgain = a.cfg.AskAgain != nil && a.cfg.AskAgain()
+	e.Own = a.cfg.Own
 	if out, err = Next(now, e); err != nil {
 		return out, false, false, err
 	}
@@ -282,6 +307,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	if out.Gone != "" {
 		delete(a.silent, out.Gone)
+		a.looked.Delete(out.Gone)
 	}
 	a.swap()
 	return out, isLive(out.App) && !isLive(now.App), true, nil

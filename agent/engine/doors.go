@@ -55,8 +55,9 @@ func door(now Row, e Event) Outcome {
 	return out
 }
 
-// askAgain has an approved app wait for the owner because its port changed. The
-// approval stays as it was until they answer: held is what it was given for.
+// askAgain has an approved app wait for the owner because its port changed, or the
+// user whose program listens there. The approval stays as it was until they answer:
+// held is what it was given for.
 func askAgain(now Row, held store.Approved, e Event) Outcome {
 	app := *now.App
 	if app.Status != agentapi.StatusPending {
@@ -65,6 +66,7 @@ func askAgain(now Row, held store.Approved, e Event) Outcome {
 	app.Status, app.Approved = agentapi.StatusPending, &held
 	app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 	app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
+	held.OtherUser = otherUser(&app, e)
 	out := Outcome{Row: Row{App: &app, Denial: now.Denial}}
 	if now.App.Status == agentapi.StatusLive {
 		out.Gone = app.ID

@@ -11,28 +11,99 @@ import (
 	"porchlight/agent/store"
 )
 
-// model is the simplest thing that behaves like the interface's table.
+// model is the simplest thing that behaves like the interface's table, with the
+// listeners on the ports: users by id, "?" for one who cannot be seen.
 type model struct {
-	status map[string]agentapi.Status
-	label  map[string]string
-	port   map[string]int
-	id     map[string]string
+	apps    map[string]*modelApp
+	listens map[int]string
+}
+
+type modelApp struct {
+	status    agentapi.Status
+	label     string
+	port      int
+	id        string
+	user      string // approved
+	shown     string // the listener the owner was shown; empty also for "?"
+	asks      bool   // again, though it was approved
+	other     bool   // because of the user
+	heldLabel string // approved, while it asks again
+	heldPort  int
 }
 
 func (m *model) taken(name, label string) bool {
-	for other, status := range m.status {
-		if other != name && status != agentapi.StatusPending && strings.EqualFold(m.label[other], label) {
+	for other, app := range m.apps {
+		if other != name && app.id != "" && (strings.EqualFold(app.label, label) || app.asks && strings.EqualFold(app.heldLabel, label)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *model) remove(name string) {
-	delete(m.status, name)
-	delete(m.label, name)
-	delete(m.port, name)
-	delete(m.id, name)
+// listener is what the engine is told of a port.
+func (m *model) listener(port int) agentapi.Listener {
+	if user := m.listens[port]; user != "?" {
+		return agentapi.Listener{User: user, UserID: user}
+	}
+	return agentapi.Listener{}
+}
+
+func modelOwn(user string) bool { return user == "1000" || user == "0" }
+
+// otherUser says whether whoever listens on the port is not the one approved.
+func (m *model) otherUser(app *modelApp, port int) bool {
+	now := m.listens[port]
+	switch {
+	case now == "", now == app.user, modelOwn(now) && modelOwn(app.user), modelOwn(now) && app.user == "?":
+		return false
+	}
+	return true
+}
+
+func (m *model) askAgain(app *modelApp, label string, port int) {
+	if !app.asks {
+		app.heldLabel, app.heldPort = app.label, app.port
+	}
+	app.asks, app.other, app.status = true, m.otherUser(app, port), agentapi.StatusPending
+	app.label, app.port, app.shown = label, port, m.listener(port).UserID
+}
+
+func (app *modelApp) restore() {
+	app.status, app.asks, app.label, app.port = agentapi.StatusRevoked, false, app.heldLabel, app.heldPort
+}
+
+func (m *model) publish(app *modelApp, label string, port int) {
+	waits := app.asks && !app.other && app.port != app.heldPort && port != app.heldPort
+	switch {
+	case app.id == "":
+		app.status, app.label, app.port, app.shown = agentapi.StatusPending, label, port, m.listener(port).UserID
+	case waits || m.otherUser(app, port):
+		m.askAgain(app, label, port)
+	default:
+		app.status, app.label, app.port, app.asks = agentapi.StatusLive, label, port, false
+	}
+}
+
+// approve says whether it may be; where it may not, the owner sees who listens.
+func (m *model) approve(name string, app *modelApp) bool {
+	now, shown := m.listens[app.port], app.shown
+	seen := m.listener(app.port).UserID
+	if m.taken(name, app.label) || now != "" && seen != shown && !(modelOwn(seen) && (shown == "" || modelOwn(shown))) {
+		if now != "" {
+			app.shown, app.other = seen, app.asks && m.otherUser(app, app.port)
+		}
+		return false
+	}
+	switch {
+	case now != "":
+		app.user = now
+	case shown != "":
+		app.user = shown
+	default:
+		app.user = "1000"
+	}
+	app.status, app.asks = agentapi.StatusLive, false
+	return true
 }
 
 // TestAppsMatchTheModel runs any sequence of events, restarts of the agent
@@ -42,9 +113,11 @@ func TestAppsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := openHost(t)
 		defer h.close()
-		m := &model{map[string]agentapi.Status{}, map[string]string{}, map[string]int{}, map[string]string{}}
+		m := &model{map[string]*modelApp{}, map[int]string{}}
+		h.listens = func(port int) (agentapi.Listener, bool) { return m.listener(port), m.listens[port] != "" }
 		names := rapid.SampledFrom([]string{"notes", "photos", "a", strings.Repeat("z", 63)})
 		labels := rapid.SampledFrom([]string{"Notes", "NOTES", "Photos", "日記"})
+		users := rapid.SampledFrom([]string{"", "?", "0", "1000", "1000", "1001", "1002"})
 		ports := rapid.IntRange(8000, 8003)
 		ctx := context.Background()
 		check := func(t *rapid.T, got error, want agentapi.Code) {
@@ -54,6 +127,21 @@ func TestAppsMatchTheModel(t *testing.T) {
 			}
 		}
 		t.Repeat(map[string]func(*rapid.T){
+			"listen": func(t *rapid.T) { m.listens[ports.Draw(t, "port")] = users.Draw(t, "user") },
+			"visit": func(t *rapid.T) {
+				name := names.Draw(t, "name")
+				app, port := m.apps[name], 8000
+				want := app != nil && app.status == agentapi.StatusLive
+				if want {
+					if port = app.port; m.otherUser(app, port) {
+						want = false
+						m.askAgain(app, app.label, port)
+					}
+				}
+				if got := h.apps.Welcomes(name, port); got != want {
+					t.Fatalf("%s welcomes %q: %v", name, m.listens[port], got)
+				}
+			},
 			"publish": func(t *rapid.T) {
 				name, label, port := names.Draw(t, "name"), labels.Draw(t, "label"), ports.Draw(t, "port")
 				pub, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port})
@@ -62,105 +150,124 @@ func TestAppsMatchTheModel(t *testing.T) {
 					return
 				}
 				check(t, err, "")
-				switch m.status[name] {
-				case "", agentapi.StatusPending:
-					m.status[name] = agentapi.StatusPending
-				default:
-					m.status[name] = agentapi.StatusLive
+				if m.apps[name] == nil {
+					m.apps[name] = &modelApp{}
 				}
-				m.label[name], m.port[name] = label, port
-				if pub.Status != m.status[name] {
-					t.Fatalf("publish answered %q, want %q", pub.Status, m.status[name])
+				m.publish(m.apps[name], label, port)
+				if pub.Status != m.apps[name].status {
+					t.Fatalf("publish answered %q, want %q", pub.Status, m.apps[name].status)
 				}
 			},
 			"withdraw": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Withdraw(ctx, name)
-				switch m.status[name] {
-				case "":
+				app := m.apps[name]
+				switch {
+				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
 					return
-				case agentapi.StatusPending:
-					m.remove(name)
+				case app.id == "":
+					delete(m.apps, name)
+				case app.asks:
+					app.restore()
 				default:
-					m.status[name] = agentapi.StatusRevoked
+					app.status = agentapi.StatusRevoked
 				}
 				check(t, err, "")
 			},
 			"approve": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Approve(ctx, name)
-				switch m.status[name] {
-				case "":
+				app := m.apps[name]
+				switch {
+				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case agentapi.StatusRevoked:
+				case app.status == agentapi.StatusRevoked:
 					check(t, err, agentapi.CodeConflict)
-				case agentapi.StatusLive:
+				case app.status == agentapi.StatusLive:
 					check(t, err, "")
-				case agentapi.StatusPending:
-					if m.taken(name, m.label[name]) {
-						check(t, err, agentapi.CodeConflict)
-						return
-					}
+				case !m.approve(name, app):
+					check(t, err, agentapi.CodeConflict)
+				default:
 					check(t, err, "")
-					m.status[name] = agentapi.StatusLive
-					app, _ := h.apps.Lookup(name)
-					for other, id := range m.id {
-						if id == app.ID {
+					got, _ := h.apps.Lookup(name)
+					for other, one := range m.apps {
+						if one.id == got.ID && other != name {
 							t.Fatalf("%s has the id of %s", name, other)
 						}
 					}
-					m.id[name] = app.ID
+					if app.id != "" && app.id != got.ID {
+						t.Fatalf("%s has another id than before", name)
+					}
+					app.id = got.ID
 				}
 			},
 			"deny": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				err := h.apps.Deny(ctx, name)
-				switch m.status[name] {
-				case "":
+				app := m.apps[name]
+				switch {
+				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case agentapi.StatusPending:
-					check(t, err, "")
-					m.remove(name)
-				default:
+				case app.status != agentapi.StatusPending:
 					check(t, err, agentapi.CodeConflict)
+				case app.asks:
+					check(t, err, "")
+					app.restore()
+				default:
+					check(t, err, "")
+					delete(m.apps, name)
 				}
 			},
 			"stop": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Stop(ctx, name)
-				switch m.status[name] {
-				case "":
+				app := m.apps[name]
+				switch {
+				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case agentapi.StatusPending:
+				case app.id == "":
 					check(t, err, agentapi.CodeConflict)
+				case app.asks:
+					check(t, err, "")
+					app.restore()
 				default:
 					check(t, err, "")
-					m.status[name] = agentapi.StatusRevoked
+					app.status = agentapi.StatusRevoked
 				}
 			},
 			"revoke": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Revoke(ctx, name)
-				switch m.status[name] {
-				case "":
+				app := m.apps[name]
+				switch {
+				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case agentapi.StatusPending:
+				case app.id == "":
 					check(t, err, agentapi.CodeConflict)
 				default:
 					check(t, err, "")
-					m.remove(name)
+					delete(m.apps, name)
 				}
 			},
 			"restart": func(t *rapid.T) { h.reopen() },
 			"": func(t *rapid.T) {
 				list := h.apps.List()
-				if len(list) != len(m.status) {
-					t.Fatalf("%d apps, want %d", len(list), len(m.status))
+				if len(list) != len(m.apps) {
+					t.Fatalf("%d apps, want %d", len(list), len(m.apps))
 				}
-				for _, app := range list {
-					if app.Status != m.status[app.Name] || app.Label != m.label[app.Name] || app.Port != m.port[app.Name] || app.ID != m.id[app.Name] {
-						t.Fatalf("%+v, want %s %q port %d id %s", app, m.status[app.Name], m.label[app.Name], m.port[app.Name], m.id[app.Name])
+				for _, got := range list {
+					app := m.apps[got.Name]
+					if got.Status != app.status || got.Label != app.label || got.Port != app.port || got.ID != app.id {
+						t.Fatalf("%+v, want %+v", got, app)
+					}
+					if app.id != "" && got.User != strings.TrimPrefix(app.user, "?") {
+						t.Fatalf("%+v is approved for %q, want %q", got, got.User, app.user)
+					}
+				}
+				for _, got := range h.apps.OwnerApps(nil) {
+					if app := m.apps[got.Name]; (got.ApprovedListener != nil) != (app.asks && app.other) {
+						t.Fatalf("%+v shows %+v", app, got.ApprovedListener)
 					}
 				}
 			},
@@ -175,6 +282,8 @@ type host struct {
 	store *store.Store
 	apps  *Apps
 	gone  []string
+	// listens says who listens on a port, and whether anybody does; nil: nobody.
+	listens func(port int) (agentapi.Listener, bool)
 }
 
 type fataler interface {
@@ -201,7 +310,20 @@ func (h *host) open() {
 		Store:    h.store,
 		Root:     func() Root { return Root{Name: "maya", Host: "maya.porch.example"} },
 		OwnPorts: func() []int { return []int{8765} },
-		Listener: func(int) agentapi.Listener { return agentapi.Listener{} },
+		Listener: func(port int) (l agentapi.Listener) {
+			if h.listens != nil {
+				l, _ = h.listens(port)
+			}
+			return l
+		},
+		Answers: func(port int) (listening bool) {
+			if h.listens != nil {
+				_, listening = h.listens(port)
+			}
+			return listening
+		},
+		Own: func(id string) bool { return id == "1000" || id == "0" },
+		Me:  store.ListenerUser{ID: "1000", Name: "ada"},
 		OnGone: func(id string) agentapi.Closed {
 			h.gone = append(h.gone, id)
 			return agentapi.Closed{OK: true, Closed: 3}

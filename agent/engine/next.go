@@ -22,6 +22,7 @@ const (
 	Pause    Kind = "pause"    // the owner closes a door and keeps its key
 	Resume   Kind = "resume"   // the owner opens it again
 	Choose   Kind = "choose"   // the owner sets the app's options
+	Found    Kind = "found"    // somebody was found listening on the app's port
 )
 
 // Event is what happens to one name, with everything that decides its outcome.
@@ -33,9 +34,18 @@ type Event struct {
 	By Caller
 
 	// Of Publish.
-	Label    string // clean
-	Port     int
-	Listener agentapi.Listener
+	Label string // clean
+
+	// Of Publish, Approve and Found: who listens on Port. Listening without a
+	// Listener.UserID is somebody the system does not show.
+	Port      int
+	Listener  agentapi.Listener
+	Listening bool
+	// Own says whether a user, by id, counts as the agent's own; nil for none.
+	Own func(userID string) bool
+	// Me is the agent's own user, whom an approval is for that is given while
+	// nobody listens.
+	Me store.ListenerUser
 
 	// AskedLately keeps a new request quiet: the name was asked for moments ago
 	// and withdrawn, and must not ring again and again.
@@ -118,6 +128,11 @@ func Next(now Row, e Event) (Outcome, error) {
 			if app.ID == "" {
 				app.ID = e.NewID
 			}
+			e.Listening = e.Listening && e.Port == app.LocalPort // which may have changed since the look
+			app.ApprovedFor = approvedFor(app.Listener, e)
+			if e.Listening {
+				app.Listener = e.Listener
+			}
 			app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
 			return Outcome{Row: Row{App: &app}}, nil
 		case agentapi.StatusLive:
@@ -168,6 +183,11 @@ func Next(now Row, e Event) (Outcome, error) {
 			return same, notApproved(now.App.Label)
 		}
 
+	case Found:
+		if now.App != nil {
+			return found(now, e), nil
+		}
+
 	case Unmute:
 		if now.Denial == nil && now.App == nil {
 			break
@@ -191,6 +211,9 @@ func approvable(app *store.App, e Event) error {
 		return labelTaken(app.Label)
 	case e.PortTaken:
 		return agentapi.Errorf(agentapi.CodeConflict, "Port %d is Porchlight's own by now. Deny the request.", app.LocalPort)
+	case e.Port == app.LocalPort && becameAnother(app.Listener, e):
+		return agentapi.Errorf(agentapi.CodeConflict,
+			"Another program listens on port %d by now: %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
 	case e.Seen != nil && (e.Seen.Label != app.Label || e.Seen.LocalPort != app.LocalPort):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"The request has changed meanwhile: it is %q on port %d now. Look again before you approve it.", app.Label, app.LocalPort)
@@ -213,7 +236,9 @@ func publish(now Row, e Event) (Outcome, error) {
 		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
 		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
 	}
-	if held := approvedOf(now.App); held.LocalPort != e.Port && (e.AskAgain || now.App.Status == agentapi.StatusPending) {
+	held := approvedOf(now.App)
+	waits := now.App.Approved != nil && now.App.LocalPort != held.LocalPort && !held.OtherUser // because of its port
+	if held.LocalPort != e.Port && (e.AskAgain || waits) || otherUser(now.App, e) {
 		return askAgain(now, held, e), nil
 	}
 	now.App = asApproved(now.App)
@@ -225,7 +250,11 @@ func publish(now Row, e Event) (Outcome, error) {
 		// program could otherwise slip in after a moment of silence.
 		app.Listener = e.Listener
 	}
-	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: changes(*now.App, app, e.At)}, nil
+	notices := changes(*now.App, app, e.At)
+	if app.ApprovedFor == nil && e.Listening {
+		notices = append(notices, record(&app, e))
+	}
+	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: notices}, nil
 }
 
 // changes tells the owner what an approved app altered about itself without

@@ -40,10 +40,14 @@ func (a *Apps) swap() {
 }
 
 func appOf(app *store.App) App {
-	return App{
+	shown := App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
-		Paused: app.Paused, Options: app.Options,
+		Paused: app.Paused, Options: app.Options, kept: app,
 	}
+	if app.ApprovedFor != nil {
+		shown.User = app.ApprovedFor.ID
+	}
+	return shown
 }
 
 // Lookup finds an app or a request by name. It takes no lock.
@@ -109,6 +113,9 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 			Connections: connections[row.App.ID],
 			Paused:      row.App.Paused,
 			Options:     row.App.Options,
+		}
+		if asks := row.App.Approved; asks != nil && asks.OtherUser {
+			out.ApprovedListener = approvedListener(row.App)
 		}
 		if row.Denial != nil {
 			out.Denials = row.Denial.Count

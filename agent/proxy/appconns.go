@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"net"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -30,12 +28,10 @@ var errLongHead = errors.New("the head of the app's answer is too long")
 // is what it saves beside http.Transport; that an idle one has been closed, or
 // has been sent something nobody asked for, is seen when it is taken.
 type appConns struct {
-	dialer net.Dialer
-
 	mu    sync.Mutex
-	idle  map[int][]*appConn // by port, the longest unused first; guarded by mu
-	count int                // of all of idle; guarded by mu
-	sweep *time.Timer        // runs while count > 0; guarded by mu
+	idle  map[pool][]*appConn // the longest unused first; guarded by mu
+	count int                 // of all of idle; guarded by mu
+	sweep *time.Timer         // runs while count > 0; guarded by mu
 }
 
 // appConn is one connection and its reader.
@@ -47,10 +43,7 @@ type appConn struct {
 }
 
 func newAppConns() *appConns {
-	return &appConns{
-		dialer: net.Dialer{Timeout: appDialTimeout, KeepAlive: appKeepAlive},
-		idle:   map[int][]*appConn{},
-	}
+	return &appConns{idle: map[pool][]*appConn{}}
 }
 
 func (c *appConn) Read(p []byte) (int, error) {
@@ -65,17 +58,17 @@ func (c *appConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// kept returns the idle connection to a port that was used last, or nil.
-func (a *appConns) kept(port int) *appConn {
+// kept returns the idle connection of a pool that was used last, or nil.
+func (a *appConns) kept(of pool) *appConn {
 	for {
 		a.mu.Lock()
-		list := a.idle[port]
+		list := a.idle[of]
 		if len(list) == 0 {
 			a.mu.Unlock()
 			return nil
 		}
 		c := list[len(list)-1]
-		a.setIdle(port, list[:len(list)-1])
+		a.setIdle(of, list[:len(list)-1])
 		a.mu.Unlock()
 		if time.Since(c.since) < maxIdleTime && quiet(c.Conn) {
 			return c
@@ -84,40 +77,35 @@ func (a *appConns) kept(port int) *appConn {
 	}
 }
 
-// dial makes a new connection to a port of this computer.
-func (a *appConns) dial(ctx context.Context, port int) (*appConn, error) {
-	conn, err := a.dialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port))
-	if err != nil {
-		return nil, err
-	}
+func newAppConn(conn net.Conn) *appConn {
 	c := &appConn{Conn: conn}
 	c.r = bufio.NewReaderSize(c, readBuffer)
-	return c, nil
+	return c
 }
 
 // put takes a connection back whose last answer has been read to its end.
-func (a *appConns) put(port int, c *appConn) {
+func (a *appConns) put(of pool, c *appConn) {
 	c.since = time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.count >= maxIdleConns || len(a.idle[port]) >= maxIdlePerApp {
+	if a.count >= maxIdleConns || len(a.idle[of]) >= maxIdlePerApp {
 		c.Close()
 		return
 	}
-	a.setIdle(port, append(a.idle[port], c))
+	a.setIdle(of, append(a.idle[of], c))
 	if a.sweep == nil {
 		a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
 	}
 }
 
-// setIdle replaces a port's list. mu is held.
-func (a *appConns) setIdle(port int, list []*appConn) {
-	a.count += len(list) - len(a.idle[port])
+// setIdle replaces a pool's list. mu is held.
+func (a *appConns) setIdle(of pool, list []*appConn) {
+	a.count += len(list) - len(a.idle[of])
 	if len(list) == 0 {
-		delete(a.idle, port)
+		delete(a.idle, of)
 		return
 	}
-	a.idle[port] = list
+	a.idle[of] = list
 }
 
 // closeOld closes what has been idle for too long and comes again while
@@ -126,7 +114,7 @@ func (a *appConns) closeOld() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for port, list := range a.idle {
+	for of, list := range a.idle {
 		old := 0
 		for old < len(list) && now.Sub(list[old].since) >= maxIdleTime {
 			list[old].Close()
@@ -134,7 +122,7 @@ func (a *appConns) closeOld() {
 			old++
 		}
 		if old > 0 {
-			a.setIdle(port, append([]*appConn(nil), list[old:]...))
+			a.setIdle(of, append([]*appConn(nil), list[old:]...))
 		}
 	}
 	if a.count == 0 {
@@ -148,11 +136,11 @@ func (a *appConns) closeOld() {
 func (a *appConns) CloseIdleConnections() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for port, list := range a.idle {
+	for of, list := range a.idle {
 		for _, c := range list {
 			c.Close()
 		}
-		a.setIdle(port, nil)
+		a.setIdle(of, nil)
 	}
 	if a.sweep != nil {
 		a.sweep.Stop()

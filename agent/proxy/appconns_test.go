@@ -19,14 +19,15 @@ func TestAppConnsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	port := ln.Addr().(*net.TCPAddr).Port
+	port := pool{app: "id-notes", port: ln.Addr().(*net.TCPAddr).Port}
 	a := newAppConns()
 	open := func() (ours *appConn, theirs net.Conn) {
 		t.Helper()
-		ours, err := a.dial(t.Context(), port)
+		conn, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
+		ours = newAppConn(conn)
 		if theirs, err = ln.Accept(); err != nil {
 			t.Fatal(err)
 		}

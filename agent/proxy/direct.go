@@ -75,7 +75,7 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit
 	defer func() {
 		// A stop that comes too late has the connection's deadline in the past.
 		if stop() && whole && !res.Close && conn.r.Buffered() == 0 {
-			p.direct.put(v.at.app.Port, conn.appConn)
+			p.direct.put(poolOf(v.at.app), conn.appConn)
 		} else {
 			conn.Close()
 		}
@@ -139,18 +139,17 @@ func (p *Proxy) exchange(w http.ResponseWriter, out *http.Request, target string
 	buf := heads.Get().(*[]byte)
 	defer func() { heads.Put(buf) }()
 	*buf = appendHead((*buf)[:0], out, target)
-	port := v.at.app.Port
-	if kept := p.direct.kept(port); kept != nil {
+	if kept := p.direct.kept(poolOf(v.at.app)); kept != nil {
 		c, res, silent, err := attempt(w, out, kept, *buf)
 		if err == nil || !silent || v.Err() != nil {
 			return c, res, err
 		}
 	}
-	fresh, err := p.direct.dial(out.Context(), port)
+	fresh, err := p.dialApp(out.Context(), "", "")
 	if err != nil {
 		return nil, nil, err
 	}
-	c, res, _, err := attempt(w, out, fresh, *buf)
+	c, res, _, err := attempt(w, out, newAppConn(fresh), *buf)
 	return c, res, err
 }
 

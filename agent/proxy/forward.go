@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,11 +21,10 @@ const copyBuffer = 32 << 10 // bytes moved at a time, each way
 
 // newTransport makes the connections to apps: loopback only, no proxy of the
 // environment, nothing decoded on the way.
-func newTransport() *http.Transport {
-	dialer := &net.Dialer{Timeout: appDialTimeout, KeepAlive: appKeepAlive}
+func newTransport(dial dialFunc) *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil,
-		DialContext:            dialer.DialContext,
+		DialContext:            dial,
 		DisableCompression:     true,
 		MaxIdleConns:           maxIdleConns,
 		MaxIdleConnsPerHost:    maxIdlePerApp,
@@ -67,10 +65,14 @@ type visit struct {
 	client   bool        // the answer is readable for a client's page
 	bodyDied atomic.Bool // the visitor's body could not be read
 
-	mu   sync.Mutex // keeps end away from w once the handler is done
-	w    http.ResponseWriter
-	raw  net.Conn // the visitor's, below TLS; nil over HTTP/2, which shares it
-	over bool
+	stranger atomic.Bool // another user's program listens for the app
+
+	mu      sync.Mutex // keeps end away from w once the handler is done
+	w       http.ResponseWriter
+	raw     net.Conn // the visitor's, below TLS; nil over HTTP/2, which shares it
+	over    bool
+	judging int  // listeners that are being looked at; see judge
+	ended   bool // meanwhile
 }
 
 type (
@@ -109,10 +111,14 @@ func newVisit(w http.ResponseWriter, r *http.Request) (v *visit, end func()) {
 // visitor who does not read waits for nothing else, and a polite end of TLS
 // would wait with it.
 func (v *visit) end() {
-	v.shut.Store(true)
-	v.cancel()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.judging > 0 {
+		v.ended = true
+		return
+	}
+	v.shut.Store(true)
+	v.cancel()
 	if v.over {
 		return
 	}
@@ -168,7 +174,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	v := pr.Out.Context().Value(visitKey{}).(*visit)
 	out := pr.Out
 	out.URL.Scheme = "http"
-	out.URL.Host = "127.0.0.1:" + strconv.Itoa(v.at.app.Port)
+	out.URL.Host = poolOf(v.at.app).String()
 	out.URL.User = nil
 	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
 	out.Host = pr.In.Host
@@ -249,6 +255,8 @@ func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error)
 	v := r.Context().Value(visitKey{}).(*visit)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
+	case v.stranger.Load() && !v.shut.Load():
+		p.unpublished(w, r, v.at.host)
 	case v.late.Load() && !v.shut.Load():
 		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)
 		p.tooSlow(w, r, v.at)

@@ -100,11 +100,11 @@ func publicLocation(h http.Header, at place) {
 // how servers take one.
 type upstream struct{ http1, http2 *http.Transport }
 
-func newUpstream() upstream {
-	http2 := newTransport()
+func newUpstream(dial dialFunc) upstream {
+	http2 := newTransport(dial)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{http1: newTransport(), http2: http2}
+	return upstream{http1: newTransport(dial), http2: http2}
 }
 
 func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {

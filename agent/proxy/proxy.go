@@ -42,6 +42,9 @@ type App struct {
 	Paused bool
 	// Options are the owner's choices for this app; zero is the default.
 	Options agentapi.AppOptions
+	// User is whose programs may listen for it, by the system's own id; empty when
+	// that is not known.
+	User string
 }
 
 // Apps finds published apps. Lookup is called several times a request, from
@@ -83,6 +86,10 @@ type Config struct {
 	List func() []App
 	// Bearer authenticates by access token; nil: only cookies do.
 	Bearer Authenticator
+	// Listener says whether whoever listens on an app's port now may be sent what
+	// visitors send. It is asked once a new connection to it stands and before a
+	// byte goes out; nil: anybody may.
+	Listener func(app App) bool
 	// OnAppDown and OnAppUp are called when an app stops and starts answering,
 	// once for each change; nil for not.
 	OnAppDown, OnAppUp func(appID string)
@@ -146,7 +153,7 @@ func New(c Config) (*Proxy, error) {
 		p.config.Files = filelimit.Limit()
 	}
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
-	p.apps, p.direct = newUpstream(), newAppConns()
+	p.apps, p.direct = newUpstream(p.dialApp), newAppConns()
 	p.engine = p.newEngine()
 	return p, nil
 }

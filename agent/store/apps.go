@@ -32,11 +32,14 @@ type App struct {
 	Label     string          `json:"label"`
 	LocalPort int             `json:"localPort"`
 	Status    agentapi.Status `json:"status"`
-	// Listener is who listened on LocalPort when the app last asked.
+	// Listener is who listened on LocalPort when that was last looked at.
 	Listener agentapi.Listener `json:"listener"`
 	// Asker is the system's id of the user whose program asked last; empty for
 	// the agent's own user.
 	Asker string `json:"asker,omitempty"`
+	// ApprovedFor is the user whose programs may listen for the app, set by an
+	// approval. It is nil in one that is older than this field.
+	ApprovedFor *ListenerUser `json:"approvedFor,omitempty"`
 	// Quiet marks a pending request that must not raise a notification.
 	Quiet       bool       `json:"quiet,omitempty"`
 	RequestedAt time.Time  `json:"requestedAt"`
@@ -56,6 +59,16 @@ type Approved struct {
 	LocalPort int               `json:"localPort"`
 	Listener  agentapi.Listener `json:"listener"`
 	Asker     string            `json:"asker,omitempty"`
+	// OtherUser is true when the app asks again because a program of another
+	// user than App.ApprovedFor listens.
+	OtherUser bool `json:"otherUser,omitempty"`
+}
+
+// ListenerUser is whose program listens on a port. It is zero for one that was
+// looked for and could not be seen: a container's, for example.
+type ListenerUser struct {
+	ID   string `json:"id"` // the system's own: a uid, or a SID on Windows
+	Name string `json:"name,omitempty"`
 }
 
 // Denial remembers that the owner said no to a name.

@@ -83,6 +83,11 @@ func appsCommand(where *location, term *terminal) *cobra.Command {
 			if err := term.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows); err != nil {
 				return err
 			}
+			for _, a := range state.Apps {
+				if changed := a.ListenerChange(printable); changed != "" {
+					term.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
+				}
+			}
 			sayClosed(term, state)
 			return nil
 		},

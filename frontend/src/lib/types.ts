@@ -22,10 +22,13 @@ export interface Listener {
   pid?: number;
   program?: string;
   user?: string;
+  userId?: string;
 }
 
 export interface OwnerApp extends AppSummary {
   listener: Listener;
+  /** Whom it was approved for, of one that waits because another user's program listens now. */
+  approvedListener?: Listener;
   answering: boolean;
   quiet: boolean;
   denials: number;

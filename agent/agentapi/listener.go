@@ -1,0 +1,26 @@
+package agentapi
+
+import "fmt"
+
+// ListenerChange says, of an app that waits because a program of another user than
+// the owner approved listens on its port, whose it was and whose it is; empty for
+// any other. show makes a name fit for where the sentence is read.
+func (a OwnerApp) ListenerChange(show func(string) string) string {
+	if a.ApprovedListener == nil {
+		return ""
+	}
+	was := "a program that could not be seen"
+	if a.ApprovedListener.User != "" {
+		was = show(a.ApprovedListener.User)
+	}
+	now := "a program that cannot be seen"
+	switch l := a.Listener; {
+	case l.Program != "" && l.User != "":
+		now = show(l.Program) + ", run by " + show(l.User) + ","
+	case l.User != "":
+		now = "a program of " + show(l.User)
+	case l.Program != "":
+		now = show(l.Program)
+	}
+	return fmt.Sprintf("%s was approved for %s; now %s listens on port %d.", show(a.Label), was, now, a.LocalPort)
+}
