@@ -137,7 +137,7 @@ func (a *Agent) makeEngine() (err error) {
 		},
 		OwnPorts:     func() []int { return a.ownPorts },
 		AskAgain:     func() bool { return a.rules.Settings().AskAgain },
-		Listener:     procinfo.Listening,
+		Listener:     listener,
 		ListenerUser: listenerUser,
 		Answers:      answers,
 		Own:          procinfo.Own,

@@ -85,7 +85,18 @@ func (a *Agent) proxied(app engine.App) proxy.App {
 
 // listenerUser is who listens on a port, as quickly as the system tells it.
 func listenerUser(port int) (l agentapi.Listener, socket uint64) {
-	return procinfo.ListenerUser(port), 0
+	s := procinfo.ListenerSocket(port)
+	l = agentapi.Listener{User: s.User, UserID: s.UserID}
+	if s.Inode != 0 {
+		return l, s.Inode
+	}
+	return l, uint64(s.Find().PID) // known already, where sockets have no numbers
+}
+
+// listener is who listens on a port, with the program; last is the process that
+// was there before, which is looked at first.
+func listener(port, last int) agentapi.Listener {
+	return agentapi.Listener(procinfo.ListenerSocket(port).Find(last))
 }
 
 // answersWithin is long enough for a program of this computer to take a

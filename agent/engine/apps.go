@@ -47,8 +47,9 @@ type AppsConfig struct {
 	// AskAgain has an approved app whose port changed wait for the owner again;
 	// nil for not.
 	AskAgain func() bool
-	// Listener says who listens on a local port, which may take a while.
-	Listener func(port int) agentapi.Listener
+	// Listener says who listens on a local port, which may take a while; last is
+	// the process that was seen there before, 0 for none.
+	Listener func(port, last int) agentapi.Listener
 	// ListenerUser says it quickly, without the program. socket is the number of
 	// the socket, another one for every other socket, and 0 where there is none to
 	// be had. When nil it is Listener, without numbers.
@@ -113,7 +114,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.ListenerUser == nil {
-		cfg.ListenerUser = func(port int) (agentapi.Listener, uint64) { return cfg.Listener(port), 0 }
+		cfg.ListenerUser = func(port int) (agentapi.Listener, uint64) { return cfg.Listener(port, 0), 0 }
 	}
 	kept, err := cfg.Store.Apps()
 	if err != nil {
@@ -150,7 +151,7 @@ func (a *Apps) PublishBy(ctx context.Context, by Caller, req agentapi.PublishReq
 		return agentapi.Publication{}, err
 	}
 	e := Event{Kind: Publish, By: by, Label: label, Port: req.LocalPort}
-	e.Listener, e.Listening = a.look(req.LocalPort)
+	e.Listener, e.Listening = a.look(req.Name, req.LocalPort)
 	out, err := a.apply(ctx, req.Name, e)
 	if err != nil {
 		return agentapi.Publication{}, err
@@ -197,7 +198,7 @@ func (a *Apps) ApproveSeen(ctx context.Context, name string, seen *agentapi.Seen
 	e := Event{Kind: Approve, NewID: newID(), Seen: seen, Me: a.cfg.Me}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
-		e.Listener, e.Listening = a.look(app.Port)
+		e.Listener, e.Listening = a.look(name, app.Port)
 	}
 	out, err := a.apply(ctx, name, e)
 	if err != nil {

@@ -69,7 +69,7 @@ func (a *Apps) Run(ctx context.Context) error {
 			return ctx.Err()
 		case l := <-a.looks:
 			e := Event{Port: l.port}
-			e.Listener, e.Listening = a.look(l.port)
+			e.Listener, e.Listening = a.look(l.name, l.port)
 			if !a.noteListener(ctx, l.name, e) || !e.Listening {
 				a.looked.Delete(l.id)
 			}
@@ -87,9 +87,14 @@ func (a *Apps) noteListener(ctx context.Context, name string, e Event) bool {
 	return err == nil
 }
 
-// look says who listens on a port, and whether anybody does.
-func (a *Apps) look(port int) (l agentapi.Listener, listening bool) {
-	return a.settled(port, func() agentapi.Listener { return a.cfg.Listener(port) })
+// look says who listens on a port that an app has or asks for, and whether anybody
+// does.
+func (a *Apps) look(name string, port int) (l agentapi.Listener, listening bool) {
+	last := 0
+	if app, ok := a.Lookup(name); ok {
+		last = app.kept.Listener.PID
+	}
+	return a.settled(port, func() agentapi.Listener { return a.cfg.Listener(port, last) })
 }
 
 // settled looks twice before a listener counts as one that cannot be seen: a

@@ -310,7 +310,7 @@ func (h *host) open() {
 		Store:    h.store,
 		Root:     func() Root { return Root{Name: "maya", Host: "maya.porch.example"} },
 		OwnPorts: func() []int { return []int{8765} },
-		Listener: func(port int) (l agentapi.Listener) {
+		Listener: func(port, _ int) (l agentapi.Listener) {
 			if h.listens != nil {
 				l, _ = h.listens(port)
 			}
