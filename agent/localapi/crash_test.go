@@ -60,7 +60,7 @@ func beCrashed(dir string) int {
 		Store:    kept,
 		Root:     func() engine.Root { return engine.Root{Name: connected.Name, Host: connected.Host} },
 		OwnPorts: func() []int { return nil },
-		Listener: func(int) agentapi.Listener { return agentapi.Listener{} },
+		Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
 		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 	})
 	if err != nil {

@@ -141,7 +141,7 @@ func (m *holdMachine) start(t *rapid.T) {
 	if err == nil {
 		m.apps, err = engine.NewApps(engine.AppsConfig{
 			Store: m.kept, Root: func() engine.Root { return engine.Root{Name: "maya", Host: "maya.example"} },
-			OwnPorts: func() []int { return nil }, Listener: func(int) agentapi.Listener { return agentapi.Listener{} },
+			OwnPorts: func() []int { return nil }, Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
 			OnGone: func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 		})
 	}
