@@ -65,7 +65,8 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	if raw {
 		s.failures.clear()
 	}
-	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination)}
+	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
+		letIn: func() { s.tunnel.letIn(source.Addr()) }}
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
 		s.tunnel.counters.dropped.Add(1)
 		_ = conn.Close()

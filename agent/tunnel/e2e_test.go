@@ -115,6 +115,7 @@ func TestThousandVisits(t *testing.T) {
 	// They all come from one address here, at the same moment.
 	w := start(t, options{relay: func(c *relay.Config) {
 		c.Limits.Handshakes, c.Limits.HandshakesPerSource = 4096, 4096
+		c.Limits.Visitors, c.Limits.VisitorsPerSource, c.Limits.VisitorsPerComputer = 4096, 4096, 2048
 	}})
 	w.connected(true)
 	var wg sync.WaitGroup

@@ -74,7 +74,12 @@ type visitorConn struct {
 	net.Conn
 	rest                []byte // read with the header, not yet given on
 	source, destination *net.TCPAddr
+	letIn               func()
 }
+
+// LetIn says that the visitor has shown to be somebody who may come in: the relays
+// keep places for its address.
+func (c *visitorConn) LetIn() { c.letIn() }
 
 func (c *visitorConn) Read(b []byte) (int, error) {
 	if len(c.rest) > 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -55,6 +56,9 @@ type session struct {
 	held   chan struct{}   // holds one for each ticket that has not come to a visitor
 	probes chan struct{}   // has room for one: make sure the relay is there
 
+	news   chan struct{} // has room for one: there is something in untold
+	untold []netip.Addr  // let in, and the relay does not know; guarded by tunnel.mu
+
 	writing sync.Mutex // held while a frame is written
 
 	failures rawFailures
@@ -82,6 +86,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		dials:  make(chan struct{}, dialsAtOnce),
 		held:   make(chan struct{}, ticketsAtOnce),
 		probes: make(chan struct{}, 1),
+		news:   make(chan struct{}, 1),
 	}
 	s.failures.secureUntil = t.secureUntil(relay)
 	s.log.Info("connected to the relay", "host", host)
@@ -215,6 +220,12 @@ func (s *session) pulse() {
 		select {
 		case <-s.ctx.Done():
 			return
+		case <-s.news:
+			if s.tell() != nil {
+				_ = s.conn.Close() // ends read
+				return
+			}
+			continue
 		case <-ticker.C:
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.

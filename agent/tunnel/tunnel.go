@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	mrand "math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,7 @@ type Tunnel struct {
 	changed   chan struct{}   // closed and replaced at each change
 	woken     chan struct{}   // closed and replaced by Wake
 	secureFor map[string]time.Time
+	known     map[netip.Addr]time.Time // from where visitors were let in, and when last told
 }
 
 // Stats is what the tunnel has counted since it was made.
@@ -114,6 +116,7 @@ func New(cfg Config) (*Tunnel, error) {
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		secureFor: make(map[string]time.Time),
+		known:     make(map[netip.Addr]time.Time),
 	}, nil
 }
 
@@ -271,6 +274,9 @@ func (t *Tunnel) setSession(slot int, s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sessions[slot] = s
+	if s != nil {
+		s.tellOf(t.knownLately()...)
+	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }

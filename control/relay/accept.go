@@ -41,7 +41,7 @@ func (r *Relay) accept(life context.Context, l net.Listener, welcome func(contex
 			}
 		}
 		// The visits under way go on and give their files back.
-		if pause == shortest {
+		if pause == shortest && !outOfFiles(err) {
 			r.log.Warn("cannot accept connections just now", "err", err)
 		}
 		select {

@@ -185,7 +185,11 @@ func (s *bySource) leave(source netip.Prefix) {
 // sourceOf is what a connection is counted under: its IPv4 address, or the /64
 // of its IPv6 address, which is what one customer of a network gets.
 func sourceOf(addr net.Addr) netip.Prefix {
-	ip := addrPort(addr).Addr()
+	return sourceOfIP(addrPort(addr).Addr())
+}
+
+func sourceOfIP(ip netip.Addr) netip.Prefix {
+	ip = ip.Unmap().WithZone("")
 	bits := 32
 	if ip.Is6() {
 		bits = 64

@@ -193,13 +193,13 @@ func (s *session) forgetTicket(id ticketID, entry issued) {
 
 // take returns a data connection, idle or as soon as one comes, at most until
 // the deadline. Those whose agent has gone meanwhile are passed over.
-func (s *session) take(secure bool, source netip.Prefix, deadline time.Time) (*dataConn, error) {
+func (s *session) take(secure bool, c *computer, source netip.Prefix, deadline time.Time) (*dataConn, error) {
 	p := &s.pools[plainPool]
 	if secure {
 		p = &s.pools[securePool]
 	}
 	for {
-		data, w, err := s.takeOrWait(p, source)
+		data, w, err := s.takeOrWait(p, c, source)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (s *session) take(secure bool, source netip.Prefix, deadline time.Time) (*d
 
 // takeOrWait returns an idle connection, the one parked last, or a place in the
 // line, which the caller has to leave again.
-func (s *session) takeOrWait(p *pool, source netip.Prefix) (*dataConn, waiter, error) {
+func (s *session) takeOrWait(p *pool, c *computer, source netip.Prefix) (*dataConn, waiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
@@ -238,7 +238,7 @@ func (s *session) takeOrWait(p *pool, source netip.Prefix) (*dataConn, waiter, e
 		return data, nil, nil
 	}
 	p.low = 0
-	if p.secure && len(p.waiting) >= secureWaiting || !s.line.enter(source) {
+	if p.secure && len(p.waiting) >= secureWaiting || !c.enter(s.line, source, s.relay.now()) {
 		return nil, nil, overLimit(limitWaiting)
 	}
 	w := make(waiter, 1)

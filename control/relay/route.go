@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"porchlight/control/controlapi"
 )
@@ -43,6 +44,7 @@ type computer struct {
 	host     string     // root host without a port
 	sessions []*session // newest first
 	visitors *bySource
+	known    known
 	flows    map[*flow]struct{}
 }
 
@@ -51,6 +53,35 @@ func newRoutes(limits Limits) routes {
 		limits: limits, byHost: make(map[string]*computer), byID: make(map[string]*computer),
 		away: &computer{visitors: limits.shared(limits.VisitorsPassedOn), flows: make(map[*flow]struct{})},
 	}
+}
+
+// enter counts one more from source among the computer's visitors, or those of
+// them who wait, if there is room.
+func (c *computer) enter(among *bySource, source netip.Prefix, now time.Time) bool {
+	return among.enterBut(source, c.known.spared(source, among.total, now))
+}
+
+// learn notes from where a session's computer has let visitors in.
+func (t *routes) learn(s *session, addresses []netip.Addr, now time.Time) {
+	t.mu.Lock()
+	c := t.byID[s.computer.ID]
+	t.mu.Unlock()
+	if c == nil {
+		return
+	}
+	for _, addr := range addresses {
+		c.known.note(sourceOfIP(addr), now)
+	}
+}
+
+// known is how many sources are known at all computers together.
+func (t *routes) known() (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.byID {
+		n += c.known.count()
+	}
+	return n
 }
 
 // kickCount is to be read before a credential is looked up, and given to add.
@@ -153,7 +184,7 @@ func (t *routes) unhost(c *computer) {
 
 // enter finds the computer a server name belongs to, its root host or one label
 // under it, and counts a visitor; leave must be called once after it.
-func (t *routes) enter(serverName string, source netip.Prefix) (*computer, error) {
+func (t *routes) enter(serverName string, source netip.Prefix, now time.Time) (*computer, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.byHost[serverName]
@@ -166,7 +197,7 @@ func (t *routes) enter(serverName string, source netip.Prefix) (*computer, error
 		return nil, errUnknownHost
 	case t.visitors >= t.limits.Visitors:
 		return nil, overLimit(limitVisitors)
-	case !c.visitors.enter(source):
+	case !c.enter(c.visitors, source, now):
 		return nil, overLimit(limitComputer)
 	}
 	t.visitors++

@@ -172,6 +172,8 @@ func (s *session) read() error {
 			s.nudge()
 		case tunnelwire.Failed:
 			s.failed(f.Tickets)
+		case tunnelwire.Known:
+			s.relay.routes.learn(s, f.Addresses, s.relay.now())
 		}
 	}
 }

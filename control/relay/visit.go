@@ -26,7 +26,7 @@ var errDied = errors.New("relay: the data connection had died")
 // names none that is here stays counted among the undecided until turned away.
 func (r *Relay) visit(life context.Context, conn stream, p *preface, decided func()) {
 	source := sourceOf(conn.RemoteAddr())
-	c, err := r.routes.enter(p.hello.serverName, source)
+	c, err := r.routes.enter(p.hello.serverName, source, r.now())
 	if errors.Is(err, errUnknownHost) {
 		if err = r.forward(life, conn, p, decided); err == nil {
 			return
@@ -53,7 +53,7 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 			break
 		}
 		var data *dataConn
-		if data, err = s.take(secure, source, deadline); err != nil {
+		if data, err = s.take(secure, c, source, deadline); err != nil {
 			if errors.Is(err, errSessionOver) && life.Err() == nil {
 				continue // the agent may have come back on another
 			}

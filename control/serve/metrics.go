@@ -105,6 +105,7 @@ var (
 	descSessions    = relayMetric("tunnels", "Control connections of agents.")
 	descParked      = relayMetric("parked_connections", "Idle data connections.")
 	descVisitors    = relayMetric("visitors", "Visits waiting or under way.")
+	descKnown       = relayMetric("known_addresses", "Addresses let in by computers lately, for which places are kept.")
 	descVisits      = relayMetric("visits_total", "Visits joined to a data connection.")
 	descBytesUp     = relayMetric("bytes_up_total", "Bytes of finished visits, visitor to agent.")
 	descBytesDown   = relayMetric("bytes_down_total", "Bytes of finished visits, agent to visitor.")
@@ -128,7 +129,7 @@ func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	stats := s.relay.Stats()
 	for desc, v := range map[*prometheus.Desc]int{
-		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors,
+		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.Known,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
 	}

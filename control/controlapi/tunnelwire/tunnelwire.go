@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 )
 
@@ -45,10 +46,12 @@ const (
 	TicketLife = 60 * time.Second
 )
 
-// Bounds of a frame: its bytes, and the tickets one frame may carry.
+// Bounds of a frame: its bytes, and the tickets and addresses one frame may carry.
+// MaxAddresses is also how many of them a relay remembers of a computer.
 const (
-	MaxFrame   = 16 << 10
-	MaxTickets = 128
+	MaxFrame     = 16 << 10
+	MaxTickets   = 128
+	MaxAddresses = 256
 )
 
 // Type says what a frame is.
@@ -60,6 +63,7 @@ const (
 	Refused Type = "refused" // relay: Code, Message, RetryAfter; then it closes
 	Open    Type = "open"    // relay: Tickets to open data connections for, TLS
 	Failed  Type = "failed"  // agent: Tickets it could not open a data connection for
+	Known   Type = "known"   // agent: Addresses from which it let visitors in lately
 	Missing Type = "missing" // relay: Tickets it has waited for too long, Arrived
 	Drain   Type = "drain"   // relay: it is going away, connect again
 	Ping    Type = "ping"
@@ -88,6 +92,8 @@ type Frame struct {
 	Host     string `json:"host,omitempty"` // root host the relay will route here
 	// Tickets, at most MaxTickets.
 	Tickets []Ticket `json:"tickets,omitempty"`
+	// Addresses, at most MaxAddresses.
+	Addresses []netip.Addr `json:"addresses,omitempty"`
 	// TLS asks that the data connections of Tickets run inside TLS.
 	TLS bool `json:"tls,omitempty"`
 	// Arrived is how many plain data connections have reached the relay on behalf
@@ -130,6 +136,9 @@ func ReadFrame(r io.Reader) (Frame, error) {
 	}
 	if len(f.Tickets) > MaxTickets {
 		return Frame{}, fmt.Errorf("%w: %d tickets", ErrFrame, len(f.Tickets))
+	}
+	if len(f.Addresses) > MaxAddresses {
+		return Frame{}, fmt.Errorf("%w: %d addresses", ErrFrame, len(f.Addresses))
 	}
 	return f, nil
 }
