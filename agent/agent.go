@@ -187,6 +187,7 @@ func (a *Agent) makeLink() (err error) {
 		BaseURL:    link.AuthURL,
 		Credential: link.Credential,
 		HTTP:       &http.Client{Transport: link.transport()},
+		OnClock:    a.access.SetClockAhead,
 	}
 	changed, _ := a.apps.Subscribe()
 	a.remote = remote.New(remote.Config{

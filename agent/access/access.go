@@ -62,6 +62,7 @@ type Access struct {
 
 	mark       atomic.Pointer[mark] // the control plane's silence; nil before the first snapshot
 	failStatic atomic.Int64         // time.Duration
+	clockAhead atomic.Int64         // time.Duration; see SetClockAhead
 	expiry     chan struct{}        // capacity 1: when access ends may have changed
 
 	sessions sessions
@@ -134,6 +135,13 @@ func New(c Config) (*Access, error) {
 	}
 	a.state.Store(st)
 	return a, nil
+}
+
+// SetClockAhead notes how far the control plane's clock was last seen ahead of
+// this computer's; negative where it is behind. Access tokens are held to the
+// control plane's clock, which wrote their times, as far as a minute off.
+func (a *Access) SetClockAhead(ahead time.Duration) {
+	a.clockAhead.Store(int64(min(max(ahead, -controlapi.ClockSkew), controlapi.ClockSkew)))
 }
 
 // take fills the indexes from a snapshot.

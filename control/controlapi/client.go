@@ -34,6 +34,11 @@ type Client struct {
 	// have no Timeout, which would end held syncs.
 	HTTP *http.Client
 
+	// OnClock is told with each answer how far the control plane's clock is at
+	// least ahead of this computer's, negative where it is behind; 0 where the
+	// answer's Date shows no difference. nil for not.
+	OnClock func(ahead time.Duration)
+
 	// silence stands in for SyncSilence in tests.
 	silence time.Duration
 }
@@ -213,11 +218,15 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 		defer transport.CloseIdleConnections()
 		httpClient.Transport = transport
 	}
+	asked := time.Now()
 	resp, err := httpClient.Do(req)
 	if err != nil {
 		return unavailable(req, err)
 	}
 	defer resp.Body.Close()
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil && c.OnClock != nil {
+		c.OnClock(clockAhead(date, asked, time.Now()))
+	}
 	body := io.Reader(io.LimitReader(resp.Body, MaxAnswer))
 	if heard != nil {
 		heard()
@@ -235,6 +244,16 @@ func (c *Client) do(req *http.Request, out any, heard func()) error {
 		return unavailable(req, err)
 	}
 	return nil
+}
+
+// clockAhead is how far a clock that showed date at some time between asked and
+// answered is at least ahead of the one they are read from. A Date has whole
+// seconds, cut off (RFC 9110, section 5.6.7).
+func clockAhead(date, asked, answered time.Time) time.Duration {
+	if least := date.Sub(answered); least > 0 {
+		return least
+	}
+	return min(0, date.Add(time.Second).Sub(asked))
 }
 
 // listener tells of every byte that arrives.

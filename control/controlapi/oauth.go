@@ -25,7 +25,8 @@ const (
 	TokenScope  = "connect"
 	TokenLife   = 600 * time.Second
 
-	// ClockSkew is how far an agent's clock may be off.
+	// ClockSkew is how far an agent's clock may be off, if the control plane's
+	// answers show that it is.
 	ClockSkew = 60 * time.Second
 	// GrantMemory is how long a snapshot names a revoked grant, and how long a
 	// replaced signing key still verifies: longer than any access token can be
