@@ -37,6 +37,8 @@ var parts = []part{
 	{"headers-h2", attackHeaders2, 444, 120},
 	{"smuggling", attackSmuggling, 1504, 240},
 	{"guard", attackGuard, 238, 120},
+	{"kills", attackKills, 100, 12},
+	{"damages", attackDamages, 35, 35},
 }
 
 // stage is what parts run on.
@@ -45,6 +47,7 @@ type stage struct {
 	dir   string // everything that is written is below it
 	quick bool
 	keeper
+	refused int // starts on damaged files
 }
 
 func main() {

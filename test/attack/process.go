@@ -121,3 +121,18 @@ func (k *keeper) end() {
 		started[i].stop()
 	}
 }
+
+// command runs a program to its end and returns what it printed, of both kinds.
+func command(ctx context.Context, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startsIn)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	return string(out), err
+}
+
+// latest is the process that was started last.
+func (k *keeper) latest() *process {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.started[len(k.started)-1]
+}

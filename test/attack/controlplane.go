@@ -1,0 +1,57 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// plane is a control plane on a data directory.
+type plane struct {
+	*process
+	s       *stage
+	data    string
+	mails   string // directory
+	authURL string
+	listen  string
+}
+
+// startPlane runs porchlight-control on a data directory, a new one mostly.
+// listen is 127.0.0.1:0, or where it listened before.
+func (s *stage) startPlane(ctx context.Context, data, listen string, more ...string) (*plane, error) {
+	c := &plane{s: s, data: data, mails: data + "-mails"}
+	p, line, err := s.start(ctx, nil, filepath.Join(s.bin, "porchlight-control"), append([]string{"serve", "--data", data, "--domain", "localhost",
+		"--listen", listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s"}, more...)...)
+	c.process = p
+	if err != nil {
+		return c, err
+	}
+	words := strings.Fields(strings.ReplaceAll(line, ",", ""))
+	if len(words) < 8 || !strings.HasPrefix(line, "Porchlight control plane at ") {
+		return c, fmt.Errorf("the control plane said %q", line)
+	}
+	c.authURL, c.listen = words[4], words[7]
+	return c, nil
+}
+
+// cli runs an administration command and decodes what it prints into out, unless
+// that is nil.
+func (c *plane) cli(ctx context.Context, out any, args ...string) error {
+	args = append(args, "--data", c.data)
+	if out != nil {
+		args = append(args, "--json")
+	}
+	said, err := command(ctx, filepath.Join(c.s.bin, "porchlight-control"), args...)
+	if err != nil {
+		return errors.New(strings.TrimSpace(said))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal([]byte(said), out)
+}
