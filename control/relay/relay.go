@@ -106,6 +106,10 @@ type Relay struct {
 	wg       sync.WaitGroup // goroutines of connections
 }
 
+// MaxHead is how many bytes of a request's head are read, so that the handler can
+// answer what it finds too large: all the cookies a browser keeps for a site.
+const MaxHead = 1 << 20
+
 // requestWait is how long a request to the auth host may take to arrive, and
 // its answer to be taken.
 const requestWait = 30 * time.Second
@@ -157,8 +161,10 @@ func New(cfg Config) (*Relay, error) {
 		ReadTimeout:    requestWait,
 		WriteTimeout:   requestWait,
 		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: 64 << 10,
-		ErrorLog:       slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: MaxHead,
+		// A longer frame would be room that its first nine bytes take.
+		HTTP2:    &http.HTTP2Config{MaxReadFrameSize: 16 << 10},
+		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	if cfg.Peers == nil {
 		return r, nil

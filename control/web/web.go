@@ -187,20 +187,20 @@ func (h *handler) dispatch(rt route) http.Handler {
 		}
 	})
 	if rt.tier != tierPage {
-		return next
+		return h.bounded(rt.tier, next)
 	}
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		h.showError(w, &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This form was sent from another site. Go back and open the page here."})
 	}))
 	next = guard.Handler(next)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return h.bounded(rt.tier, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHost() {
 			h.showError(w, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
 		}
 		next.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // noRoute answers what no row of the table does: 405 where another method would
@@ -289,6 +289,8 @@ func (h *handler) showError(w http.ResponseWriter, e *controlapi.Error) {
 		p.Title, p.Wait = "Not so fast", waitInWords(e.RetryAfter)
 	case http.StatusServiceUnavailable, http.StatusInternalServerError:
 		p.Title = "That did not work"
+	case http.StatusRequestHeaderFieldsTooLarge:
+		p.Title = "This request is too large"
 	default:
 		p.Title = "That can’t be opened"
 	}
