@@ -52,8 +52,8 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 
 ## Trying it ----------------------------------------------------------------
 
-test: setup-test check test-go test-frontend test-e2e test-clients test-desktop test-attack ## set everything up and run every test
-	@echo "All tests passed."
+test: setup-test ## set everything up and run every test
+	@build/test.sh check test-go test-frontend test-e2e test-clients test-desktop test-attack
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)

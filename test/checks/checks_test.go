@@ -1,0 +1,80 @@
+// Package checks tries the scripts that judge the project: one that calls
+// everything fine is worse than none.
+package checks
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// run carries out a script of build/ and returns what it printed and whether it
+// was satisfied.
+func run(t *testing.T, env []string, script string, args ...string) (out string, fine bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join("..", "..", "build", script), args...)
+	cmd.Env = append(os.Environ(), env...)
+	raw, err := cmd.CombinedOutput()
+	return string(raw), err == nil
+}
+
+// program is an executable of the test's that prints a line and ends.
+func program(t *testing.T, prints string, status string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	script := "#!/bin/sh\necho '" + prints + "'\nexit " + status + "\n"
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Weakness: a report was called "skipped" when it held a word such as
+// certificate, whatever it reported.
+func TestVulnerabilitiesAreJudgedByHowTheToolEnds(t *testing.T) {
+	t.Parallel()
+	database := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(database.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, tt := range map[string]struct {
+		database, prints, status string
+		fine                     bool
+		says                     string
+	}{
+		"nothing found":           {database.URL, "No vulnerabilities found.", "0", true, "nothing known"},
+		"a report":                {database.URL, "GO-2026-0001: a certificate lookup can be refused, dial tcp", "3", false, "known to be vulnerable"},
+		"the tool fails":          {database.URL, "cannot load packages", "1", false, "could not look"},
+		"no database":             {gone.URL, "a report nobody may see", "3", true, "skipped"},
+		"a database with nothing": {database.URL + "/%", "", "0", true, "skipped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, fine := run(t, []string{"GOVULNDB=" + tt.database, "GOVULNCHECK=" + program(t, tt.prints, tt.status)}, "vulnerabilities.sh", "desktop")
+			if fine != tt.fine || !strings.Contains(out, tt.says) {
+				t.Errorf("fine: %v; it says %q", fine, out)
+			}
+		})
+	}
+}
+
+// Weakness: the first part that failed kept the others from running.
+func TestEveryPartRuns(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	make := filepath.Join(dir, "make")
+	if err := os.WriteFile(make, []byte("#!/bin/sh\necho \"ran $2\"\n[ \"$2\" != second ]\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out, fine := run(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "test.sh", "first", "second", "third")
+	if fine || !strings.Contains(out, "ran first") || !strings.Contains(out, "ran third") || !strings.HasSuffix(out, "2 passed, 1 failed\n") {
+		t.Errorf("fine: %v; it says %q", fine, out)
+	}
+	if out, fine = run(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "test.sh", "first"); !fine || !strings.HasSuffix(out, "1 passed, 0 failed\n") {
+		t.Errorf("fine: %v; it says %q", fine, out)
+	}
+}
