@@ -215,6 +215,9 @@ type OwnerState struct {
 	Account Account    `json:"account"`
 	Apps    []OwnerApp `json:"apps"` // by label
 	Notices []Notice   `json:"notices"`
+	// NoticesSeen is the ID of the newest notice the owner has looked at: until
+	// then none that can be undone is dropped, see Client.SeeNotices.
+	NoticesSeen uint64 `json:"noticesSeen"`
 	// Trouble is a sentence about what keeps visitors out, or empty.
 	Trouble string `json:"trouble"`
 	// OutboxSize counts the mails kept in the local outbox.

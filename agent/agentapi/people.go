@@ -162,3 +162,10 @@ func (c *Client) UndoNotice(ctx context.Context, id uint64) error {
 	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/undo", nil)
 	return err
 }
+
+// SeeNotices notes that the owner has looked at the notices up to id, and let be
+// what they did not undo: POST /owner/notices/{id}/seen.
+func (c *Client) SeeNotices(ctx context.Context, id uint64) error {
+	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/seen", nil)
+	return err
+}

@@ -96,6 +96,7 @@ type Apps struct {
 	mu      sync.Mutex
 	rows    map[string]Row       // guarded by mu
 	notices []agentapi.Notice    // guarded by mu, oldest first
+	seen    uint64               // guarded by mu: id of the newest the owner has seen
 	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
 	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
@@ -129,7 +130,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 		a.rows[name] = Row{App: a.rows[name].App, Denial: &denial}
 	}
 	a.swap()
-	return a, nil
+	return a, a.readSeen()
 }
 
 // Publish is PublishBy for a program of the agent's own user.

@@ -16,6 +16,62 @@ func (a *Apps) Settle(noticeID uint64, sentence string) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.SettleNotice(noticeID, sentence) })
 }
 
+// SeenNotices is the id of the newest notice that the owner has seen.
+func (a *Apps) SeenNotices() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.seen
+}
+
+// SeeNotices notes that the owner has seen the notices up to id, which may then be
+// dropped for others.
+func (a *Apps) SeeNotices(id uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := len(a.notices); n == 0 || id > a.notices[n-1].ID {
+		return agentapi.Errorf(agentapi.CodeNotFound, "There is no such notice yet.")
+	}
+	if id <= a.seen {
+		return nil
+	}
+	if err := a.cfg.Store.SeeNotices(id); err != nil {
+		return err
+	}
+	a.seen = id
+	a.changes.Raise()
+	return nil
+}
+
+// Unseen counts the notices with an Undo that the owner has not seen.
+func (a *Apps) Unseen() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	count := 0
+	for _, n := range a.notices {
+		if n.Undo && n.ID > a.seen {
+			count++
+		}
+	}
+	return count
+}
+
+// readSeen is part of NewApps. What a version told that did not keep what was seen
+// counts as seen.
+func (a *Apps) readSeen() error {
+	seen, known, err := a.cfg.Store.SeenNotices()
+	if err != nil {
+		return err
+	}
+	if n := len(a.notices); !known && n > 0 {
+		seen = a.notices[n-1].ID
+	}
+	if !known {
+		err = a.cfg.Store.SeeNotices(seen)
+	}
+	a.seen = seen
+	return err
+}
+
 func (a *Apps) changeNotices(change func() ([]agentapi.Notice, error)) error {
 	a.mu.Lock()
 	notices, err := change()

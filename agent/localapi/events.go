@@ -44,6 +44,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Account:       a.cfg.Backend.Account(),
 		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Backend.Connections()),
 		Notices:       a.cfg.Apps.Notices(),
+		NoticesSeen:   a.cfg.Apps.SeenNotices(),
 		Trouble:       a.cfg.Backend.Trouble(),
 		OutboxSize:    a.cfg.Backend.OutboxSize(ctx),
 		Connecting:    a.connecting(),

@@ -174,6 +174,7 @@ func New(cfg Config) *API {
 		{"GET", "/owner/grants", tierOwner, a.grants},
 		{"POST", "/owner/grants/{id}/revoke", tierOwner, a.revokeGrant},
 		{"POST", "/owner/notices/{id}/undo", tierOwner, a.undo},
+		{"POST", "/owner/notices/{id}/seen", tierOwner, a.see},
 		{"POST", "/owner/dark", tierOwner, a.goDark},
 		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
 		{"GET", "/owner/activity", tierOwner, a.activity},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/people"
 )
 
 // How often programs may ask. Changes of who may come in are paced for every
@@ -98,5 +99,17 @@ func (a *API) slow(r *http.Request) error {
 	return &agentapi.Error{
 		Code: agentapi.CodeTooMany, RetryAfter: wait,
 		Message: "Programs of your user ask Porchlight for too much at once. Wait a moment and try again.",
+	}
+}
+
+// slowChange paces how often programs change who may come in.
+func (a *API) slowChange(by people.Actor) error {
+	wait := a.paces.take(time.Now(), map[string]bucket{"program " + by.Process: paceProgram, allPrograms: pacePrograms})
+	if wait == 0 {
+		return nil
+	}
+	return &agentapi.Error{
+		Code: agentapi.CodeTooMany, RetryAfter: wait,
+		Message: "Programs change who may come in too often. Wait a moment and try again.",
 	}
 }

@@ -2,6 +2,7 @@ package localapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -32,7 +33,13 @@ func listPeople(w http.ResponseWriter, r *http.Request, list func(context.Contex
 
 // byProgram and byOwner make the handlers of the two tiers.
 func (a *API) byProgram(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, a.actor(r)) }
+	return func(w http.ResponseWriter, r *http.Request) error {
+		by := a.actor(r)
+		if err := a.slowChange(by); err != nil {
+			return err
+		}
+		return serve(w, r, by)
+	}
 }
 
 func byOwner(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
@@ -114,22 +121,44 @@ func (a *API) undo(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
-// actor names the program that sent r, as far as the system tells: by the label
-// of its app, else by what it registered as, else by its executable.
+// actor names the program that sent r, as far as the system tells: by its
+// executable first, for it chooses by itself what it registers as, and then by the
+// label of its app, or that.
 func (a *API) actor(r *http.Request) people.Actor {
 	process := caller(r, 0)
 	appID := a.cfg.Registry.AppOf(process.PID)
-	by := people.Actor{Name: a.cfg.Apps.LabelOf(process.PID, process.Program), Program: process.Program}
-	if by.Name == "" {
-		by.Name = appID
+	by := people.Actor{Name: process.Program, Program: process.Program}
+	if process.PID != 0 {
+		by.Process = fmt.Sprintf("%d %s", process.PID, process.Program)
 	}
-	if by.Name == "" {
-		by.Name = process.Program
+	switch {
+	case by.Name != "":
+	case a.callerOf(r).UserID != "":
+		by.Name = "A program of the user " + process.User
+	default:
+		by.Name = "A program"
+	}
+	if label := a.cfg.Apps.LabelOf(process.PID, process.Program); label != "" {
+		by.Name += " (the app " + label + ")"
+	} else if appID != "" {
+		by.Name += " (registered as " + appID + ")"
 	}
 	if appID != "" {
 		by.Program += " (" + appID + ")"
 	}
 	return by
+}
+
+// see notes that the owner has looked at the notices up to one.
+func (a *API) see(w http.ResponseWriter, r *http.Request) error {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err != nil {
+		return nothingHere()
+	}
+	if err := a.cfg.Apps.SeeNotices(id); err != nil {
+		return err
+	}
+	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
 // addPeople fills in what the owner's state says of people, their clients and

@@ -22,6 +22,11 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
+	release, err := p.room(by)
+	if err != nil {
+		return agentapi.Invitation{}, err
+	}
+	defer release()
 	ctx, turn, err := p.begin(ctx, by, func(pending) bool { return true }) // who it is, the control plane knows
 	if err != nil {
 		return agentapi.Invitation{}, err
@@ -47,6 +52,11 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 // Grant carries out POST /people/grant: one app for one person, given or
 // withdrawn.
 func (p *People) Grant(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+	release, err := p.room(by)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	defer release()
 	if req.Granted {
 		return p.give(ctx, by, req)
 	}
@@ -67,6 +77,11 @@ func (p *People) Revoke(ctx context.Context, by Actor, req agentapi.RevokeReques
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}
+	release, err := p.room(by)
+	if err != nil {
+		return agentapi.PersonChanged{}, err
+	}
+	defer release()
 	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
 }
 

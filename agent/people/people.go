@@ -72,10 +72,11 @@ type Config struct {
 // capability.
 type Actor struct {
 	Owner bool
-	// Name is what the owner is told of a program: the label of its app, its
-	// appId, or the name of the executable. Program is the executable's, as far
-	// as the system tells.
-	Name, Program string
+	// Name is what the owner is told of a program: the name of its executable,
+	// and what it calls itself. Program is the executable's, as far as the system
+	// tells. Process tells one process from another; empty for one that is not
+	// known.
+	Name, Program, Process string
 }
 
 // Owner is the actor of the owner tier.
@@ -91,13 +92,16 @@ type People struct {
 	turn chan struct{}
 	wake chan struct{} // capacity 1: Run has something to look at
 
-	mu      sync.Mutex
-	pending map[uint64]pending      // guarded by mu, by ID
-	lastID  uint64                  // guarded by mu
-	syncs   uint64                  // guarded by mu: how often the control plane was heard of
-	seen    view                    // guarded by mu
-	grants  []controlapi.OAuthGrant // all, not folded; see Grants
-	grantsV string                  // version of the snapshot grants were read for; guarded by mu as grants is
+	telling sync.Mutex // held while something is told of; taken before mu
+
+	mu       sync.Mutex
+	changing int                     // guarded by mu: changes of programs under way, see room
+	pending  map[uint64]pending      // guarded by mu, by ID
+	lastID   uint64                  // guarded by mu
+	syncs    uint64                  // guarded by mu: how often the control plane was heard of
+	seen     view                    // guarded by mu
+	grants   []controlapi.OAuthGrant // all, not folded; see Grants
+	grantsV  string                  // version of the snapshot grants were read for; guarded by mu as grants is
 }
 
 // New reads what was not carried out yet. It starts nothing.

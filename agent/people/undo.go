@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
@@ -55,23 +57,29 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 	if by.Owner {
 		return
 	}
-	name := by.Name
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	name, told := by.Name, apps
 	if name == "" {
 		name = "A program on this computer"
+	}
+	if undo != nil {
+		undo.Kind, undo.Program = kind, by.Process
+		told = p.fold(undo, apps)
 	}
 	var text string
 	switch kind {
 	case agentapi.ActivityInvited:
-		text = fmt.Sprintf("%s invited %s to %s.", name, who.Email, named(apps))
+		text = fmt.Sprintf("%s invited %s to %s.", name, who.Email, named(told))
 	case agentapi.ActivityGranted:
-		text = fmt.Sprintf("%s let %s open %s.", name, who.Email, named(apps))
+		text = fmt.Sprintf("%s let %s open %s.", name, who.Email, named(told))
 	case agentapi.ActivityWithdrawn:
-		text = fmt.Sprintf("%s took %s away from %s.", name, named(apps), who.Email)
+		text = fmt.Sprintf("%s took %s away from %s.", name, named(told), who.Email)
 	case agentapi.ActivityRemoved:
 		text = fmt.Sprintf("%s removed %s from this computer. To let them in again, invite them.", name, who.Email)
 	}
-	if undo != nil {
-		undo.Kind = kind
+	if undo != nil && undo.Times > 1 {
+		text = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(text, "."), undo.Times)
 	}
 	at := p.cfg.Now().UTC()
 	if err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: kind, Text: text, By: by.Program}, undo); err != nil {
@@ -88,6 +96,50 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 		line.App = app.Label
 		p.cfg.Activity(line)
 	}
+}
+
+// fold has a notice take the place of an unseen one about the same by the same
+// process, and returns the apps it then tells of: all that undoing it takes back.
+// p.telling is held.
+func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
+	id, before, ok, err := p.cfg.Store.FoldOf(*undo)
+	if err != nil {
+		p.cfg.Log.Error("a notice could not be told together with another", "err", err)
+	}
+	if !ok {
+		return apps
+	}
+	undo.Join(id, before)
+	told := slices.Clone(apps)
+	for _, app := range p.cfg.Apps.Approved() {
+		if slices.Contains(undo.Apps, app.ID) && !slices.ContainsFunc(told, func(a engine.App) bool { return a.ID == app.ID }) {
+			told = append(told, app)
+		}
+	}
+	return told
+}
+
+// room keeps a place for the notice about what a program is about to change, until
+// release is called. There is none while too many wait that can be undone and that
+// the owner has not seen: the first of them could otherwise be buried.
+func (p *People) room(by Actor) (release func(), err error) {
+	if by.Owner {
+		return func() {}, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cfg.Apps.Unseen()+p.changing >= store.MaxUndos {
+		return nil, &agentapi.Error{
+			Code: agentapi.CodeTooMany, RetryAfter: time.Minute,
+			Message: "The owner of this Porchlight has many changes by programs to look at first: in its window, or with: porchlight notices. Try again once they have.",
+		}
+	}
+	p.changing++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.changing--
+	}, nil
 }
 
 // named lists apps in a sentence.
@@ -108,7 +160,7 @@ func named(apps []engine.App) string {
 // Undo carries out POST /owner/notices/{id}/undo: exactly what the notice tells
 // of is taken back, and nothing that the owner has done since.
 func (p *People) Undo(ctx context.Context, noticeID uint64) error {
-	undo, ok, err := p.cfg.Store.UndoOf(noticeID)
+	noticeID, undo, ok, err := p.cfg.Store.UndoOf(noticeID)
 	if err != nil {
 		return err
 	}
@@ -143,11 +195,18 @@ func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 }
 
 func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
+	here := false
 	for _, app := range p.cfg.Apps.Approved() {
-		if slices.Contains(undo.Apps, app.ID) {
-			_, err := p.give(ctx, Owner, agentapi.GrantRequest{AccountID: undo.AccountID, App: app.Label, Granted: true})
+		if !slices.Contains(undo.Apps, app.ID) {
+			continue
+		}
+		here = true
+		if _, err := p.give(ctx, Owner, agentapi.GrantRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}); err != nil {
 			return err
 		}
 	}
-	return agentapi.Errorf(agentapi.CodeConflict, "The app is not on this computer any more, so it cannot be given back.")
+	if !here {
+		return agentapi.Errorf(agentapi.CodeConflict, "The app is not on this computer any more, so it cannot be given back.")
+	}
+	return nil
 }

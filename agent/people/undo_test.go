@@ -3,6 +3,9 @@ package people_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,7 +68,7 @@ func TestToldAndUndone(t *testing.T) {
 			t.Fatalf("bob is %s with %v, want %s with %v", bob.Status, bob.Apps, status, apps)
 		}
 	}
-	const by = "com.example.wiki"
+	by := program(t) + " (registered as com.example.wiki)"
 	invite := func(apps ...string) error {
 		_, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: apps})
 		return err
@@ -73,7 +76,7 @@ func TestToldAndUndone(t *testing.T) {
 
 	// Somebody new: all of it goes.
 	n := do(by+" invited bob@example.com to Notes and Wiki.", true, invite("Notes", "Wiki"))
-	if !strings.Contains(n.By, by) {
+	if !strings.Contains(n.By, "com.example.wiki") {
 		t.Errorf("by %q", n.By)
 	}
 	undo(n)
@@ -219,5 +222,65 @@ func TestPeopleVersion(t *testing.T) {
 			t.Errorf("%s changed the version and not the list", what)
 		}
 		now = next
+	}
+}
+
+// program is the name of this process's executable.
+func program(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(exe)
+}
+
+// S9: many small changes under ever new names flush no invitation out, whose Undo
+// works.
+func TestS9AnInvitationIsNotBuried(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	carol, err := r.owner.Invite(ctx, agentapi.InviteRequest{Email: "carol@example.com", Apps: []string{"Notes"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	carolID := r.member(t, carol.Email).AccountID
+	if _, err := r.app.Invite(ctx, agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}}); err != nil {
+		t.Fatal(err)
+	}
+	invitation := r.last(t)
+	refused := 0
+	for i := range 130 {
+		got := r.call(t, "POST", "/engine/register", fmt.Sprintf(`{"appId":"org.example.x%d","pid":%s}`, i, pid()))
+		capability, _ := got.body["capability"].(string)
+		got = r.call(t, "POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Notes","granted":%v}`, carolID, i%2 == 1), capability)
+		switch got.status {
+		case http.StatusOK:
+		case http.StatusTooManyRequests:
+			if got.header.Get("Retry-After") == "" {
+				t.Fatalf("refused without Retry-After: %v", got.body)
+			}
+			refused++
+		default:
+			t.Fatalf("change %d: HTTP %d %v", i, got.status, got.body)
+		}
+	}
+	if refused < 50 {
+		t.Errorf("%d of 130 changes at once were refused", refused)
+	}
+	state, err := r.owner.State(ctx)
+	if err != nil || len(state.Notices) > 4 {
+		t.Errorf("%d notices of one process about two people, %v", len(state.Notices), err)
+	}
+	if last := r.last(t); !strings.HasPrefix(last.Text, program(t)+" (registered as ") || !strings.Contains(last.Text, " steps.") {
+		t.Errorf("the last says %q", last.Text)
+	}
+	if err := r.owner.UndoNotice(ctx, invitation.ID); err != nil {
+		t.Fatalf("undoing the invitation: %v", err)
+	}
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRevoked {
+		t.Errorf("after undoing bob is %+v", bob)
 	}
 }

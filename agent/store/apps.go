@@ -12,7 +12,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// MaxNotices is how many notices are kept; the oldest go first.
+// MaxNotices is how many notices are kept; the oldest go first, but for those
+// that wait for the owner.
 const MaxNotices = 200
 
 var (
@@ -191,13 +192,14 @@ func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
 		return err
 	}
 	i := slices.IndexFunc(kept, func(old agentapi.Notice) bool { return old.Kind == n.Kind && old.App == n.App })
-	if i < 0 && len(kept) >= MaxNotices {
-		i = 0
+	switch {
+	case i >= 0:
+		err = dropNotice(tx, kept[i].ID)
+	case len(kept) >= MaxNotices:
+		_, err = dropOldest(tx, kept, seenNotices(tx))
 	}
-	if i >= 0 {
-		if err := dropNotice(tx, kept[i].ID); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	return putNotice(tx, n)
 }

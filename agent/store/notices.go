@@ -1,7 +1,9 @@
 package store
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,7 +16,15 @@ import (
 // program that keeps changing who has what cannot push the others out.
 const maxToldOfPeople = MaxNotices / 2
 
-var undoBucket = bucket("undo") // id of the notice, 8 bytes big endian → Undo
+// MaxUndos is how many notices may wait with an Undo that the owner has not seen:
+// such a one is never dropped for another, so whoever makes them has to ask first
+// whether there is room.
+const MaxUndos = maxToldOfPeople * 3 / 4
+
+var (
+	undoBucket = bucket("undo") // id of the notice, 8 bytes big endian → Undo
+	seenKey    = []byte("notices.seen")
+)
 
 // Undo is how to take back what a notice tells of. Kind is that of the notice.
 type Undo struct {
@@ -23,28 +33,50 @@ type Undo struct {
 	Apps      []string `json:"apps,omitempty"` // ids that were added or withdrawn
 	// Fresh is true where the person could open nothing before.
 	Fresh bool `json:"fresh,omitempty"`
+	// Program is what did it, as one process is told from another; empty for
+	// one that is not known, and never folded with another.
+	Program string `json:"program,omitempty"`
+	// Before are the ids of notices that this one took the place of, the latest
+	// last: undoing one of them undoes this. Times counts what it tells of.
+	Before []uint64 `json:"before,omitempty"`
+	Times  int      `json:"times,omitempty"`
+}
+
+// maxBefore bounds Undo.Before. The owner may have looked at one of them minutes
+// ago when they click.
+const maxBefore = 100
+
+// Join makes u the way to undo what it was to undo and what a notice before it
+// tells of.
+func (u *Undo) Join(id uint64, before Undo) {
+	for _, app := range before.Apps {
+		if !slices.Contains(u.Apps, app) {
+			u.Apps = append(u.Apps, app)
+		}
+	}
+	u.Fresh = u.Fresh || before.Fresh
+	u.Before = append(slices.Clone(before.Before), id)
+	u.Before = u.Before[max(0, len(u.Before)-maxBefore):]
+	u.Times = max(before.Times, 1) + 1
 }
 
 // AddNotice stores a notice about people, giving it its ID, and how to undo it,
-// which may be nil. It takes the place of one with the same text, and of the
-// oldest about people where those are too many. It returns all notices, oldest
+// which may be nil. It takes the place of those that undo names as before it, of
+// one with the same text, and of the oldest about people where those are too many;
+// an unseen one with an Undo of its own stays. It returns all notices, oldest
 // first.
 func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
 	err := s.update(func(tx *bolt.Tx) error {
-		kept, err := readNotices(tx)
-		if err != nil {
-			return err
+		var err error
+		if undo != nil {
+			for _, id := range undo.Before {
+				if err := dropNotice(tx, id); err != nil {
+					return err
+				}
+			}
 		}
-		ofPeople := slices.DeleteFunc(slices.Clone(kept), func(k agentapi.Notice) bool { return !aboutPeople(k.Kind) })
-		if i := slices.IndexFunc(ofPeople, func(k agentapi.Notice) bool { return k.Kind == n.Kind && k.Text == n.Text }); i >= 0 {
-			err = dropNotice(tx, ofPeople[i].ID)
-		} else if len(ofPeople) >= maxToldOfPeople {
-			err = dropNotice(tx, ofPeople[0].ID)
-		} else if len(kept) >= MaxNotices {
-			err = dropNotice(tx, kept[0].ID)
-		}
-		if err != nil {
+		if err := makeRoom(tx, n); err != nil {
 			return err
 		}
 		if n.ID, err = tx.Bucket(noticesBucket).NextSequence(); err != nil {
@@ -101,21 +133,112 @@ func (s *Store) SettleNotice(id uint64, sentence string) ([]agentapi.Notice, err
 	return notices, nil
 }
 
-// UndoOf returns how to undo what a notice tells of; false when it was undone
-// already, is too old, or cannot be undone.
-func (s *Store) UndoOf(id uint64) (undo Undo, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		raw := tx.Bucket(undoBucket).Get(noticeKey(id))
-		if raw == nil {
-			return nil
+// makeRoom drops the notice that a new one about people takes the place of, if
+// any.
+func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
+	kept, err := readNotices(tx)
+	if err != nil {
+		return err
+	}
+	seen := seenNotices(tx)
+	var ofPeople []agentapi.Notice
+	for _, k := range kept {
+		if !aboutPeople(k.Kind) {
+			continue
 		}
-		ok = true
-		return json.Unmarshal(raw, &undo)
+		if k.Kind == n.Kind && k.Text == n.Text && !held(k, seen) {
+			return dropNotice(tx, k.ID)
+		}
+		ofPeople = append(ofPeople, k)
+	}
+	if len(ofPeople) >= maxToldOfPeople {
+		if dropped, err := dropOldest(tx, ofPeople, seen); dropped || err != nil {
+			return err
+		}
+	}
+	if len(kept) < MaxNotices {
+		return nil
+	}
+	if dropped, err := dropOldest(tx, kept, seen); dropped || err != nil {
+		return err
+	}
+	return errors.New("every notice that is kept waits for the owner")
+}
+
+// held says whether a notice has to wait for the owner: it can be undone, and they
+// have not seen it.
+func held(n agentapi.Notice, seen uint64) bool { return n.Undo && n.ID > seen }
+
+// dropOldest drops the oldest of notices that is not held.
+func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
+	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !held(n, seen) })
+	if i < 0 {
+		return false, nil
+	}
+	return true, dropNotice(tx, notices[i].ID)
+}
+
+// SeenNotices is the id of the newest notice that the owner has seen; ok is false
+// in a store of a version that did not keep it.
+func (s *Store) SeenNotices() (id uint64, ok bool, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		id, ok = seenNotices(tx), tx.Bucket(metaBucket).Get(seenKey) != nil
+		return nil
+	})
+	return id, ok, err
+}
+
+// SeeNotices notes that the owner has seen the notices up to id.
+func (s *Store) SeeNotices(id uint64) error {
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(seenKey, noticeKey(id)) })
+}
+
+func seenNotices(tx *bolt.Tx) uint64 {
+	raw := tx.Bucket(metaBucket).Get(seenKey)
+	if len(raw) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(raw)
+}
+
+// UndoOf returns how to undo what a notice tells of, and the notice that tells of
+// it by now; false when it was undone already, is too old, or cannot be undone.
+func (s *Store) UndoOf(id uint64) (now uint64, undo Undo, ok bool, err error) {
+	return s.findUndo(func(at uint64, u Undo) bool { return at == id || slices.Contains(u.Before, id) })
+}
+
+// FoldOf finds the unseen notice that one about the same change by the same
+// program to the same person may take the place of.
+func (s *Store) FoldOf(n Undo) (id uint64, undo Undo, ok bool, err error) {
+	if n.Program == "" {
+		return 0, Undo{}, false, nil
+	}
+	seen, _, err := s.SeenNotices()
+	if err != nil {
+		return 0, Undo{}, false, err
+	}
+	return s.findUndo(func(at uint64, u Undo) bool {
+		return at > seen && u.Kind == n.Kind && u.AccountID == n.AccountID && u.Program == n.Program
+	})
+}
+
+func (s *Store) findUndo(is func(id uint64, u Undo) bool) (id uint64, undo Undo, ok bool, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		return tx.Bucket(undoBucket).ForEach(func(key, raw []byte) error {
+			var u Undo
+			if err := json.Unmarshal(raw, &u); err != nil {
+				return err
+			}
+			if at := binary.BigEndian.Uint64(key); is(at, u) {
+				id, undo, ok = at, u, true
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return Undo{}, false, fmt.Errorf("read how to undo the notice %d: %w", id, err)
+		return 0, Undo{}, false, fmt.Errorf("read how to undo a notice: %w", err)
 	}
-	return undo, ok, nil
+	return id, undo, ok, nil
 }
 
 func aboutPeople(kind string) bool {

@@ -20,11 +20,87 @@ func told(t *testing.T, s *Store, text string) []agentapi.Notice {
 // undoable says of which account a notice can be undone, empty for none.
 func undoable(t *testing.T, s *Store, id uint64) string {
 	t.Helper()
-	undo, ok, err := s.UndoOf(id)
+	_, undo, ok, err := s.UndoOf(id)
 	if err != nil || ok != (undo.AccountID != "") {
 		t.Fatalf("%+v, %v, %v", undo, ok, err)
 	}
 	return undo.AccountID
+}
+
+// saw has the owner see all notices.
+func saw(t *testing.T, s *Store, notices []agentapi.Notice) {
+	t.Helper()
+	if err := s.SeeNotices(notices[len(notices)-1].ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// S9: whatever comes after it, an unseen notice that can be undone stays.
+func TestS9UnseenUndosStay(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	for i := range MaxUndos {
+		told(t, s, fmt.Sprint("account ", i))
+	}
+	for i := range MaxNotices + 10 {
+		name := fmt.Sprint("app", i)
+		change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
+		if _, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range MaxUndos {
+		if got := undoable(t, s, uint64(i)+1); got != fmt.Sprint("account ", i) {
+			t.Fatalf("notice %d undoes %q", i+1, got)
+		}
+	}
+	if all, err := s.Apps(); err != nil || len(all.Notices) > MaxNotices {
+		t.Errorf("%d notices, %v", len(all.Notices), err)
+	}
+}
+
+// S9: what a notice took the place of is undone with it, by either's id.
+func TestS9FoldedNotices(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	add := func(u Undo) uint64 {
+		t.Helper()
+		if id, before, ok, err := s.FoldOf(u); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			u.Join(id, before)
+		}
+		notices, err := s.AddNotice(agentapi.Notice{Kind: u.Kind, Text: fmt.Sprint(u)}, &u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return notices[len(notices)-1].ID
+	}
+	bob := Undo{Kind: agentapi.ActivityInvited, AccountID: "bob", Apps: []string{"notes"}, Fresh: true, Program: "7 python3"}
+	first := add(bob)
+	bob.Apps, bob.Fresh = []string{"wiki"}, false
+	second := add(bob)
+	now, undo, ok, err := s.UndoOf(first)
+	if err != nil || !ok || now != second || !undo.Fresh || undo.Times != 2 || fmt.Sprint(undo.Apps) != "[wiki notes]" {
+		t.Errorf("the first is undone by %d, %+v, %v", now, undo, err)
+	}
+	for what, other := range map[string]Undo{
+		"another person":            {Kind: bob.Kind, AccountID: "ben", Program: bob.Program},
+		"another process":           {Kind: bob.Kind, AccountID: "bob", Program: "8 python3"},
+		"another change":            {Kind: agentapi.ActivityGranted, AccountID: "bob", Program: bob.Program},
+		"a process nobody knows":    {Kind: bob.Kind, AccountID: "bob"},
+		"another nobody knows, too": {Kind: bob.Kind, AccountID: "bob"},
+	} {
+		if _, got, _, _ := s.UndoOf(add(other)); got.Times != 0 {
+			t.Errorf("%s was told with the first", what)
+		}
+	}
+	if err := s.SeeNotices(second); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _, _ := s.UndoOf(add(bob)); got.Times != 0 {
+		t.Error("what was seen already was told again")
+	}
 }
 
 // TestNoticesAboutPeopleAreBounded: a program that keeps changing who has what
@@ -36,6 +112,7 @@ func TestNoticesAboutPeopleAreBounded(t *testing.T) {
 	var notices []agentapi.Notice
 	for i := range maxToldOfPeople + 3 {
 		notices = told(t, s, fmt.Sprint("account ", i))
+		saw(t, s, notices)
 	}
 	if len(notices) != maxToldOfPeople+1 || notices[0].App != "notes" || notices[1].Text != "account 3" {
 		t.Fatalf("%d notices, the first %+v", len(notices), notices[:2])
@@ -59,7 +136,9 @@ func TestNoticesAboutPeopleAreBounded(t *testing.T) {
 func TestUndoGoesWithItsNotice(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
-	id := told(t, s, "account")[0].ID
+	notices := told(t, s, "account")
+	saw(t, s, notices)
+	id := notices[0].ID
 	for i := range MaxNotices {
 		if got := undoable(t, s, id); got != "account" {
 			t.Fatalf("after %d others it undoes %q", i, got)
