@@ -197,6 +197,7 @@ shown; a flag that is not given stays as it is.
 		Example: `  porchlight settings
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
   porchlight settings --ask-again                 an app that changes its port waits for your approval
+  porchlight settings --trust-everybody           programs of every user of this computer count as yours
   porchlight settings --quiet access,changed`,
 		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -218,10 +219,13 @@ shown; a flag that is not given stays as it is.
 			if cmd.Flags().Changed("ask-again") {
 				next.AskAgain = want.AskAgain
 			}
+			if cmd.Flags().Changed("trust-everybody") {
+				next.TrustEverybody = want.TrustEverybody
+			}
 			if cmd.Flags().Changed("quiet") {
 				next.Quiet = want.Quiet
 			}
-			if next.FailStaticHours != now.FailStaticHours || next.AskAgain != now.AskAgain || !slices.Equal(next.Quiet, now.Quiet) {
+			if next.FailStaticHours != now.FailStaticHours || next.AskAgain != now.AskAgain || next.TrustEverybody != now.TrustEverybody || !slices.Equal(next.Quiet, now.Quiet) {
 				if now, err = client.SetSettings(cmd.Context(), next); err != nil {
 					return err
 				}
@@ -235,6 +239,7 @@ shown; a flag that is not given stays as it is.
 			}
 			term.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
 			term.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
+			term.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
 			term.line("Kept quiet, without a notification: %s.", quiet)
 			return nil
 		},
@@ -242,6 +247,7 @@ shown; a flag that is not given stays as it is.
 	f := cmd.Flags()
 	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
 	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
+	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	jsonFlag(cmd, &asJSON)
 	return cmd

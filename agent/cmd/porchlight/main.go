@@ -72,7 +72,7 @@ func newRoot(term *terminal) *cobra.Command {
 	add("apps", publishCommand(&where, term), unpublishCommand(&where, term), appsCommand(&where, term))
 	add("owner", approveCommand(&where, term), denyCommand(&where, term), stopCommand(&where, term), revokeCommand(&where, term), openCommand(&where, term), outboxCommand(&where, term))
 	add("owner", pauseCommand(&where, term), resumeCommand(&where, term), darkCommand(&where, term), optionsCommand(&where, term), activityCommand(&where, term), settingsCommand(&where, term))
-	add("owner", peopleCommand(&where, term), grantsCommand(&where, term), exportCommand(&where, term))
+	add("owner", peopleCommand(&where, term), grantsCommand(&where, term), usersCommand(&where, term), noticesCommand(&where, term), exportCommand(&where, term))
 	add("self", agentCommand(&where, term), statusCommand(&where, term), engineCommand(&where, term), connectCommand(&where, term), disconnectCommand(&where, term), accountCommand(&where, term))
 	add("self", doctorCommand(&where, term), trustCommand(&where, term))
 	commandline.AddManual(root)
