@@ -83,14 +83,15 @@ func (a *Agent) proxied(app engine.App) proxy.App {
 	}
 }
 
-// listenerUser is who listens on a port, as quickly as the system tells it.
+// listenerUser is who listens on a port, as quickly as the system tells it: the
+// program too, where it was found before or comes with the user.
 func listenerUser(port int) (l agentapi.Listener, socket uint64) {
 	s := procinfo.ListenerSocket(port)
-	l = agentapi.Listener{User: s.User, UserID: s.UserID}
+	l = agentapi.Listener(s.Known())
 	if s.Inode != 0 {
 		return l, s.Inode
 	}
-	return l, uint64(s.Find().PID) // known already, where sockets have no numbers
+	return l, uint64(l.PID) // where sockets have no numbers
 }
 
 // listener is who listens on a port, with the program; last is the process that

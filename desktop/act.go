@@ -175,7 +175,11 @@ func (a *app) sameProgram(act action) error {
 		if app.Name != act.name || app.Status != agentapi.StatusPending || app.LocalPort != act.seen.LocalPort {
 			continue
 		}
-		if now := seenOf(app); now.program != act.seen.program || now.user != act.seen.user {
+		now := seenOf(app)
+		if act.seen.program == "" {
+			now.program = "" // it was not known yet which of the user's programs
+		}
+		if now.program != act.seen.program || now.user != act.seen.user {
 			return errOtherProgram
 		}
 	}

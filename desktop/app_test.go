@@ -28,6 +28,24 @@ func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Se
 	return agentapi.Publication{Status: agentapi.StatusLive}, nil
 }
 
+// Which program it is may be found only after the request was shown: the owner
+// approved what was asked for by that user.
+func TestApprovingBeforeTheProgramWasFound(t *testing.T) {
+	t.Parallel()
+	asked := pending("notes", "Notes", 3000)
+	shown := asked
+	shown.Listener.PID, shown.Listener.Program = 0, ""
+	act := lineOf(t, []line{requestOf(shown, "maya.localhost")}, "Notes wants an address", "Approve").do
+	other := asked
+	other.Listener.User = "root"
+	for now, want := range map[*agentapi.OwnerApp]error{&asked: nil, &shown: nil, &other: errOtherProgram} {
+		a := &app{client: &approving{}, state: stateOf(*now), known: true}
+		if _, err := a.carryOut(t.Context(), act); !errors.Is(err, want) {
+			t.Errorf("%+v: %v, want %v", now.Listener, err, want)
+		}
+	}
+}
+
 // The owner approves what they saw: the agent is told the label and the port,
 // and another program on that port is found here.
 func TestApprovingWhatChangedMeanwhile(t *testing.T) {

@@ -50,9 +50,10 @@ type AppsConfig struct {
 	// Listener says who listens on a local port, which may take a while; last is
 	// the process that was seen there before, 0 for none.
 	Listener func(port, last int) agentapi.Listener
-	// ListenerUser says it quickly, without the program. socket is the number of
-	// the socket, another one for every other socket, and 0 where there is none to
-	// be had. When nil it is Listener, without numbers.
+	// ListenerUser says it quickly, without the program where that is not known
+	// already. socket is the number of the socket, another one for every other
+	// socket, and 0 where there is none to be had. When nil it is Listener, without
+	// numbers.
 	ListenerUser func(port int) (l agentapi.Listener, socket uint64)
 	// Answers says whether anybody takes connections on a local port; nil for
 	// nobody. It is asked where Listener names no user.
@@ -100,7 +101,7 @@ type Apps struct {
 	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
 	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
-	looked sync.Map  // app id → uint64: the socket last given to Run to look at
+	looked sync.Map  // name → uint64: the socket last given to Run to look at
 	looks  chan look // for Run
 
 	changes broadcast.Signal
@@ -152,10 +153,14 @@ func (a *Apps) PublishBy(ctx context.Context, by Caller, req agentapi.PublishReq
 		return agentapi.Publication{}, err
 	}
 	e := Event{Kind: Publish, By: by, Label: label, Port: req.LocalPort}
-	e.Listener, e.Listening = a.look(req.Name, req.LocalPort)
+	var socket uint64
+	e.Listener, e.Listening, socket = a.glance(req.LocalPort)
 	out, err := a.apply(ctx, req.Name, e)
 	if err != nil {
 		return agentapi.Publication{}, err
+	}
+	if e.Listener.UserID != "" && e.Listener.Program == "" {
+		a.lookLater(look{req.Name, req.LocalPort, socket})
 	}
 	return a.publication(out.App), nil
 }
@@ -309,7 +314,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	if out.Gone != "" {
 		delete(a.silent, out.Gone)
-		a.looked.Delete(out.Gone)
+		a.looked.Delete(name)
 	}
 	a.swap()
 	return out, isLive(out.App) && !isLive(now.App), true, nil

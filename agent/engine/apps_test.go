@@ -233,6 +233,7 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 	t.Cleanup(h.close)
 	var now agentapi.Listener
 	h.apps.cfg.Listener = func(int, int) agentapi.Listener { return now }
+	h.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) { return now, 0 }
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	now = agentapi.Listener{PID: 1, Program: "python3"}
 	must(t, second(h.apps.Publish(t.Context(), req)), second(h.apps.Approve(t.Context(), "notes")))

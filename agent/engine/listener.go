@@ -24,39 +24,36 @@ func (a *Apps) Welcomes(name string, port int) bool {
 	}
 	e := Event{Kind: Found, Port: port, Own: a.cfg.Own}
 	var socket uint64
-	e.Listener, e.Listening = a.settled(port, func() (l agentapi.Listener) {
-		l, socket = a.cfg.ListenerUser(port)
-		return l
-	})
+	e.Listener, e.Listening, socket = a.glance(port)
 	if otherUser(app.kept, e) {
 		a.noteListener(context.Background(), name, e)
 		return false
 	}
 	if app.kept.ApprovedFor == nil || socket != 0 {
-		a.lookLater(look{app.ID, name, port, socket})
+		a.lookLater(look{name, port, socket})
 	}
 	return true
 }
 
 // look is what Run is given: to find the program at a port.
 type look struct {
-	id, name string // of the app
-	port     int
-	socket   uint64
+	name   string // of the app
+	port   int
+	socket uint64
 }
 
 // maxLooks is how many may wait for Run; what does not fit comes again with the
-// next connection.
+// next connection or publication.
 const maxLooks = 64
 
 func (a *Apps) lookLater(l look) {
-	if was, ok := a.looked.Swap(l.id, l.socket); ok && was == l.socket {
+	if was, ok := a.looked.Swap(l.name, l.socket); ok && was == l.socket {
 		return
 	}
 	select {
 	case a.looks <- l:
 	default:
-		a.looked.Delete(l.id)
+		a.looked.Delete(l.name)
 	}
 }
 
@@ -71,7 +68,7 @@ func (a *Apps) Run(ctx context.Context) error {
 			e := Event{Port: l.port}
 			e.Listener, e.Listening = a.look(l.name, l.port)
 			if !a.noteListener(ctx, l.name, e) || !e.Listening {
-				a.looked.Delete(l.id)
+				a.looked.Delete(l.name)
 			}
 		}
 	}
@@ -95,6 +92,16 @@ func (a *Apps) look(name string, port int) (l agentapi.Listener, listening bool)
 		last = app.kept.Listener.PID
 	}
 	return a.settled(port, func() agentapi.Listener { return a.cfg.Listener(port, last) })
+}
+
+// glance is look on the way of a request: the program is named where it is known
+// already.
+func (a *Apps) glance(port int) (l agentapi.Listener, listening bool, socket uint64) {
+	l, listening = a.settled(port, func() (l agentapi.Listener) {
+		l, socket = a.cfg.ListenerUser(port)
+		return l
+	})
+	return l, listening, socket
 }
 
 // settled looks twice before a listener counts as one that cannot be seen: a

@@ -309,6 +309,7 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
+	d.lookNow()
 	must(t, second(d.apps.Approve(t.Context(), "notes")))
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	for range 3 {
@@ -323,6 +324,48 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 	n := d.apps.Notices()
 	if len(n) != 1 || n[0].Kind != "program-changed" || n[0].Text != "Notes is now answered by nc on port 8000. Before, it was python3 on port 8000." {
 		t.Errorf("%+v", n)
+	}
+}
+
+// Weakness I10: every publication looked through all processes of the computer.
+// Checked: it is answered while the program is still looked for, and names the user
+// alone until it is found; another program is told then, and one that is not found
+// is no change.
+func TestI10APublicationWaitsForNoProgram(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	program := func(int, int) agentapi.Listener { return d.now }
+	looks := func(int, int) agentapi.Listener { t.Error("the program was looked for on the way"); return d.now }
+	publish := func(want agentapi.Status) {
+		t.Helper()
+		d.apps.cfg.Listener = looks
+		d.publish(t, want)
+		d.apps.cfg.Listener = program
+	}
+	publish(agentapi.StatusPending)
+	if got, want := d.row().Listener, (agentapi.Listener{User: "ada", UserID: "1000"}); got != want {
+		t.Errorf("before the program is found: %+v", got)
+	}
+	d.lookNow()
+	if got := d.row().Listener; got != ada {
+		t.Errorf("once it is found: %+v", got)
+	}
+	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	publish(agentapi.StatusLive)
+	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
+	publish(agentapi.StatusLive)
+	if got := d.row().Listener; got != ada {
+		t.Errorf("before another program is found: %+v", got)
+	}
+	d.lookNow()
+	if n := d.apps.Notices(); len(n) != 1 || n[0].Kind != "program-changed" || d.row().Listener != d.now {
+		t.Errorf("once another one is found: %+v, %+v", d.row().Listener, n)
+	}
+	d.now = agentapi.Listener{User: "ada", UserID: "1000"}
+	publish(agentapi.StatusLive)
+	d.lookNow()
+	if n := d.apps.Notices(); len(n) != 1 {
+		t.Errorf("one that is not found is told: %+v", n)
 	}
 }
 

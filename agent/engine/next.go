@@ -248,13 +248,23 @@ func publish(now Row, e Event) (Outcome, error) {
 	if e.Listener != (agentapi.Listener{}) || e.Port != now.App.LocalPort {
 		// Nobody seen on the same port keeps who was seen there last: another
 		// program could otherwise slip in after a moment of silence.
-		app.Listener = e.Listener
+		app.Listener = lastSeen(now.App.Listener, e.Listener)
 	}
 	notices := changes(*now.App, app, e.At)
 	if app.ApprovedFor == nil && e.Listening {
 		notices = append(notices, record(&app, e))
 	}
 	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: notices}, nil
+}
+
+// lastSeen is who listens now. Where that is the same user's program, but not yet
+// known which, it stays the one known before: that Run finds another is told then.
+func lastSeen(was, is agentapi.Listener) agentapi.Listener {
+	same := is.UserID == was.UserID || was.UserID == "" && is.User == was.User
+	if is.Program == "" && is.UserID != "" && same {
+		is.PID, is.Program = was.PID, was.Program
+	}
+	return is
 }
 
 // changes tells the owner what an approved app altered about itself without
