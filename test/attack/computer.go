@@ -31,6 +31,7 @@ type computer struct {
 	owner   *agentapi.Client
 	account agentapi.Account
 	roots   *x509.CertPool
+	used    map[string]bool // links of mails that were used
 }
 
 // startComputer runs an agent on a data directory, a new one mostly.
@@ -51,7 +52,7 @@ func (s *stage) startComputer(ctx context.Context, data string) (*computer, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &computer{process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret)}
+	c := &computer{process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret), used: map[string]bool{}}
 	if c.account, err = c.owner.Account(ctx); err != nil {
 		return nil, err
 	}
@@ -75,8 +76,8 @@ func (c *computer) publish(ctx context.Context, name, label string, port int) (h
 	return pub.Host, err
 }
 
-// mailedLink waits for a mail to an address that is none of those known.
-func (c *computer) mailedLink(ctx context.Context, to string, known map[string]bool) (string, error) {
+// mailedLink waits for a mail to an address whose link was not used before.
+func (c *computer) mailedLink(ctx context.Context, to string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startsIn)
 	defer cancel()
 	for {
@@ -85,8 +86,8 @@ func (c *computer) mailedLink(ctx context.Context, to string, known map[string]b
 			return "", err
 		}
 		for _, m := range mails {
-			if m.To == to && len(m.Links) > 0 && !known[m.Links[0]] {
-				known[m.Links[0]] = true
+			if m.To == to && len(m.Links) > 0 && !c.used[m.Links[0]] {
+				c.used[m.Links[0]] = true
 				return m.Links[0], nil
 			}
 		}
@@ -105,7 +106,7 @@ func (c *computer) invite(ctx context.Context, email string, labels ...string) (
 	if _, err := c.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
 		return nil, none, err
 	}
-	link, err := c.mailedLink(ctx, email, map[string]bool{})
+	link, err := c.mailedLink(ctx, email)
 	if err != nil {
 		return nil, none, err
 	}

@@ -201,8 +201,9 @@ func (s *stage) tryAgent(ctx context.Context, data string, root []byte) (wrong s
 		return fmt.Sprintf("it started, and does not answer: %v", err), nil
 	}
 	people, err := c.owner.People(ctx)
+	_, sentence := errors.AsType[*agentapi.Error](err)
 	switch {
-	case agentapi.CodeOf(err) != "":
+	case sentence:
 		return "", nil // it says what is wrong
 	case err != nil:
 		return fmt.Sprintf("it started, and does not know its people: %v", err), nil

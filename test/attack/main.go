@@ -37,6 +37,10 @@ var parts = []part{
 	{"headers-h2", attackHeaders2, 444, 120},
 	{"smuggling", attackSmuggling, 1504, 240},
 	{"guard", attackGuard, 238, 120},
+	{"tokens", attackTokens, 14, 14},
+	{"pkce", attackPKCE, 7, 7},
+	{"redirects", attackRedirects, 34, 34},
+	{"races", attackRaces, 200, 60},
 	{"kills", attackKills, 100, 12},
 	{"damages", attackDamages, 35, 35},
 }

@@ -75,6 +75,13 @@ func (v *Visitor) Open(ctx context.Context, address string) (*Page, error) {
 // Do sends a request of the caller's making with the visitor's cookies.
 func (v *Visitor) Do(req *http.Request) (*http.Response, error) { return v.client.Do(req) }
 
+// Once is Do that does not follow a redirect.
+func (v *Visitor) Once(req *http.Request) (*http.Response, error) {
+	client := *v.client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client.Do(req)
+}
+
 // Cookies are those the visitor would send to u.
 func (v *Visitor) Cookies(u *url.URL) []*http.Cookie { return v.client.Jar.Cookies(u) }
 
