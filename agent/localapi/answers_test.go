@@ -130,7 +130,7 @@ func TestPeopleAnswers(t *testing.T) {
 			if status >= 400 {
 				got.sentence(t)
 			}
-			if (got.header.Get("Retry-After") != "") != (status == http.StatusTooManyRequests) {
+			if (got.header.Get("Retry-After") != "") != (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) {
 				t.Errorf("%s: Retry-After is %q with %d", q.path, got.header.Get("Retry-After"), status)
 			}
 		}

@@ -60,7 +60,7 @@ func check(from door, r *http.Request) error {
 			return forbidden("Only programs on this computer may use this.")
 		}
 	}
-	if !slices.Contains(from.hosts, r.Host) {
+	if !from.names(r) {
 		return forbidden("This address belongs to Porchlight on this computer. Use http://%s.", from.hosts[0])
 	}
 	if _, there := r.Header["Origin"]; there {
@@ -71,7 +71,7 @@ func check(from door, r *http.Request) error {
 			return forbidden("Web pages may not use this, only programs on this computer.")
 		}
 	}
-	if _, there := r.Header["Upgrade"]; there || r.Method == http.MethodConnect {
+	if websocket(r.Header["Upgrade"]) || r.Method == http.MethodConnect {
 		return forbidden("This speaks plain HTTP/1.1 and nothing else.")
 	}
 	// The mux would redirect an address with empty or dot segments elsewhere.
@@ -93,6 +93,31 @@ func check(from door, r *http.Request) error {
 		return agentapi.Errorf(agentapi.CodeMediaType, "The body must not be compressed.")
 	}
 	return nil
+}
+
+// names says whether a request names this door as its host, in any case (RFC 3986,
+// section 3.2.2). HTTP/1.0 may name none; browsers speak 1.1, so no page is behind
+// that.
+func (d door) names(r *http.Request) bool {
+	if r.Host == "" {
+		return !r.ProtoAtLeast(1, 1)
+	}
+	return slices.Contains(d.hosts, strings.ToLower(r.Host))
+}
+
+// websocket says whether a request wants to become a WebSocket, which a page could
+// open across origins. Any other upgrade is an offer that is not taken up (RFC
+// 9110, section 7.8): HTTP libraries offer h2c by themselves.
+func websocket(upgrade []string) bool {
+	for _, value := range upgrade {
+		for protocol := range strings.SplitSeq(value, ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(protocol), "/")
+			if strings.EqualFold(name, "websocket") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // cleaned keeps a slash at the end, which path.Clean drops.
@@ -158,6 +183,9 @@ func noRoute(w http.ResponseWriter, routes []route) error {
 	var allow []string
 	for _, rt := range routes {
 		allow = append(allow, rt.method)
+		if rt.method == http.MethodGet {
+			allow = append(allow, http.MethodHead)
+		}
 	}
 	w.Header().Set("Allow", strings.Join(allow, ", "))
 	return agentapi.Errorf(agentapi.CodeMethod, "This address takes %s.", strings.Join(allow, " or "))

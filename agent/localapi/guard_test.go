@@ -118,6 +118,7 @@ func TestGuard(t *testing.T) {
 		"Host in another notation":         {request{host: "127.1:" + port}, 403},
 		"Host of the other loopback":       {request{host: "[::1]:" + port}, 403},
 		"Host localhost":                   {request{host: "localhost:" + port}, 202},
+		"Host LOCALHOST":                   {request{host: "LocalHost:" + port}, 202},
 		"Origin of a page":                 {request{header: h("Origin", "https://evil.example")}, 403},
 		"Origin null":                      {request{header: h("Origin", "null")}, 403},
 		"Origin of our own":                {request{header: h("Origin", "http://"+r.addr)}, 403},
@@ -127,6 +128,9 @@ func TestGuard(t *testing.T) {
 		"Sec-Fetch-Site twice":             {request{header: http.Header{"Sec-Fetch-Site": {"none", "same-site"}}}, 403},
 		"Sec-Fetch-Site none":              {request{header: h("Sec-Fetch-Site", "none")}, 202},
 		"WebSocket":                        {request{header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}}}, 403},
+		"WebSocket among others":           {request{header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"h2c, WebSocket/13"}}}, 403},
+		"WebSocket in a second line":       {request{header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"h2c", "websocket"}}}, 403},
+		"an upgrade not wanted":            {request{header: http.Header{"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {"h2c"}, "Http2-Settings": {"AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA"}}}, 202},
 		"a form":                           {request{header: h("Content-Type", "application/x-www-form-urlencoded")}, 415},
 		"plain text, needing no preflight": {request{header: h("Content-Type", "text/plain")}, 415},
 		"no Content-Type":                  {request{header: http.Header{"Content-Type": nil}}, 415},
@@ -168,9 +172,9 @@ func TestUnknownAddresses(t *testing.T) {
 		{"GET", "/x/../status"}:         {404, ""},
 		{"GET", "/status/"}:             {404, ""},
 		{"GET", "/publish"}:             {405, "POST"},
-		{"PUT", "/publish/notes"}:       {405, "GET, DELETE"},
+		{"PUT", "/publish/notes"}:       {405, "GET, HEAD, DELETE"},
 		{"OPTIONS", "/publish"}:         {405, "POST"},
-		{"DELETE", "/status"}:           {405, "GET"},
+		{"DELETE", "/status"}:           {405, "GET, HEAD"},
 		{"GET", "/owner/apps/x/revoke"}: {405, "POST"},
 	} {
 		got := r.send(t, request{method: q.method, path: q.path})
@@ -181,13 +185,27 @@ func TestUnknownAddresses(t *testing.T) {
 	}
 }
 
+// A probe that asks by HEAD finds what GET would answer, without its body.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	for path, status := range map[string]int{"/status": 200, "/engine/info": 200, "/publish/notes": 404, "/people": 403, "/owner/state": 403} {
+		if got := r.send(t, request{method: "HEAD", path: path}); got.status != status || got.body != "" || got.header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %q %v, want %d", path, got.status, got.body, got.header, status)
+		}
+	}
+}
+
 // TestRawRequests sends what no HTTP library would.
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	host := "Host: " + r.addr + "\r\n"
 	for what, tt := range map[string]struct{ request, want string }{
-		"no Host":                     {"GET /status HTTP/1.0\r\n\r\n", "HTTP/1.0 403"},
+		"HTTP/1.0 without Host":       {"GET /status HTTP/1.0\r\n\r\n", "HTTP/1.0 200"},
+		"HTTP/1.0 of a page":          {"GET /status HTTP/1.0\r\nHost: evil.example\r\n\r\n", "HTTP/1.0 403"},
+		"no Host":                     {"GET /status HTTP/1.1\r\n\r\n", "HTTP/1.1 400"},
+		"an empty Host":               {"GET /status HTTP/1.1\r\nHost:\r\n\r\n", "HTTP/1.1 403"},
 		"two Hosts":                   {"GET /status HTTP/1.1\r\n" + host + host + "\r\n", "HTTP/1.1 400"},
 		"absolute target elsewhere":   {"GET http://evil.example/status HTTP/1.1\r\n" + host + "\r\n", "HTTP/1.1 403"},
 		"CONNECT":                     {"CONNECT " + r.addr + " HTTP/1.1\r\n" + host + "\r\n", "HTTP/1.1 403"},

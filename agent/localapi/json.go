@@ -89,11 +89,17 @@ func (f fields) integer(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.Atoi(string(raw))
-	if err != nil {
+	if n, err := strconv.Atoi(string(raw)); err == nil {
+		return n, nil
+	}
+	// JSON has one kind of number: 8000.0 and 8e3 are whole ones too. A float64
+	// holds every whole number up to exact, and nothing asked for is larger.
+	const exact = 1 << 53
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || n != math.Trunc(n) || math.Abs(n) > exact {
 		return 0, invalid("The field %q must be a whole number, without quotes.", name)
 	}
-	return n, nil
+	return int(n), nil
 }
 
 // texts are the strings of the list in a field that has to be there.

@@ -8,6 +8,23 @@ import (
 	"porchlight/agent/agentapi"
 )
 
+// The interface says number, and JSON has one kind of it.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]int{
+		"8000": 8000, "8000.0": 8000, "8e3": 8000, "8.0E+3": 8000, "0": 0, "-0": 0, "-1": -1, "9007199254740992": 1 << 53,
+	} {
+		if n, err := (fields{"n": json.RawMessage(written)}).integer("n"); err != nil || n != want {
+			t.Errorf("%s: %d, %v", written, n, err)
+		}
+	}
+	for _, written := range []string{"8000.5", "1e-1", "1e19", "1e400", "-1e400", `"8000"`, "true", "[]", "null", "1e9999999999"} {
+		if n, err := (fields{"n": json.RawMessage(written)}).integer("n"); err == nil {
+			t.Errorf("%s is taken for %d", written, n)
+		}
+	}
+}
+
 // FuzzPublishBody: whatever is accepted means the same to any other reader of
 // the same JSON, and whatever is refused is refused with a sentence.
 func FuzzPublishBody(f *testing.F) {
@@ -43,12 +60,15 @@ func FuzzPublishBody(f *testing.F) {
 			}
 			return
 		}
-		var req agentapi.PublishRequest
+		var req struct {
+			Name, Label string
+			LocalPort   float64 // a number, as JSON has it
+		}
 		if err := json.Unmarshal(raw, &req); err != nil {
 			t.Fatalf("accepted, but another reader says %v", err)
 		}
-		if got := (agentapi.PublishRequest{Name: name, Label: label, LocalPort: port}); got != req {
-			t.Fatalf("read %+v, another reader %+v", got, req)
+		if name != req.Name || label != req.Label || float64(port) != req.LocalPort {
+			t.Fatalf("read %q, %q, %d, another reader %+v", name, label, port, req)
 		}
 	})
 }

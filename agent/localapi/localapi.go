@@ -261,7 +261,8 @@ func (a *API) dispatch(from door, path string, routes []route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := func() error {
 			for _, rt := range routes {
-				if rt.method != r.Method {
+				// HEAD goes with GET (RFC 9110, section 9.3.2); net/http drops the body.
+				if rt.method != r.Method && (rt.method != http.MethodGet || r.Method != http.MethodHead) {
 					continue
 				}
 				if err := a.admit(rt.tier, from, r); err != nil {

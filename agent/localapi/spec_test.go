@@ -187,7 +187,6 @@ func TestSpec(t *testing.T) {
 			`{"name":"notes","label":["Notes"],"localPort":8000}`:               {400, `"label" must be a text`},
 			`{"name":"notes","label":"Notes","localPort":"8000"}`:               {400, `"localPort" must be a whole number`},
 			`{"name":"notes","label":"Notes","localPort":8080.5}`:               {400, `"localPort" must be a whole number`},
-			`{"name":"notes","label":"Notes","localPort":8e3}`:                  {400, `"localPort" must be a whole number`},
 			`{"name":"notes","label":"Notes","localPort":99999999999999999999}`: {400, `"localPort" must be a whole number`},
 			`{"name":"notes","label":"Notes","localPort":true}`:                 {400, `"localPort" must be a whole number`},
 			`{"name":"notes","label":"Notes","localPort":0}`:                    {400, "1 to 65535"},

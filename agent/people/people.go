@@ -255,8 +255,14 @@ func refusal(err error) error {
 	return out
 }
 
+// askAgainIn is when it may be worth a new try while the control plane is away.
+const askAgainIn = 5 * time.Second
+
 func unreachable() error {
-	return agentapi.Errorf(agentapi.CodeUnavailable, "The control plane cannot be reached right now. Try again in a moment.")
+	return &agentapi.Error{
+		Code: agentapi.CodeUnavailable, RetryAfter: askAgainIn,
+		Message: "The control plane cannot be reached right now. Try again in a moment.",
+	}
 }
 
 // definite says whether the control plane understood a request and refused it,
