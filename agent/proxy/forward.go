@@ -79,10 +79,12 @@ type (
 	visitKey  struct{} // *visit
 	rawKey    struct{} // net.Conn of the visitor, below TLS; of HTTP/1.1 only
 	strictKey struct{} // *strictConn
+	callerKey struct{} // *caller
 )
 
-// withRaw keeps a connection where newVisit finds it.
+// withRaw keeps a connection where newVisit and callerOf find it.
 func withRaw(ctx context.Context, c net.Conn) context.Context {
+	ctx = context.WithValue(ctx, callerKey{}, callerBelow(c))
 	if t, ok := c.(*strictConn); ok {
 		ctx = context.WithValue(ctx, strictKey{}, t)
 		return context.WithValue(ctx, rawKey{}, t.NetConn())

@@ -15,6 +15,7 @@ type front struct {
 	net.Listener
 	conf  *tls.Config
 	log   *slog.Logger
+	door  *door
 	ready chan net.Conn // after their handshake
 	ended chan struct{} // closed when Accept of the listener has failed
 	err   error         // why, set before ended is closed
@@ -24,9 +25,9 @@ type front struct {
 	shaking sync.WaitGroup
 }
 
-func newFront(ln net.Listener, conf *tls.Config, log *slog.Logger) *front {
+func newFront(ln net.Listener, conf *tls.Config, door *door, log *slog.Logger) *front {
 	ctx, stop := context.WithCancel(context.Background())
-	return &front{Listener: ln, conf: conf, log: log, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
+	return &front{Listener: ln, conf: conf, log: log, door: door, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // run accepts until the listener fails or is closed, and returns once no
@@ -39,21 +40,26 @@ func (f *front) run() {
 			close(f.ended)
 			break
 		}
-		f.shaking.Go(func() { f.handshake(raw) })
+		c := f.door.enter(raw)
+		if c == nil {
+			abort(raw)
+			continue
+		}
+		f.shaking.Go(func() { f.handshake(c) })
 	}
 	f.shaking.Wait()
 }
 
 // handshake is bounded in time as the head of a request is.
-func (f *front) handshake(raw net.Conn) {
+func (f *front) handshake(c *caller) {
 	ctx, cancel := context.WithTimeout(f.ctx, headerTimeout)
 	defer cancel()
 	var conn net.Conn
-	gather := &gatherConn{Conn: raw}
+	gather := &gatherConn{Conn: c.raw, caller: c}
 	secure := tls.Server(gather, f.conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		f.log.Debug("a TLS handshake failed", "from", raw.RemoteAddr().String(), "err", err)
-		raw.Close()
+		f.log.Debug("a TLS handshake failed", "from", c.raw.RemoteAddr().String(), "err", err)
+		gather.Close()
 		return
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
@@ -67,10 +73,11 @@ func (f *front) handshake(raw net.Conn) {
 		secure.Close()
 		return
 	}
+	c.await(secure)
 	select {
 	case f.ready <- conn:
 	case <-f.ctx.Done():
-		raw.Close()
+		gather.Close()
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 // download costs one system call where it cost four.
 type gatherConn struct {
 	net.Conn
+	caller *caller // to be told of the end; nil in tests
 
 	mu      sync.Mutex
 	holding bool    // guarded by mu
@@ -79,10 +80,17 @@ func (c *gatherConn) send() error {
 	return c.err
 }
 
-// Abort ends the connection at once; see visit.end.
+// Abort ends the connection at once; see visit.end. Its Close follows.
 func (c *gatherConn) Abort() error {
 	if conn, ok := c.Conn.(interface{ Abort() error }); ok {
 		return conn.Abort()
+	}
+	return c.Conn.Close()
+}
+
+func (c *gatherConn) Close() error {
+	if c.caller != nil {
+		c.caller.leave()
 	}
 	return c.Conn.Close()
 }

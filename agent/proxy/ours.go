@@ -75,6 +75,7 @@ func (p *Proxy) me(w http.ResponseWriter, r *http.Request, at place) {
 		p.denied(w, r, at, id, d)
 		return
 	}
+	callerOf(r).decide(w)
 	writeJSON(w, http.StatusOK, visitor{
 		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: at.app.Label, Name: at.root.Name,
 	})
@@ -138,6 +139,7 @@ func (p *Proxy) serveLauncher(w http.ResponseWriter, r *http.Request, at place) 
 		p.denied(w, r, at, id, d)
 		return
 	}
+	callerOf(r).decide(w)
 	if renew != "" {
 		setCookie(w.Header(), p.cookies.session, renew, access.SessionLife)
 	}

@@ -97,6 +97,9 @@ type Config struct {
 	// first word; 60 s when zero. Nothing else is limited: an event stream or a
 	// long poll may be silent for as long as it likes.
 	Patience time.Duration
+	// DecideWithin is how long a connection has for a first request that is let
+	// through; 10 s when zero.
+	DecideWithin time.Duration
 	// Files is how many files this process may have open, of which visitors get
 	// their shares; what the system says when zero.
 	Files int
@@ -149,6 +152,9 @@ func New(c Config) (*Proxy, error) {
 	if p.config.Patience <= 0 {
 		p.config.Patience = patience
 	}
+	if p.config.DecideWithin <= 0 {
+		p.config.DecideWithin = decideWithin
+	}
 	if p.config.Files <= 0 {
 		p.config.Files = filelimit.Limit()
 	}
@@ -176,13 +182,14 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 			conf.NextProtos = append([]string{ours}, conf.NextProtos...)
 		}
 	}
-	front := newFront(ln, conf, p.log)
+	front := newFront(ln, conf, newDoor(p.config.Files, p.config.DecideWithin, p.log), p.log)
 	fronted := make(chan struct{})
 	go func() { defer close(fronted); front.run() }()
 	srv := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			handlers.Add(1)
 			defer handlers.Done()
+			callerOf(r).hurry(w)
 			p.ServeHTTP(w, r)
 		}),
 		TLSConfig:                    conf,
@@ -192,6 +199,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 		ConnContext:                  withRaw,
+		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			// A visitor who vanished without a word must not hold streams open.

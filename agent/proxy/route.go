@@ -176,6 +176,7 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 		p.denied(w, r, at, id, d)
 		return
 	}
+	callerOf(r).decide(w)
 	if app.Paused {
 		p.paused(w, r, at)
 		return

@@ -1,0 +1,311 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
+
+	"porchlight/agent/proxy"
+	"porchlight/control/controlapi"
+)
+
+// streets is a listener whose visitors come from addresses the test chooses.
+type streets struct {
+	t     testing.TB
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+type fromStreet struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c fromStreet) RemoteAddr() net.Addr { return c.from }
+
+// streets has the rig's proxy serve a listener of that kind too.
+func (r *rig) streets() *streets {
+	r.t.Helper()
+	s := &streets{t: r.t, conns: make(chan net.Conn), done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- r.proxy.Serve(ctx, s) }()
+	r.t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			r.t.Error(err)
+		}
+	})
+	return s
+}
+
+func (s *streets) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (s *streets) Close() error   { s.once.Do(func() { close(s.done) }); return nil }
+func (s *streets) Addr() net.Addr { return &net.TCPAddr{} }
+
+// from returns where to dial to come from an address.
+func (s *streets) from(ip string) (addr string) {
+	s.t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	s.t.Cleanup(func() { ln.Close(); wg.Wait() })
+	from := &net.TCPAddr{IP: net.ParseIP(ip), Port: 1234}
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			select {
+			case s.conns <- fromStreet{c, from}:
+			case <-s.done:
+				c.Close()
+			}
+		}
+	})
+	return ln.Addr().String()
+}
+
+// idle opens an HTTP/2 connection and sends what comes before a request; nil when
+// it is refused.
+func (r *rig) idle(addr string) *tls.Conn {
+	r.t.Helper()
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: r.roots, ServerName: "notes." + rootHost, NextProtos: []string{"h2"}}}
+	conn, err := dialer.DialContext(r.t.Context(), "tcp", addr)
+	if err != nil {
+		return nil
+	}
+	r.t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		return nil
+	}
+	if err := http2.NewFramer(conn, nil).WriteSettings(); err != nil {
+		return nil
+	}
+	if _, err := http2.NewFramer(nil, conn).ReadFrame(); err != nil { // the server's settings
+		return nil
+	}
+	return conn.(*tls.Conn)
+}
+
+// at is a browser like b whose connections come from elsewhere.
+func (b *browser) at(addr string, http2 bool) *browser {
+	c := b.r.browser(http2)
+	c.cookies = b.cookies
+	c.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+	return c
+}
+
+// visit loads a page of notes; reused says that it came on a connection the
+// browser had open.
+func (b *browser) visit() (reused bool, err error) {
+	ctx := httptrace.WithClientTrace(b.r.t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+	req := b.request("GET", "https://notes."+rootHost+"/", nil, "Sec-Fetch-Mode", "navigate").WithContext(ctx)
+	for name, value := range b.cookies {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	res, err := b.client.Do(req)
+	if err != nil {
+		return reused, err
+	}
+	defer res.Body.Close()
+	if body, err := io.ReadAll(res.Body); err != nil || string(body) != "fine" {
+		return reused, fmt.Errorf("%s: %q (%v)", res.Status, body, err)
+	}
+	return reused, nil
+}
+
+func fine(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") }
+
+// Two sources without an account that hold as many connections as they get do not
+// keep the owner out, and neither do many that fill the door; whoever was let in
+// keeps their connection.
+func TestDoorKeepsRoom(t *testing.T) {
+	t.Parallel()
+	const files, most = 1024, 1024 / 8 * 3
+	r := newRig(t, func(c *proxy.Config) { c.Files, c.DecideWithin = files, time.Hour })
+	r.app("notes", fine)
+	s := r.streets()
+	signedIn := r.signedIn("notes", ownerID, true)
+	early := signedIn.at(s.from("192.0.2.1"), true)
+	if _, err := early.visit(); err != nil {
+		t.Fatal(err)
+	}
+	owner := s.from("192.0.2.2")
+	sixOfSix := func(when string) {
+		t.Helper()
+		for i := range 6 {
+			if _, err := signedIn.at(owner, i%2 == 0).visit(); err != nil {
+				t.Errorf("%s, the owner's request %d: %v", when, i, err)
+			}
+		}
+	}
+
+	held := 0
+	for _, street := range []string{"198.51.100.1", "2001:db8::1"} {
+		addr, mine := s.from(street), 0
+		for range 300 {
+			if r.idle(addr) == nil {
+				break
+			}
+			mine++
+		}
+		if mine < 32 || mine > most/2 {
+			t.Errorf("%s holds %d connections, want a share of %d", street, mine, most)
+		}
+		held += mine
+	}
+	if held > most*2/3 {
+		t.Errorf("two sources hold %d of %d connections", held, most)
+	}
+	if r.idle(s.from("2001:db8::2")) != nil {
+		t.Error("another address of the same /64 is another source")
+	}
+	sixOfSix("beside two sources")
+
+	for street := range 12 {
+		addr := s.from(fmt.Sprintf("203.0.113.%d", street))
+		for range 32 {
+			if r.idle(addr) == nil {
+				t.Fatalf("source %d gets less than 32 connections", street)
+			}
+		}
+	}
+	sixOfSix("with a full door")
+	if reused, err := early.visit(); err != nil || !reused {
+		t.Errorf("who was let in lost their connection: %v", err)
+	}
+}
+
+// Where everybody at the door is signed in, nobody loses their place: the next
+// one waits outside.
+func TestDoorFullOfVisitors(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.Files = 1 }) // 64 connections
+	r.app("notes", fine)
+	signedIn := r.signedIn("notes", ownerID, true)
+	s := r.streets()
+	var in []*browser
+	for street := range 8 {
+		addr := s.from(fmt.Sprintf("203.0.113.%d", street))
+		for range 8 {
+			b := signedIn.at(addr, true)
+			if _, err := b.visit(); err != nil {
+				t.Fatal(err)
+			}
+			in = append(in, b)
+		}
+	}
+	next := signedIn.at(s.from("192.0.2.1"), true)
+	if _, err := next.visit(); err == nil {
+		t.Error("65 connections are open at a time, want 64")
+	}
+	for i, b := range in {
+		if reused, err := b.visit(); err != nil || !reused {
+			t.Errorf("connection %d did not stay: %v", i, err)
+		}
+	}
+	in[0].client.CloseIdleConnections()
+	within(t, "there is a place again", func() bool { _, err := next.visit(); return err == nil })
+}
+
+// A connection on which nobody was let in ends; one on which somebody was stays.
+func TestUndecidedConnectionEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.DecideWithin = 50 * time.Millisecond })
+	r.app("notes", fine)
+	stay := map[bool]*browser{}
+	for _, http2 := range []bool{false, true} {
+		stay[http2] = r.signedIn("notes", ownerID, http2)
+		if _, err := stay[http2].visit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	conn := r.idle(r.addr)
+	if conn == nil {
+		t.Fatal("no connection")
+	}
+	framer := http2.NewFramer(nil, conn)
+	var last http2.Frame
+	for frame, err := framer.ReadFrame(); err == nil; frame, err = framer.ReadFrame() {
+		last = frame
+	}
+	if bye, ok := last.(*http2.GoAwayFrame); !ok || bye.ErrCode != http2.ErrCodeNo {
+		t.Errorf("the last frame is %v, want GOAWAY without an error", last)
+	}
+
+	plain := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nSec-Fetch-Mode: navigate\r\n\r\n")
+	plain.SetDeadline(time.Now().Add(time.Minute))
+	buf := bufio.NewReader(plain)
+	res, err := http.ReadResponse(buf, nil)
+	if err != nil || res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("a visitor without a session: %v, %v, want the way to sign in", res, err)
+	}
+	res.Body.Close()
+	if rest, err := io.ReadAll(buf); len(rest) > 0 {
+		t.Errorf("%q came after the answer (%v)", rest, err)
+	}
+
+	for http2, b := range stay {
+		if reused, err := b.visit(); err != nil || !reused {
+			t.Errorf("HTTP/2 %v: the connection of who was let in did not stay: %v", http2, err)
+		}
+	}
+}
+
+// What is being answered when the time is up is answered.
+func TestUndecidedConnectionAnswers(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	r := newRig(t, func(c *proxy.Config) {
+		c.DecideWithin = 50 * time.Millisecond
+		redeem := c.Redeem
+		c.Redeem = func(ctx context.Context, in controlapi.Redeem) (controlapi.Visitor, error) {
+			close(asked)
+			<-answer
+			return redeem(ctx, in)
+		}
+	})
+	r.app("notes", fine)
+	b := r.browser(true)
+	res, _ := b.get("https://notes." + rootHost + "/")
+	back := r.issue(res.Header.Get("Location"), ownerID)
+	other := r.idle(r.addr) // ends in time, which tells that the time is up
+	go func() {
+		<-asked
+		io.Copy(io.Discard, other)
+		close(answer)
+	}()
+	if res, _ := b.get(back); res.StatusCode != http.StatusSeeOther || b.cookies[cookie] == "" {
+		t.Errorf("signing in: %s, want a session", res.Status)
+	}
+	if _, err := b.visit(); err != nil {
+		t.Error(err)
+	}
+}
