@@ -236,9 +236,12 @@ func TestRoomOfTheFiles(t *testing.T) {
 func TestRoomIsLeft(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(r *rig, stuck *hanging, cancel func()){
-		"the visitor leaves":   func(_ *rig, _ *hanging, cancel func()) { cancel() },
-		"the app breaks off":   func(_ *rig, stuck *hanging, _ func()) { stuck.CloseClientConnections() },
-		"the app is withdrawn": func(r *rig, _ *hanging, _ func()) { r.access.CloseApp("id-stuck") },
+		"the visitor leaves": func(_ *rig, _ *hanging, cancel func()) { cancel() },
+		"the app breaks off": func(_ *rig, stuck *hanging, _ func()) { stuck.CloseClientConnections() },
+		"the app is withdrawn": func(r *rig, _ *hanging, _ func()) {
+			r.change("stuck", func(a *proxy.App) { a.Live = false }) // or a client that tries again is back
+			r.access.CloseApp("id-stuck")
+		},
 		"access is taken away": func(r *rig, _ *hanging, _ func()) {
 			if _, err := r.access.Deny(store.DenyRecord{AccountID: bobID}); err != nil {
 				r.t.Error(err)
