@@ -314,6 +314,7 @@ func (n *Node) Run(ctx context.Context) error {
 		}()
 		stops = append(stops, func() error { cancel(); return <-ended })
 	}
+	n.warnOfNeighbours()
 	limits := n.cfg.Limits.WithDefaults()
 	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors)
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })

@@ -45,7 +45,7 @@ var rules = []rule{
 		why:  "an agent knows the control plane by its wire only; agent/local puts both into one process",
 		from: "agent", to: "control",
 		except: []string{"agent/local"},
-		allow:  []string{"control/controlapi", "control/localca", "control/acmeorder", "control/commandline", "control/filelimit", "control/boltfile"},
+		allow:  []string{"control/controlapi", "control/localca", "control/acmeorder", "control/commandline", "control/filelimit", "control/boltfile", "control/samesite"},
 	},
 	{
 		why:  "the desktop has the agent wired for it, and knows the control plane not at all",
@@ -94,6 +94,10 @@ var rules = []rule{
 	{
 		why:  "what agent and server share is below both",
 		from: "control/boltfile", to: "",
+	},
+	{
+		why:  "what agent and server share is below both",
+		from: "control/samesite", to: "",
 	},
 	{
 		why:  "one agent, wired in one place",

@@ -125,6 +125,9 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if state.Account.AuthURL != "" {
 		found = append(found, checkControlPlane(ctx, state.Account.AuthURL, authorities.Control)...)
 	}
+	if state.Account.Connected && !state.Account.Local {
+		found = append(found, checkCookies(state.Account.URL, state.Account.AuthURL)...)
+	}
 	if state.Account.URL != "" {
 		found = append(found, checkVisit(ctx, state.Account.URL, authorities.Root))
 		if name := localhostName(state.Account.URL); name != "" {

@@ -21,6 +21,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
+	"porchlight/control/samesite"
 )
 
 // skewAllowed is how far this computer's clock may be from the control plane's
@@ -116,6 +117,26 @@ func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool
 		skew = -behind
 	}
 	return append(found, clockFinding(skew))
+}
+
+// checkCookies tells of neighbours whose pages can set cookies for this computer's
+// addresses, or for the page people sign in at. There is nothing to say where
+// browsers keep computers apart.
+func checkCookies(address, authURL string) []finding {
+	const next = "Whoever runs the service can use a domain of the Public Suffix List (docs/security.md: Cookies of neighbours)."
+	here, err1 := url.Parse(address)
+	auth, err2 := url.Parse(authURL)
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	_, domain, _ := strings.Cut(here.Hostname(), ".")
+	switch samesite.Of(domain, auth.Hostname()) {
+	case samesite.SignIn:
+		return []finding{{"cookies", note, fmt.Sprintf("Browsers take computers under %s and the sign-in page for one site: a page of anybody's can set cookies for all of them.", domain), next}}
+	case samesite.Computers:
+		return []finding{{"cookies", note, fmt.Sprintf("Browsers take computers under %s for one site: a page of one can set cookies for the others.", domain), next}}
+	}
+	return nil
 }
 
 // clockFinding judges how far this computer's clock is ahead.

@@ -64,6 +64,12 @@ func TestDoctorWords(t *testing.T) {
 	say("the clock is ahead", clockFinding(5*time.Minute))
 	say("the clock is behind", clockFinding(-90*time.Second))
 
+	say("neighbours and the sign-in page are one site", checkCookies("https://maya.porch.example", "https://control.porch.example")[0])
+	say("neighbours are one site", checkCookies("https://maya.porch.example", "https://control.example")[0])
+	if f := checkCookies("https://maya.github.io", "https://control.github.io"); f != nil {
+		t.Errorf("under a public suffix: %+v", f)
+	}
+
 	say("nothing to try names with", checkNames(t.Context(), "maya.localhost"))
 	program(t, bin, "getent", "exit 2")
 	say("names are not found", checkNames(t.Context(), "maya.localhost"))
