@@ -21,6 +21,8 @@ const (
 	doResume      verb = "resume"
 	doStop        verb = "stop"
 	doRevoke      verb = "revoke"
+	doAllowUser   verb = "allow-user" // of this computer
+	doDenyUser    verb = "deny-user"
 	doRevokeGrant verb = "revoke-client"
 	doUndo        verb = "undo" // what a notice tells of
 	doDark        verb = "dark"
@@ -34,7 +36,7 @@ const (
 // action is a verb with its object.
 type action struct {
 	verb  verb
-	name  string // the app's, or the id of a grant
+	name  string // the app's, or the id of a grant or a user
 	label string // what the owner calls it
 	// seen is what the owner was looking at when approving: a request that
 	// changed since is not what they meant.
@@ -120,6 +122,10 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		_, err = c.ApproveSeen(ctx, act.name, act.seen.Seen)
 	case doDeny:
 		err = c.Deny(ctx, act.name)
+	case doAllowUser:
+		_, err = c.AllowUser(ctx, act.name)
+	case doDenyUser:
+		_, err = c.DenyUser(ctx, act.name)
 	case doResume:
 		err = c.Resume(ctx, act.name)
 	case doLight:
@@ -196,6 +202,8 @@ func failed(v verb) string {
 		return "The connected app was not revoked"
 	case doUndo:
 		return "It was not undone"
+	case doAllowUser, doDenyUser:
+		return "The user was not answered"
 	case doDark:
 		return "Porchlight did not go dark"
 	case doLight:

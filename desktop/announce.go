@@ -159,6 +159,9 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 		if n.Undo {
 			shown.buttons = []button{{"Undo", action{verb: doUndo, notice: n.ID, text: n.Text}}}
 		}
+		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
+			shown.buttons = []button{{"Allow", allowUser(s.Users[i])}, {"No", denyUser(s.Users[i])}}
+		}
 		c.show = append(c.show, shown)
 	}
 }
@@ -177,6 +180,8 @@ func viewOf(k kind) string {
 		return viewPeople
 	case kindClient:
 		return viewClients
+	case kindRequest: // of another user
+		return viewSettings
 	}
 	return viewApps
 }

@@ -186,3 +186,36 @@ func TestTroubleIsToldWhenItLasts(t *testing.T) {
 		}
 	}
 }
+
+// S1: another user of the computer is asked about in the notification and in the
+// menu, until the owner answered.
+func TestAnotherUserAsks(t *testing.T) {
+	t.Parallel()
+	alice := agentapi.LocalUser{ID: "1001", Name: "alice", Standing: agentapi.UserAsks}
+	s := stateOf()
+	s.Users = []agentapi.LocalUser{alice}
+	s.Notices = []agentapi.Notice{{ID: 8, Kind: agentapi.NoticeUser, User: "1001", Text: "A program of alice wants in."}}
+	c := newAnnouncer(told{}, time.Now).next(s, loud)
+	want := []note{{
+		key: "notice-8", kind: kindRequest, title: "Another user of this computer asks", body: "A program of alice wants in.",
+		buttons: []button{
+			{"Allow", action{verb: doAllowUser, name: "1001", label: "alice"}},
+			{"No", action{verb: doDenyUser, name: "1001", label: "alice"}},
+		},
+		click: action{verb: doShow, view: viewSettings},
+	}}
+	if diff := cmp.Diff(want, c.show, compareNotes); diff != "" {
+		t.Error(diff)
+	}
+	m := menuOf(s, false)
+	if do := lineOf(t, m.lines, "User "+named("alice")+" wants in", "Allow").do; do.verb != doAllowUser || do.name != "1001" || m.icon != iconWaiting {
+		t.Errorf("the menu does %+v, icon %s", do, m.icon)
+	}
+	s.Users[0].Standing = agentapi.UserDenied
+	if c := newAnnouncer(told{}, time.Now).next(s, loud); len(c.show) != 1 || c.show[0].buttons != nil {
+		t.Errorf("after the answer: %+v", c.show)
+	}
+	if m := menuOf(s, false); m.icon == iconWaiting {
+		t.Error("after the answer somebody waits")
+	}
+}

@@ -24,6 +24,8 @@ func kindOf(n agentapi.Notice) kind {
 		return kindInvitation
 	case agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return kindCapability
+	case agentapi.NoticeUser:
+		return kindRequest
 	}
 	return kindChanged
 }
@@ -42,6 +44,8 @@ func titleOf(n agentapi.Notice, apps []agentapi.OwnerApp) string {
 		return "An app took access away"
 	case agentapi.ActivityRemoved:
 		return "An app removed someone"
+	case agentapi.NoticeUser:
+		return "Another user of this computer asks"
 	}
 	for _, app := range apps {
 		if app.Name == n.App {

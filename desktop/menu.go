@@ -11,6 +11,7 @@ import (
 // How many of a kind the menu lists before "and N more…".
 const (
 	maxRequests = 5
+	maxAsking   = 2 // other users of the computer, in the places of requests
 	maxApps     = 15
 	maxClients  = 10
 	maxPeople   = 8 // of those who may open an app, and of those who are there
@@ -87,17 +88,23 @@ func menuOf(s agentapi.OwnerState, atLogin bool) menu {
 		clients:     clientsOf(s.Grants),
 		dark:        line{text: "Go dark", do: action{verb: doDark}},
 	}
-	m.icon, m.status, m.trouble = standing(s, len(requests))
+	asking := slices.DeleteFunc(slices.Clone(s.Users), func(u agentapi.LocalUser) bool { return u.Standing != agentapi.UserAsks })
+	m.icon, m.status, m.trouble = standing(s, len(requests)+len(asking))
 	if s.DarkSince != nil {
 		m.dark = line{text: "Light up again", do: action{verb: doLight}}
 	}
-	if len(requests) > 0 {
+	if len(requests)+len(asking) > 0 {
 		m.waitingHead = "Waiting for you"
 	}
-	for _, a := range requests[:min(len(requests), maxRequests)] {
+	asking = asking[:min(len(asking), maxAsking)]
+	room := maxRequests - len(asking)
+	for _, a := range requests[:min(len(requests), room)] {
 		m.waiting = append(m.waiting, requestOf(a, s.Account.Host))
 	}
-	m.moreWaiting = more(len(requests)-maxRequests, viewApps)
+	for _, u := range asking {
+		m.waiting = append(m.waiting, userOf(u))
+	}
+	m.moreWaiting = more(len(requests)-room, viewApps)
 	if len(apps) > 0 {
 		m.appsHead = "Apps"
 	}

@@ -24,6 +24,29 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	)}
 }
 
+// userOf is the submenu of another user of this computer whose program wants in.
+// Its shape is that of a request, whose place it takes.
+func userOf(u agentapi.LocalUser) line {
+	name := isolate(shortenTo(u.Name, maxWords/2))
+	return line{text: "User " + name + " wants in", sub: []line{
+		{text: "A program of that user wants to see"},
+		{text: "and change who may open your apps."},
+		separator,
+		{text: "Allow", do: allowUser(u)},
+		{text: "Don't allow", do: denyUser(u)},
+		separator,
+		{text: "Details…", do: action{verb: doShow, view: viewSettings}},
+	}}
+}
+
+func allowUser(u agentapi.LocalUser) action {
+	return action{verb: doAllowUser, name: u.ID, label: u.Name}
+}
+
+func denyUser(u agentapi.LocalUser) action {
+	return action{verb: doDenyUser, name: u.ID, label: u.Name}
+}
+
 // appOf is the submenu of one approved app. Nobody can open one that is paused,
 // or any in the dark, the owner included: Open is greyed then and says why.
 func appOf(a agentapi.OwnerApp, rootHost string, dark bool) line {

@@ -83,6 +83,11 @@ func (p *People) Undo(notice uint64) error {
 	return tell(p.agent, func(ctx context.Context, g Agent) error { return g.UndoNotice(ctx, notice) })
 }
 
+// See notes that the owner has looked at the notices up to one and lets them be.
+func (p *People) See(notice uint64) error {
+	return tell(p.agent, func(ctx context.Context, g Agent) error { return g.SeeNotices(ctx, notice) })
+}
+
 // RevokeClient ends an OAuth grant, one of the snapshot's.
 func (p *People) RevokeClient(id string) (agentapi.Closed, error) {
 	return ask(p.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.RevokeGrant(ctx, id) })

@@ -87,6 +87,27 @@ func (s *Settings) Set(v agentapi.Settings) (agentapi.Settings, error) {
 	return ask(s.agent, func(ctx context.Context, g Agent) (agentapi.Settings, error) { return g.SetSettings(ctx, v) })
 }
 
+// AllowUser lets programs of another user of this computer register.
+func (s *Settings) AllowUser(id string) error {
+	return tell(s.agent, func(ctx context.Context, g Agent) error {
+		_, err := g.AllowUser(ctx, id)
+		return err
+	})
+}
+
+// DenyUser keeps them out, and asks no more.
+func (s *Settings) DenyUser(id string) error {
+	return tell(s.agent, func(ctx context.Context, g Agent) error {
+		_, err := g.DenyUser(ctx, id)
+		return err
+	})
+}
+
+// ForgetUser takes an answer back: the next attempt asks again.
+func (s *Settings) ForgetUser(id string) error {
+	return tell(s.agent, func(ctx context.Context, g Agent) error { return g.ForgetUser(ctx, id) })
+}
+
 // Preferences is what the desktop app keeps.
 func (s *Settings) Preferences() Preferences {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

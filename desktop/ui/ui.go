@@ -44,6 +44,7 @@ type Agent interface {
 	Visitors(ctx context.Context) ([]agentapi.Visitor, error)
 	DisconnectVisitor(ctx context.Context, d agentapi.DisconnectRequest) (agentapi.Closed, error)
 	UndoNotice(ctx context.Context, id uint64) error
+	SeeNotices(ctx context.Context, id uint64) error
 
 	RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error)
 	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
@@ -51,6 +52,9 @@ type Agent interface {
 
 	Settings(ctx context.Context) (agentapi.Settings, error)
 	SetSettings(ctx context.Context, s agentapi.Settings) (agentapi.Settings, error)
+	AllowUser(ctx context.Context, id string) (agentapi.LocalUser, error)
+	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
+	ForgetUser(ctx context.Context, id string) error
 	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
 	CancelConnect(ctx context.Context) error
 	Disconnect(ctx context.Context) error

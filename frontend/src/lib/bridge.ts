@@ -35,6 +35,7 @@ interface PeopleBinding {
   Visitors(): Promise<Visitor[] | null>;
   Disconnect(accountId: string, grantId: string): Promise<Closed>;
   Undo(notice: number): Promise<void>;
+  See(notice: number): Promise<void>;
   RevokeClient(id: string): Promise<Closed>;
   Activity(): Promise<Activity[] | null>;
   ClearActivity(): Promise<void>;
@@ -43,6 +44,9 @@ interface PeopleBinding {
 interface SettingsBinding {
   Get(): Promise<Settings>;
   Set(settings: Settings): Promise<Settings>;
+  AllowUser(id: string): Promise<void>;
+  DenyUser(id: string): Promise<void>;
+  ForgetUser(id: string): Promise<void>;
   Preferences(): Promise<Preferences>;
   Welcomed(): Promise<void>;
   StartAtLogin(on: boolean): Promise<void>;
@@ -134,6 +138,8 @@ export const bridge = {
   settle: (accountId: string, label: string) => ask(() => people()?.Settle?.(accountId, label)),
   /** Takes back what a notice of the snapshot tells of. */
   undo: (notice: number) => ask(() => people()?.Undo?.(notice)),
+  /** Lets be what the notices up to this one tell of. */
+  see: (notice: number) => ask(() => people()?.See?.(notice)),
   revokeClient: (id: string) => ask(() => people()?.RevokeClient?.(id)),
   /** Who has something open now: people in their browsers, and remote clients. */
   visitors: async () => ((await ask(() => people()?.Visitors?.())) ?? []).map((one) => ({ ...one, apps: one.apps ?? [] })),
@@ -147,6 +153,11 @@ export const bridge = {
     return { ...answer, quiet: answer.quiet ?? [] };
   },
   setSettings: (value: Settings) => ask(() => settings()?.Set?.(value)),
+  /** Lets programs of another user of this computer register. */
+  allowUser: (id: string) => ask(() => settings()?.AllowUser?.(id)),
+  denyUser: (id: string) => ask(() => settings()?.DenyUser?.(id)),
+  /** Takes an answer back: the next attempt asks again. */
+  forgetUser: (id: string) => ask(() => settings()?.ForgetUser?.(id)),
   preferences: () => ask(() => settings()?.Preferences?.()),
   welcomed: () => ask(() => settings()?.Welcomed?.()),
   startAtLogin: (on: boolean) => ask(() => settings()?.StartAtLogin?.(on)),

@@ -8,7 +8,7 @@ import type { Bridge } from './bridge';
 import type { Owner } from './state.svelte';
 import { strings, type Sentence } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
-import type { AppOptions, OAuthGrant, OwnerApp, Person, Settings, Visitor } from './types';
+import type { AppOptions, LocalUser, Notice, OAuthGrant, OwnerApp, Person, Settings, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -140,6 +140,26 @@ export class Desk {
       () => this.bridge.disconnectVisitor(visitor.accountId, visitor.grantId ?? ''),
       ({ closed }) => this.#tell(strings.toast.disconnected(visitor.clientName ?? visitor.email, closed, visitor.grantId !== undefined)),
     );
+  }
+
+  undoNotice(notice: Notice): Promise<boolean> {
+    return this.#try(() => this.bridge.undo(notice.id), () => this.#tell(strings.toast.undone));
+  }
+
+  seeNotices(newest: number): Promise<boolean> {
+    return this.#try(() => this.bridge.see(newest));
+  }
+
+  allowUser(user: LocalUser): Promise<boolean> {
+    return this.#try(() => this.bridge.allowUser(user.id));
+  }
+
+  denyUser(user: LocalUser): Promise<boolean> {
+    return this.#try(() => this.bridge.denyUser(user.id));
+  }
+
+  forgetUser(user: LocalUser): Promise<boolean> {
+    return this.#try(() => this.bridge.forgetUser(user.id));
   }
 
   revokeClient(grant: OAuthGrant): Promise<boolean> {

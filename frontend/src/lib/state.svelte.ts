@@ -69,6 +69,7 @@ export class Owner {
       notices: state.notices ?? [],
       grants: state.grants ?? [],
       registrants: state.registrants ?? [],
+      users: state.users ?? [],
     };
   }
 }

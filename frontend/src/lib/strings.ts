@@ -208,6 +208,7 @@ export const strings = {
   dismiss: 'Dismiss',
 
   toast: {
+    undone: ['Undone.'] as Sentence,
     approved: (label: string, host: string): Sentence => [{ name: label }, ` is on, at ${host}. Only you can open it.`],
     denied: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it for 10 minutes.'],
     deniedAgain: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it until you unmute it.'],
@@ -282,6 +283,10 @@ export const strings = {
   },
 
   people: {
+    changes: (n: number) => (n === 1 ? 'A program changed who may come in' : `Programs made ${n} changes of who may come in`),
+    changeUndo: 'Undo',
+    changesKeep: 'Leave the rest as it is',
+    changesMore: (n: number) => `And ${n} more below these, once they are answered.`,
     find: 'Search people',
     invite: 'Invite',
     inviteSomeone: 'Invite someone',
@@ -448,6 +453,14 @@ export const strings = {
     version: (version: string) => `Porchlight ${version}`,
     engine: (version: string, mode: string) => `Engine ${version}, ${mode}`,
     copyVersions: 'Copy versions',
+    everybody: 'Everybody on this computer is trusted',
+    everybodyText: 'Programs of its other users count as yours: they take addresses over, and see and change who may open your apps.',
+    users: 'Other users of this computer',
+    user: { asks: 'A program of this user wants to see and change who may open your apps.', allowed: 'Programs of this user see and change who may open your apps.', denied: 'Programs of this user stay out, and you are not asked again.' } as Record<string, string>,
+    allowUser: 'Allow',
+    denyUser: 'Don’t allow',
+    forgetUser: 'Forget',
+    userAsks: (name: string) => `A program of ${name}, another user of this computer, wants to see and change who may open your apps.`,
     attached: 'Programs attached to the engine',
     attachedNone: 'None. An app that bundles Porchlight’s engine attaches here.',
   },

@@ -79,6 +79,7 @@ export interface Notice {
   kind: string;
   app?: string;
   text: string;
+  user?: string;
   by?: string;
   undo?: boolean;
 }
@@ -91,6 +92,7 @@ export interface OwnerState {
   account: Account;
   apps: OwnerApp[];
   notices: Notice[];
+  noticesSeen: number;
   trouble: string;
   outboxSize: number;
   darkSince?: string;
@@ -100,6 +102,8 @@ export interface OwnerState {
   peopleCount: number;
   grants: OAuthGrant[];
   registrants: Registrant[];
+  /** Other users of this computer that asked or were answered. */
+  users: LocalUser[];
   accessUntil?: string;
   connecting?: Connecting;
 }
@@ -182,9 +186,17 @@ export interface Activity {
   by?: string;
 }
 
+export interface LocalUser {
+  id: string;
+  name: string;
+  standing: string;
+  at: string;
+}
+
 export interface Settings {
   failStaticHours: number;
   askAgain: boolean;
+  trustEverybody: boolean;
   quiet: string[];
 }
 
