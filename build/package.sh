@@ -29,7 +29,12 @@ for program in porchlight porchlight-control; do
 	porchlight) source=./agent/cmd/porchlight ;;
 	*) source=./control/cmd/porchlight-control ;;
 	esac
-	CGO_ENABLED=0 go run -tags docs "$source" man "$stage/man/$program"
+	# Not the home of whoever builds; and the brackets that say what a switch is
+	# when it is left out are noise in a manual.
+	CGO_ENABLED=0 go build -tags docs -o "$stage/$program-docs" "$source"
+	HOME='~' XDG_DATA_HOME= XDG_CONFIG_HOME= "$stage/$program-docs" man "$stage/man/$program"
+	rm "$stage/$program-docs"
+	sed -i 's/\[=false\]//; s/\[=true\]//' "$stage/man/$program"/*
 	gzip -9n "$stage/man/$program"/*
 	mkdir -p "$stage/completions"
 	for shell in bash zsh fish; do

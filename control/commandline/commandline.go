@@ -34,10 +34,17 @@ func Usage(err error) error { return usageError{err} }
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // FlagError is for cobra's SetFlagErrorFunc. It says of a number that is none what
-// was typed, and not how it was read.
-func FlagError(_ *cobra.Command, err error) error {
-	if _, ok := errors.AsType[*strconv.NumError](err); ok {
+// was typed, and not how it was read. A flag that is not known because the word
+// before it is no command is no trouble with the flag.
+func FlagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+		return NoCommand(cmd, words)
+	}
+	if number, ok := errors.AsType[*strconv.NumError](err); ok {
 		what, _, _ := strings.Cut(err.Error(), ": strconv.")
+		if number.Func == "ParseBool" {
+			return Usagef("%s: it must be true or false", what)
+		}
 		return Usagef("%s: it must be a whole number", what)
 	}
 	return usageError{err}
@@ -64,13 +71,18 @@ func AtMost(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// NoCommand refuses what follows the name of the program and is none of its
-// commands.
-func NoCommand(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Usagef("there is no command %q", args[0])
+// NoCommand refuses what follows the name of a program, or of a command with
+// commands of its own, and is none of them. It names the ones that look alike.
+func NoCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	said := fmt.Sprintf("there is no command %q", strings.TrimPrefix(cmd.CommandPath()+" "+args[0], cmd.Root().Name()+" "))
+	cmd.SuggestionsMinimumDistance = 2 // letters
+	if alike := cmd.SuggestionsFor(args[0]); len(alike) > 0 {
+		said += ". Did you mean " + strings.Join(alike, " or ") + "?"
+	}
+	return Usagef("%s", said)
 }
 
 // Program is a command line to be run once.
@@ -88,7 +100,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	p.Root.SetArgs(args)
 	p.Root.SetOut(p.Out)
 	p.Root.SetErr(p.Err)
-	err := p.Root.ExecuteContext(ctx)
+	cmd, err := p.Root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
@@ -98,7 +110,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	}
 	code := ExitCode(err, p.NotRunning)
 	if code == ExitUsage {
-		said += "\nTry '" + p.Root.Name() + " --help'."
+		said += "\nTry '" + cmd.CommandPath() + " --help'."
 	}
 	fmt.Fprintln(p.Err, p.Root.Name()+": "+said)
 	return code

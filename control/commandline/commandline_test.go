@@ -27,13 +27,19 @@ func program(out, err *bytes.Buffer) Program {
 		return nil
 	}}
 	light.Flags().Int("watts", 0, "")
+	light.Flags().Bool("dim", false, "")
+	rooms := &cobra.Command{Use: "rooms", Args: NoCommand, RunE: func(*cobra.Command, []string) error { return nil }}
+	listing := &cobra.Command{Use: "list", RunE: func(*cobra.Command, []string) error { return nil }}
+	listing.Flags().Int("floor", 0, "")
+	rooms.AddCommand(listing)
+	root.AddCommand(rooms)
 	root.AddCommand(light, &cobra.Command{Use: "list [ROOM]", Args: AtMost("the ROOM"), RunE: func(*cobra.Command, []string) error { return nil }})
 	return Program{Root: root, Out: out, Err: err, NotRunning: errAway}
 }
 
 func TestHowProgramsEnd(t *testing.T) {
 	t.Parallel()
-	const try = "\nTry 'lamp --help'."
+	const try, tryLight, tryList = "\nTry 'lamp --help'.", "\nTry 'lamp light --help'.", "\nTry 'lamp list --help'."
 	for _, c := range []struct {
 		args []string
 		code int
@@ -45,13 +51,17 @@ func TestHowProgramsEnd(t *testing.T) {
 		{[]string{"list", "hall"}, 0, ""},
 		{[]string{"light", "broken"}, ExitRefused, "the bulb is broken"},
 		{[]string{"light", "away"}, ExitNotRunning, "the porch: it is not running"},
-		{[]string{"light", "nowhere"}, ExitUsage, "the line: nowhere is no room" + try},
-		{[]string{"ligth"}, ExitUsage, `there is no command "ligth"` + try},
-		{[]string{"light"}, ExitUsage, "lamp light needs the NAME of a lamp" + try},
-		{[]string{"light", "porch", "hall"}, ExitUsage, `lamp light does not know what to do with "hall"` + try},
-		{[]string{"list", "hall", "porch"}, ExitUsage, `lamp list does not know what to do with "porch"` + try},
-		{[]string{"light", "porch", "--watts", "many"}, ExitUsage, `invalid argument "many" for "--watts" flag: it must be a whole number` + try},
-		{[]string{"light", "porch", "--colour"}, ExitUsage, "unknown flag: --colour" + try},
+		{[]string{"light", "nowhere"}, ExitUsage, "the line: nowhere is no room" + tryLight},
+		{[]string{"ligth"}, ExitUsage, `there is no command "ligth". Did you mean light or list?` + try},
+		{[]string{"zzz"}, ExitUsage, `there is no command "zzz"` + try},
+		{[]string{"rooms", "lst"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
+		{[]string{"rooms", "lst", "--floor", "1"}, ExitUsage, `there is no command "rooms lst". Did you mean list?` + "\nTry 'lamp rooms --help'."},
+		{[]string{"light", "porch", "--dim=maybe"}, ExitUsage, `invalid argument "maybe" for "--dim" flag: it must be true or false` + tryLight},
+		{[]string{"light"}, ExitUsage, "lamp light needs the NAME of a lamp" + tryLight},
+		{[]string{"light", "porch", "hall"}, ExitUsage, `lamp light does not know what to do with "hall"` + tryLight},
+		{[]string{"list", "hall", "porch"}, ExitUsage, `lamp list does not know what to do with "porch"` + tryList},
+		{[]string{"light", "porch", "--watts", "many"}, ExitUsage, `invalid argument "many" for "--watts" flag: it must be a whole number` + tryLight},
+		{[]string{"light", "porch", "--colour"}, ExitUsage, "unknown flag: --colour" + tryLight},
 	} {
 		var out, err bytes.Buffer
 		if c.said != "" {

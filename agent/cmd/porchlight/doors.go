@@ -119,7 +119,7 @@ flag that is not given stays as it is.`,
 			}
 			now := state.Apps[i].Options
 			next := given(cmd, now, want)
-			if cmd.Flags().Changed("identity-header") && want.IdentityHeader == "" && cmd.Flags().Changed("identity-value") {
+			if cmd.Flags().Changed("identity-value") && next.IdentityHeader == "" {
 				return commandline.Usagef("--identity-value needs an --identity-header to carry it")
 			}
 			if next != now {

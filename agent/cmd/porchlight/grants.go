@@ -33,7 +33,7 @@ func grantsCommand(where *location, term *terminal) *cobra.Command {
 elsewhere that open, in their name, what they may open.`,
 		Example: `  porchlight grants
   porchlight grants revoke ID`,
-		Args: noSuchVerb,
+		Args: commandline.NoCommand,
 		RunE: list,
 	}
 	listing := &cobra.Command{Use: "list", Short: "List the connected clients, newest first", Args: commandline.Exactly(), RunE: list}

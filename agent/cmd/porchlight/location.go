@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/control/commandline"
 )
 
 // location says which agent a command speaks to.
@@ -48,6 +51,10 @@ func (l *location) given() string {
 // open returns a client of the open tier.
 func (l *location) open() (*agentapi.Client, error) {
 	if addr := l.given(); addr != "" {
+		host, port, err := net.SplitHostPort(addr)
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || n == 0 {
+			return nil, commandline.Usagef("%q is no address of the loopback API. It looks like %s", addr, agentapi.DefaultAddress)
+		}
 		return agentapi.New(addr), nil
 	}
 	dir, err := l.dataDir()

@@ -75,6 +75,7 @@ func newRoot(term *terminal) *cobra.Command {
 	add("owner", peopleCommand(&where, term), grantsCommand(&where, term), usersCommand(&where, term), noticesCommand(&where, term), exportCommand(&where, term))
 	add("self", agentCommand(&where, term), statusCommand(&where, term), engineCommand(&where, term), connectCommand(&where, term), disconnectCommand(&where, term), accountCommand(&where, term))
 	add("self", doctorCommand(&where, term), trustCommand(&where, term))
+	complete(root, &where)
 	commandline.AddManual(root)
 	return root
 }

@@ -35,7 +35,7 @@ wait, programs cannot change who may open your apps.`,
 		Example: `  porchlight notices
   porchlight notices undo 17
   porchlight notices seen      lets the rest be`,
-		Args: noSuchVerb,
+		Args: commandline.NoCommand,
 		RunE: list,
 	}
 	listing := &cobra.Command{Use: "list", Short: "List them, the newest last", Args: commandline.Exactly(), RunE: list}

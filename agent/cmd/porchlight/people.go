@@ -38,7 +38,7 @@ are named by their labels, as 'porchlight apps' shows them.`,
   porchlight people invite bob@example.com --app Notes --app Wiki
   porchlight people withdraw bob@example.com --app Wiki
   porchlight people remove bob@example.com`,
-		Args: noSuchVerb,
+		Args: commandline.NoCommand,
 		RunE: list,
 	}
 	listing := &cobra.Command{
@@ -51,14 +51,6 @@ are named by their labels, as 'porchlight apps' shows them.`,
 	jsonFlag(listing, &asJSON)
 	cmd.AddCommand(listing, inviteCommand(where, term), grantCommand(where, term), withdrawCommand(where, term), removeCommand(where, term))
 	return cmd
-}
-
-// noSuchVerb is for a command that has further ones.
-func noSuchVerb(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return commandline.Usagef("%s has no command %q", cmd.CommandPath(), args[0])
-	}
-	return nil
 }
 
 func inviteCommand(where *location, term *terminal) *cobra.Command {

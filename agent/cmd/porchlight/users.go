@@ -37,7 +37,7 @@ which you are told of. A USER is a login name or the system's own id.`,
 		Example: `  porchlight users
   porchlight users allow www-data
   porchlight users forget www-data      takes it back; the next attempt asks again`,
-		Args: noSuchVerb,
+		Args: commandline.NoCommand,
 		RunE: list,
 	}
 	listing := &cobra.Command{Use: "list", Short: "List those who asked or were answered", Args: commandline.Exactly(), RunE: list}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"porchlight/control/commandline"
+)
+
+// completed is what the shell is offered for the last word.
+func (s shell) completed(words ...string) string {
+	s.t.Helper()
+	var o output
+	if code := run(s.t.Context(), append([]string{"__complete", "--data", s.dir}, words...), o.terminal()); code != 0 {
+		s.t.Fatalf("completing %q: exit %d, %s", words, code, o.stderr())
+	}
+	return o.stdout()
+}
+
+// Weakness: the shell completed names of files where apps and people are meant.
+func TestTheShellCompletesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.publishing("notes", "Notes")
+	s.ok("people", "invite", bob, "--app", "Notes")
+	for words, want := range map[string]string{
+		"approve ":                         "notes\tNotes\n",
+		"options ":                         "notes\tNotes\n",
+		"people remove ":                   bob + "\tpending\n",
+		"people withdraw bob@x.org --app ": "Notes\n",
+		"grants revoke ":                   "",
+		"approve notes ":                   "",
+		"status ":                          "",
+	} {
+		out := s.completed(strings.Split(words, " ")...)
+		if !strings.Contains(out, want) || !strings.HasSuffix(out, ":4\n") { // 4: and no files
+			t.Errorf("%q is completed by %q", words, out)
+		}
+	}
+	if out := s.completed("approve", "notes", ""); strings.Contains(out, "Notes") {
+		t.Errorf("a second app is offered: %q", out)
+	}
+	if out := s.completed("export", ""); !strings.HasSuffix(out, ":0\n") {
+		t.Errorf("export takes a file: %q", out)
+	}
+}
+
+func TestLinesThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.publishing("notes", "Notes")
+	for line, says := range map[string]string{
+		"options notes --identity-value id": "--identity-value needs an --identity-header",
+		"status --api foo":                  `"foo" is no address of the loopback API. It looks like 127.0.0.1:8765` + "\nTry 'porchlight status --help'.",
+		"status --api :8765":                "is no address",
+		"status --api 127.0.0.1:0":          "is no address",
+		"trust --undo=maybe":                "must be true or false",
+		"aprove notes":                      "Did you mean approve?",
+		"people lst":                        `there is no command "people lst". Did you mean list?`,
+		"people lst --nothing":              "Did you mean list?",
+	} {
+		if code, _, err := s.run(strings.Fields(line)...); code != commandline.ExitUsage || !strings.Contains(err, says) {
+			t.Errorf("%s: exit %d, %s", line, code, err)
+		}
+	}
+}
