@@ -39,6 +39,7 @@ func playRelay() {
 		Authenticate: func(context.Context, string) (controlapi.Computer, error) {
 			return controlapi.Computer{ID: "bench", Host: benchHost}, nil
 		},
+		Limits: relay.Limits{Visitors: 4096, VisitorsPerComputer: 4096}, // all visit one computer
 	}))
 	l := must(relay.Listen(context.Background(), "127.0.0.1:0"))
 	fmt.Println(l.Addr())
