@@ -120,8 +120,8 @@ func (r *Registry) Admits(given string) bool {
 }
 
 // Register carries out POST /engine/register. Registering again changes nothing
-// but LastSeenAt. caller tells which process asks, as far as the system does; it
-// is called for new registrations only, because it is not cheap.
+// but LastSeenAt. caller tells which process asks, as far as the system does at
+// once; it is called for new registrations only. See Identify for the rest.
 //
 // What is watched is the process with the claimed pid, whoever calls: a script
 // may have curl register it. A sandboxed app knows its own pid inside the sandbox
@@ -288,18 +288,12 @@ func (r *Registry) add(by Caller, req agentapi.RegisterRequest, calls procinfo.P
 	row := &registrant{asker: by.registers(), Registrant: agentapi.Registrant{
 		AppID: req.AppID, PID: req.PID, CallerPID: calls.PID, Program: calls.Program, User: calls.User, RegisteredAt: now, LastSeenAt: now,
 	}}
-	watched := req.PID
-	if procinfo.Calls(calls.PID, req.PID) {
-		watched = calls.PID
-	}
-	row.process, err = r.cfg.Open(watched)
-	if err != nil {
+	row.process = r.hold(watched(calls, req))
+	// A caller that the system does not show, or not yet, may be in a sandbox and
+	// know a pid that means nothing here. Then heartbeats alone count.
+	if hidden := calls.PID == 0 && calls.User != ""; hidden && row.process == (goneProcess{}) {
 		row.process = nil
 	}
-	// A caller that the system does not show may be in a sandbox and know a pid
-	// that means nothing here. Then heartbeats alone count.
-	hidden := calls.PID == 0 && calls.User != ""
-	dead := errors.Is(err, procinfo.ErrGone) && !hidden
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,15 +315,54 @@ func (r *Registry) add(by Caller, req agentapi.RegisterRequest, calls procinfo.P
 	case room != nil:
 		return refused(room)
 	}
-	if dead {
-		row.process = goneProcess{}
-	}
 	r.rows[key] = row
 	r.aloneSince = time.Time{}
 	r.watch(row)
 	r.notify()
 	r.cfg.Log.Info("an app is attached", "app", req.AppID, "pid", req.PID, "program", calls.Program, "registrants", len(r.rows))
 	return len(r.rows), nil
+}
+
+// Identify completes a registration with the process that made it, where that was
+// found only after Register had answered.
+func (r *Registry) Identify(by Caller, req agentapi.RegisterRequest, calls procinfo.Process) {
+	if calls.PID == 0 {
+		return
+	}
+	pid := watched(calls, req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	row := r.rows[registrantKey{req.AppID, req.PID, by.registers()}]
+	if row == nil || row.CallerPID != 0 || r.stopped {
+		return
+	}
+	row.CallerPID, row.Program = calls.PID, calls.Program
+	if pid != req.PID || row.process == nil {
+		row.stop()
+		row.process = r.hold(pid)
+		r.watch(row)
+	}
+	r.notify()
+}
+
+// watched is the id of the process that a registration is for.
+func watched(calls procinfo.Process, req agentapi.RegisterRequest) int {
+	if procinfo.Calls(calls.PID, req.PID) {
+		return calls.PID
+	}
+	return req.PID
+}
+
+// hold takes hold of a process; nil where the system offers none.
+func (r *Registry) hold(pid int) Process {
+	process, err := r.cfg.Open(pid)
+	switch {
+	case errors.Is(err, procinfo.ErrGone):
+		return goneProcess{}
+	case err != nil:
+		return nil
+	}
+	return process
 }
 
 func checkRegistrant(req agentapi.RegisterRequest) error {

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -109,6 +110,56 @@ func TestCannotWatch(t *testing.T) {
 			awaitCount(t, r, 0)
 		} else if _, err := r.Heartbeat(Caller{}, req); err != nil {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Weakness I10: every new registration looked through all processes of the
+// computer. Checked: who was found only later is noted then, and is whom the
+// registration is for where they call themselves so.
+func TestI10IdentifiedLater(t *testing.T) {
+	t.Parallel()
+	unknown := func() procinfo.Process { return procinfo.Process{User: "maya"} }
+	me := os.Getpid()
+	for what, tt := range map[string]struct {
+		claimed int
+		calls   procinfo.Process
+		watched []int // in turn
+		stays   bool
+	}{
+		"the claimed process":            {me, procinfo.Process{PID: me, Program: "notes"}, []int{me}, true},
+		"another one, for the claimed":   {me, procinfo.Process{PID: 1, Program: "curl"}, []int{me}, true},
+		"another one, for one gone":      {1 << 30, procinfo.Process{PID: me, Program: "curl"}, []int{1 << 30, 1 << 30}, false},
+		"one that is not found":          {me, procinfo.Process{}, []int{me}, true},
+		"one not found, for one unknown": {1 << 30, procinfo.Process{}, []int{1 << 30}, true},
+	} {
+		var watched []int
+		r, _ := attach(t, RegistryConfig{Open: func(pid int) (Process, error) {
+			watched = append(watched, pid)
+			if pid == 1<<30 {
+				return nil, procinfo.ErrGone
+			}
+			return immortal(pid)
+		}})
+		req := agentapi.RegisterRequest{AppID: "com.example.notes", PID: tt.claimed}
+		if _, err := r.Register(Caller{}, req, unknown); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Heartbeat(Caller{}, req); err != nil {
+			t.Fatalf("%s: before it was looked for: %v", what, err)
+		}
+		r.Identify(Caller{}, req, tt.calls)
+		if !slices.Equal(watched, tt.watched) {
+			t.Errorf("%s: watched %v, want %v", what, watched, tt.watched)
+		}
+		if !tt.stays {
+			awaitCount(t, r, 0)
+		} else if got := r.Registrants(); len(got) != 1 || got[0].CallerPID != tt.calls.PID || got[0].Program != tt.calls.Program || got[0].User != "maya" {
+			t.Errorf("%s: %+v", what, got)
+		}
+		r.Identify(Caller{}, agentapi.RegisterRequest{AppID: "com.example.gone", PID: 1}, tt.calls)
+		if n := r.Count(); n > 1 {
+			t.Errorf("%s: one that has gone is back", what)
 		}
 	}
 }

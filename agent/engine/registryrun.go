@@ -17,11 +17,15 @@ func (r *Registry) watch(row *registrant) {
 	default:
 		ctx, cancel := context.WithCancel(r.run)
 		row.stop = cancel
+		process := row.process
 		r.watchers.Go(func() {
 			defer cancel()
-			if row.process.Wait(ctx) == nil {
-				r.mu.Lock()
-				defer r.mu.Unlock()
+			if process.Wait(ctx) != nil {
+				return
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if ctx.Err() == nil { // else it is not the row's process any more
 				r.remove(row, "its process has ended")
 			}
 		})

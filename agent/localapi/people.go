@@ -125,7 +125,7 @@ func (a *API) undo(w http.ResponseWriter, r *http.Request) error {
 // executable first, for it chooses by itself what it registers as, and then by the
 // label of its app, or that.
 func (a *API) actor(r *http.Request) people.Actor {
-	process := caller(r, 0)
+	process := callerSocket(r).Find(a.pidsOf("")...)
 	appID := a.cfg.Registry.AppOf(process.PID)
 	by := people.Actor{Name: process.Program, Program: process.Program}
 	if process.PID != 0 {

@@ -20,9 +20,20 @@ func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 	if err := a.letIn(r, by); err != nil {
 		return err
 	}
-	registration, err := a.cfg.Registry.Register(by, req, func() procinfo.Process { return caller(r, req.PID) })
+	var from procinfo.Socket
+	var known procinfo.Process
+	registration, err := a.cfg.Registry.Register(by, req, func() procinfo.Process {
+		from = callerSocket(r)
+		known = from.Known(req.PID)
+		return known
+	})
 	if err != nil {
 		return err
+	}
+	if from.Inode != 0 && known.PID == 0 {
+		// Whose pid is not the one claimed is found among all processes, which
+		// nobody waits for. It begins while the caller's connection is open.
+		go func() { a.cfg.Registry.Identify(by, req, from.Find()) }()
 	}
 	return answer(w, http.StatusOK, registration)
 }
@@ -48,7 +59,7 @@ func (a *API) deregister(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	left, err := a.cfg.Registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return caller(r, 0) })
+	left, err := a.cfg.Registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
 	if err != nil {
 		return err
 	}
@@ -67,16 +78,26 @@ func readRegistration(r *http.Request) (req agentapi.RegisterRequest, err error)
 	return req, err
 }
 
-// caller is the process that sent r, as far as the system tells. It takes
-// milliseconds where hint, the id it probably has, is wrong.
-func caller(r *http.Request, hint int) procinfo.Process {
+// pidsOf are the processes known under an appId; under all, when it is empty.
+func (a *API) pidsOf(appID string) (pids []int) {
+	for _, r := range a.cfg.Registry.Registrants() {
+		if appID == "" || r.AppID == appID {
+			pids = append(pids, r.PID, r.CallerPID)
+		}
+	}
+	return pids
+}
+
+// callerSocket is the other end of the connection that r came by; zero for the
+// owner's socket.
+func callerSocket(r *http.Request) procinfo.Socket {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return procinfo.Process{} // the owner's socket
+		return procinfo.Socket{}
 	}
 	here, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	if !ok {
-		return procinfo.Process{}
+		return procinfo.Socket{}
 	}
-	return procinfo.Caller(from, here.AddrPort(), hint)
+	return procinfo.CallerSocket(from, here.AddrPort())
 }

@@ -38,6 +38,46 @@ func (r *rig) registered(t testing.TB, appID string, pid int) agentapi.Registrat
 	return out
 }
 
+// staying registers by a connection that stays open until the test ends, so that
+// who called can be found after the answer.
+func (r *rig) staying(t testing.TB, appID string, pid int) {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	q := registering(appID, pid)
+	got, err := (&http.Client{Transport: transport}).Post("http://"+r.addr+q.path, "application/json", strings.NewReader(q.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if _, err := io.Copy(io.Discard, got.Body); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("registering: %s, %v", got.Status, err)
+	}
+}
+
+// await waits for what the owner is shown.
+func (r *rig) await(t testing.TB, what string, shown func([]agentapi.Registrant) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	changed, stop := r.reg.Subscribe()
+	defer stop()
+	for {
+		state, err := r.owner().State(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if shown(state.Registrants) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%s: the owner sees %+v", what, state.Registrants)
+		}
+	}
+}
+
 // registrants counts what the owner is shown.
 func (r *rig) registrants(t testing.TB) int {
 	t.Helper()
@@ -51,17 +91,7 @@ func (r *rig) registrants(t testing.TB) int {
 // awaitRegistrants waits on the owner's events.
 func (r *rig) awaitRegistrants(t testing.TB, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	changed, stop := r.reg.Subscribe()
-	defer stop()
-	for r.registrants(t) != n {
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			t.Fatalf("%d registrants, want %d", r.registrants(t), n)
-		}
-	}
+	r.await(t, fmt.Sprintf("awaiting %d", n), func(shown []agentapi.Registrant) bool { return len(shown) == n })
 }
 
 func registrationRows(t *testing.T) {
@@ -187,14 +217,10 @@ func registrationRows(t *testing.T) {
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		r.registered(t, "mine", me)
-		r.registered(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown
-		state, err := r.owner().State(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if reg := state.Registrants; len(reg) != 2 || reg[1].PID != cmd.Process.Pid || reg[1].CallerPID != me {
-			t.Fatalf("the owner sees %+v", reg)
-		}
+		r.staying(t, "other", cmd.Process.Pid) // not the caller's: taken, and the caller is shown once it is found
+		r.await(t, "who called for another process", func(reg []agentapi.Registrant) bool {
+			return len(reg) == 2 && reg[1].PID == cmd.Process.Pid && reg[1].CallerPID == me && reg[1].Program != ""
+		})
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -202,9 +228,9 @@ func registrationRows(t *testing.T) {
 		r.awaitRegistrants(t, 1)
 		t.Logf("reaped after %v", time.Since(began).Round(time.Millisecond))
 		_ = cmd.Wait()
-		r.registered(t, "dead", cmd.Process.Pid) // a pid nobody has any more
+		r.staying(t, "dead", cmd.Process.Pid) // a pid nobody has any more
 		r.awaitRegistrants(t, 1)
-		r.registered(t, "impossible", 1<<31+7)
+		r.staying(t, "impossible", 1<<31+7)
 		r.awaitRegistrants(t, 1)
 	})
 

@@ -10,7 +10,7 @@ import (
 // of, and much in all of them. So those are looked through by one goroutine at a
 // time in the whole program, for a while only, and once for a socket.
 const (
-	maxHints  = 8
+	maxHints  = 64
 	hintFiles = 1024 // open files of a process that are looked at on the way of a request
 
 	walkFor    = 2 * time.Second
