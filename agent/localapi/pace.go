@@ -85,7 +85,7 @@ func (p *paces) forget(now time.Time) {
 
 // slow paces what programs of other users change.
 func (a *API) slow(r *http.Request) error {
-	if r.Method == http.MethodGet {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
 	by := a.callerOf(r)
