@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -73,7 +74,9 @@ func TestTooManyCookiesGetAPage(t *testing.T) {
 			protocols.SetHTTP2(http2)
 			transport := &http.Transport{
 				Protocols: protocols, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: n.cfg.AuthHost}, DisableKeepAlives: true,
-				Dial: func(string, string) (net.Conn, error) { return net.Dial("tcp", addrs[0]) },
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return new(net.Dialer).DialContext(ctx, "tcp", addrs[0])
+				},
 			}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.AuthURL()+tt.path, nil)
 			if err != nil {
