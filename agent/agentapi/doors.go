@@ -21,8 +21,8 @@ type AppOptions struct {
 	IdentityHeader string `json:"identityHeader"`
 	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
 	IdentityValue string `json:"identityValue"`
-	// AllowCrossOrigin lets pages of other apps send unsafe requests and open
-	// WebSockets with a visitor's cookie.
+	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
+	// from it, send it requests and open WebSockets, with a visitor's cookie.
 	AllowCrossOrigin bool `json:"allowCrossOrigin"`
 	// H2C speaks HTTP/2 without TLS to the app.
 	H2C bool `json:"h2c"`

@@ -99,6 +99,10 @@ func specTokens(t *testing.T) {
 	if res, _ := b.fetch("POST", notes, append(bearer(r.token(bobID)), "Origin", "https://pocketnotes.example")...); res.StatusCode != 200 {
 		t.Errorf("with a foreign origin: %s", res.Status)
 	}
+	elsewhere := []string{"Origin", "https://pocketnotes.example", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty"}
+	if res, _ := b.fetch("GET", notes, append(bearer(r.token(bobID)), elsewhere...)...); res.StatusCode != 200 {
+		t.Errorf("fetched by the page of another site: %s", res.Status)
+	}
 	// Not for them.
 	for _, token := range []string{r.token(bobID), r.token("acc-stranger")} {
 		if res, body := b.fetch("GET", photos, bearer(token)...); res.StatusCode != http.StatusForbidden || body == "photos" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/store"
 )
 
 const copyBuffer = 32 << 10 // bytes moved at a time, each way
@@ -242,6 +243,9 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	p.cleanResponse(res.Header, v.at.host)
 	if v.client {
 		dropCORS(res.Header)
+	}
+	if v.id.SessionKey != (store.SessionKey{}) && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
+		keepApart(res.Header)
 	}
 	if v.at.app.Options.LocalhostHost {
 		publicLocation(res.Header, v.at)

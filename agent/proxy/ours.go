@@ -134,6 +134,10 @@ func (p *Proxy) serveLauncher(w http.ResponseWriter, r *http.Request, at place) 
 	if !ok {
 		return
 	}
+	if id.SessionKey != (store.SessionKey{}) && fetchedElsewhere(r, at.origin, false) {
+		p.foreign(w, r)
+		return
+	}
 	d := p.config.Access.Decide(id, "")
 	if !d.Allowed {
 		p.denied(w, r, at, id, d)

@@ -130,10 +130,10 @@ func acceptsPage(r *http.Request) bool {
 // been made by another site, sibling apps of the same computer included: those
 // are same-site, so SameSite cookies do not keep them apart.
 //
-// Reading is no danger without CORS, so only unsafe methods and WebSockets are
-// looked at. A browser names the origin on all of those; a request that names
-// neither Origin nor Sec-Fetch-Site is no browser's, and no page can make a
-// browser leave both out. "null" is what a page with Referrer-Policy:
+// Only unsafe methods and WebSockets are looked at; for the rest see
+// fetchedElsewhere. A browser names the origin on all of those; a request that
+// names neither Origin nor Sec-Fetch-Site is no browser's, and no page can make
+// a browser leave both out. "null" is what a page with Referrer-Policy:
 // no-referrer sends even to itself; Sec-Fetch-Site then tells the two apart.
 func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 	switch r.Method {
@@ -159,7 +159,7 @@ func foreignOrigin(r *http.Request, origin string, webSocket bool) bool {
 // cookie is wanted nevertheless: the owner allows it for this app, and it comes
 // from an app of this computer. Pages of anybody else stay out.
 func (p *Proxy) welcomeForeign(r *http.Request, at place) bool {
-	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(single(r.Header["Origin"]), at.root)
+	return at.app.Options.AllowCrossOrigin && p.siblingOrigin(causedBy(r), at.root)
 }
 
 // safeReturn is the path and query on this host a visitor may be sent back to

@@ -182,7 +182,8 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 		return
 	}
 	webSocket := keepUpgrade(r.Header)
-	if id.SessionKey != (store.SessionKey{}) && foreignOrigin(r, at.origin, webSocket) && !p.welcomeForeign(r, at) {
+	if id.SessionKey != (store.SessionKey{}) && !p.welcomeForeign(r, at) &&
+		(foreignOrigin(r, at.origin, webSocket) || fetchedElsewhere(r, at.origin, webSocket)) {
 		p.foreign(w, r)
 		return
 	}

@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Apps of one computer, and computers below one domain, are one site to a
+// browser: it sends a visitor's cookie along with whatever page of theirs asks.
+// So a request by cookie that another origin's page caused is refused, unless it
+// opens this app in a tab, where the other page sees and reaches nothing of it.
+// An app may let pages of its siblings in (AppOptions.AllowCrossOrigin).
+
+// fetchedElsewhere says whether a page of another origin has a browser load
+// something from here for itself: a script, a picture, a frame, a fetch. Browsers
+// name the origin that causes a WebSocket; see foreignOrigin.
+func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if webSocket || site != "same-site" && site != "cross-site" || single(r.Header["Origin"]) == origin {
+		return false
+	}
+	opensTab := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	return !opensTab
+}
+
+// causedBy is the origin of the page that had the request sent, as far as the
+// browser says it; empty when it does not. Only what loads a picture, a script or
+// a frame goes without Origin.
+func causedBy(r *http.Request) string {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if len(r.Header["Origin"]) > 0 || !reads || len(r.Header["Upgrade"]) > 0 {
+		return single(r.Header["Origin"])
+	}
+	page, err := url.Parse(r.Referer())
+	if err != nil || page.Host == "" {
+		return ""
+	}
+	return page.Scheme + "://" + page.Host
+}
+
+// What keepApart adds; shared by all answers and never changed.
+var (
+	framedByItself = []string{"frame-ancestors 'self'"}
+	loadedByItself = []string{"same-origin"}
+)
+
+// keepApart has browsers keep an app's answer from pages of other origins: in
+// frames, and as pictures and scripts. What the app says of it itself stands.
+func keepApart(h http.Header) {
+	if !saysWhoFrames(h) {
+		own := h["Content-Security-Policy"]
+		h["Content-Security-Policy"] = append(own[:len(own):len(own)], framedByItself...)
+	}
+	if len(h["Cross-Origin-Resource-Policy"]) == 0 {
+		h["Cross-Origin-Resource-Policy"] = loadedByItself[:1:1]
+	}
+}
+
+// saysWhoFrames says whether an app decides itself which pages may frame it.
+func saysWhoFrames(h http.Header) bool {
+	if len(h["X-Frame-Options"]) > 0 {
+		return true
+	}
+	for _, line := range h["Content-Security-Policy"] {
+		for policy := range strings.SplitSeq(line, ",") {
+			for directive := range strings.SplitSeq(policy, ";") {
+				name, _, _ := strings.Cut(strings.Trim(directive, " \t\r\n\f"), " ")
+				if strings.EqualFold(name, "frame-ancestors") {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
