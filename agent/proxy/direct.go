@@ -138,7 +138,7 @@ type directConn struct {
 func (p *Proxy) exchange(w http.ResponseWriter, out *http.Request, target string, v *visit) (*directConn, *http.Response, error) {
 	buf := heads.Get().(*[]byte)
 	defer func() { heads.Put(buf) }()
-	*buf = appendHead((*buf)[:0], out, target)
+	*buf = appendHead((*buf)[:0], out, target, &v.five)
 	if kept := p.direct.kept(poolOf(v.at.app)); kept != nil {
 		c, res, silent, err := attempt(w, out, kept, *buf)
 		if err == nil || !silent || v.Err() != nil {
@@ -254,13 +254,14 @@ var largeBuffers = sync.Pool{New: func() any { return new([largeCopy]byte) }}
 var heads = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 
 // appendHead writes the request line and the header fields.
-func appendHead(b []byte, out *http.Request, target string) []byte {
+func appendHead(b []byte, out *http.Request, target string, five *five) []byte {
 	b = append(b, out.Method...)
 	b = append(b, ' ')
 	b = append(b, target...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, out.Host...)
 	b = append(b, "\r\n"...)
+	b = five.appendTo(b)
 	for name, values := range out.Header {
 		if len(values) == 0 {
 			continue

@@ -56,6 +56,7 @@ type visit struct {
 	at       place
 	id       access.Identity
 	decision access.Decision
+	five     five   // what the app is told of the visitor
 	renew    string // session cookie to set again
 	tries    string // our cookie of that name, which the app's request lacks
 
@@ -65,6 +66,7 @@ type visit struct {
 	shut     atomic.Bool // access ended
 	client   bool        // the answer is readable for a client's page
 	bodyDied atomic.Bool // the visitor's body could not be read
+	tooMany  atomic.Bool // fields, counting the trailers after it
 
 	stranger atomic.Bool // another user's program listens for the app
 
@@ -202,7 +204,7 @@ func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
 	if own = identityHeader(v.at.app.Options); own != "" {
 		stripLike(out.Header, own)
 	}
-	inject(out.Header, v.at.root, v.at.app, v.id, v.decision)
+	v.five = fiveOf(v.at.root, v.at.app, v.id, v.decision)
 	applyOptions(out, in, v, own)
 	return own
 }
@@ -222,6 +224,10 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
+		if countFields(b.in) > maxFields {
+			b.visit.tooMany.Store(true)
+			return n, errTooMany
+		}
 		for name := range b.trailer {
 			b.trailer[name] = b.in.Trailer[name]
 		}
@@ -268,6 +274,9 @@ func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error)
 		p.tooSlow(w, r, v.at)
 	case v.shut.Load(), v.Err() != nil:
 		panic(http.ErrAbortHandler) // nobody is left to answer
+	case v.tooMany.Load():
+		w.Header().Set("Connection", "close")
+		p.tooManyFields(w, r, false)
 	case v.bodyDied.Load():
 		w.Header().Set("Connection", "close")
 		p.refuse(w, r, http.StatusBadRequest, "The request's body could not be read.")

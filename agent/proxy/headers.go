@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"net/textproto"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -133,17 +134,34 @@ func strip(h http.Header) {
 	}
 }
 
-// inject sets the five headers. It comes after hop-by-hop removal, so that no
-// Connection header can name them away, and after strip.
-func inject(h http.Header, root Root, app App, id access.Identity, d access.Decision) {
-	values := [5]string{
-		clean(id.AccountID), clean(d.Email), clean(root.Name), clean(app.Label), clean(string(d.Role)),
+// five are the values of the five headers, in the order of fiveNames. They are
+// kept beside a request's header and not in it: over HTTP/1.1 they are written
+// right after Host, before anything a visitor sent, so that an app that reads no
+// further than some number of fields has read them.
+type five [5]string
+
+var fiveNames = [5]string{headerUser, headerEmail, headerName, headerApp, headerRole}
+
+func fiveOf(root Root, app App, id access.Identity, d access.Decision) five {
+	return five{clean(id.AccountID), clean(d.Email), clean(root.Name), clean(app.Label), clean(string(d.Role))}
+}
+
+// appendTo writes the five as lines of an HTTP/1.1 head.
+func (f *five) appendTo(b []byte) []byte {
+	for i, name := range fiveNames {
+		b = append(b, name...)
+		b = append(b, ": "...)
+		b = append(b, textproto.TrimString(f[i])...)
+		b = append(b, "\r\n"...)
 	}
-	h[headerUser] = values[0:1:1]
-	h[headerEmail] = values[1:2:2]
-	h[headerName] = values[2:3:3]
-	h[headerApp] = values[3:4:4]
-	h[headerRole] = values[4:5:5]
+	return b
+}
+
+// setIn sets them in a header that has an order of its own.
+func (f *five) setIn(h http.Header) {
+	for i, name := range fiveNames {
+		h[name] = f[i : i+1 : i+1]
+	}
 }
 
 // clean drops control bytes, CR and LF among them. Nothing that reaches it

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -104,15 +105,18 @@ func newUpstream(dial dialFunc) upstream {
 	http2 := newTransport(dial)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{http1: newTransport(dial), http2: http2}
+	return upstream{http1: newTransport(identified(dial)), http2: http2}
 }
 
 func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	v := r.Context().Value(visitKey{}).(*visit)
 	if v.at.app.Options.H2C && len(r.Header["Upgrade"]) == 0 {
+		// In no order, and none is needed: an HTTP/2 server that finds too many
+		// fields refuses the request and reads none of it.
+		v.five.setIn(r.Header)
 		return u.http2.RoundTrip(r)
 	}
-	return u.http1.RoundTrip(r)
+	return u.http1.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace())))
 }
 
 func (u upstream) CloseIdleConnections() {

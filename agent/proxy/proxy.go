@@ -110,6 +110,9 @@ type Config struct {
 // Limits of a visitor's request; bodies on their way to an app have none.
 const (
 	maxHeader     = 64 << 10 // bytes; more is 431
+	maxFields     = 200      // header fields, trailers included; more is 431
+	maxRefused    = 1 << 20  // bytes of a head that are read to answer it with 431
+	maxFrame      = 16 << 10 // bytes of an HTTP/2 frame, all read before it is looked at
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 10 * time.Second // of what we answer ourselves
 	idleTimeout   = 2 * time.Minute
@@ -195,13 +198,15 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 		TLSConfig:                    conf,
 		ReadHeaderTimeout:            headerTimeout,
 		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               maxHeader,
+		MaxHeaderBytes:               maxRefused, // tooLarge looks before anything else does
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 		ConnContext:                  withRaw,
 		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
+			// A longer one would be room that its first nine bytes take.
+			MaxReadFrameSize: maxFrame,
 			// A visitor who vanished without a word must not hold streams open.
 			SendPingTimeout:  30 * time.Second,
 			PingTimeout:      15 * time.Second,

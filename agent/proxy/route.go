@@ -29,6 +29,10 @@ type place struct {
 // ServeHTTP is the way of a request, from its host to the app.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, time.Now().Add(bodyTimeout)) // until there is an app to take it
+	if over, byCookie := tooLarge(r); over {
+		p.tooManyFields(w, r, byCookie)
+		return
+	}
 	host, ok := hostname(r)
 	if !ok {
 		p.misdirected(w, r)
@@ -71,6 +75,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
+	r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
 	if p.preflight(w, r, at) {
 		return
 	}

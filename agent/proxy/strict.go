@@ -15,7 +15,8 @@ import (
 //
 // strictConn only ever refuses: it never changes what an accepted request says,
 // and where it and net/http should disagree about where a message ends, net/http
-// is right and the connection at worst ends early.
+// is right and the connection at worst ends early. A head that is too large is
+// refused too, by a page: see shorten.
 
 // strictConn is a visitor's HTTP/1.1 connection.
 type strictConn struct {
@@ -52,14 +53,20 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	c.refused = true
-	if c.messages.inHead() {
-		c.verdict = []byte(badHead)
-		if good > 0 {
-			return good, nil
+	switch {
+	case c.messages.state == inHeadLines && c.messages.head.over:
+		if c.verdict, err = c.shorten(p[good:n]); err != nil {
+			return good, err
 		}
-		return c.Read(p)
+	case c.messages.inHead():
+		c.verdict = []byte(badHead)
+	default:
+		return good, errBody
 	}
-	return good, errBody
+	if good > 0 {
+		return good, nil
+	}
+	return c.Read(p)
 }
 
 // Write has the records of a long write leave together.
@@ -90,6 +97,7 @@ type messages struct {
 	chunked bool // a Transfer-Encoding
 	left    int64
 	tail    [8]byte
+	head    headSize
 }
 
 type messageState uint8
@@ -148,8 +156,15 @@ func (m *messages) text(p []byte) (n int, ok bool) {
 			if end < 0 {
 				end = len(p) - n
 			}
+			over := m.head.over
+			if m.state == inHeadLines {
+				end = m.head.take(end, m.length == 0 && !m.first)
+			}
 			m.keep(p[n : n+end])
 			n += end
+			if m.head.over != over {
+				return n, false
+			}
 			if n == len(p) {
 				return n, true
 			}
@@ -193,6 +208,7 @@ func (m *messages) endLine() bool {
 	line := m.line[:m.length]
 	switch m.state {
 	case inHeadLines:
+		defer m.head.endLine()
 		switch {
 		case m.first:
 			m.first, m.old = false, string(m.tail[:]) != "HTTP/1.1"
@@ -224,6 +240,7 @@ func (m *messages) header(line []byte) bool {
 	}
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.Trim(value, " \t")
+	m.head.field(name, line, m.more)
 	switch {
 	case len(bytes.Trim(name, " \t")) != len(name):
 		return false // some read over a space before the colon

@@ -1,0 +1,191 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net/http"
+	"slices"
+)
+
+// How much a visitor's head may hold: maxFields fields and maxHeader bytes. Apps
+// have bounds of their own, and some leave out what is beyond without a word.
+//
+// Who sends more gets a page that says so, in both protocols, and a browser that
+// other pages filled with cookies is freed of them: it could open nothing
+// otherwise. Over HTTP/2 the whole head is here, up to maxRefused, and is counted
+// by tooLarge. Over HTTP/1.1 it is counted as it comes in, and net/http sees a
+// short one in its place (shorten).
+
+var errTooMany = errors.New("the request has too many fields, its trailers counted")
+
+// tooLarge says whether a request's head is, and whether its cookies are why.
+func tooLarge(r *http.Request) (over, byCookie bool) {
+	if r.ProtoMajor == 1 {
+		return shortened(r.Header)
+	}
+	size, cookies := len(r.Method)+len(r.RequestURI)+len(r.Host), 0
+	for name, values := range r.Header {
+		for _, value := range values {
+			size += len(name) + len(value) + len(": \r\n")
+			if name == "Cookie" { // one, which net/http has put together
+				cookies += len(value)
+			}
+		}
+	}
+	fields := countFields(r)
+	return size > maxHeader || fields > maxFields, toBlame(cookies, size-cookies, fields)
+}
+
+// countFields counts a request's header fields and those trailers that have
+// come, Host and what net/http takes out of the header included.
+func countFields(r *http.Request) (n int) {
+	n = 1 + len(r.TransferEncoding)
+	for _, values := range r.Header {
+		n += len(values)
+	}
+	if len(r.Trailer) > 0 {
+		n++
+	}
+	for _, values := range r.Trailer {
+		n += len(values)
+	}
+	return n
+}
+
+// toBlame says whether cookies are why a head is too large: all the rest, rest
+// bytes and fields, would be taken, and they alone are more than half of what is.
+// Without the second, a link with a long enough address would have a browser lose
+// the few cookies it has.
+func toBlame(cookies, rest, fields int) bool {
+	return rest <= maxHeader && fields <= maxFields && cookies > maxHeader/2
+}
+
+// headSize counts the head of a request as it comes in.
+type headSize struct {
+	bytes, fields int
+	line          int    // bytes of the line being read
+	cookies       int    // bytes of the Cookie lines
+	over          bool   // beyond a bound: what follows is only counted
+	cut           bool   // the line being read was cut off
+	short         []byte // lines of it that say what kind of answer is wanted
+}
+
+// take counts n bytes of a line, which they may begin, and returns how many of
+// them are still within the bounds.
+func (s *headSize) take(n int, begins bool) int {
+	if !s.over && n > 0 {
+		room := max(0, maxHeader-s.bytes)
+		if begins && s.fields == maxFields {
+			room = 0
+		}
+		s.over = n > room
+		n = min(n, room)
+	}
+	s.bytes += n
+	s.line += n
+	return n
+}
+
+func (s *headSize) endLine() {
+	s.bytes += len("\r\n")
+	s.line, s.cut = 0, false
+}
+
+// wanted are the fields that tell a browser's page load from anything else.
+var wanted = [...]string{"host", "accept", "sec-fetch-mode", "sec-fetch-dest", "upgrade", "x-requested-with", "origin"}
+
+const maxShort = 1 << 10 // bytes of what is kept of them
+
+// field counts a whole line. line is the beginning of it, with more to follow.
+func (s *headSize) field(name, line []byte, more bool) {
+	s.fields++
+	if bytes.EqualFold(name, []byte("cookie")) {
+		s.cookies += s.line
+	}
+	if !s.over || s.cut || more || len(s.short)+len(line) > maxShort {
+		return
+	}
+	if slices.ContainsFunc(wanted[:], func(w string) bool { return bytes.EqualFold(name, []byte(w)) }) {
+		s.short = append(append(s.short, line...), "\r\n"...)
+	}
+}
+
+// shorten ends a head that became too large after rest began: what is left of it
+// is read and dropped, and net/http gets the end it returns, which says so. What
+// follows the head is not read: the connection ends with the answer.
+func (c *strictConn) shorten(rest []byte) ([]byte, error) {
+	m, s := &c.messages, &c.messages.head
+	switch s.cut = s.line > 0; {
+	case m.first:
+		s.short = append(s.short, " HTTP/1.1\r\n"...)
+	case s.cut:
+		s.short = append(s.short, ":\r\n"...) // it may be a name yet; and no length or coding is one with it
+	}
+	buf := make([]byte, 4<<10)
+	for m.state == inHeadLines && s.bytes <= maxRefused {
+		if len(rest) == 0 {
+			n, err := c.Conn.Read(buf)
+			if n == 0 {
+				return nil, err
+			}
+			rest = buf[:n]
+		}
+		n, ok := m.text(rest)
+		if !ok {
+			return []byte(badHead), nil
+		}
+		rest = rest[n:]
+	}
+	why := becauseOther
+	if toBlame(s.cookies, s.bytes-s.cookies, s.fields) {
+		why = becauseCookies
+	}
+	return append(s.short, headerTooLong+": "+why+"\r\n\r\n"...), nil
+}
+
+// headerTooLong ends a head that was shortened. Its two values are of this
+// process alone, so that no visitor can send one; the name is reserved besides.
+const headerTooLong = "X-Service-Too-Long"
+
+var becauseCookies, becauseOther = rand.Text(), rand.Text()
+
+func shortened(h http.Header) (over, byCookie bool) {
+	values := h[headerTooLong]
+	if len(values) == 0 {
+		return false, false
+	}
+	last := []byte(values[len(values)-1]) // ours is, whatever the visitor sent
+	byCookie = subtle.ConstantTimeCompare(last, []byte(becauseCookies)) == 1
+	return byCookie || subtle.ConstantTimeCompare(last, []byte(becauseOther)) == 1, byCookie
+}
+
+// tooManyFields is 431. Cookies are deleted from a browser that loads a page and
+// is kept out by nothing else; that takes those of all addresses of its
+// registrable domain, whoever's they are, so nothing less has it happen.
+func (p *Proxy) tooManyFields(w http.ResponseWriter, r *http.Request, byCookie bool) {
+	pg := page{
+		Status: http.StatusRequestHeaderFieldsTooLarge, What: "request too large",
+		Title: "This request is too large",
+		Text:  "It has more than 200 header fields, or they have more than 64 KiB. Send fewer or shorter ones.",
+		Fine:  "In a browser, delete the cookies of this address and load the page again.",
+	}
+	if byCookie && navigation(r) {
+		w.Header().Set("Clear-Site-Data", `"cookies"`)
+		pg.Title = "There were too many cookies"
+		pg.Text = "Pages of this site or of its neighbours had left more cookies in this browser than can be sent along. They are deleted now. Reload the page; you may have to sign in again."
+		pg.Fine = "Still here? Delete the cookies of this address in the browser’s settings."
+		pg.Link, pg.LinkText = safeReturn(r.URL.RequestURI()), "Reload"
+	}
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // the rest of it was not read
+	}
+	// Up to a megabyte, which need not wait for a visitor who reads slowly.
+	kept := http.Header{}
+	for _, name := range [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest"} {
+		kept[name] = r.Header[name]
+	}
+	r.Header = kept
+	p.show(w, r, pg)
+}
