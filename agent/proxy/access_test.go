@@ -322,3 +322,73 @@ func TestLauncher(t *testing.T) {
 		t.Errorf("%s", res.Status)
 	}
 }
+
+// Whoever is refused gets the page that says so, also when the snapshot that
+// takes access away, or any other, comes in at that very moment.
+func TestRefusalsAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		r := newRig(t)
+		r.app("notes", hello)
+		r.app("diary", hello)
+		bob := r.signedIn("notes", bobID, http2)
+		grant := func(apps ...string) {
+			r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = apps })...)
+		}
+		grant("id-notes", "id-diary")
+		other := r.signedIn("diary", bobID, http2)
+		grant("id-notes")
+		looks := 0
+		// at has fn happen whenever the proxy looks an app up, in the middle of a
+		// decision too. The first look of each request only finds the host's app.
+		at := func(fn func()) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			looks = 0
+			r.onLookup = func() {
+				if looks++; looks > 1 {
+					fn()
+				}
+			}
+		}
+		status := func(what string, b *browser, name string, want int) {
+			t.Helper()
+			if res, body := b.get("https://" + name + "." + rootHost + "/"); res.StatusCode != want {
+				t.Errorf("http2=%v: %s: %s %s", http2, what, res.Status, body)
+			}
+		}
+		churn := func() { r.sync() }
+		at(churn)
+		status("not granted", other, "diary", 403)
+		r.change("notes", func(app *proxy.App) { app.Paused = true })
+		at(func() { r.access.CloseApp("id-notes") })
+		status("paused", bob, "notes", 503)
+		r.change("notes", func(app *proxy.App) { app.Paused = false })
+		at(churn)
+		status("granted", bob, "notes", 200)
+		at(func() {
+			if looks == 2 {
+				grant()
+			}
+		})
+		status("taken away", bob, "notes", 403)
+		at(func() {
+			if looks == 2 {
+				if _, err := r.access.GoDark(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		grant("id-notes")
+		status("closed", bob, "notes", 503)
+		if err := r.access.LightUp(); err != nil {
+			t.Fatal(err)
+		}
+		at(func() {
+			if looks == 2 {
+				r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Epoch++ })...)
+			}
+		})
+		status("signed out everywhere", bob, "notes", 303)
+	}
+}

@@ -73,9 +73,9 @@ type visit struct {
 	mu      sync.Mutex // keeps end away from w once the handler is done
 	w       http.ResponseWriter
 	raw     net.Conn // the visitor's, below TLS; nil over HTTP/2, which shares it
-	over    bool
-	judging int  // listeners that are being looked at; see judge
-	ended   bool // meanwhile
+	open    bool     // between begin and finish: end cuts it off
+	judging int      // listeners that are being looked at; see judge
+	ended   bool     // meanwhile
 }
 
 type (
@@ -124,8 +124,8 @@ func (v *visit) end() {
 	}
 	v.shut.Store(true)
 	v.cancel()
-	if v.over {
-		return
+	if !v.open {
+		return // still to be refused with a page, or done
 	}
 	if v.raw != nil {
 		if conn, ok := v.raw.(interface{ Abort() error }); ok {
@@ -144,10 +144,19 @@ func (v *visit) end() {
 // past is a deadline that has a read or write end now.
 var past = time.Unix(1, 0)
 
+// begin is false when access has ended already. From here on its end cuts the
+// visit off; until here it leaves the connection for a page that says why.
+func (v *visit) begin() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.open = !v.shut.Load()
+	return v.open
+}
+
 func (v *visit) finish() {
 	v.cancel()
 	v.mu.Lock()
-	v.over = true
+	v.open = false
 	v.mu.Unlock()
 }
 

@@ -67,6 +67,7 @@ type rig struct {
 	people    []controlapi.Person
 	revoked   []controlapi.RevokedGrant
 	keys      []string // PEM
+	onLookup  func()   // called before each, while nothing is locked; nil for not
 }
 
 type visit struct {
@@ -139,6 +140,12 @@ func (r *rig) advance(d time.Duration) {
 }
 
 func (r *rig) Lookup(name string) (proxy.App, bool) {
+	r.mu.Lock()
+	on := r.onLookup
+	r.mu.Unlock()
+	if on != nil {
+		on()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	app, ok := r.apps[name]

@@ -167,6 +167,13 @@ func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
 // admit registers the request, decides, and forwards. The order matters: what
 // changes after the decision finds the request registered and closes it.
 func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) {
+	for !p.answered(w, r, at, id, renew) {
+		// Access ended while it was looked at: look again, for what to say.
+	}
+}
+
+// answered is admit, but false when access ended before anything was sent.
+func (p *Proxy) answered(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) bool {
 	v, end := newVisit(w, r)
 	d, leave := p.config.Access.Enter(id, at.app.ID, end)
 	defer leave()
@@ -174,34 +181,38 @@ func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id acces
 	app, live := p.lookup(at.app.Name)
 	if !live || app.ID != at.app.ID {
 		p.unpublished(w, r, at.host)
-		return
+		return true
 	}
 	at.app = app
 	if !d.Allowed {
 		p.denied(w, r, at, id, d)
-		return
+		return true
 	}
 	callerOf(r).decide(w)
 	if app.Paused {
 		p.paused(w, r, at)
-		return
+		return true
 	}
 	webSocket := keepUpgrade(r.Header)
 	if id.SessionKey != (store.SessionKey{}) && !p.welcomeForeign(r, at) &&
 		(foreignOrigin(r, at.origin, webSocket) || fetchedElsewhere(r, at.origin, webSocket)) {
 		p.foreign(w, r)
-		return
+		return true
 	}
 	in := room{account: id.AccountID, app: app.ID, webSocket: webSocket}
 	if why := p.rooms.enter(in); why != roomFree {
 		p.noRoom(w, r, at, why)
-		return
+		return true
 	}
 	defer p.rooms.leave(in)
 	v.at, v.id, v.decision, v.renew = at, id, d, renew
 	v.client = w.Header().Get("Access-Control-Allow-Origin") != "" // by allowClient
+	if !v.begin() {
+		return false
+	}
 	p.config.Access.Opened(id, d.Email, app.ID, app.Label)
 	p.forward(w, r, v)
+	return true
 }
 
 // denied answers a visitor who is known but may not.
