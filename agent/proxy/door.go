@@ -169,6 +169,9 @@ func (c *caller) decide(w http.ResponseWriter) {
 	c.door.mu.Lock()
 	c.door.settle(c)
 	c.door.mu.Unlock()
+	if visitor, ok := c.raw.(interface{ LetIn() }); ok { // it came through a tunnel
+		visitor.LetIn()
+	}
 	if c.over.Load() {
 		w.Header().Del("Connection") // see hurry
 	}
