@@ -32,7 +32,8 @@ const (
 // entry is the open tier's listener.
 type entry struct {
 	net.Listener
-	api *API
+	bare *bare
+	api  *API
 
 	mu     sync.Mutex
 	open   int            // guarded by mu
@@ -41,7 +42,20 @@ type entry struct {
 }
 
 func (a *API) newEntry(l net.Listener) *entry {
-	return &entry{Listener: netutil.LimitListener(l, maxConns), api: a, byUser: map[string]int{}}
+	e := &entry{bare: &bare{Listener: l}, api: a, byUser: map[string]int{}}
+	e.Listener = netutil.LimitListener(e.bare, maxConns)
+	return e
+}
+
+// bare keeps the connection accepted last as it is, which a limit wraps up.
+type bare struct {
+	net.Listener
+	last net.Conn // of the one goroutine that accepts
+}
+
+func (b *bare) Accept() (c net.Conn, err error) {
+	b.last, err = b.Listener.Accept()
+	return b.last, err
 }
 
 // called is a connection of the open tier.
@@ -69,13 +83,26 @@ func (l *entry) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		conn := &called{Conn: c, user: sync.OnceValue(func() procinfo.Process { return l.api.userOf(ends(c)) })}
+		plain := l.bare.last
+		conn := &called{Conn: c, user: sync.OnceValue(func() procinfo.Process { return l.userOf(plain) })}
 		if l.enter(conn) {
 			return conn, nil
 		}
 		_, _ = io.WriteString(c, tooManyHere) // the buffer is empty: it does not wait
 		c.Close()
 	}
+}
+
+// userOf is who is at the other end of c. Weakness: the system is asked about two
+// addresses, and one who sends a request, breaks the connection off and keeps all
+// other ports busy has somebody else's next connection come from the same. So c has
+// to stand still when the answer is there.
+func (l *entry) userOf(c net.Conn) procinfo.Process {
+	user := l.api.userOf(ends(c))
+	if !procinfo.Stands(c) {
+		return procinfo.Process{}
+	}
+	return user
 }
 
 func (l *entry) enter(c *called) bool {

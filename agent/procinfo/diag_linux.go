@@ -30,6 +30,9 @@ const (
 	loopbackInterface = 1 // the kernel gives it this number in every namespace
 
 	tcpListen = 10 // TCP_LISTEN
+	// The states of a connection that stood, which its process may be closing. One
+	// that only begins, by the same two ends, is another's.
+	tcpConnected = 1<<1 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<11
 )
 
 // errOther is an answer about a socket that was not asked for.
@@ -141,7 +144,7 @@ func parseDiag(raw []byte, local, remote netip.AddrPort) (socket, error) {
 	own := diagAddress(family, id[4:20], id[0:])
 	other := diagAddress(family, id[20:36], id[2:])
 	s := socket{uid: binary.NativeEndian.Uint32(msg[64:]), inode: uint64(binary.NativeEndian.Uint32(msg[68:]))}
-	matches := own == local && other == remote && state != tcpListen
+	matches := own == local && other == remote && tcpConnected>>state&1 == 1
 	if remote == (netip.AddrPort{}) {
 		matches = state == tcpListen && own.Port() == local.Port() && (own.Addr() == local.Addr() || own.Addr().IsUnspecified()) &&
 			other.Port() == 0 && other.Addr().IsUnspecified()

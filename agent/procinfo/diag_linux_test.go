@@ -382,6 +382,21 @@ func TestAnswerOfAnother(t *testing.T) {
 	if _, err := parseDiag(good, local, netip.AddrPortFrom(loopback, 1)); !errors.Is(err, errOther) {
 		t.Errorf("a listener for a connection: %v", err)
 	}
+	client, err := net.Dial("tcp4", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	from := client.LocalAddr().(*net.TCPAddr).AddrPort()
+	if good, err = d.exchange(from, local); err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[byte]error{1: nil, 2: errOther, 3: errOther, 5: nil, 6: errOther, 7: errOther, 8: nil, tcpListen: errOther, 12: errOther, 255: errOther} {
+		good[diagHeader+1] = state
+		if _, err := parseDiag(good, from, local); !errors.Is(err, want) {
+			t.Errorf("a connection in state %d: %v", state, err)
+		}
+	}
 }
 
 func FuzzDiagReply(f *testing.F) {

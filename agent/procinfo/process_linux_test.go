@@ -29,6 +29,7 @@ func TestFindConnection(t *testing.T) {
 		{"IPv4 in IPv6", tableHead + "   1: 0000000000000000FFFF00000100007F:C350 0000000000000000FFFF00000100007F:223D 01 0:0 0:0 0 1000 0 79 1\n", 79},
 		{"done with sending", tableHead + "   1: 0100007F:C350 0100007F:223D 05 0:0 0:0 0 1000 0 80 1\n", 80},
 		{"another connection", tableHead + other, 0},
+		{"only beginning", tableHead + "   1: 0100007F:C350 0100007F:223D 02 0:0 0:0 0 1000 0 80 1\n", 0},
 		{"closed", tableHead + "   1: 0100007F:C350 0100007F:223D 06 0:0 0:0 0 1000 0 77 1\n", 0},
 		{"no process any more", tableHead + "   1: 0100007F:C350 0100007F:223D 01 0:0 0:0 0 1000 0 0 1\n", 0},
 		{"cut short", tableHead + "   1: 0100007F:C350 0100007F:223D 01", 0},

@@ -16,8 +16,8 @@ import (
 
 // States of a socket as /proc/net/tcp prints them.
 const (
-	stateTimeWait = "06"
-	stateListen   = "0A"
+	stateListen     = "0A"
+	statesConnected = "01 04 05 08 09 0B" // see tcpConnected
 )
 
 // socket is one socket as the kernel tells it; zero when it tells none.
@@ -119,7 +119,7 @@ func findConnection(table []byte, from, to netip.AddrPort) socket {
 			continue
 		}
 		r, ok := readRow(line)
-		if ok && r.state != stateTimeWait && tableAddress(r.local) == from && tableAddress(r.remote) == to {
+		if ok && strings.Contains(statesConnected, r.state) && tableAddress(r.local) == from && tableAddress(r.remote) == to {
 			return r.socket
 		}
 	}
