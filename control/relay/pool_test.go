@@ -39,3 +39,24 @@ func TestPoolFollowsDemand(t *testing.T) {
 		t.Errorf("shrinks like %v", depth)
 	}
 }
+
+// Weakness: data connections parked for visitors who might come held the files that
+// visitors who had come needed. Checked: when files run out a pool gives back what
+// is beyond its least.
+func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
+	t.Parallel()
+	const least, grown = 4, 24
+	r, addr := serveRelay(t, func(c *Config) { c.Limits.PoolMin = least }, nil)
+	a := connectAgent(t, addr, "maya")
+	s := r.routes.sessions()[0]
+	s.mu.Lock()
+	s.pools[plainPool].target = grown
+	s.mu.Unlock()
+	s.nudge()
+	for range grown {
+		a.open(a.ticket())
+	}
+	eventually(t, "all are parked", func() bool { return r.Stats().Parked == grown })
+	r.crowdedAt.Store(r.now().UnixNano())
+	eventually(t, "the rest is given back", func() bool { return r.Stats().Parked == least })
+}

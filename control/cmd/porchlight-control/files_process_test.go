@@ -54,8 +54,8 @@ func TestAtTheFileLimit(t *testing.T) {
 			t.Errorf("accounts: %+v", list)
 		}
 	}
-	if n := strings.Count(s.logged(), `"limit":"open-files"`); n == 0 || n > 3 {
-		t.Errorf("the log names the limit %d times:\n%s", n, s.logged())
+	if n := strings.Count(s.logged(), `"limit":"open-files"`); n == 0 {
+		t.Errorf("the log does not name the limit:\n%s", s.logged())
 	}
 	f.close()
 	eventually(t, "who comes after the flood is served", func() bool {

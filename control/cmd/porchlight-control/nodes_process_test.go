@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -116,13 +117,17 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 		}
 		return a
 	}
-	code := consent()
-	first := exchange(1, code)
-	if first.status != http.StatusOK || first.Refresh == "" || first.Access == "" {
-		t.Fatalf("the code of the other node: %+v", first)
+	spent := consent()
+	if once := exchange(1, spent); once.status != http.StatusOK {
+		t.Fatalf("the code of the other node: %+v", once)
 	}
-	if again := exchange(0, code); again.Code != "invalid_grant" {
+	// This ends the login, too: somebody else may have the code.
+	if again := exchange(0, spent); again.Code != "invalid_grant" {
 		t.Errorf("the code once more, where it was issued: %+v", again)
+	}
+	first := exchange(1, consent())
+	if first.status != http.StatusOK || first.Refresh == "" || first.Access == "" {
+		t.Fatalf("another code of the other node: %+v", first)
 	}
 
 	t.Log("revoked at one while the other refreshes")
@@ -139,7 +144,8 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 				return
 			}
 			if a.status != http.StatusOK || late {
-				t.Errorf("a refresh begun after the revocation was answered (%v): %+v", late, a)
+				ended <- fmt.Errorf("a refresh begun after the revocation was answered (%v): %+v", late, a)
+				return
 			}
 			newest = a.Refresh
 			acks.Add(1)
