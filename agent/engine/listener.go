@@ -25,14 +25,14 @@ func (a *Apps) Welcomes(name string, port int) bool {
 	e := Event{Kind: Found, Port: port, Own: a.cfg.Own}
 	var socket uint64
 	e.Listener, e.Listening, socket = a.glance(port)
-	if otherUser(app.kept, e) {
+	welcome := !otherUser(app.kept, e)
+	if !welcome {
 		a.noteListener(context.Background(), name, e)
-		return false
 	}
 	if app.kept.ApprovedFor == nil || socket != 0 {
 		a.lookLater(look{name, port, socket})
 	}
-	return true
+	return welcome
 }
 
 // look is what Run is given: to find the program at a port.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"porchlight/agent/proxy"
 )
@@ -37,6 +38,7 @@ func newEavesdropper(t *testing.T) *eavesdropper {
 			}
 			e.done.Go(func() {
 				defer conn.Close()
+				conn.SetDeadline(time.Now().Add(20 * time.Second))
 				all, _ := io.ReadAll(conn) // an abrupt end is an end
 				e.mu.Lock()
 				defer e.mu.Unlock()

@@ -33,7 +33,7 @@ func TestFirstDatabaseOpens(t *testing.T) {
 		if app.Status != status || (app.ID != "") != (status != agentapi.StatusPending) || app.LocalPort == 0 || app.Label == "" || app.RequestedAt.IsZero() {
 			t.Errorf("%s is %+v", name, app)
 		}
-		if app.Paused || app.Approved != nil || app.Options != (agentapi.AppOptions{}) {
+		if app.Paused || app.Approved != nil || app.ApprovedFor != nil || app.Options != (agentapi.AppOptions{}) {
 			t.Errorf("%s has what nobody chose: %+v", name, app)
 		}
 	}
