@@ -15,14 +15,21 @@ import (
 // fetchedElsewhere says whether a page of another origin has a browser load
 // something from here for itself: a script, a picture, a frame, a fetch. Browsers
 // name the origin that causes a WebSocket; see foreignOrigin.
+//
+// A tab's destination is "document", or "empty" where the app's own service worker
+// passes the navigation on, which hides a frame too: of an app with such a worker
+// a frame gets an answer, and keepApart has the browser not show it. No script can
+// ask in the mode "navigate".
 func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if webSocket || site != "same-site" && site != "cross-site" || single(r.Header["Origin"]) == origin {
 		return false
 	}
-	opensTab := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
-		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
-	return !opensTab
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+		return true
+	}
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return dest != "document" && dest != "empty"
 }
 
 // causedBy is the origin of the page that had the request sent, as far as the
