@@ -179,7 +179,7 @@ export const strings = {
     forwarded: 'Pass on the visitor’s network address',
     forwardedText: 'Adds X-Forwarded-For, -Proto and -Host.',
     crossOrigin: 'Let your other apps act on it',
-    crossOriginText: 'Otherwise a page of another app cannot change anything here with a visitor’s sign-in.',
+    crossOriginText: 'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',
     h2c: 'Speak HTTP/2 to the app',
     h2cText: 'For apps that take HTTP/2 without encryption, gRPC for one.',
     state: 'State',
