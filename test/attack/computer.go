@@ -148,3 +148,17 @@ func cookieOf(ctx context.Context, browser *visitor.Visitor, host string) (strin
 	}
 	return strings.Join(pairs, "; "), nil
 }
+
+// ownersCookie is the owner's session at an app.
+func (c *computer) ownersCookie(ctx context.Context, name, host string) (string, error) {
+	link, err := c.owner.Open(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	browser := visitor.New(c.roots)
+	defer browser.Close()
+	if _, err := browser.Open(ctx, link.URL); err != nil {
+		return "", err
+	}
+	return cookieOf(ctx, browser, host)
+}

@@ -37,6 +37,7 @@ var parts = []part{
 	{"headers-h2", attackHeaders2, 444, 120},
 	{"smuggling", attackSmuggling, 1504, 240},
 	{"guard", attackGuard, 238, 120},
+	{"strangers", attackStrangers, 100, 100},
 	{"tokens", attackTokens, 14, 14},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
@@ -55,8 +56,12 @@ type stage struct {
 }
 
 func main() {
-	if os.Getenv(roleVariable) != "" {
+	switch os.Getenv(roleVariable) {
+	case "go":
 		playApp()
+		return
+	case "stranger":
+		playStranger()
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

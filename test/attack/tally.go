@@ -22,6 +22,13 @@ type tally struct {
 	mu      sync.Mutex // protects what follows
 	tried   int
 	through []string
+	skipped string // why there is nothing to try
+}
+
+// skip says why a part cannot be tried here.
+func (t *tally) skip(why string) {
+	t.skipped = why
+	fmt.Println("   skipped:", why)
 }
 
 // try counts attacks that were carried out.
@@ -47,10 +54,12 @@ func report(tallies []*tally) error {
 		switch {
 		case t.broke != nil:
 			note = "  stopped: " + t.broke.Error()
+		case t.skipped != "":
+			note = "  skipped: " + t.skipped
 		case t.tried < t.floor:
 			note = fmt.Sprintf("  fewer than the %d it should try", t.floor)
 		}
-		failed = failed || len(t.through) > 0 || t.broke != nil || t.tried < t.floor
+		failed = failed || len(t.through) > 0 || t.broke != nil || t.skipped == "" && t.tried < t.floor
 		fmt.Printf("%-12s %8d %12d %8.0f%s\n", t.name, t.tried, len(t.through), t.took.Seconds(), note)
 	}
 	for _, t := range tallies {
