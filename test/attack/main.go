@@ -36,6 +36,7 @@ var parts = []part{
 	{"headers", attackHeaders, 3592, 240},
 	{"headers-h2", attackHeaders2, 444, 120},
 	{"smuggling", attackSmuggling, 1504, 240},
+	{"fields", attackFields, 480, 96},
 	{"guard", attackGuard, 238, 120},
 	{"strangers", attackStrangers, 100, 100},
 	{"tokens", attackTokens, 14, 14},
