@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,12 +20,14 @@ type plane struct {
 	mails   string // directory
 	authURL string
 	listen  string
+	roots   *x509.CertPool  // of trust
+	used    map[string]bool // files of mails that were read
 }
 
 // startPlane runs porchlight-control on a data directory, a new one mostly.
 // listen is 127.0.0.1:0, or where it listened before.
 func (s *stage) startPlane(ctx context.Context, data, listen string, more ...string) (*plane, error) {
-	c := &plane{s: s, data: data, mails: data + "-mails"}
+	c := &plane{s: s, data: data, mails: data + "-mails", used: map[string]bool{}}
 	p, line, err := s.start(ctx, nil, filepath.Join(s.bin, "porchlight-control"), append([]string{"serve", "--data", data, "--domain", "localhost",
 		"--listen", listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s"}, more...)...)
 	c.process = p

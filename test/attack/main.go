@@ -39,6 +39,7 @@ var parts = []part{
 	{"fields", attackFields, 480, 96},
 	{"guard", attackGuard, 238, 120},
 	{"strangers", attackStrangers, 100, 100},
+	{"tenants", attackTenants, 20, 20},
 	{"tokens", attackTokens, 14, 14},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},

@@ -1,0 +1,178 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/visitor"
+)
+
+// tenant is somebody with a computer that is connected to a control plane, and
+// an app on it.
+type tenant struct {
+	*computer
+	plane      *plane
+	email      string
+	browser    *visitor.Visitor // theirs
+	credential string           // of the computer
+	app        *backend
+	appID      string
+}
+
+// trust reads the authority of a control plane.
+func (c *plane) trust(ctx context.Context) (pem string, err error) {
+	if pem, err = command(ctx, filepath.Join(c.s.bin, "porchlight-control"), "ca", "--data", c.data); err != nil {
+		return "", errors.New(strings.TrimSpace(pem))
+	}
+	c.roots = x509.NewCertPool()
+	if !c.roots.AppendCertsFromPEM([]byte(pem)) {
+		return "", errors.New("the control plane's authority cannot be read")
+	}
+	return pem, nil
+}
+
+// mailedLink waits for a mail whose link was not used before; the outbox is a
+// directory.
+func (c *plane) mailedLink(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, startsIn)
+	defer cancel()
+	for {
+		files, err := filepath.Glob(filepath.Join(c.mails, "*"))
+		if err != nil {
+			return "", err
+		}
+		for _, file := range files {
+			if c.used[file] {
+				continue
+			}
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			if link := regexp.MustCompile(`https://\S+`).FindString(string(raw)); link != "" {
+				c.used[file] = true
+				return link, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return "", errors.New("no mail came")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// newTenant makes an account, connects a computer of that name with an app, and
+// signs its owner in at the app.
+func (c *plane) newTenant(ctx context.Context, name, authority string) (*tenant, error) {
+	t := &tenant{plane: c, email: name + "@example.net", browser: visitor.New(c.roots)}
+	if err := c.cli(ctx, nil, "account", "add", t.email); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.computer, err = c.s.startComputer(ctx, filepath.Join(c.s.dir, name)); err != nil {
+		return nil, err
+	}
+	secrets := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "porchlight", "device", "*.secret")
+	before, err := filepath.Glob(secrets)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.connect(ctx, name, authority); err != nil {
+		return nil, err
+	}
+	after, err := filepath.Glob(secrets)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range after {
+		if !slices.Contains(before, file) {
+			raw, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			t.credential = strings.TrimSpace(string(raw))
+		}
+	}
+	if t.credential == "" {
+		return nil, errors.New("the computer keeps no credential")
+	}
+	return t, t.settle(ctx)
+}
+
+// connect has the agent ask and the owner confirm in a browser.
+func (t *tenant) connect(ctx context.Context, name, authority string) error {
+	waiting, err := t.owner.Connect(ctx, agentapi.ConnectRequest{URL: t.plane.authURL, CA: authority})
+	if err != nil {
+		return err
+	}
+	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.plane.mailedLink)
+	if err != nil {
+		return err
+	}
+	if page, err = t.browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode}); err != nil {
+		return err
+	}
+	if page, err = t.browser.Submit(ctx, page, "name", map[string]string{"name": name, "decision": "allow"}); err != nil {
+		return err
+	}
+	if page.Status != http.StatusOK {
+		return fmt.Errorf("confirming ends with HTTP %d: %.200s", page.Status, page.Body)
+	}
+	for end := time.Now().Add(startsIn); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		account, err := t.owner.Account(ctx)
+		if err == nil && account.Connected && !account.Local {
+			t.account = account
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return errors.New("the computer does not connect")
+}
+
+// settle publishes the app and opens it in the owner's browser.
+func (t *tenant) settle(ctx context.Context) (err error) {
+	raw, err := os.ReadFile(filepath.Join(t.data, "connected-ca", "root.pem"))
+	if err != nil {
+		return err
+	}
+	t.roots = t.plane.roots.Clone()
+	t.roots.AppendCertsFromPEM(raw)
+	old := t.browser
+	defer old.Close()
+	t.browser = visitor.New(t.roots)
+	if t.app, err = t.plane.s.startBackend(ctx, "go"); err != nil {
+		return err
+	}
+	if t.app.host, err = t.publish(ctx, "notes", "Notes", t.app.tap.port()); err != nil {
+		return err
+	}
+	for end := time.Now().Add(startsIn); ; time.Sleep(50 * time.Millisecond) {
+		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.plane.mailedLink)
+		if err == nil && page.Status == http.StatusOK {
+			break
+		}
+		if err == nil {
+			err = fmt.Errorf("HTTP %d", page.Status)
+		}
+		if time.Now().After(end) || ctx.Err() != nil {
+			return fmt.Errorf("%s does not open its own app: %w", t.email, err)
+		}
+	}
+	t.app.cookie, err = cookieOf(ctx, t.browser, t.app.host)
+	return err
+}
