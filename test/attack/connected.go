@@ -28,7 +28,6 @@ type tenant struct {
 	browser    *visitor.Visitor // theirs
 	credential string           // of the computer
 	app        *backend
-	appID      string
 }
 
 // trust reads the authority of a control plane.

@@ -117,7 +117,7 @@ func attackHeaders(ctx context.Context, s *stage, t *tally) error {
 		mu.Lock()
 		tr.what[target] = what
 		mu.Unlock()
-		got, err := c.exchange(ctx, b.host, forgery(b.host, b.cookie, target, forged[at[0]], spellings[at[1]], at[2]))
+		got, err := c.provoke(ctx, b.host, forgery(b.host, b.cookie, target, forged[at[0]], spellings[at[1]], at[2]))
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}

@@ -44,6 +44,7 @@ var parts = []part{
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"races", attackRaces, 200, 60},
+	{"floods", attackFloods, 29, 29},
 	{"kills", attackKills, 100, 12},
 	{"damages", attackDamages, 35, 35},
 }

@@ -17,7 +17,7 @@ import (
 
 const (
 	patience = 30 * time.Second // for anything that must happen
-	// pause is how long a connection may be silent before we say that nothing more
+	// pause is how long a connection may be silent before provoke says that nothing more
 	// comes from us. It only moves things on; nothing is judged by it.
 	pause = 400 * time.Millisecond
 )
@@ -30,11 +30,14 @@ type answer struct {
 
 // secure connects to a host of a computer; every such host is on 127.0.0.1.
 func (c *computer) secure(ctx context.Context, host, protocol string) (*tls.Conn, error) {
+	return c.secureFrom(ctx, &net.Dialer{Timeout: patience}, host, protocol)
+}
+
+func (c *computer) secureFrom(ctx context.Context, dialer *net.Dialer, host, protocol string) (*tls.Conn, error) {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: patience}
 	raw, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
 		return nil, err
@@ -47,9 +50,19 @@ func (c *computer) secure(ctx context.Context, host, protocol string) (*tls.Conn
 	return conn, nil
 }
 
-// exchange sends bytes on a connection of their own and returns the answers up to
-// its end. Where it stays silent we end our side.
+// exchange sends requests, the last of which closes, on a connection of their own
+// and returns the answers.
 func (c *computer) exchange(ctx context.Context, host, request string) ([]answer, error) {
+	return c.send(ctx, host, request, patience)
+}
+
+// provoke is exchange for bytes that may be half a request: where the connection
+// stays silent we end our side.
+func (c *computer) provoke(ctx context.Context, host, request string) ([]answer, error) {
+	return c.send(ctx, host, request, pause)
+}
+
+func (c *computer) send(ctx context.Context, host, request string, pause time.Duration) ([]answer, error) {
 	conn, err := c.secure(ctx, host, "http/1.1")
 	if err != nil {
 		return nil, err

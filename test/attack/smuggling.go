@@ -86,7 +86,7 @@ func attackSmuggling(ctx context.Context, s *stage, t *tally) error {
 		tr.what[target+"%23x"] = tr.what[target]
 		tr.what[target+"/check"] = "the check after " + tr.what[target]
 		mu.Unlock()
-		got, err := c.exchange(ctx, b.host, a.write(b, target))
+		got, err := c.provoke(ctx, b.host, a.write(b, target))
 		if err != nil {
 			return fmt.Errorf("%s: %w", tr.what[target], err)
 		}
