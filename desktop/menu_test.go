@@ -300,3 +300,33 @@ func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
 		}
 	}
 }
+
+// TestAnotherUsersProgramIsShown: of an app that waits because another user's
+// program listens, menu and notification say whose it was and whose it is.
+func TestAnotherUsersProgramIsShown(t *testing.T) {
+	t.Parallel()
+	app := pending("notes", "Notes", 8000)
+	app.Listener = agentapi.Listener{User: "nobody"}
+	app.ApprovedListener = &agentapi.Listener{User: "ada", Program: "python3"}
+	const want = "Notes was approved for ada; now a program of nobody listens on port 8000."
+	if body := requestNote(app, "maya.porch.example").body; !strings.HasPrefix(body, want) || strings.Contains(body, "Only you") {
+		t.Errorf("the notification says %q", body)
+	}
+	var lines []string
+	for _, l := range requestOf(app, "maya.porch.example").sub {
+		lines = append(lines, l.text)
+	}
+	if all := strings.Join(lines, " "); !strings.Contains(all, want) {
+		t.Errorf("the menu says %q", all)
+	}
+	for want, change := range map[string]func(*agentapi.OwnerApp){
+		"Notes was approved for ada; now nc, run by nobody, listens on port 8000.":                               func(a *agentapi.OwnerApp) { a.Listener.Program = "nc" },
+		"Notes was approved for ada; now a program that cannot be seen listens on port 8000.":                    func(a *agentapi.OwnerApp) { a.Listener = agentapi.Listener{} },
+		"Notes was approved for a program that could not be seen; now a program of nobody listens on port 8000.": func(a *agentapi.OwnerApp) { a.ApprovedListener = &agentapi.Listener{} },
+		"": func(a *agentapi.OwnerApp) { a.ApprovedListener = nil },
+	} {
+		if got := with(app, change).ListenerChange(named); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
