@@ -10,7 +10,7 @@ import (
 
 // Limits of connections to apps, whoever holds them.
 const (
-	maxIdleConns   = 1024
+	maxIdleConns   = 1024 // or a sixteenth of the process's files
 	maxIdlePerApp  = 256
 	appDialTimeout = 5 * time.Second
 	appKeepAlive   = 30 * time.Second // TCP's
@@ -28,6 +28,8 @@ var errLongHead = errors.New("the head of the app's answer is too long")
 // is what it saves beside http.Transport; that an idle one has been closed, or
 // has been sent something nobody asked for, is seen when it is taken.
 type appConns struct {
+	most int // idle ones
+
 	mu    sync.Mutex
 	idle  map[pool][]*appConn // the longest unused first; guarded by mu
 	count int                 // of all of idle; guarded by mu
@@ -42,8 +44,8 @@ type appConn struct {
 	since time.Time     // when it was put back
 }
 
-func newAppConns() *appConns {
-	return &appConns{idle: map[pool][]*appConn{}}
+func newAppConns(most int) *appConns {
+	return &appConns{most: most, idle: map[pool][]*appConn{}}
 }
 
 func (c *appConn) Read(p []byte) (int, error) {
@@ -88,7 +90,7 @@ func (a *appConns) put(of pool, c *appConn) {
 	c.since = time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.count >= maxIdleConns || len(a.idle[of]) >= maxIdlePerApp {
+	if a.count >= a.most || len(a.idle[of]) >= maxIdlePerApp {
 		c.Close()
 		return
 	}

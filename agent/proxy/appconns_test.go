@@ -20,7 +20,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 	}
 	defer ln.Close()
 	port := pool{app: "id-notes", port: ln.Addr().(*net.TCPAddr).Port}
-	a := newAppConns()
+	a := newAppConns(maxIdleConns)
 	open := func() (ours *appConn, theirs net.Conn) {
 		t.Helper()
 		conn, err := net.Dial("tcp", ln.Addr().String())

@@ -22,12 +22,12 @@ const copyBuffer = 32 << 10 // bytes moved at a time, each way
 
 // newTransport makes the connections to apps: loopback only, no proxy of the
 // environment, nothing decoded on the way.
-func newTransport(dial dialFunc) *http.Transport {
+func newTransport(dial dialFunc, idle int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil,
 		DialContext:            dial,
 		DisableCompression:     true,
-		MaxIdleConns:           maxIdleConns,
+		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    maxIdlePerApp,
 		IdleConnTimeout:        maxIdleTime,
 		ExpectContinueTimeout:  time.Second,

@@ -101,11 +101,11 @@ func publicLocation(h http.Header, at place) {
 // how servers take one.
 type upstream struct{ http1, http2 *http.Transport }
 
-func newUpstream(dial dialFunc) upstream {
-	http2 := newTransport(dial)
+func newUpstream(dial dialFunc, idle int) upstream {
+	http2 := newTransport(dial, idle)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{http1: newTransport(identified(dial)), http2: http2}
+	return upstream{http1: newTransport(identified(dial), idle), http2: http2}
 }
 
 func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -162,7 +162,8 @@ func New(c Config) (*Proxy, error) {
 		p.config.Files = filelimit.Limit()
 	}
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
-	p.apps, p.direct = newUpstream(p.dialApp), newAppConns()
+	idle := max(1, min(maxIdleConns, p.config.Files/16))
+	p.apps, p.direct = newUpstream(p.dialApp, idle), newAppConns(idle)
 	p.engine = p.newEngine()
 	return p, nil
 }
