@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -104,6 +105,7 @@ func (p *process) stop() {
 	select {
 	case <-p.done:
 	case <-time.After(endsIn):
+		fmt.Printf("   %s did not end by SIGTERM and was killed\n", strings.Join(p.cmd.Args, " "))
 		p.kill()
 	}
 }
