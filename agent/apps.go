@@ -79,7 +79,7 @@ func (a *Agent) proxied(app engine.App) proxy.App {
 	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
 	return proxy.App{
 		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live,
-		Paused: app.Paused, Options: app.Options, User: app.User,
+		Paused: app.Paused, Options: app.Options, Formers: app.Formers, User: app.User,
 	}
 }
 

@@ -83,7 +83,8 @@ type App struct {
 	Status  agentapi.Status
 	Paused  bool // closed to everybody by the owner
 	Options agentapi.AppOptions
-	User    string // whose programs it was approved for, by the system's own id; empty when not known
+	Formers []string // ids of the apps that had the name before
+	User    string   // whose programs it was approved for, by the system's own id; empty when not known
 
 	folded string     // Label as labels are compared
 	kept   *store.App // what this was made of; never changed
@@ -96,6 +97,7 @@ type Apps struct {
 
 	mu      sync.Mutex
 	rows    map[string]Row       // guarded by mu
+	formers map[string][]string  // guarded by mu; see App.Formers
 	notices []agentapi.Notice    // guarded by mu, oldest first
 	seen    uint64               // guarded by mu: id of the newest the owner has seen
 	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
@@ -122,7 +124,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]Row{}, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{},
+	a := &Apps{cfg: cfg, rows: map[string]Row{}, formers: kept.Formers, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{},
 		looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = Row{App: &app}
@@ -299,13 +301,17 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	if reflect.DeepEqual(out.Row, now) && len(out.Notices) == 0 {
 		return out, false, false, nil
 	}
-	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices})
+	former := formerOf(now.App, out.App)
+	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices, Former: former})
 	if err != nil {
 		a.cfg.Log.Error("cannot store a published app", "name", name, "err", err)
 		return out, false, false, agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
 	}
 	a.notices = notices
+	if former != "" {
+		a.formers[name] = store.WithFormer(a.formers[name], former)
+	}
 	a.remember(name, now, out, e.At)
 	if out.App == nil && out.Denial == nil {
 		delete(a.rows, name)
@@ -318,6 +324,14 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	a.swap()
 	return out, isLive(out.App) && !isLive(now.App), true, nil
+}
+
+// formerOf is the id that a name has before a change and not after it, if any.
+func formerOf(before, after *store.App) string {
+	if before == nil || after != nil && after.ID == before.ID {
+		return ""
+	}
+	return before.ID
 }
 
 // askAgainAfter is how long a name that asked aloud and withdrew stays quiet when

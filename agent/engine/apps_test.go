@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -314,5 +315,37 @@ func must(t *testing.T, errs ...error) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A name remembers the apps that had it before, across a start; an app that stays,
+// whatever it changes, is never one of them.
+func TestNamesRememberFormerApps(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	live := func() App {
+		must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+		app, _ := h.apps.Lookup("notes")
+		return app
+	}
+	first := live()
+	must(t, second(h.apps.Withdraw(ctx, "notes")), second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
+	if app, _ := h.apps.Lookup("notes"); app.ID != first.ID || len(app.Formers) != 0 {
+		t.Errorf("an update made it another: %+v", app)
+	}
+	must(t, second(h.apps.Revoke(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), h.apps.Deny(ctx, "notes"))
+	next := live()
+	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
+		t.Errorf("%+v, before it %s", next, first.ID)
+	}
+	again, err := NewApps(h.apps.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if app, _ := again.Lookup("notes"); app.ID != next.ID || !slices.Equal(app.Formers, next.Formers) {
+		t.Errorf("after a start: %+v", app)
 	}
 }

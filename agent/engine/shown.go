@@ -26,6 +26,7 @@ func (a *Apps) swap() {
 			continue
 		}
 		app := appOf(row.App)
+		app.Formers = a.formers[name]
 		if before != nil && before.byName[name].Label == app.Label {
 			app.folded = before.byName[name].folded
 		} else {

@@ -17,11 +17,12 @@ type cookieNames struct {
 	session string // the session's value, see access.NewSession
 	nonce   string // prefix: one cookie for each sign-in under way
 	tries   string // how often the "not answering" page has reloaded
+	app     string // the app this browser last signed in to here, see clearFormer
 }
 
 func namesFor(instance string) cookieNames {
 	base := cookiePrefix + instance
-	return cookieNames{session: base, nonce: base + "-n-", tries: base + "-t"}
+	return cookieNames{session: base, nonce: base + "-n-", tries: base + "-t", app: base + "-a"}
 }
 
 // ourCookie compares a cookie's name as browsers compare the prefix: without

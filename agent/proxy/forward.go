@@ -267,6 +267,7 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
+		p.markApp(res.Header, v.at.app.ID)
 	}
 	return nil
 }

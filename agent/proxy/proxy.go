@@ -42,6 +42,8 @@ type App struct {
 	Paused bool
 	// Options are the owner's choices for this app; zero is the default.
 	Options agentapi.AppOptions
+	// Formers are the ids of the apps that had the name before.
+	Formers []string
 	// User is whose programs may listen for it, by the system's own id; empty when
 	// that is not known.
 	User string

@@ -76,6 +76,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
 	r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
+	p.clearFormer(w, r, app)
 	if p.preflight(w, r, at) {
 		return
 	}

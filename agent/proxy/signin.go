@@ -210,6 +210,7 @@ func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accoun
 		if id, _, ok := p.config.Access.Session(old, at.app.ID); ok {
 			if id.AccountID == accountID && id.Epoch == epoch {
 				setCookie(w.Header(), p.cookies.session, old, access.SessionLife)
+				p.markApp(w.Header(), at.app.ID)
 				redirect(w, at.origin+back)
 				return
 			}
@@ -228,6 +229,7 @@ func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accoun
 	defer cancel()
 	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
 	setCookie(w.Header(), p.cookies.session, cookie, access.SessionLife)
+	p.markApp(w.Header(), at.app.ID)
 	redirect(w, at.origin+back)
 }
 

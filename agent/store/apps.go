@@ -20,6 +20,7 @@ var (
 	appsBucket    = bucket("apps")    // name → App
 	denialsBucket = bucket("denials") // name → Denial
 	noticesBucket = bucket("notices") // id, 8 bytes big endian → agentapi.Notice
+	formersBucket = bucket("formers") // name → []string
 )
 
 // App is a published app or a request for one. There is no record for an app
@@ -85,6 +86,9 @@ type Apps struct {
 	Apps    map[string]App
 	Denials map[string]Denial
 	Notices []agentapi.Notice // oldest first
+	// Formers are the ids of the apps that had a name before, oldest first. What
+	// was revoked before they were kept is not among them.
+	Formers map[string][]string
 }
 
 // AppChange is what one event leaves behind for one name.
@@ -93,16 +97,20 @@ type AppChange struct {
 	App     *App              // nil: no record
 	Denial  *Denial           // nil: nothing remembered
 	Notices []agentapi.Notice // to add; their IDs are given by the store
+	Former  string            // id of the app that has the name no more; empty for none
 }
 
 // Apps reads all of it in one transaction.
 func (s *Store) Apps() (Apps, error) {
-	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}}
+	all := Apps{Apps: map[string]App{}, Denials: map[string]Denial{}, Formers: map[string][]string{}}
 	err := s.view(func(tx *bolt.Tx) error {
 		if err := readAll(tx.Bucket(appsBucket), all.Apps); err != nil {
 			return err
 		}
 		if err := readAll(tx.Bucket(denialsBucket), all.Denials); err != nil {
+			return err
+		}
+		if err := readAll(tx.Bucket(formersBucket), all.Formers); err != nil {
 			return err
 		}
 		var err error
@@ -128,6 +136,9 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 		if err := put(tx.Bucket(denialsBucket), c.Name, c.Denial); err != nil {
 			return err
 		}
+		if err := addFormer(tx.Bucket(formersBucket), c.Name, c.Former); err != nil {
+			return err
+		}
 		for _, n := range c.Notices {
 			if err := addNotice(tx, n); err != nil {
 				return err
@@ -141,6 +152,30 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 		return nil, fmt.Errorf("store the app %s: %w", c.Name, err)
 	}
 	return notices, nil
+}
+
+// MaxFormers is how many former apps of a name are remembered; the oldest go
+// first.
+const MaxFormers = 32
+
+func addFormer(b *bolt.Bucket, name, id string) error {
+	if id == "" {
+		return nil
+	}
+	var ids []string
+	if raw := b.Get([]byte(name)); raw != nil {
+		if err := json.Unmarshal(raw, &ids); err != nil {
+			return fmt.Errorf("the former apps of %q are damaged: %w", name, err)
+		}
+	}
+	ids = WithFormer(ids, id)
+	return put(b, name, &ids)
+}
+
+// WithFormer is a copy of ids with one more, as the store keeps them.
+func WithFormer(ids []string, id string) []string {
+	ids = append(slices.Clone(ids), id)
+	return ids[max(0, len(ids)-MaxFormers):]
 }
 
 func readAll[T any](b *bolt.Bucket, into map[string]T) error {

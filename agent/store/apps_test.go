@@ -185,3 +185,25 @@ func TestDatabaseIsPrivate(t *testing.T) {
 		}
 	}
 }
+
+// The former apps of a name are kept, the latest of them, whatever else is not.
+func TestFormers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	for i := range MaxFormers + 2 {
+		if _, err := s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ChangeApp(AppChange{Name: "wiki"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all, err := openDir(t, dir).Apps()
+	if err != nil || len(all.Formers) != 1 || len(all.Formers["notes"]) != MaxFormers || all.Formers["notes"][0] != "id-2" {
+		t.Errorf("%v, %v", all.Formers, err)
+	}
+}

@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A name that is given to another app keeps its origin, and a browser keeps what
+// the app before left there: a service worker, which goes on answering in the new
+// app's place, and what it stored. So a browser that shows it was with a former
+// app of the name is told to clear that, once.
+//
+// It has to show it, by a session of the former app or by the mark that every
+// sign-in sets and signing out leaves. Having neither is no sign of anything:
+// cookies are evicted and expire, and the data of the app that is here now must
+// not go with them.
+
+// markLife is as long as browsers keep a cookie.
+const markLife = 400 * 24 * time.Hour
+
+// markOf is what a browser holds that was last signed in to an app here. Nobody
+// else can make one, for any app.
+func (p *Proxy) markOf(appID string) string {
+	mac := hmac.New(sha256.New, p.config.Key)
+	mac.Write([]byte("app\x00" + appID))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+func (p *Proxy) markApp(h http.Header, appID string) {
+	if appID != "" { // the launcher's host is no app's
+		setCookie(h, p.cookies.app, p.markOf(appID), markLife)
+	}
+}
+
+// clearFormer has a browser that was with a former app clear what it kept of it.
+func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
+	if len(app.Formers) == 0 {
+		return
+	}
+	mark, marked := cookieValue(r.Header, p.cookies.app)
+	if marked && hmac.Equal([]byte(mark), []byte(p.markOf(app.ID))) {
+		return
+	}
+	session, _ := cookieValue(r.Header, p.cookies.session)
+	if p.sessionOf(session, app.ID) {
+		return
+	}
+	met := func(former string) bool {
+		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || p.sessionOf(session, former)
+	}
+	if slices.ContainsFunc(app.Formers, met) {
+		w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
+		p.markApp(w.Header(), app.ID)
+	}
+}
+
+func (p *Proxy) sessionOf(cookie, appID string) bool {
+	_, _, ok := p.config.Access.Session(cookie, appID)
+	return ok
+}
