@@ -375,3 +375,21 @@ func TestDeviceDoneNamesOnesOwnOnly(t *testing.T) {
 		}
 	}
 }
+
+// The agent of a computer whose name was another account's is told so.
+func TestSyncTellsOfFormerOwner(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	if err := r.svc.RemoveAccount(t.Context(), "maya@example.com"); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya") // another account of the same address
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.client()
+	c.Credential = e.Credential
+	if s, err := c.Sync(t.Context(), ""); err != nil || !s.Computer.Former {
+		t.Errorf("it is told %+v, %v", s.Computer, err)
+	}
+}
