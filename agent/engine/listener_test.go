@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -157,7 +158,11 @@ func (d *desk) lookNow() {
 	changed, stop := d.apps.Subscribe()
 	defer stop()
 	go func() { defer close(ran); d.apps.Run(ctx) }()
-	<-changed
+	select {
+	case <-changed:
+	case <-time.After(20 * time.Second):
+		defer d.fail("no look changed anything")
+	}
 	cancel()
 	<-ran
 }

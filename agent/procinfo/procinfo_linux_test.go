@@ -39,7 +39,7 @@ func TestFindListener(t *testing.T) {
 		{"another interface", tableHead + line(elsewhere, "0A", "1000", "77"), 0, 0, false},
 		{"::1 takes no IPv4", tableHead + line(loopback6, "0A", "1000", "77"), 0, 0, false},
 		{"cut short", tableHead + "   0: 0100007F:1F90 00000000:0000 0A", 0, 0, false},
-		{"a socket of no process", tableHead + line(loopback, "0A", "0", "0"), 0, 0, false},
+		{"a socket of no process", tableHead + line(loopback, "0A", "5", "0"), 0, 0, false},
 		{"two of one user", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "5", "82"), 81, 5, false},
 		{"two users", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "6", "82"), 81, 5, true},
 		{"two users, and one who is nearer", tableHead + line(wildcard, "0A", "5", "81") + line(wildcard, "0A", "6", "82") + line(loopback, "0A", "7", "83"), 83, 7, false},
