@@ -8,22 +8,39 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// Pages of other origins. Two kinds may send requests here: those of an OAuth
-// client that holds a live grant, with an access token, and, where the owner
-// chose AllowCrossOrigin for an app, those of the sibling apps, with the
-// visitor's cookie. A browser asks first (a CORS preflight, Fetch standard,
-// section 4.8) and without credentials, so that nothing could be forwarded; the
-// agent answers by itself. Every other origin's preflight fails as a request
-// without an identity does.
+// Pages of other origins. Two kinds may send requests here: those of OAuth clients,
+// with an access token, and, where the owner chose AllowCrossOrigin for an app,
+// those of the sibling apps, with the visitor's cookie.
+//
+// A browser asks first (a CORS preflight, Fetch standard, section 4.8), without
+// credentials, so that nothing could be forwarded; the agent answers by itself.
+// To everybody but a sibling it says the same, whatever origin asks: a page may
+// send a token, if it has one, and read what comes back, but never with a cookie.
+// So a client's page can tell a token that has ended from a network that is down,
+// and nobody learns whose client holds a grant. Of an app's own answers a page
+// reads only those that a valid token got.
 
 const (
 	maxRequestHeaders = 4 << 10 // bytes of Access-Control-Request-Headers
 	preflightAge      = "600"   // seconds, as long as an access token lives
 )
 
-// preflight answers a CORS preflight of an origin that may send requests to the
-// app, and says whether it did.
-func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, at place) bool {
+// readable lets the pages of any origin read an answer, without credentials.
+func readable(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "*")
+	varyByOrigin(h)
+}
+
+// varyByOrigin keeps caches from giving the answer for one origin to another.
+func varyByOrigin(h http.Header) {
+	if !slices.Contains(h["Vary"], "Origin") {
+		h.Add("Vary", "Origin")
+	}
+}
+
+// preflight answers a CORS preflight, and says whether the request is one.
+func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, host string) bool {
 	if r.Method != http.MethodOptions {
 		return false
 	}
@@ -31,17 +48,14 @@ func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, at place) bool
 	if origin == "" || !httpguts.ValidHeaderFieldName(method) {
 		return false
 	}
-	sibling := at.app.Options.AllowCrossOrigin && p.siblingOrigin(origin, at.root)
-	if !sibling && !p.clientOrigin(origin) {
-		return false
-	}
 	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", origin)
+	readable(h)
 	h.Set("Access-Control-Allow-Methods", method)
 	if wanted := strings.Join(r.Header["Access-Control-Request-Headers"], ","); wanted != "" && headerNames(wanted) {
 		h.Set("Access-Control-Allow-Headers", wanted)
 	}
-	if sibling {
+	if p.sibling(origin, host) {
+		h.Set("Access-Control-Allow-Origin", origin)
 		h.Set("Access-Control-Allow-Credentials", "true")
 	}
 	h.Set("Access-Control-Max-Age", preflightAge)
@@ -50,19 +64,16 @@ func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, at place) bool
 	return true
 }
 
-// allowClient lets the page of a client read the answer to a request it sends
-// with an access token of ours, refusals included. It says whether it did; the
-// app's own CORS headers then give way.
-func (p *Proxy) allowClient(w http.ResponseWriter, r *http.Request) bool {
-	origin := single(r.Header["Origin"])
-	if origin == "" || !slices.ContainsFunc(r.Header["Authorization"], ourBearer) || !p.clientOrigin(origin) {
+// sibling says whether pages of an origin may come to the app at host with its
+// visitors' cookies.
+func (p *Proxy) sibling(origin, host string) bool {
+	root := p.config.Root()
+	name, ok := labelOf(host, root)
+	if !ok || name == "" {
 		return false
 	}
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "*")
-	h.Add("Vary", "Origin")
-	return true
+	app, live := p.lookup(name)
+	return live && app.Options.AllowCrossOrigin && p.siblingOrigin(origin, root)
 }
 
 // dropCORS removes an app's own CORS headers.
@@ -72,11 +83,6 @@ func dropCORS(h http.Header) {
 			delete(h, name)
 		}
 	}
-}
-
-// clientOrigin says whether an origin is that of a client with a live grant.
-func (p *Proxy) clientOrigin(origin string) bool {
-	return slices.Contains(p.config.Access.Snapshot().ClientOrigins, origin)
 }
 
 // siblingOrigin says whether an origin is that of a live app of this computer.

@@ -258,6 +258,7 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	p.cleanResponse(res.Header, v.at.host)
 	if v.client {
 		dropCORS(res.Header)
+		readable(res.Header)
 	}
 	if v.id.SessionKey != (store.SessionKey{}) && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)

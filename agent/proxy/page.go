@@ -120,12 +120,16 @@ func (p *Proxy) authOrigin() string {
 	return " " + u.Scheme + "://" + u.Host
 }
 
+// writeJSON answers with what is ours to say, which any page may read: who is not
+// signed in by a cookie learns nothing here, and a cookie opens nothing to a page
+// of another origin.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	raw, err := json.Marshal(body)
 	if err != nil { // strings always encode
 		status, raw = http.StatusInternalServerError, []byte(`{"error":"The answer could not be written."}`)
 	}
 	h := w.Header()
+	readable(h)
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")

@@ -38,6 +38,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.misdirected(w, r)
 		return
 	}
+	if p.preflight(w, r, host) {
+		return
+	}
 	if p.config.Access.DarkSince() != nil {
 		if !p.serveAsset(w, r) {
 			p.dark(w, r, host)
@@ -77,9 +80,6 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
 	r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
 	p.clearFormer(w, r, app)
-	if p.preflight(w, r, at) {
-		return
-	}
 	if isOurs(r.URL.Path) {
 		p.serveOurs(w, r, at)
 		return
@@ -119,7 +119,6 @@ func (p *Proxy) lookup(name string) (App, bool) {
 // is to be set again.
 func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id access.Identity, renew string, ok bool) {
 	if p.config.Bearer != nil {
-		p.allowClient(w, r)
 		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
@@ -207,7 +206,7 @@ func (p *Proxy) answered(w http.ResponseWriter, r *http.Request, at place, id ac
 	}
 	defer p.rooms.leave(in)
 	v.at, v.id, v.decision, v.renew = at, id, d, renew
-	v.client = w.Header().Get("Access-Control-Allow-Origin") != "" // by allowClient
+	v.client = id.GrantID != ""
 	if !v.begin() {
 		return false
 	}
