@@ -267,9 +267,9 @@ func (w *world) mailed(known map[string]bool) func(context.Context) (string, err
 }
 
 // connect runs `porchlight connect` and confirms it in a browser.
-func (w *world) connect(name string) agentapi.Account {
+func (w *world) connect(name string, args ...string) agentapi.Account {
 	w.t.Helper()
-	command := begin(w.t, w.env, "porchlight", "connect", w.authURL, "--ca", w.caFile, "--json", "--data", w.path("data"))
+	command := begin(w.t, w.env, "porchlight", append([]string{"connect", w.authURL, "--ca", w.caFile, "--json", "--data", w.path("data")}, args...)...)
 	var waiting agentapi.Connecting
 	w.decode(command.says(`(?s)^(\{.*?\n\})`)[1], &waiting)
 	page := w.confirm(waiting, name, "allow")

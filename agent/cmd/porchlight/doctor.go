@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -15,8 +17,13 @@ import (
 	"porchlight/control/commandline"
 )
 
-// doctorWithin bounds each check of doctor.
-const doctorWithin = 10 * time.Second
+// doctorWithin bounds each check of doctor, and proveWithin the one that asks a
+// keychain, which gives up by itself after 5 s. With everything hanging doctor
+// takes two of the first and one of the second.
+const (
+	doctorWithin = 4 * time.Second
+	proveWithin  = 6 * time.Second
+)
 
 // verdict of one check of doctor, as doctor --json prints it.
 type verdict string
@@ -41,10 +48,12 @@ func doctorCommand(where *location, term *terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps Porchlight from working, and say what to do",
-		Long: `Look for what keeps Porchlight from working, and say what to do: whether it runs,
-whether you are its owner, whether control plane, relay and clock agree with it,
-whether a visitor gets through to this computer, what finds its names, what your
-browsers trust, and whether the apps answer. Nothing is changed.
+		Long: `Look for what keeps Porchlight from working, and say what to do: whether its data
+is yours and there is room for it, whether it runs, whether you are its owner,
+whether control plane, relay and clock agree with it, whether a visitor gets
+through to this computer, what finds its names, what your browsers trust, whether
+the apps answer, and what waits for you. Each app is asked for its first page;
+nothing is changed.
 
 It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 		Args: commandline.Exactly(),
@@ -106,13 +115,16 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := []finding{checkData(dir)}
-	agent, running := checkAgent(ctx, where)
-	found = append(found, agent)
-	if !running {
+	found := checkData(dir)
+	if strange(found) {
 		return found, nil
 	}
-	state, owner := checkOwner(ctx, where)
+	agent, mode := checkAgent(ctx, where)
+	found = append(found, agent)
+	if mode == "" {
+		return append(found, checkStores(dir)...), nil
+	}
+	state, owner := checkOwner(ctx, where, mode)
 	found = append(found, owner)
 	if owner.State == wrong {
 		return found, nil
@@ -122,28 +134,66 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if err != nil {
 		return append(found, finding{"certificates", wrong, told(err), ""}), nil
 	}
-	if state.Account.AuthURL != "" {
-		found = append(found, checkControlPlane(ctx, state.Account.AuthURL, authorities.Control)...)
+	return append(found, atOnce(ctx, checksOf(state, authorities, dir))...), nil
+}
+
+// strange says whether the data directory is one that nothing more can be said of.
+func strange(data []finding) bool {
+	return len(data) == 1 && data[0].State == wrong
+}
+
+// checksOf are the checks that wait for others: control plane, relay, programs and
+// apps. They are in the order in which they are printed.
+func checksOf(state agentapi.OwnerState, authorities host.Authorities, dir string) []check {
+	var checks []check
+	one := func(f func(ctx context.Context) finding) {
+		checks = append(checks, func(ctx context.Context) []finding { return []finding{f(ctx)} })
 	}
-	if state.Account.Connected && !state.Account.Local {
-		found = append(found, checkCookies(state.Account.URL, state.Account.AuthURL)...)
+	account := state.Account
+	if account.AuthURL != "" {
+		checks = append(checks, func(ctx context.Context) []finding {
+			return checkControlPlane(ctx, account.AuthURL, authorities.Control)
+		})
 	}
-	if state.Account.URL != "" {
-		found = append(found, checkVisit(ctx, state.Account.URL, authorities.Root))
-		if name := localhostName(state.Account.URL); name != "" {
-			found = append(found, checkNames(ctx, name))
+	if account.Connected && !account.Local {
+		checks = append(checks, func(context.Context) []finding { return checkCookies(account.URL, account.AuthURL) })
+	}
+	if account.URL != "" {
+		one(func(ctx context.Context) finding { return checkVisit(ctx, state, authorities.Root) })
+		if name := localhostName(account.URL); name != "" {
+			one(func(ctx context.Context) finding { return checkNames(ctx, name) })
 		}
 	}
 	if authorities.Root != "" {
-		found = append(found, checkBrowsers(ctx, dir))
+		one(func(ctx context.Context) finding { return checkBrowsers(ctx, dir) })
 	}
 	if authorities.Account != "" {
-		found = append(found, adviseCAA(state.Account.URL, authorities.Account))
+		one(func(context.Context) finding { return adviseCAA(account.URL, authorities.Account) })
+	}
+	if state.Mode == agentapi.ModeDesktop {
+		checks = append(checks, checkMenuBar)
 	}
 	for _, app := range state.Apps {
-		if app.Status == agentapi.StatusLive {
-			found = append(found, checkApp(ctx, app))
-		}
+		checks = append(checks, func(ctx context.Context) []finding { return checkApp(ctx, app) })
 	}
-	return found, nil
+	return append(checks, func(context.Context) []finding { return checkUsers(state.Users) })
+}
+
+// check finds one thing or several, or nothing to speak of.
+type check func(ctx context.Context) []finding
+
+// atOnce runs checks beside each other, so that what hangs is waited for once, and
+// returns what they found in their order.
+func atOnce(ctx context.Context, checks []check) []finding {
+	found := make([][]finding, len(checks))
+	var running sync.WaitGroup
+	for i, c := range checks {
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+			defer cancel()
+			found[i] = c(ctx)
+		})
+	}
+	running.Wait()
+	return slices.Concat(found...)
 }

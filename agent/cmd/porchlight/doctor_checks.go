@@ -12,12 +12,9 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
 	"strings"
 	"time"
 
-	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
@@ -29,68 +26,31 @@ import (
 // seconds.
 const skewAllowed = 30 * time.Second
 
-func checkData(dir string) finding {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return finding{"data", note, dir + " is not there yet.", "Porchlight makes it when it starts."}
-	case err != nil:
-		return finding{"data", wrong, told(fmt.Errorf("the data directory cannot be read: %w", err)), "Name the right one with --data, or run this as its owner."}
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0:
-		return finding{"data", wrong, fmt.Sprintf("%s can be entered by others (mode %o).", dir, info.Mode().Perm()), "Type: chmod 700 " + dir}
-	}
-	return finding{"data", fine, dir, ""}
-}
-
-// checkAgent says whether an agent answers where commands look for it.
-func checkAgent(ctx context.Context, where *location) (finding, bool) {
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
-	defer cancel()
-	var info agentapi.EngineInfo
-	client, err := where.open()
-	if err == nil {
-		info, err = client.EngineInfo(ctx)
-	}
-	switch {
-	case errors.Is(err, agentapi.ErrNotRunning):
-		return finding{"agent", wrong, "Porchlight is not running here.", "Start it from your applications menu, or type: porchlight agent --local"}, false
-	case err != nil:
-		return finding{"agent", wrong, told(err), "Quit the other program, or start Porchlight with another --api."}, false
-	}
-	f := finding{"agent", fine, fmt.Sprintf("Version %s runs as process %d (%s).", info.EngineVersion, info.PID, info.Mode), ""}
-	if info.EngineVersion != agent.Version {
-		f.State, f.Next = note, fmt.Sprintf("This command is version %s. Start Porchlight again after an update.", agent.Version)
-	}
-	return f, true
-}
-
-// checkOwner says whether the commands that decide can prove whose they are.
-func checkOwner(ctx context.Context, where *location) (agentapi.OwnerState, finding) {
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
-	defer cancel()
-	client, err := where.owner(ctx)
-	if err != nil {
-		return agentapi.OwnerState{}, finding{"owner", wrong, told(err), ""}
-	}
-	state, err := client.State(ctx)
-	if err != nil {
-		return agentapi.OwnerState{}, finding{"owner", wrong, told(err), ""}
-	}
-	return state, finding{"owner", fine, "You are the owner, and can decide.", ""}
-}
+// lightUp takes going dark back.
+const lightUp = "To open it again, type: porchlight dark off"
 
 func checkConnection(state agentapi.OwnerState) finding {
 	switch {
 	case state.Trouble != "":
-		return finding{"connection", wrong, state.Trouble, ""}
-	case state.Account.Local:
-		return finding{"connection", fine, "On its own: nobody but this computer can reach " + state.Account.URL, ""}
-	case !state.Account.Connected:
+		return finding{"connection", wrong, state.Trouble, troubleNext(state)}
+	case !state.Account.Connected && !state.Account.Local:
 		return finding{"connection", wrong, "This computer is not connected.", "Type: porchlight connect URL"}
 	case state.DarkSince != nil:
-		return finding{"connection", note, "Connected, and everything is closed by you.", "To open it again, type: porchlight dark off"}
+		return finding{"connection", note, "Everything is closed by you.", lightUp}
+	case state.Account.Local:
+		return finding{"connection", fine, "On its own: nobody but this computer can reach " + state.Account.URL, ""}
 	}
 	return finding{"connection", fine, fmt.Sprintf("%s, at %s", state.Account.Email, state.Account.URL), ""}
+}
+
+// troubleNext says what to do about a trouble whose sentence does not.
+func troubleNext(state agentapi.OwnerState) string {
+	for _, app := range state.Apps {
+		if app.Certificate != nil && app.Certificate.Problem != "" {
+			return certificateNext
+		}
+	}
+	return ""
 }
 
 // checkControlPlane asks for something anybody may have, and compares clocks.
@@ -98,7 +58,7 @@ func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool
 	began := time.Now()
 	resp, err := get(ctx, authURL+"/auth/pubkey", roots)
 	if err != nil {
-		return []finding{{"control plane", wrong, unreached(authURL, err), "Whoever could open your apps still can, for the time in 'porchlight settings'; new sign-ins wait."}}
+		return []finding{{"control plane", wrong, unreached(authURL, err), controlPlaneNext(authURL, err)}}
 	}
 	took := time.Since(began)
 	found := []finding{{"control plane", fine, fmt.Sprintf("%s answers, in %d ms.", authURL, took.Milliseconds()), ""}}
@@ -117,6 +77,18 @@ func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool
 		skew = -behind
 	}
 	return append(found, clockFinding(skew))
+}
+
+// controlPlaneNext says what to do about a control plane that did not answer.
+func controlPlaneNext(authURL string, err error) string {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && !expired(err) {
+		return "If it has an authority of its own, get its certificate from whoever runs it, and connect anew with it: porchlight disconnect; porchlight connect " + authURL + " --ca FILE"
+	}
+	const kept = "Whoever could open your apps still can, for the time in 'porchlight settings'; new sign-ins wait. "
+	if strings.HasPrefix(hostName(authURL), "control.localhost") {
+		return kept + "It is a part of this Porchlight: quit it, and start it again."
+	}
+	return kept + "Look whether this computer is online, and ask whoever runs the control plane."
 }
 
 // checkCookies tells of neighbours whose pages can set cookies for this computer's
@@ -154,7 +126,11 @@ func clockFinding(skew time.Duration) finding {
 
 // checkVisit goes the whole way a visitor goes, up to the page that asks them to
 // sign in: name, relay, tunnel, this computer's certificate.
-func checkVisit(ctx context.Context, address, root string) finding {
+func checkVisit(ctx context.Context, state agentapi.OwnerState, root string) finding {
+	address := state.Account.URL
+	if state.DarkSince != nil {
+		return finding{"visit", note, "Nobody gets through to " + address + ": you have closed everything.", lightUp}
+	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
@@ -164,10 +140,25 @@ func checkVisit(ctx context.Context, address, root string) finding {
 			roots.AppendCertsFromPEM(pem)
 		}
 	}
-	if _, err := get(ctx, address, roots); err != nil {
-		return finding{"visit", wrong, unreached(address, err), "Until this works, visitors do not get through to this computer."}
+	resp, err := get(ctx, address, roots)
+	switch {
+	case err != nil:
+		return finding{"visit", wrong, unreached(address, err), visitNext(err)}
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return finding{"visit", wrong, fmt.Sprintf("A visitor of %s gets an error (HTTP %d).", address, resp.StatusCode), "Quit Porchlight and start it again; its log says why."}
 	}
 	return finding{"visit", fine, "A visitor gets through to " + address, ""}
+}
+
+// visitNext says what to do where visitors do not get through.
+func visitNext(err error) string {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
+		return "Whoever runs the service publishes a DNS record for it (docs/operating.md: Names)."
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "Visitors are warned or refused. Look at the clock and at what is said of certificates here; then quit Porchlight and start it again."
+	}
+	return "Visitors do not get through. Look whether this computer is online; then quit Porchlight and start it again, or ask whoever runs the relay."
 }
 
 // checkNames tells programs that cannot find names under localhost. Chromium,
@@ -177,8 +168,6 @@ func checkNames(ctx context.Context, name string) finding {
 	if err != nil {
 		return finding{"names", note, "Browsers find names under localhost; whether other programs do was not tried.", ""}
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
-	defer cancel()
 	if exec.CommandContext(ctx, getent, "ahosts", name).Run() != nil {
 		return finding{"names", note, "Chromium, Firefox and curl find " + name + "; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname (on Debian: sudo apt install libnss-myhostname)."}
 	}
@@ -186,8 +175,6 @@ func checkNames(ctx context.Context, name string) finding {
 }
 
 func checkBrowsers(ctx context.Context, dir string) finding {
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
-	defer cancel()
 	authority, err := ownAuthority(dir)
 	if err != nil {
 		return finding{"browsers", wrong, told(err), ""}
@@ -236,21 +223,6 @@ func adviseCAA(address, account string) finding {
 	}
 }
 
-func checkApp(ctx context.Context, app agentapi.OwnerApp) finding {
-	name, port := "app "+app.Name, strconv.Itoa(app.LocalPort)
-	if app.Paused {
-		return finding{name, note, app.Label + " is paused by you.", "To open it again, type: porchlight resume " + app.Name}
-	}
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
-	if err != nil {
-		return finding{name, wrong, fmt.Sprintf("%s does not answer on port %s of 127.0.0.1.", app.Label, port), "Start it, or publish it anew with the port it listens on."}
-	}
-	conn.Close()
-	return finding{name, fine, fmt.Sprintf("%s answers on port %s.", app.Label, port), ""}
-}
-
 // get follows no redirect and reads little: an answer is all that is wanted.
 func get(ctx context.Context, address string, roots *x509.CertPool) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
@@ -285,7 +257,7 @@ func unreached(address string, err error) string {
 	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" && strings.HasSuffix(remote.Error(), unrecognizedName) {
 		return "The relay at " + address + " knows no computer of this name, or its tunnel is down."
 	}
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+	if expired(err) {
 		return "The certificate of " + address + " has expired or is not valid yet, or this computer's clock is wrong."
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
@@ -297,6 +269,11 @@ func unreached(address string, err error) string {
 	return address + " cannot be reached."
 }
 
+func expired(err error) bool {
+	invalid, ok := errors.AsType[x509.CertificateInvalidError](err)
+	return ok && invalid.Reason == x509.Expired
+}
+
 // unrecognizedName is the alert of a relay that has no tunnel for a name (RFC
 // 6066, section 3), as crypto/tls writes it; its type is not exported.
 const unrecognizedName = "tls: unrecognized name"
@@ -304,8 +281,16 @@ const unrecognizedName = "tls: unrecognized name"
 // localhostName is the host of an address when it is under localhost, without
 // its port; otherwise empty.
 func localhostName(address string) string {
+	if name := hostName(address); strings.HasSuffix(name, ".localhost") {
+		return name
+	}
+	return ""
+}
+
+// hostName is the host of an address without its port.
+func hostName(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || !strings.HasSuffix(u.Hostname(), ".localhost") {
+	if err != nil {
 		return ""
 	}
 	return u.Hostname()

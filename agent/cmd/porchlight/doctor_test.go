@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
 	"porchlight/control/commandline"
 )
@@ -99,7 +100,7 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 		strange.URL:                        "not one this computer trusts",
 		"https://127.0.0.1:1":              "cannot be reached",
 	} {
-		if f := checkVisit(t.Context(), url, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
+		if f := checkVisit(t.Context(), agentapi.OwnerState{Account: agentapi.Account{URL: url}}, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
 			t.Errorf("%s: %+v", url, f)
 		}
 	}

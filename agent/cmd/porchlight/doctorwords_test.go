@@ -23,6 +23,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
+	"porchlight/agent/ownersecret"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -33,9 +34,9 @@ var update = flag.Bool("update", false, "write the golden files again")
 func TestDoctorWords(t *testing.T) {
 	var said bytes.Buffer
 	places := strings.NewReplacer()
-	say := func(when string, f finding) {
+	say := func(when string, f ...finding) {
 		var lines bytes.Buffer
-		sayFindings(newTerminal(&lines, io.Discard), []finding{f})
+		sayFindings(newTerminal(&lines, io.Discard), f)
 		fmt.Fprintf(&said, "# %s\n%s\n", when, places.Replace(lines.String()))
 	}
 
@@ -48,9 +49,9 @@ func TestDoctorWords(t *testing.T) {
 	port := app.Listener.Addr().(*net.TCPAddr).Port
 	places = strings.NewReplacer(dir, "DIR", fmt.Sprint(port), "PORT")
 
-	say("the data directory is not there yet", checkData(filepath.Join(dir, "none")))
-	say("others may enter it", checkData(chmod(t, dir, 0o755)))
-	say("it is as it should be", checkData(chmod(t, dir, 0o700)))
+	say("the data directory is not there yet", checkData(filepath.Join(dir, "none"))...)
+	say("others may enter it", checkData(chmod(t, dir, 0o755))[0])
+	say("it is as it should be", checkData(chmod(t, dir, 0o700))[0])
 
 	local, connected := agentapi.Account{Local: true, URL: "https://maya.localhost:8443", Connected: true},
 		agentapi.Account{Connected: true, Email: "maya@example.net", URL: "https://maya.porch.example"}
@@ -90,12 +91,25 @@ func TestDoctorWords(t *testing.T) {
 	}
 	say("the authority's file is damaged", checkBrowsers(t.Context(), dir))
 
-	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port}
+	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port, Status: agentapi.StatusLive}
 	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes, Paused: true}
-	say("an app answers", checkApp(t.Context(), answering))
+	say("an app answers", checkApp(t.Context(), answering)...)
 	app.Close()
-	say("an app does not answer", checkApp(t.Context(), answering))
-	say("an app is paused", checkApp(t.Context(), paused))
+	say("an app does not answer", checkApp(t.Context(), answering)...)
+	say("an app is paused", checkApp(t.Context(), paused)...)
+	asks := answering
+	asks.Status = agentapi.StatusPending
+	say("an app waits", checkApp(t.Context(), asks)...)
+	asks.ApprovedListener, asks.Listener = &agentapi.Listener{User: "maya"}, agentapi.Listener{User: "ben", Program: "python3"}
+	say("an app's port has another user's program", checkApp(t.Context(), asks)...)
+	troubled := answering
+	troubled.Certificate = &agentapi.Certificate{Problem: "notes.maya.porch.example has no certificate: the authority does not answer."}
+	say("an app has no certificate", checkApp(t.Context(), troubled)[1])
+	say("another user asks", checkUsers([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
+	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	say("a store is empty", checkStores(dir)...)
 	say("who may issue certificates", adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
 
 	const at = "https://maya.porch.example"
@@ -110,7 +124,19 @@ func TestDoctorWords(t *testing.T) {
 		{"no answer", context.DeadlineExceeded},
 		{"anything else", io.ErrUnexpectedEOF},
 	} {
-		say(c.when, finding{"visit", wrong, unreached(at, c.err), ""})
+		say(c.when, finding{"visit", wrong, unreached(at, c.err), visitNext(c.err)}, finding{"control plane", wrong, unreached(at, c.err), controlPlaneNext(at, c.err)})
+	}
+	for _, o := range []struct {
+		when string
+		err  error
+		mode agentapi.Mode
+	}{
+		{"the keychain is locked", ownersecret.ErrLocked, agentapi.ModeDesktop},
+		{"outside the desktop's session", ownersecret.ErrUnavailable, agentapi.ModeDesktop},
+		{"others may read the secret", ownersecret.ErrExposed, agentapi.ModeHeadless},
+		{"there is no secret", ownersecret.ErrNotFound, agentapi.ModeHeadless},
+	} {
+		say(o.when, finding{"owner", wrong, told(o.err), ownerNext(o.err, o.mode)})
 	}
 
 	file := filepath.Join("testdata", "doctor.golden")

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// checkMenuBar says whether a panel shows tray icons; stock GNOME has none. From
+// outside the desktop's session nothing can be said.
+func checkMenuBar(ctx context.Context) []finding {
+	address := sessionBus()
+	if address == "" {
+		return nil
+	}
+	conn, err := dbus.Connect(address, dbus.WithContext(ctx))
+	if err != nil {
+		return []finding{busSilent}
+	}
+	defer conn.Close()
+	var has bool
+	call := conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, "org.kde.StatusNotifierWatcher")
+	switch err := call.Store(&has); {
+	case err != nil:
+		return []finding{busSilent}
+	case !has:
+		return []finding{{"menu bar", note, "No panel here shows tray icons, so Porchlight's is not seen.", "Open its window from your applications menu. In GNOME, the package gnome-shell-extension-appindicator brings the icons."}}
+	}
+	return []finding{{"menu bar", fine, "The panel shows tray icons.", ""}}
+}
+
+var busSilent = finding{"menu bar", note, "Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer.", "Sign out of the desktop and in again."}
+
+// sessionBus is the address of the desktop session's message bus, or empty. Left to
+// itself the library would start a bus where it finds none.
+func sessionBus() string {
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && !strings.HasPrefix(address, "autolaunch:") {
+		return address
+	}
+	path := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "bus")
+	if info, err := os.Stat(path); err != nil || info.Mode().Type() != os.ModeSocket {
+		return ""
+	}
+	return "unix:path=" + dbus.EscapeBusAddressValue(path)
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/agent/store"
+	"porchlight/control/commandline"
+)
+
+// doctor runs it and returns what it found by check; its exit code has to follow
+// from that.
+func (s shell) doctor(args ...string) map[string]finding {
+	s.t.Helper()
+	began := time.Now()
+	code, out, errOut := s.run(append([]string{"doctor", "--json"}, args...)...)
+	var found []finding
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		s.t.Fatalf("doctor printed %q, %s: %v", out, errOut, err)
+	}
+	by, want := map[string]finding{}, 0
+	for _, f := range found {
+		if by[f.Check].State != wrong {
+			by[f.Check] = f
+		}
+		if f.State == wrong {
+			want = commandline.ExitRefused
+		}
+	}
+	if code != want {
+		s.t.Errorf("exit %d, want %d: %s", code, want, out)
+	}
+	s.t.Logf("doctor took %v", time.Since(began).Round(time.Millisecond))
+	return by
+}
+
+// finds runs doctor and wants one check to be of a state, to say so, and to name
+// the next step.
+func (s shell) finds(check string, state verdict, text, next string, args ...string) {
+	s.t.Helper()
+	all := s.doctor(args...)
+	if f := all[check]; f.State != state || !strings.Contains(f.Text, text) || !strings.Contains(f.Next, next) {
+		s.t.Errorf("%s: %+v\nwant %s, %q, next %q\nof %+v", check, f, state, text, next, all)
+	}
+}
+
+// TestDoctorFindsTheDataAtFault plants what goes wrong with a data directory while
+// no agent runs, and mends it by the next step.
+func TestDoctorFindsTheDataAtFault(t *testing.T) {
+	t.Parallel()
+	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, store.FileName)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("agent", wrong, "not running", "porchlight agent --local", "--api", "127.0.0.1:1")
+	s.finds("store", wrong, "is empty", "rm "+path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, still := s.doctor()["store"]; still {
+		t.Error("removed, and still found empty")
+	}
+
+	damaged := filepath.Join(s.dir, "agent.json")
+	if err := os.WriteFile(damaged, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("agent", wrong, damaged+" is damaged", "Quit Porchlight where it runs, and start it again")
+
+	if os.Geteuid() != 0 {
+		t.Skip("the rest needs root: it gives the directory to another user")
+	}
+	if err := os.Chown(s.dir, 65534, -1); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("data", wrong, "belongs to nobody", "Run it as nobody")
+}
+
+// TestDoctorFindsAFullDisk plants one, where the system lets the test mount it.
+func TestDoctorFindsAFullDisk(t *testing.T) {
+	t.Parallel()
+	dir := smallDisk(t)
+	if f := checkDisk(dir); f.State != wrong || !strings.Contains(f.Text, "nearly full") || !strings.Contains(f.Next, "Make room") {
+		t.Errorf("%+v", f)
+	}
+	if f := checkDisk(filepath.Join(dir, "none")); f.State != note {
+		t.Errorf("a disk nobody knows: %+v", f)
+	}
+}
+
+// TestDoctorFindsAnotherProgram: what has the address of the loopback API is told
+// from an agent, whether it answers something else or nothing at all.
+func TestDoctorFindsAnotherProgram(t *testing.T) {
+	t.Parallel()
+	s := shell{t, t.TempDir()}
+	if err := os.Chmod(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	const next = "Quit that program, or start Porchlight beside it with another --api"
+	s.finds("agent", wrong, "does not answer like Porchlight", next, "--api", other.Listener.Addr().String())
+	s.finds("agent", wrong, "does not answer like Porchlight", next, "--api", silent(t))
+
+	// An agent left word and is gone; another program came after it.
+	word := agentapi.Running{API: silent(t), PID: os.Getppid(), Protocol: agentapi.Protocol, OwnerSocket: "/none"}
+	if err := agentapi.WriteRunning(s.dir, word); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("agent", wrong, "does not answer like Porchlight", next)
+}
+
+// silent is a listener that takes connections and never answers.
+func silent(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String()
+}
+
+// TestDoctorFindsNoSecret: the file with the owner secret is gone, or others may
+// read it; starting again makes another.
+func TestDoctorFindsNoSecret(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	path, err := ownersecret.File(s.dir).Path()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("owner", wrong, "chmod go=", "Close the file")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("owner", wrong, "The owner secret of", "start it again")
+}
+
+// TestDoctorFindsTheAppAtFault plants what goes wrong with apps, and everything
+// being dark.
+func TestDoctorFindsTheAppAtFault(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	publish := func(name, address string) {
+		t.Helper()
+		_, port, _ := net.SplitHostPort(address)
+		s.ok("publish", name, "--label", "App "+name, "--port", port)
+	}
+	slow := silent(t)
+	publish("slow", slow)
+	s.finds("app slow", note, "waits for you", "porchlight approve slow")
+	s.ok("approve", "slow")
+	s.finds("app slow", wrong, "does not answer a request", "start it again")
+
+	v6, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Logf("without IPv6 an app on ::1 is not tried: %v", err)
+	} else {
+		t.Cleanup(func() { v6.Close() })
+		publish("six", v6.Addr().String())
+		s.ok("approve", "six")
+		s.finds("app six", wrong, "of ::1 only", "Have it listen on 127.0.0.1")
+	}
+	both := httptest.NewUnstartedServer(http.NotFoundHandler())
+	both.Config.Protocols = new(http.Protocols)
+	both.Config.Protocols.SetUnencryptedHTTP2(true)
+	both.Start()
+	t.Cleanup(both.Close)
+	publish("two", both.Listener.Addr().String())
+	s.ok("approve", "two")
+	s.ok("options", "two", "--h2c")
+	s.finds("app two", fine, "answers on port", "")
+
+	s.ok("dark")
+	s.finds("visit", note, "Nobody gets through", "porchlight dark off")
+	s.finds("connection", note, "Everything is closed by you", "porchlight dark off")
+	s.ok("dark", "off")
+	s.finds("visit", fine, "gets through", "")
+}
+
+// TestDoctorFindsTheControlPlaneAtFault: one that hangs, that nobody here trusts,
+// and whose clock differs, each a server that is so.
+func TestDoctorFindsTheControlPlaneAtFault(t *testing.T) {
+	t.Parallel()
+	ask := func(url string, roots *x509.CertPool) map[string]finding {
+		by := map[string]finding{}
+		for _, f := range checkControlPlane(t.Context(), url, roots) {
+			by[f.Check] = f
+		}
+		return by
+	}
+	if f := ask("https://"+silent(t), nil)["control plane"]; f.State != wrong || !strings.Contains(f.Text, "did not answer within") || !strings.Contains(f.Next, "ask whoever runs") {
+		t.Errorf("hanging: %+v", f)
+	}
+	late := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Date", time.Now().Add(70*time.Second).UTC().Format(http.TimeFormat))
+	}))
+	late.Config.ErrorLog = log.New(io.Discard, "", 0) // that its certificate was refused
+	late.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	late.StartTLS()
+	t.Cleanup(late.Close)
+	if f := ask(late.URL, nil)["control plane"]; f.State != wrong || !strings.Contains(f.Text, "not one this computer trusts") || !strings.Contains(f.Next, "porchlight connect "+late.URL+" --ca FILE") {
+		t.Errorf("untrusted: %+v", f)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(late.Certificate())
+	if f := ask(late.URL, roots)["clock"]; f.State != wrong || !strings.Contains(f.Text, "behind the control plane's") || !strings.Contains(f.Next, "timedatectl") {
+		t.Errorf("a clock that is 70 s off: %+v", f)
+	}
+	if f := ask("https://control.localhost:1", nil)["control plane"]; !strings.Contains(f.Next, "quit it, and start it again") {
+		t.Errorf("of this computer: %+v", f)
+	}
+}
+
+// TestDoctorEnds: with everything hanging doctor waits for the agent, then for the
+// keychain, then for all the rest at once.
+func TestDoctorEnds(t *testing.T) {
+	t.Parallel()
+	if most := 2*doctorWithin + proveWithin; most >= 15*time.Second {
+		t.Errorf("doctor may take %v", most)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var together sync.WaitGroup
+	together.Add(2)
+	wait := func(context.Context) []finding { // ends only beside the other
+		together.Done()
+		together.Wait()
+		return []finding{{Check: "one"}}
+	}
+	if found := atOnce(ctx, []check{wait, wait}); len(found) != 2 {
+		t.Errorf("%+v", found)
+	}
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+)
+
+// smallDisk is a directory on a disk of one megabyte.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("none", dir, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("this test needs to mount a small disk, as root with that right: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// nobody runs a program as another user until the test ends.
+func nobody(t *testing.T, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("this test needs root: it runs a program of another user")
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Stderr = "/", t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+// TestDoctorFindsOtherUsers: a program of another user on an approved app's port,
+// and one that wants to register, wait for the owner.
+func TestDoctorFindsOtherUsers(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+	heir := nobody(t, "/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", port)
+	s := startAgent(t)
+	app := &httptest.Server{Listener: ln, Config: &http.Server{Handler: http.NotFoundHandler()}}
+	app.Start()
+	s.ok("publish", "notes", "--label", "Notes", "--port", port)
+	s.ok("approve", "notes")
+	app.Close()
+	if err := heir.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { heir.Process.Kill(); heir.Wait() })
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+			conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the other user's program does not listen")
+		}
+	}
+	s.ok("publish", "notes", "--label", "Notes", "--port", port)
+	s.finds("app notes", wrong, "was approved for root; now python3", "porchlight approve notes")
+	s.ok("approve", "notes")
+	s.finds("app notes", fine, "answers on port", "")
+
+	running, err := agentapi.ReadRunning(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register := nobody(t, "curl", "-sS", "http://"+running.API+"/engine/register", "-H", "Content-Type: application/json", "-d", `{"appId":"com.example.notes","pid":1}`)
+	if err := register.Run(); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("user nobody", note, "wants to register", "porchlight users allow nobody")
+	s.ok("users", "deny", "nobody")
+	if _, still := s.doctor()["user nobody"]; still {
+		t.Error("answered, and still told of")
+	}
+}
+
+// session is a desktop session's message bus that starts nothing by itself.
+func session(t *testing.T) *dbus.Conn {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "pl") // not t.TempDir: a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	config, address := filepath.Join(dir, "bus.conf"), "unix:path="+filepath.Join(dir, "bus")
+	if err := os.WriteFile(config, []byte(`<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>`+address+`</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
+</busconfig>`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	background(t, nil, "dbus-daemon", "--nofork", "--config-file="+config)
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "share"))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if conn, err := dbus.Connect(address); err == nil {
+			t.Cleanup(func() { conn.Close() })
+			return conn
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the message bus does not come up")
+		}
+	}
+}
+
+// background runs a program until the test ends, or stop is called.
+func background(t *testing.T, input []byte, program string, args ...string) (stop func()) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Fatalf("this test needs %s; build/setup.sh test installs it", program)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = func() { cmd.Process.Kill(); cmd.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// waitFor waits until something on the bus has a name, or nothing has any more.
+func waitFor(t *testing.T, conn *dbus.Conn, name string, there bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var has bool
+		if err := conn.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, name).Store(&has); err != nil {
+			t.Fatal(err)
+		}
+		if has == there {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s on the bus: %v", name, has)
+		}
+	}
+}
+
+// TestDoctorFindsTheDesktopAtFault: a panel without tray icons, and a locked
+// keychain. It changes the environment, so it runs beside no other test.
+func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
+	if found := checkMenuBar(t.Context()); found != nil {
+		t.Errorf("without a session: %+v", found)
+	}
+	conn := session(t)
+	if f := checkMenuBar(t.Context())[0]; f.State != note || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
+		t.Errorf("no panel: %+v", f)
+	}
+	if _, err := conn.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue); err != nil {
+		t.Fatal(err)
+	}
+	if f := checkMenuBar(t.Context())[0]; f.State != fine {
+		t.Errorf("with a panel: %+v", f)
+	}
+
+	s := startAgent(t)
+	secret, err := ownersecret.File(s.dir).Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const service = "org.freedesktop.secrets"
+	stop := background(t, []byte("a test's password"), "gnome-keyring-daemon", "--components=secrets", "--foreground", "--unlock")
+	waitFor(t, conn, service, true)
+	if err := ownersecret.Keychain(s.dir).Set(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := ownersecret.File(s.dir).Delete(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.finds("owner", fine, "You are the owner", "")
+	stop()
+	waitFor(t, conn, service, false)
+	background(t, nil, "gnome-keyring-daemon", "--components=secrets", "--foreground")
+	waitFor(t, conn, service, true)
+	s.finds("owner", wrong, "The keychain is locked", "Unlock it")
+}

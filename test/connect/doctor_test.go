@@ -1,0 +1,75 @@
+package connect
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// finding is what doctor prints of one check.
+type finding struct{ Check, State, Text, Next string }
+
+// doctor runs it, however much is wrong.
+func (w *world) doctor() []finding {
+	w.t.Helper()
+	began := time.Now()
+	_, out, errOut := w.run("porchlight", "doctor", "--json", "--data", w.path("data"))
+	var found []finding
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		w.t.Fatalf("doctor printed %q, %s: %v", out, errOut, err)
+	}
+	w.t.Logf("doctor took %v", time.Since(began).Round(time.Millisecond))
+	return found
+}
+
+// finds waits until doctor says something of a check, since a computer learns
+// some of it only in time, and wants a next step there.
+func (w *world) finds(check, state, text, next string) {
+	w.t.Helper()
+	var all []finding
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
+		all = w.doctor()
+		if slices.ContainsFunc(all, func(f finding) bool {
+			return f.Check == check && f.State == state && strings.Contains(f.Text, text) && strings.Contains(f.Next, next)
+		}) {
+			return
+		}
+	}
+	w.t.Errorf("doctor says not of %s that it is %s, %q and %q, but %+v", check, state, text, next, all)
+}
+
+// stopped holds a process as a debugger does, for as long as do takes.
+func stopped(t *testing.T, p *os.Process, do func()) {
+	t.Helper()
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer p.Signal(syscall.SIGCONT)
+	do()
+}
+
+// TestDoctorOfAConnectedComputer: neighbours whose pages can set cookies, an
+// authority that gives no certificate, a control plane and an agent that hang.
+func TestDoctorOfAConnectedComputer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	w.connect("cellar", "--acme-directory", "https://127.0.0.1:1/directory")
+	w.publish()
+	w.porchlight("approve", "notes")
+	w.finds("cookies", "note", "under porch.localhost", "Public Suffix List")
+	w.finds("app notes", "wrong", "certificate", "CAA record")
+	w.finds("app notes", "ok", "answers on port", "")
+	stopped(t, w.control.cmd.Process, func() {
+		w.finds("control plane", "wrong", "did not answer within", "ask whoever runs the control plane")
+		w.finds("visit", "wrong", "did not answer within", "")
+	})
+	stopped(t, agent.cmd.Process, func() {
+		w.finds("agent", "wrong", "does not answer: it hangs", "kill -KILL")
+	})
+	w.finds("agent", "ok", "runs as process", "")
+}
