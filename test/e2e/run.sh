@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 missing=
-for program in /usr/bin/chromium certutil radicale go node npm; do
+for program in /usr/bin/chromium certutil radicale go node npm python3 php; do
 	command -v "$program" >/dev/null || missing+=" $program"
 done
 if [ -n "$missing" ]; then
