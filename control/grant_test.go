@@ -78,7 +78,7 @@ func TestSpec(t *testing.T) {
 		c, owner := b.registered(), b.owner()
 		account := Account{ID: owner.AccountID}
 		early, late := ok[string](t)(c.code(account, "maya")), ok[string](t)(c.code(account, "maya"))
-		b.clock.Add(AuthorizationLife - time.Second)
+		b.clock.Add(59 * time.Second)
 		ok[Tokens](t)(c.exchange(early))
 		b.clock.Add(time.Second)
 		_, err := c.exchange(late)

@@ -229,6 +229,18 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	look("signed out everywhere", true)
+	if err := b.update(t.Context(), func(tx *txn) error { return tx.openSession("s1", "hash", account, home) }); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		account, session string
+		ends             bool
+	}{{account, "s2", false}, {e.AccountID, "s1", false}, {account, "s1", true}, {account, "s1", false}} {
+		if err := b.EndSession(t.Context(), c.account, c.session); err != nil {
+			t.Fatal(err)
+		}
+		look("ended session "+c.session, c.ends)
+	}
 	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))
 	look("revoked", true)
 	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))

@@ -130,11 +130,15 @@ func TestLinkAndCodeEndAfterFifteenMinutes(t *testing.T) {
 	b.owner()
 	b.run()
 	browser, link, code := b.begin("maya@example.com", 1)
-	b.clock.Add(SignInLife)
+	b.clock.Add(15*time.Minute - time.Millisecond)
+	_, early, _ := b.begin("maya@example.com", 2)
+	b.clock.Add(time.Millisecond)
 	_, err := b.SignInWithCode(t.Context(), browser, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	_, err = b.SignInWithLink(t.Context(), link, home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
+	b.clock.Add(14 * time.Minute)
+	ok[SignedIn](t)(b.SignInWithLink(t.Context(), early, home))
 }
 
 // A stranger must not learn who has an account: the answer is given before

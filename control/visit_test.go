@@ -237,7 +237,12 @@ func TestRedeemRefuses(t *testing.T) {
 	wantRefusal(t, redeem(me, r), controlapi.CodeInvalidGrant)
 
 	r = fresh()
-	b.clock.Add(VisitLife)
+	b.clock.Add(59 * time.Second)
+	if err := redeem(me, r); err != nil {
+		t.Errorf("within a minute: %v", err)
+	}
+	r = fresh()
+	b.clock.Add(60 * time.Second)
 	wantRefusal(t, redeem(me, r), controlapi.CodeInvalidGrant)
 
 	for _, r := range []controlapi.Redeem{{}, {Code: newToken()}, {Code: newToken(), CodeVerifier: theVerifier, RedirectURI: callback}} {

@@ -38,7 +38,9 @@ func TestRequestNoteWording(t *testing.T) {
 	if n.title != "Paperless wants an address" || n.body != "paperless.maya.localhost:8443, port 8010: python3, run by maya. Only you could open it." {
 		t.Errorf("%q / %q", n.title, n.body)
 	}
-	if len(n.buttons) != 2 || n.buttons[0].text != "Approve" || n.buttons[0].do.seen.LocalPort != 8010 || n.buttons[1].text != "Deny" || n.click.verb != doShow {
+	// What a button does is pinned as well as what it says.
+	if len(n.buttons) != 2 || n.buttons[0].text != "Approve" || n.buttons[0].do.verb != doApprove || n.buttons[0].do.name != "paperless" || n.buttons[0].do.seen.LocalPort != 8010 ||
+		n.buttons[1] != (button{"Deny", action{verb: doDeny, name: "paperless"}}) || n.click.verb != doShow {
 		t.Errorf("buttons %+v, click %+v", n.buttons, n.click)
 	}
 }

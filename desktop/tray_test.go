@@ -7,6 +7,23 @@ import (
 	"time"
 )
 
+// A line that is hidden is not on the screen any more: a click that was on its way
+// there does nothing, and neither does one on a line below it.
+func TestHiddenLinesDoNothing(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1000, 0)
+	below := &trayLine{}
+	l := &trayLine{sub: []*trayLine{nil, below}}
+	l.mean(action{verb: doOpen, name: "notes"}, at)
+	below.mean(action{verb: doRevoke, name: "notes"}, at)
+	l.set(line{})
+	for _, hidden := range []*trayLine{l, below} {
+		if act, _ := hidden.clicked(at.Add(time.Hour)); act.verb != doNothing {
+			t.Errorf("a hidden line still does %+v", act)
+		}
+	}
+}
+
 // The owner clicks what the line said when they aimed: when it comes to mean
 // another app at that moment, the click is nobody's.
 func TestClickOnALineThatJustChanged(t *testing.T) {

@@ -61,7 +61,7 @@ func TestActivity(t *testing.T) {
 	db.Close()
 	a, _ = open(t, dir, c)
 	check("after a restart")
-	c.advance(store.ActivityLife - 15*time.Minute)
+	c.advance(90*24*time.Hour - 15*time.Minute)
 	a.AddActivity(agentapi.Activity{Email: "late@example.com", App: "notes", Kind: agentapi.ActivityOpened})
 	want = "late@example.com notes opened |eve@example.com notes invited Wiki|bob@example.com notes opened |"
 	check("when the first visits are 90 days old")

@@ -155,6 +155,14 @@ func TestDenialsKeepQuiet(t *testing.T) {
 	if !row.App.Quiet {
 		t.Fatal("heard a day after the second denial")
 	}
+	// Approved it is as if it had never been denied, also after it was revoked.
+	approved := step(row, Event{Kind: Approve, At: at.Add(25 * time.Hour), NewID: "id"})
+	if approved.App.Quiet || approved.Denial != nil {
+		t.Errorf("approving left %+v, denied %+v", approved.App, approved.Denial)
+	}
+	if again := step(step(approved, Event{Kind: Revoke}), ask(at.Add(26*time.Hour))); again.App.Quiet {
+		t.Error("not heard after it was approved and revoked")
+	}
 	if row = step(row, Event{Kind: Unmute}); row.App.Quiet || row.Denial != nil {
 		t.Fatalf("unmuting left %+v", row)
 	}

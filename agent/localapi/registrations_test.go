@@ -421,3 +421,21 @@ func TestManyPeople(t *testing.T) {
 		t.Errorf("a spent budget: %+v", err)
 	}
 }
+
+// Two capabilities are not one: a program in between that adds its own, or a page
+// that guesses beside the right one, gains nothing.
+func TestOneCapabilityCounts(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	good := r.registered(t, "com.example.notes", os.Getpid()).Capability
+	wrong := strings.Repeat("A", len(good))
+	for _, c := range []struct {
+		given []string
+		in    bool
+	}{{[]string{good}, true}, {nil, false}, {[]string{wrong}, false}, {[]string{good, wrong}, false}, {[]string{wrong, good}, false}, {[]string{good, good}, false}, {[]string{good + "," + good}, false}, {[]string{""}, false}} {
+		got := r.send(t, request{method: "GET", path: "/people", header: http.Header{agentapi.HeaderCapability: c.given}})
+		if (got.status != http.StatusForbidden) != c.in {
+			t.Errorf("%d capabilities: %d %s, want it let in: %v", len(c.given), got.status, got.body, c.in)
+		}
+	}
+}

@@ -196,7 +196,25 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 	refused("another browser's code with the own state", alice, "https://notes."+rootHost+controlapi.CallbackPath+"?"+q.Encode())
 	refused("a code used up", mallory, back)
 
+	// The cookie is found by the first digits of the state; the others count, too.
 	b, location := start()
+	back = r.issue(location, bobID)
+	u, _ = url.Parse(back)
+	q = u.Query()
+	state := []byte(q.Get("state"))
+	if state[8] == '0' {
+		state[8] = '1'
+	} else {
+		state[8] = '0'
+	}
+	q.Set("state", string(state))
+	redeemed := r.redeems.Load()
+	refused("a state that only begins alike", b, "https://notes."+rootHost+controlapi.CallbackPath+"?"+q.Encode())
+	if r.redeems.Load() != redeemed {
+		t.Error("the control plane was asked about a code of another state")
+	}
+
+	b, location = start()
 	back = r.issue(location, bobID)
 	r.mu.Lock()
 	for code, v := range r.codes {
@@ -214,6 +232,40 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 		if res.StatusCode != 400 {
 			t.Errorf("state %q: %s", state, res.Status)
 		}
+	}
+}
+
+// Weakness: a browser changes hands, or a person, and the session of before stays
+// good for whoever has kept its cookie.
+// Checked: a sign-in of another person, or of the same one after their sessions
+// were ended, ends it; one of the same person in another tab does not.
+func TestSigningInEndsTheSessionBefore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	const notes = "https://notes." + rootHost + "/"
+	b := r.browser(false)
+	var tabs []string
+	for range 3 {
+		res, _ := b.get(notes)
+		tabs = append(tabs, res.Header.Get("Location"))
+	}
+	b.get(r.issue(tabs[0], bobID))
+	bobs := b.cookies[cookie]
+	if b.get(r.issue(tabs[1], bobID)); b.cookies[cookie] != bobs {
+		t.Error("the second tab of one person has a session of its own")
+	}
+	b.get(r.issue(tabs[2], ownerID))
+	if now := b.cookies[cookie]; now == bobs || now == "" {
+		t.Fatalf("signed in as another, with the cookie %q", now)
+	}
+	old := r.browser(false)
+	old.cookies[cookie] = bobs
+	if res, _ := old.fetch("GET", notes); res.StatusCode != 401 {
+		t.Errorf("the session of before: %s", res.Status)
+	}
+	if res, _ := b.fetch("GET", notes); res.StatusCode != 200 {
+		t.Errorf("the session of now: %s", res.Status)
 	}
 }
 

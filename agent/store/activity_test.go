@@ -32,7 +32,7 @@ func TestActivityIsBounded(t *testing.T) {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
 	last := lines[0].At
-	if err := s.SweepActivity(last.Add(ActivityLife - time.Minute)); err != nil {
+	if err := s.SweepActivity(last.Add(90*24*time.Hour - time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if lines, err = s.Activity(MaxActivity); err != nil || len(lines) != 61 {

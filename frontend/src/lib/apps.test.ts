@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-import { hostOf, publishCommand, shelve, urlOf } from './apps';
+import { hostOf, publishCommand, shelve, shut, urlOf } from './apps';
 import { account, app } from './samples';
 
 const names = (apps: readonly { name: string }[]) => apps.map(({ name }) => name);
@@ -38,6 +38,15 @@ test('an app without an address yet shows the one it would get', () => {
   expect(urlOf(waiting, account)).toBe('https://notes.maya.localhost:8443');
   expect(hostOf(waiting, { ...account, host: '' })).toBe('notes');
   expect(hostOf(app('notes', { host: 'other.example' }), account)).toBe('other.example');
+});
+
+test.each([
+  [false, false, ''],
+  [true, false, 'Nobody can open it while it is paused.'],
+  [false, true, 'Nobody can open it while it is dark.'],
+  [true, true, 'Nobody can open it while it is dark.'],
+])('paused %s, dark %s', (paused, dark, why) => {
+  expect(shut({ paused }, dark)).toBe(why);
 });
 
 test('the command shown publishes when a shell runs it', async () => {
