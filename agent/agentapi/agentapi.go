@@ -244,12 +244,28 @@ type OwnerState struct {
 	Connecting *Connecting `json:"connecting,omitempty"`
 }
 
-// Seen is the optional body of POST /owner/apps/{name}/approve: the request as
-// the owner looked at it. A program can change its request at any moment; one
-// that is not what was seen any more is refused with CodeConflict.
+// Seen is a request as the owner looked at it. A program can change its request at
+// any moment, and another one can take its port; what is not what was seen any
+// more is refused with CodeConflict.
 type Seen struct {
 	Label     string `json:"label"`
 	LocalPort int    `json:"localPort"`
+	// Program and User are those of the Listener that was shown, empty where it
+	// had none. Nil is from clients that did not look at them.
+	Program *string `json:"program,omitempty"`
+	User    *string `json:"user,omitempty"`
+}
+
+// SeenOf is what there is to see of an app that asks.
+func SeenOf(a OwnerApp) Seen {
+	return Seen{Label: a.Label, LocalPort: a.LocalPort, Program: &a.Listener.Program, User: &a.Listener.User}
+}
+
+// Approval is the optional body of POST /owner/apps/{name}/approve.
+type Approval struct {
+	*Seen // nil approves whatever is asked
+	// Alone takes the app from everybody else who could open it before.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Closed answers whatever ends access: how many open connections it closed.

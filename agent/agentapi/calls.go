@@ -56,7 +56,13 @@ func (c *Client) Approve(ctx context.Context, name string) (Publication, error) 
 // ApproveSeen is Approve for an owner who looked at the request: CodeConflict
 // when it is not what was seen any more.
 func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen) (Publication, error) {
-	return onApp[Publication](ctx, c, name, "approve", seen)
+	return onApp[Publication](ctx, c, name, "approve", Approval{Seen: &seen})
+}
+
+// ApproveAlone is ApproveSeen that takes the app from everybody else who could
+// open it before: nobody gets in between.
+func (c *Client) ApproveAlone(ctx context.Context, name string, seen Seen) (Publication, error) {
+	return onApp[Publication](ctx, c, name, "approve", Approval{Seen: &seen, Alone: true})
 }
 
 // Deny refuses an app that asked.

@@ -34,6 +34,12 @@ const (
 	IdentityID    = "id"
 )
 
+// ChangeOptions changes those options of an app that are named, as in JSON, and
+// leaves the others; null is the default: PATCH /owner/apps/{name}/options.
+func (c *Client) ChangeOptions(ctx context.Context, name string, change map[string]any) (AppOptions, error) {
+	return call[AppOptions](ctx, c, http.MethodPatch, appPath(name, "options"), change)
+}
+
 // SetOptions replaces the options of an app: PUT /owner/apps/{name}/options.
 func (c *Client) SetOptions(ctx context.Context, name string, o AppOptions) (AppOptions, error) {
 	return call[AppOptions](ctx, c, http.MethodPut, appPath(name, "options"), o)

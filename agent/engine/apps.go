@@ -103,6 +103,8 @@ type Apps struct {
 	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
 	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
+	lookFor time.Duration // lookFor outside the tests
+
 	looked sync.Map  // name → uint64: the socket last given to Run to look at
 	looks  chan look // for Run
 
@@ -125,7 +127,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 		return nil, err
 	}
 	a := &Apps{cfg: cfg, rows: map[string]Row{}, formers: kept.Formers, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{},
-		looks: make(chan look, maxLooks)}
+		lookFor: lookFor, looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = Row{App: &app}
 	}
@@ -193,20 +195,25 @@ func (a *Apps) WithdrawBy(ctx context.Context, by Caller, name string) (agentapi
 
 // Approve gives an app that asked its address, whatever it asks by now.
 func (a *Apps) Approve(ctx context.Context, name string) (agentapi.Publication, error) {
-	return a.ApproveSeen(ctx, name, nil)
+	return a.ApproveAs(ctx, name, agentapi.Approval{})
 }
 
 // ApproveSeen is Approve for an owner who looked at the request: it is refused
 // with CodeConflict when the request is not what was seen any more.
 func (a *Apps) ApproveSeen(ctx context.Context, name string, seen *agentapi.Seen) (agentapi.Publication, error) {
+	return a.ApproveAs(ctx, name, agentapi.Approval{Seen: seen})
+}
+
+// ApproveAs is both, and may take the app from everybody else who could open it.
+func (a *Apps) ApproveAs(ctx context.Context, name string, how agentapi.Approval) (agentapi.Publication, error) {
 	if err := checkName(name, a.cfg.Root()); err != nil {
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
-	e := Event{Kind: Approve, NewID: newID(), Seen: seen, Me: a.cfg.Me}
+	e := Event{Kind: Approve, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Me: a.cfg.Me}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
-		e.Listener, e.Listening = a.look(name, app.Port)
+		e.Listener, e.Listening = a.lookSoon(ctx, name, app.Port)
 	}
 	out, err := a.apply(ctx, name, e)
 	if err != nil {

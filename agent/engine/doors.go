@@ -29,18 +29,21 @@ func (a *Apps) Resume(ctx context.Context, name string) error {
 
 // SetOptions replaces the options of an approved app and returns them as kept.
 func (a *Apps) SetOptions(ctx context.Context, name string, o agentapi.AppOptions) (agentapi.AppOptions, error) {
-	o, err := cleanOptions(o)
+	return a.ChangeOptions(ctx, name, func(kept *agentapi.AppOptions) { *kept = o })
+}
+
+// ChangeOptions is SetOptions for some of them: of two changes at a time none is
+// lost. change may be called more than once.
+func (a *Apps) ChangeOptions(ctx context.Context, name string, change func(*agentapi.AppOptions)) (agentapi.AppOptions, error) {
+	out, err := a.apply(ctx, name, Event{Kind: Choose, Change: change})
 	if err != nil {
 		return agentapi.AppOptions{}, err
 	}
-	if _, err := a.apply(ctx, name, Event{Kind: Choose, Options: o}); err != nil {
-		return agentapi.AppOptions{}, err
-	}
-	return o, nil
+	return out.App.Options, nil
 }
 
 // door is the part of Next for an approved app in any state.
-func door(now Row, e Event) Outcome {
+func door(now Row, e Event) (Outcome, error) {
 	app := *now.App
 	out := Outcome{Row: Row{App: &app, Denial: now.Denial}}
 	switch e.Kind {
@@ -50,9 +53,13 @@ func door(now Row, e Event) Outcome {
 	case Resume:
 		app.Paused = false
 	case Choose:
-		app.Options = e.Options
+		e.Change(&app.Options)
+		var err error
+		if app.Options, err = cleanOptions(app.Options); err != nil {
+			return Outcome{Row: now}, err
+		}
 	}
-	return out
+	return out, nil
 }
 
 // askAgain has an approved app wait for the owner because its port changed, or the

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -94,6 +95,33 @@ func (a *Apps) look(name string, port int) (l agentapi.Listener, listening bool)
 	return a.settled(port, func() agentapi.Listener { return a.cfg.Listener(port, last) })
 }
 
+// lookFor is how long approving waits to learn which program listens: the system
+// may have many processes to show. Who does is known at once.
+const lookFor = 3 * time.Second
+
+// lookSoon is look that ends in time. A program that was not found by then counts
+// as one that cannot be seen: an owner who was shown one has to look again.
+func (a *Apps) lookSoon(ctx context.Context, name string, port int) (agentapi.Listener, bool) {
+	type answer struct {
+		l         agentapi.Listener
+		listening bool
+	}
+	found := make(chan answer, 1)
+	go func() {
+		l, listening := a.look(name, port)
+		found <- answer{l, listening}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, a.lookFor)
+	defer cancel()
+	select {
+	case it := <-found:
+		return it.l, it.listening
+	case <-ctx.Done():
+		l, listening, _ := a.glance(port)
+		return l, listening
+	}
+}
+
 // glance is look on the way of a request: the program is named where it is known
 // already.
 func (a *Apps) glance(port int) (l agentapi.Listener, listening bool, socket uint64) {
@@ -141,6 +169,26 @@ func becameAnother(asked agentapi.Listener, e Event) bool {
 		return false
 	}
 	return asked.UserID != "" || !e.own(e.Listener.UserID)
+}
+
+// notAsSeen says whether another program listens by now than the owner was shown.
+// Of one whose program was not known yet the user is compared; where nobody was
+// shown, one of the owner's own may have come. Nobody listening is no other.
+func notAsSeen(seen agentapi.Seen, e Event) bool {
+	if !e.Listening {
+		return false
+	}
+	program, user := e.Listener.Program, e.Listener.User
+	if seen.Program != nil && *seen.Program != "" && *seen.Program != program {
+		return true
+	}
+	switch {
+	case seen.User == nil || *seen.User == user:
+		return false
+	case *seen.User == "":
+		return !e.own(e.Listener.UserID)
+	}
+	return true
 }
 
 func sameUser(was store.ListenerUser, e Event) bool {

@@ -54,14 +54,17 @@ type Event struct {
 	// AskAgain has an approved app whose port changed wait for the owner.
 	AskAgain bool
 
-	// Options of Choose, clean.
-	Options agentapi.AppOptions
+	// Change is what Choose does to the options.
+	Change func(*agentapi.AppOptions)
 
 	// NewID is the random app id a first approval gives.
 	NewID string
 	// Seen is what the owner looked at when approving; nil approves whatever
 	// is asked.
 	Seen *agentapi.Seen
+	// Alone gives an app that was approved before a new id: what anybody was given
+	// belongs to the old one, and nobody gets in between.
+	Alone bool
 	// PortTaken is true when the request's port has become Porchlight's own.
 	PortTaken bool
 	// LabelTaken is true when another approved app has this name's label, or
@@ -124,9 +127,9 @@ func Next(now Row, e Event) (Outcome, error) {
 			if err := approvable(now.App, e); err != nil {
 				return same, err
 			}
-			app := *now.App
-			if app.ID == "" {
-				app.ID = e.NewID
+			app, gone := *now.App, ""
+			if app.ID == "" || e.Alone {
+				app.ID, gone = e.NewID, app.ID
 			}
 			e.Listening = e.Listening && e.Port == app.LocalPort // which may have changed since the look
 			app.ApprovedFor = approvedFor(app.Listener, e)
@@ -134,9 +137,14 @@ func Next(now Row, e Event) (Outcome, error) {
 				app.Listener = e.Listener
 			}
 			app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
-			return Outcome{Row: Row{App: &app}}, nil
+			return Outcome{Row: Row{App: &app}, Gone: gone}, nil
 		case agentapi.StatusLive:
-			return same, nil
+			if !e.Alone {
+				return same, nil
+			}
+			app := *now.App
+			app.ID = e.NewID
+			return Outcome{Row: Row{App: &app, Denial: now.Denial}, Gone: now.App.ID}, nil
 		case agentapi.StatusRevoked:
 			return same, agentapi.Errorf(agentapi.CodeConflict,
 				"%q is approved already. It is stopped, and comes back when the app publishes itself again.", now.App.Label)
@@ -178,7 +186,7 @@ func Next(now Row, e Event) (Outcome, error) {
 	case Pause, Resume, Choose:
 		switch {
 		case approved(now.App):
-			return door(now, e), nil
+			return door(now, e)
 		case now.App != nil:
 			return same, notApproved(now.App.Label)
 		}
@@ -217,6 +225,9 @@ func approvable(app *store.App, e Event) error {
 	case e.Seen != nil && (e.Seen.Label != app.Label || e.Seen.LocalPort != app.LocalPort):
 		return agentapi.Errorf(agentapi.CodeConflict,
 			"The request has changed meanwhile: it is %q on port %d now. Look again before you approve it.", app.Label, app.LocalPort)
+	case e.Seen != nil && e.Port == app.LocalPort && notAsSeen(*e.Seen, e):
+		return agentapi.Errorf(agentapi.CodeConflict,
+			"Another program listens on port %d than you were shown: now it is %s. Look again before you approve it.", app.LocalPort, programOf(e.Listener))
 	}
 	return nil
 }

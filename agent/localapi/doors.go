@@ -1,7 +1,10 @@
 package localapi
 
 import (
+	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 
 	"porchlight/agent/agentapi"
 )
@@ -22,30 +25,49 @@ func (a *API) resume(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
-// setOptions replaces the options of an app. Every field has to be there: one
-// that was forgotten would quietly become its default.
+// setOptions changes the options named and leaves the others: a client need not know
+// all there are. PATCH is a merge patch (RFC 7396), in which null is the default.
 func (a *API) setOptions(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r, "forwarded", "localhostHost", "identityHeader", "identityValue", "allowCrossOrigin", "h2c")
+	change, err := readOptions(r)
 	if err != nil {
 		return err
 	}
-	var o agentapi.AppOptions
-	for name, to := range map[string]*bool{
-		"forwarded": &o.Forwarded, "localhostHost": &o.LocalhostHost, "allowCrossOrigin": &o.AllowCrossOrigin, "h2c": &o.H2C,
-	} {
-		if *to, err = f.truth(name); err != nil {
-			return err
-		}
-	}
-	for name, to := range map[string]*string{"identityHeader": &o.IdentityHeader, "identityValue": &o.IdentityValue} {
-		if *to, err = f.text(name); err != nil {
-			return err
-		}
-	}
-	if o, err = a.cfg.Apps.SetOptions(r.Context(), r.PathValue("name"), o); err != nil {
+	o, err := a.cfg.Apps.ChangeOptions(r.Context(), r.PathValue("name"), change)
+	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, o)
+}
+
+// readOptions returns what the body does to options. encoding/json leaves what is
+// not there as it is; a default is written into the patch first.
+func readOptions(r *http.Request) (func(*agentapi.AppOptions), error) {
+	defaults := map[string]any{
+		"forwarded": false, "localhostHost": false, "identityHeader": "", "identityValue": "", "allowCrossOrigin": false, "h2c": false,
+	}
+	f, err := readFields(r, slices.Collect(maps.Keys(defaults))...)
+	if err != nil {
+		return nil, err
+	}
+	patch := map[string]any{}
+	for name := range f {
+		switch {
+		case string(f[name]) == "null" && r.Method == http.MethodPatch:
+			patch[name] = defaults[name]
+		case defaults[name] == false:
+			patch[name], err = f.truth(name)
+		default:
+			patch[name], err = f.text(name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	merge, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	return func(o *agentapi.AppOptions) { _ = json.Unmarshal(merge, o) }, nil // cannot fail: types are checked above
 }
 
 // goDark closes everything; lightUp opens it again.

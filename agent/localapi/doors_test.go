@@ -3,6 +3,7 @@ package localapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -168,8 +169,10 @@ func TestDoorBodies(t *testing.T) {
 		{options, strings.Replace(full, `"h2c":false`, `"h2c":true,"h2c":false`, 1), 400, "twice"},
 		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":5`, 1), 400, "identityHeader"},
 		{options, strings.Replace(full, `"identityHeader":""`, `"identityHeader":"Cookie"`, 1), 400, "Cookie"},
-		{options, `{}`, 400, "missing"},
-		{options, `{"h2c":true}`, 400, "missing"},
+		{options, full, 200, full},
+		{options, `{"h2c":true}`, 200, strings.Replace(full, `"h2c":false`, `"h2c":true`, 1)}, // what is not there stays
+		{options, `{"forwarded":true,"laterOption":5}`, 200, `{"forwarded":true,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":true}`},
+		{options, `{}`, 200, `"h2c":true`},
 		{options, `[]`, 400, "object"},
 		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"quiet":[]}`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"quiet":[]}`, 200, `"trustEverybody":true`},
@@ -198,6 +201,49 @@ func TestDoorBodies(t *testing.T) {
 	got := r.send(t, request{method: "GET", path: settings, socket: true, secret: r.secret})
 	if err := json.Unmarshal([]byte(got.body), &kept); err != nil || kept.FailStaticHours != 5 || !kept.AskAgain {
 		t.Errorf("kept: %s", got.body)
+	}
+}
+
+// TestOptionsByPatch: a client changes what it knows (RFC 7396), null is the
+// default, and the body may be called JSON or a merge patch. What is refused
+// changes nothing.
+func TestOptionsByPatch(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	const none = `{"forwarded":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`
+	for _, c := range []struct {
+		kind, body string
+		status     int
+		want       string
+	}{
+		{"application/merge-patch+json", `{"h2c":true}`, 200, `"h2c":true`},
+		{"application/json", `{"identityHeader":"Remote-User"}`, 200, `"identityHeader":"Remote-User","identityValue":"email","allowCrossOrigin":false,"h2c":true`},
+		{"application/merge-patch+json; charset=utf-8", `{"identityValue":"id","later":{"x":1}}`, 200, `"identityValue":"id"`},
+		{"application/merge-patch+json", `{"identityHeader":"Cookie","h2c":false}`, 400, "Cookie"},
+		{"application/merge-patch+json", `{"h2c":"no"}`, 400, "h2c"},
+		{"application/merge-patch+json", `{"H2C":false}`, 400, "h2c"},
+		{"application/merge-patch+json", `[]`, 400, "object"},
+		{"text/plain", `{"h2c":false}`, 415, "JSON"},
+		{"application/json", `{}`, 200, `"identityHeader":"Remote-User","identityValue":"id","allowCrossOrigin":false,"h2c":true`},
+		{"application/merge-patch+json", `{"identityHeader":null,"h2c":null}`, 200, none},
+	} {
+		got := r.send(t, request{
+			method: "PATCH", path: "/owner/apps/notes/options", body: c.body, socket: true, secret: r.secret,
+			header: http.Header{"Content-Type": {c.kind}},
+		})
+		if got.status != c.status || !strings.Contains(got.body, c.want) {
+			t.Errorf("%s: %d %s", c.body, got.status, got.body)
+		}
+	}
+	o, err := r.owner().ChangeOptions(t.Context(), "notes", map[string]any{"forwarded": true})
+	if err != nil || o != (agentapi.AppOptions{Forwarded: true}) {
+		t.Errorf("%+v, %v", o, err)
+	}
+	// Elsewhere the name means nothing.
+	got := r.send(t, request{method: "POST", path: "/publish", body: `{}`, header: http.Header{"Content-Type": {"application/merge-patch+json"}}})
+	if got.status != 415 {
+		t.Errorf("publish: %d %s", got.status, got.body)
 	}
 }
 

@@ -87,12 +87,17 @@ func check(from door, r *http.Request) error {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset, named := params["charset"]
 	switch {
-	case err != nil, kind != "application/json", named && !strings.EqualFold(charset, "utf-8"):
+	case err != nil, kind != "application/json" && !mergePatch(r, kind), named && !strings.EqualFold(charset, "utf-8"):
 		return agentapi.Errorf(agentapi.CodeMediaType, "The body must be JSON and say so: Content-Type: application/json.")
 	case r.Header.Get("Content-Encoding") != "":
 		return agentapi.Errorf(agentapi.CodeMediaType, "The body must not be compressed.")
 	}
 	return nil
+}
+
+// mergePatch is JSON too, by the name RFC 7396 gives it.
+func mergePatch(r *http.Request, kind string) bool {
+	return r.Method == http.MethodPatch && kind == "application/merge-patch+json"
 }
 
 // names says whether a request names this door as its host, in any case (RFC 3986,

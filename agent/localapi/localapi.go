@@ -162,6 +162,7 @@ func New(cfg Config) *API {
 		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
 		{"POST", "/owner/apps/{name}/pause", tierOwner, a.pause},
 		{"POST", "/owner/apps/{name}/resume", tierOwner, a.resume},
+		{"PATCH", "/owner/apps/{name}/options", tierOwner, a.setOptions},
 		{"PUT", "/owner/apps/{name}/options", tierOwner, a.setOptions},
 		{"GET", "/owner/people", tierOwner, a.ownerPeople},
 		{"POST", "/owner/people/invite", tierOwner, byOwner(a.invite)},

@@ -29,33 +29,58 @@ func (a *API) ownerOutbox(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, mails)
 }
 
-// approve takes an optional body, agentapi.Seen.
+// approve takes an optional body.
 func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
-	seen, err := readSeen(r)
+	how, err := readApproval(r)
 	if err != nil {
 		return err
 	}
-	pub, err := a.cfg.Apps.ApproveSeen(r.Context(), r.PathValue("name"), seen)
+	pub, err := a.cfg.Apps.ApproveAs(r.Context(), r.PathValue("name"), how)
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, pub)
 }
 
-func readSeen(r *http.Request) (*agentapi.Seen, error) {
+func readApproval(r *http.Request) (how agentapi.Approval, err error) {
 	if r.ContentLength == 0 {
-		return nil, nil
+		return how, nil
 	}
-	f, err := readFields(r, "label", "localPort")
+	f, err := readFields(r, "label", "localPort", "program", "user", "alone")
 	if err != nil {
-		return nil, err
+		return how, err
 	}
+	if f["alone"] != nil {
+		if how.Alone, err = f.truth("alone"); err != nil {
+			return how, err
+		}
+		if len(f) == 1 {
+			return how, nil
+		}
+	}
+	how.Seen, err = readSeen(f)
+	return how, err
+}
+
+// readSeen wants label and port; older clients send no more.
+func readSeen(f fields) (*agentapi.Seen, error) {
 	var seen agentapi.Seen
+	var err error
 	if seen.Label, err = f.text("label"); err != nil {
 		return nil, err
 	}
 	if seen.LocalPort, err = f.integer("localPort"); err != nil {
 		return nil, err
+	}
+	for name, to := range map[string]**string{"program": &seen.Program, "user": &seen.User} {
+		if f[name] == nil {
+			continue
+		}
+		text, err := f.text(name)
+		if err != nil {
+			return nil, err
+		}
+		*to = &text
 	}
 	return &seen, nil
 }

@@ -181,8 +181,10 @@ func (r *rig) serve(t testing.TB) {
 			return engine.Root{Name: a.Name, Host: a.Host}
 		},
 		OwnPorts: func() []int { return []int{own} },
-		Listener: func(int, int) agentapi.Listener { return agentapi.Listener{Program: "notesd"} },
-		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
+		Listener: func(int, int) agentapi.Listener {
+			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
+		},
+		OnGone: func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -113,17 +113,20 @@ flag that is not given stays as it is.`,
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(state.Apps, func(a agentapi.OwnerApp) bool { return a.Name == args[0] })
-			if i < 0 {
-				return agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+			app, err := appIn(state, args[0])
+			if err != nil {
+				return err
 			}
-			now := state.Apps[i].Options
-			next := given(cmd, now, want)
-			if cmd.Flags().Changed("identity-value") && next.IdentityHeader == "" {
+			now, change := app.Options, given(cmd, want)
+			header := now.IdentityHeader
+			if cmd.Flags().Changed("identity-header") {
+				header = want.IdentityHeader
+			}
+			if cmd.Flags().Changed("identity-value") && header == "" {
 				return commandline.Usagef("--identity-value needs an --identity-header to carry it")
 			}
-			if next != now {
-				if now, err = client.SetOptions(cmd.Context(), args[0], next); err != nil {
+			if len(change) > 0 {
+				if now, err = client.ChangeOptions(cmd.Context(), args[0], change); err != nil {
 					return err
 				}
 			}
@@ -144,20 +147,25 @@ flag that is not given stays as it is.`,
 	return cmd
 }
 
-// given is now, changed by the flags that were given.
-func given(cmd *cobra.Command, now, want agentapi.AppOptions) agentapi.AppOptions {
-	set := func(flag string, apply func()) {
-		if cmd.Flags().Changed(flag) {
-			apply()
+// given is what the flags that were given change, by the options' names in JSON.
+func given(cmd *cobra.Command, want agentapi.AppOptions) map[string]any {
+	change := map[string]any{}
+	for _, o := range []struct {
+		flag, name string
+		value      any
+	}{
+		{"forwarded", "forwarded", want.Forwarded},
+		{"localhost-host", "localhostHost", want.LocalhostHost},
+		{"identity-header", "identityHeader", want.IdentityHeader},
+		{"identity-value", "identityValue", want.IdentityValue},
+		{"allow-cross-origin", "allowCrossOrigin", want.AllowCrossOrigin},
+		{"h2c", "h2c", want.H2C},
+	} {
+		if cmd.Flags().Changed(o.flag) {
+			change[o.name] = o.value
 		}
 	}
-	set("forwarded", func() { now.Forwarded = want.Forwarded })
-	set("localhost-host", func() { now.LocalhostHost = want.LocalhostHost })
-	set("identity-header", func() { now.IdentityHeader = want.IdentityHeader })
-	set("identity-value", func() { now.IdentityValue = want.IdentityValue })
-	set("allow-cross-origin", func() { now.AllowCrossOrigin = want.AllowCrossOrigin })
-	set("h2c", func() { now.H2C = want.H2C })
-	return now
+	return change
 }
 
 func showOptions(term *terminal, o agentapi.AppOptions) error {

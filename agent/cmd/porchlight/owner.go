@@ -16,32 +16,6 @@ import (
 // browserReads is how long open waits for the browser to have read the link.
 const browserReads = 10 * time.Second
 
-func approveCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "approve NAME",
-		Short: "Give an app that asked its address",
-		Args:  commandline.Exactly("the NAME of the app"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			pub, err := client.Approve(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(pub)
-			}
-			term.line("%s is on, at %s. Only you can open it.", args[0], pub.URL)
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
-}
-
 func denyCommand(where *location, term *terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{

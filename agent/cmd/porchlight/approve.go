@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/control/commandline"
+)
+
+func approveCommand(where *location, term *terminal) *cobra.Command {
+	var alone, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "approve NAME",
+		Short: "Give an app that asked its address",
+		Long: `Give an app that asked its address. What is approved is printed first: the
+label, the port, and the program that listens there. Where that is another one by
+the time the approval arrives, nothing is approved.
+
+An app that was approved before, has changed and asks again keeps the people who
+could open it; with --alone they lose it, and only you can open it.`,
+		Example: `  porchlight approve notes
+  porchlight approve notes --alone`,
+		Args: commandline.Exactly("the NAME of the app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			client, err := where.owner(cmd.Context())
+			if err != nil {
+				return err
+			}
+			state, err := client.State(cmd.Context())
+			if err != nil {
+				return err
+			}
+			app, err := appIn(state, args[0])
+			if err != nil {
+				return err
+			}
+			show := term.line
+			if asJSON {
+				show = term.remark
+			}
+			if app.Status == agentapi.StatusPending {
+				show("Approving %s.", whatAsks(app))
+			}
+			pub, err := approve(cmd.Context(), client, app, alone)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return term.json(pub)
+			}
+			if alone {
+				app.OpenToCount = 0
+			}
+			sayApproved(term, app, pub, state)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&alone, "alone", false, "take the app from everybody else who could open it before")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp, alone bool) (agentapi.Publication, error) {
+	if alone {
+		return client.ApproveAlone(ctx, app.Name, agentapi.SeenOf(app))
+	}
+	return client.ApproveSeen(ctx, app.Name, agentapi.SeenOf(app))
+}
+
+func appIn(state agentapi.OwnerState, name string) (agentapi.OwnerApp, error) {
+	i := slices.IndexFunc(state.Apps, func(a agentapi.OwnerApp) bool { return a.Name == name })
+	if i < 0 {
+		return agentapi.OwnerApp{}, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	}
+	return state.Apps[i], nil
+}
+
+// whatAsks is what an owner looks at before a yes: "Notes on port 8000: python3,
+// run by maya".
+func whatAsks(a agentapi.OwnerApp) string {
+	who := "no program seen there"
+	switch l := a.Listener; {
+	case l.Program != "" && l.User != "":
+		who = printable(l.Program) + ", run by " + printable(l.User)
+	case l.User != "":
+		who = "a program run by " + printable(l.User)
+	case l.Program != "":
+		who = printable(l.Program)
+	}
+	return fmt.Sprintf("%s on port %d: %s", printable(a.Label), a.LocalPort, who)
+}
+
+// sayApproved tells where an app is by now, and who can open it: app is as it was
+// before, less who lost it.
+func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Publication, state agentapi.OwnerState) {
+	who := app.AgainOpen(printable)
+	if app.Status == agentapi.StatusLive {
+		who = "" // it was on already, and nobody got it back
+		if others := app.OthersWhoOpen(printable); others != "" {
+			who = others + " can open it, too."
+		}
+	}
+	if who == "" {
+		who = "Only you can open it."
+	}
+	if pub.URL == "" {
+		term.line("%s is approved. It gets its address once this computer is connected. %s", app.Name, who)
+	} else {
+		term.line("%s is on, at %s. %s", app.Name, pub.URL, who)
+	}
+	if app.Paused {
+		term.line("Nobody gets in before you type: porchlight resume %s", app.Name)
+	}
+	sayClosed(term, state)
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// A yes counts for what was shown: the label, the port, the program and its user.
+// Each differs once, while the request itself stays the same; the sentence says
+// what is there now, and looking again shows it.
+func TestApprovingWhatIsThereNow(t *testing.T) {
+	t.Parallel()
+	node := agentapi.Listener{PID: 9, Program: "node", User: "ada", UserID: "1000"}
+	for what, tt := range map[string]struct {
+		asked, then agentapi.Listener
+		dead        bool   // nobody listens when the owner says yes
+		says        string // in the refusal; empty: approved
+	}{
+		"as shown":                  {asked: ada, then: ada},
+		"restarted":                 {asked: ada, then: agentapi.Listener{PID: 99, Program: "python3", User: "ada", UserID: "1000"}},
+		"another program":           {asked: ada, then: node, says: "now it is node, run by ada."},
+		"root's":                    {asked: ada, then: root, says: "now it is python3, run by root."},
+		"gone":                      {asked: ada, dead: true},
+		"another's, as shown":       {asked: eve, then: eve},
+		"another's for another's":   {asked: eve, then: mallet, says: "mallet"},
+		"not known yet which":       {asked: agentapi.Listener{User: "ada", UserID: "1000"}, then: node},
+		"not known yet which, root": {asked: agentapi.Listener{User: "ada", UserID: "1000"}, then: root, says: "run by root"},
+		"unseen, as shown":          {asked: unseen, then: unseen},
+		"the owner's for unseen":    {asked: unseen, then: ada},
+		"another's for unseen":      {asked: unseen, then: eve, says: "eve"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			d := openDesk(t)
+			d.now = tt.asked
+			d.publish(t, agentapi.StatusPending)
+			if tt.asked.Program != "" {
+				d.lookNow()
+			}
+			shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
+			d.now, d.dead = tt.then, tt.dead
+			_, err := d.apps.ApproveSeen(t.Context(), "notes", &shown)
+			if tt.says == "" {
+				must(t, err)
+				return
+			}
+			if agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("%v does not say %q", err, tt.says)
+			}
+			if app := d.apps.OwnerApps(nil)[0]; app.Status != agentapi.StatusPending || app.Listener != tt.then {
+				t.Fatalf("looking again shows %+v", app)
+			}
+			shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
+			must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &shown)))
+		})
+	}
+}
+
+// What was not shown is not what is approved, also when the request changed to it
+// before the look: the listener kept by then is the new one already.
+func TestApprovingAfterTheRequestChangedHands(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.dead = true
+	d.publish(t, agentapi.StatusPending)
+	shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
+	d.dead, d.now = false, eve
+	d.publish(t, agentapi.StatusPending)
+	if _, err := d.apps.ApproveSeen(t.Context(), "notes", &shown); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "eve") {
+		t.Errorf("nobody was shown: %v", err)
+	}
+	// An older client looked at neither program nor user.
+	must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &agentapi.Seen{Label: "Notes", LocalPort: 8000})))
+}
+
+// Finding the program may take long; the answer does not. What was shown and is
+// not found has to be looked at again.
+func TestApprovingDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.publish(t, agentapi.StatusPending)
+	d.lookNow()
+	shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
+	slow := make(chan struct{})
+	t.Cleanup(func() { close(slow) })
+	d.apps.cfg.Listener = func(int, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
+	d.apps.lookFor = time.Millisecond
+	if _, err := d.apps.ApproveSeen(t.Context(), "notes", &shown); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "a program of the user ada") {
+		t.Fatalf("%v", err)
+	}
+	shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
+	must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &shown)))
+}
+
+// Approved for the owner alone, an app has another id: whatever anybody was given
+// belongs to the one before, whose connections are closed.
+func TestApprovingForTheOwnerAlone(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	ask := true
+	d.apps.cfg.AskAgain = func() bool { return ask }
+	alone := func() {
+		t.Helper()
+		must(t, second(d.apps.ApproveAs(t.Context(), "notes", agentapi.Approval{Alone: true})))
+	}
+	d.publish(t, agentapi.StatusPending)
+	alone() // the first time it is everybody's way
+	first := d.row().ID
+	must(t, second(d.apps.SetOptions(t.Context(), "notes", agentapi.AppOptions{Forwarded: true})))
+	moved := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000}
+	must(t, second(d.apps.Publish(t.Context(), moved)))
+	alone()
+	app := d.row()
+	if app.ID == first || app.ID == "" || app.Status != agentapi.StatusLive || app.LocalPort != 9000 || !app.Options.Forwarded {
+		t.Errorf("asked again: %+v", app)
+	}
+	if d.apps.hasID(first) {
+		t.Error("the id before is still one of an app")
+	}
+	// On already, it is taken from everybody as well.
+	was := app.ID
+	alone()
+	if app = d.row(); app.ID == was || app.Status != agentapi.StatusLive {
+		t.Errorf("while on: %+v", app)
+	}
+	if n := len(d.gone); n == 0 || d.gone[n-1] != was {
+		t.Errorf("closed %v, and not %s", d.gone, was)
+	}
+	// Without it the people are kept.
+	moved.LocalPort = 9001
+	must(t, second(d.apps.Publish(t.Context(), moved)))
+	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	if again := d.row(); again.ID != app.ID {
+		t.Errorf("approved for all: %s, before %s", again.ID, app.ID)
+	}
+}
