@@ -98,13 +98,22 @@ func (b *backend) OpenLink(_ context.Context, name string) (agentapi.OpenLink, e
 	case b.rules.DarkSince() != nil:
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
 	case !b.agent().Account().Connected:
-		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
+		return agentapi.OpenLink{}, b.addressless()
 	}
 	link, expires, err := b.proxy.OpenLink(name)
 	if err != nil {
 		return agentapi.OpenLink{}, agentapi.Errorf(agentapi.CodeUnavailable, "%s.", err)
 	}
 	return agentapi.OpenLink{URL: link, ExpiresAt: expires}, nil
+}
+
+// addressless says why this computer has no address to open anything at.
+func (b *backend) addressless() error {
+	why := b.Trouble()
+	if why == "" {
+		why = "Porchlight is still connecting. Try again in a moment."
+	}
+	return agentapi.Errorf(agentapi.CodeUnavailable, "%s", why)
 }
 
 // opens says why an app cannot be opened at its address; nil when it can.

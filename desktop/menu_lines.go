@@ -83,6 +83,8 @@ func appStanding(a agentapi.OwnerApp) string {
 		return ": stopped"
 	case a.Paused:
 		return ": paused"
+	case a.URL == "":
+		return ": no address yet"
 	case !a.Answering:
 		return ": not answering"
 	case len(a.Here) >= agentapi.MaxNamed:

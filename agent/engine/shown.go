@@ -126,9 +126,14 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 	return apps
 }
 
-// publication is the wire form of an app's state.
+// publication is the wire form of an app's state. One that has no address yet, on
+// a computer that was never connected, is pending to its program: live comes with
+// host and url.
 func (a *Apps) publication(app *store.App) agentapi.Publication {
 	s := a.summary(app)
+	if s.Status == agentapi.StatusLive && s.Host == "" {
+		s.Status = agentapi.StatusPending
+	}
 	return agentapi.Publication{Status: s.Status, Host: s.Host, URL: s.URL}
 }
 

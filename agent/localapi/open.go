@@ -66,6 +66,9 @@ func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
 		case agentapi.StatusPending:
 			s.PendingApps++
 		case agentapi.StatusLive:
+			if app.Host == "" {
+				continue // approved, and without an address yet
+			}
 			s.Apps = append(s.Apps, app.AppSummary)
 		}
 	}

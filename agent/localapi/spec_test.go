@@ -331,6 +331,52 @@ func TestSpec(t *testing.T) {
 	})
 }
 
+// TestLiveHasAnAddress: while this computer has none, an approved app is pending to
+// its program, and live in the owner's state; with one it is live to both.
+func TestLiveHasAnAddress(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.outside.set(func(o *outside) { o.account = agentapi.Account{} })
+	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
+	asked := func() []agentapi.Publication {
+		t.Helper()
+		polled, err := r.open().Publication(t.Context(), "notes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.open().Publish(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []agentapi.Publication{polled, again}
+	}
+	if _, err := r.open().Publish(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	pub, err := r.owner().Approve(t.Context(), "notes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pub := range append(asked(), pub) {
+		if pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
+			t.Errorf("without an address: %+v", pub)
+		}
+	}
+	state, err := r.owner().State(t.Context())
+	if err != nil || state.Apps[0].Status != agentapi.StatusLive || state.Apps[0].URL != "" {
+		t.Errorf("to the owner: %+v, %v", state.Apps, err)
+	}
+	if s, err := r.open().Status(t.Context()); err != nil || len(s.Apps) != 0 || s.PendingApps != 0 {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	r.outside.set(func(o *outside) { o.account = connected })
+	for _, pub := range asked() {
+		if want := "notes." + connected.Host; pub != (agentapi.Publication{Status: agentapi.StatusLive, Host: want, URL: "https://" + want}) {
+			t.Errorf("with one: %+v", pub)
+		}
+	}
+}
+
 // TestApproveWhatWasSeen. Weakness: between the owner's look and the owner's yes
 // a program asks again with another label or port. Checked over HTTP: the yes
 // then counts for nothing, and one to what is there counts.
@@ -347,14 +393,25 @@ func TestApproveWhatWasSeen(t *testing.T) {
 			t.Errorf("approved as %+v: %v", seen, err)
 		}
 	}
-	for _, body := range []string{`{}`, `{"label":"Notes"}`, `{"label":"Notes","localPort":"9000"}`, `7`} {
+	for _, body := range []string{
+		`{}`, `{"label":"Notes"}`, `{"label":"Notes","localPort":"9000"}`, `7`, `{"alone":"yes"}`, `{"alone":true,"user":"maya"}`,
+		`{"label":"Notes","localPort":9000,"program":1}`,
+	} {
 		got := r.send(t, request{method: "POST", path: "/owner/apps/notes/approve", body: body, socket: true, secret: r.secret})
 		if got.status != 400 {
 			t.Errorf("%s: %d %s", body, got.status, got.body)
 		}
 		got.sentence(t)
 	}
-	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Seen{Label: "Notes", LocalPort: 9000})
+	for _, seen := range []agentapi.Seen{
+		{Label: "Notes", LocalPort: 9000, Program: new("python3"), User: new("maya")},
+		{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("root")},
+	} {
+		if _, err := r.owner().ApproveSeen(t.Context(), "notes", seen); agentapi.CodeOf(err) != agentapi.CodeConflict {
+			t.Errorf("approved as %s of %s: %v", *seen.Program, *seen.User, err)
+		}
+	}
+	pub, err := r.owner().ApproveSeen(t.Context(), "notes", agentapi.Seen{Label: "Notes", LocalPort: 9000, Program: new("notesd"), User: new("maya")})
 	if err != nil || pub.Status != agentapi.StatusLive {
 		t.Errorf("approved as it is: %+v, %v", pub, err)
 	}

@@ -97,12 +97,18 @@ func (s shell) json(into any, args ...string) {
 // startAgent runs `porchlight agent --local` until the test ends.
 func startAgent(t *testing.T) shell {
 	t.Helper()
+	return startAgentAs(t, "--local", "--https", "127.0.0.1:0")
+}
+
+// startAgentAs runs `porchlight agent` with these flags.
+func startAgentAs(t *testing.T, flags ...string) shell {
+	t.Helper()
 	s := shell{t, filepath.Join(t.TempDir(), "data")}
 	ctx, stop := context.WithCancel(context.Background())
 	var o output
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"agent", "--local", "--data", s.dir, "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, o.terminal())
+		ended <- run(ctx, append([]string{"agent", "--data", s.dir, "--api", "127.0.0.1:0"}, flags...), o.terminal())
 	}()
 	t.Cleanup(func() {
 		stop()

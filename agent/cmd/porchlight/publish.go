@@ -42,6 +42,17 @@ open it.`,
 			if err != nil {
 				return err
 			}
+			connected := true
+			if pub.Status == agentapi.StatusPending {
+				status, err := client.Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				connected = status.Host != ""
+			}
+			if wait && !connected {
+				term.remark("This computer is not connected yet; the app gets its address once it is.")
+			}
 			if wait && pub.Status == agentapi.StatusPending {
 				term.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
 				if pub, err = waitLive(cmd.Context(), client, req.Name); err != nil {
@@ -51,7 +62,7 @@ open it.`,
 			if asJSON {
 				return term.json(pub)
 			}
-			printPublication(term, req.Name, pub)
+			printPublication(term, req.Name, pub, connected)
 			return nil
 		},
 	}
@@ -109,12 +120,17 @@ func unpublishCommand(where *location, term *terminal) *cobra.Command {
 	return cmd
 }
 
-func printPublication(term *terminal, name string, pub agentapi.Publication) {
+// printPublication says how it stands with an app; connected is whether there is an
+// address for it to be on.
+func printPublication(term *terminal, name string, pub agentapi.Publication, connected bool) {
 	switch pub.Status {
 	case agentapi.StatusLive:
 		term.line("%s is on, at %s", name, pub.URL)
 	case agentapi.StatusPending:
 		term.line("%s waits for the owner's approval: in the menu bar, or by: porchlight approve %s", name, name)
+		if !connected {
+			term.line("This computer is not connected yet; it gets its address once it is.")
+		}
 	default:
 		term.line("%s is %s", name, pub.Status)
 	}

@@ -115,6 +115,8 @@ func statusWord(a agentapi.OwnerApp) string {
 		return "stopped"
 	case a.Paused:
 		return "paused"
+	case a.URL == "":
+		return "approved, no address yet"
 	case !a.Answering:
 		return "not answering"
 	}

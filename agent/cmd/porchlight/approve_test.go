@@ -1,0 +1,84 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestApprovingSaysWhoCanOpen: what is approved is printed, and so is who can open
+// it then: an app that asks again keeps its people, unless the owner takes it from
+// them.
+func TestApprovingSaysWhoCanOpen(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.ok("settings", "--ask-again")
+	moves := func() string {
+		app := httptest.NewServer(http.NotFoundHandler())
+		t.Cleanup(app.Close)
+		port := app.Listener.Addr().String()[len("127.0.0.1:"):]
+		s.ok("publish", "notes", "--label", "Notes", "--port", port)
+		return port
+	}
+	port := moves()
+	out := s.ok("approve", "notes")
+	if want := "Approving Notes on port " + port + ": "; !strings.Contains(out, want) || !strings.Contains(out, "Only you can open it.") {
+		t.Errorf("%q does not say %q", out, want)
+	}
+	s.ok("people", "invite", bob, "--app", "Notes")
+	moves()
+	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it again.") || strings.Contains(out, "Only you") {
+		t.Errorf("asked again: %q", out)
+	}
+	if out := s.ok("approve", "notes"); !strings.Contains(out, bob+" can open it, too.") || strings.Contains(out, "Only you") {
+		t.Errorf("on already: %q", out)
+	}
+	moves()
+	var pub agentapi.Publication
+	if s.json(&pub, "approve", "notes", "--alone"); pub.Status != agentapi.StatusLive {
+		t.Errorf("alone: %+v", pub)
+	}
+	if out := s.ok("approve", "notes"); !strings.Contains(out, "Only you can open it.") {
+		t.Errorf("alone: %q", out)
+	}
+	var people agentapi.People
+	s.json(&people, "people")
+	for _, p := range people.Members {
+		if p.Email == bob && len(p.Apps) != 0 {
+			t.Errorf("bob still has %v", p.Apps)
+		}
+	}
+	s.ok("pause", "notes")
+	moves()
+	if out := s.ok("approve", "notes"); !strings.Contains(out, "porchlight resume notes") {
+		t.Errorf("paused: %q", out)
+	}
+}
+
+// TestApprovedWithoutAnAddress: a computer that was never connected has no address
+// to give; nothing says that it has.
+func TestApprovedWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	s := startAgentAs(t, "--control", "https://control.example.net")
+	const connect = "porchlight connect https://control.example.net"
+	if out := s.ok("publish", "notes", "--label", "Notes", "--port", "8001"); !strings.Contains(out, "not connected yet") {
+		t.Errorf("publish: %q", out)
+	}
+	out := s.ok("approve", "notes")
+	if !strings.Contains(out, "notes is approved. It gets its address once this computer is connected.") || !strings.Contains(out, connect) || strings.Contains(out, " at .") {
+		t.Errorf("approve: %q", out)
+	}
+	var pub agentapi.Publication
+	if s.json(&pub, "publish", "notes", "--label", "Notes", "--port", "8001"); pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
+		t.Errorf("publish: %+v", pub)
+	}
+	if out := s.ok("apps"); !strings.Contains(out, "approved, no address yet") {
+		t.Errorf("apps: %q", out)
+	}
+	if code, _, errOut := s.run("open", "notes"); code == 0 || !strings.Contains(errOut, connect) {
+		t.Errorf("open: exit %d, %q", code, errOut)
+	}
+}
