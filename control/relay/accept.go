@@ -66,7 +66,7 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 		return
 	}
 	r.wg.Go(func() {
-		r.dismiss(sent)
+		r.dismiss(sent, limitHandshakes)
 		decided := sync.OnceFunc(func() { r.door.leave(place) })
 		defer decided()
 		if r.mustAnnounce(conn) {
@@ -76,17 +76,17 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 				return
 			}
 			// From here on it is the visitor's, under whose address it counts.
-			r.dismiss(r.door.rename(place, sourceOf(visitor.RemoteAddr())))
+			r.dismiss(r.door.rename(place, sourceOf(visitor.RemoteAddr())), limitHandshakes)
 			c = visitor
 		}
 		r.serve(life, c, place, decided)
 	})
 }
 
-// dismiss closes who had to leave the door for another, if somebody had to.
-func (r *Relay) dismiss(sent *caller) {
+// dismiss closes who had to leave a door for another, if somebody had to.
+func (r *Relay) dismiss(sent *caller, full limit) {
 	if sent != nil {
-		r.reached(limitHandshakes)
+		r.reached(full)
 		_ = sent.conn.Close()
 	}
 }

@@ -48,6 +48,7 @@ func (r *Relay) terminate(life context.Context, conn stream, p *preface, decided
 		r.parkSecure(secure, decided)
 	default:
 		decided()
+		prefixed.head = &head{relay: r, conn: prefixed, source: source}
 		if !r.toHTTP.give(secure) {
 			_ = secure.Close()
 		}

@@ -151,6 +151,7 @@ type prefixedConn struct {
 	rest    []byte
 	onClose func() // may be nil
 	once    sync.Once
+	head    *head // of HTTP; nil before, and for others
 }
 
 func (c *prefixedConn) Read(b []byte) (int, error) {
@@ -161,11 +162,18 @@ func (c *prefixedConn) Read(b []byte) (int, error) {
 		}
 		return n, nil
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if c.head != nil {
+		c.head.came(n)
+	}
+	return n, err
 }
 
 func (c *prefixedConn) Close() error {
 	c.uncount()
+	if c.head != nil {
+		c.head.close()
+	}
 	return c.Conn.Close()
 }
 

@@ -18,6 +18,7 @@ const (
 	limitPassedOn
 	limitTunnels
 	limitAuth
+	limitHeads
 	limitAdmissions
 	limitPeers
 	limitLookups
@@ -28,7 +29,7 @@ const (
 // limitNames are those of the settings, where there is one, and of the metric.
 var limitNames = [limits]string{
 	"handshakes", "visitors", "visitors-per-computer", "waiting-per-computer", "visitors-passed-on",
-	"computers", "auth-connections", "admissions", "peers", "lookups", "open-files",
+	"computers", "auth-connections", "large-heads", "admissions", "peers", "lookups", "open-files",
 }
 
 // errBusy is what every overLimit is.

@@ -14,7 +14,7 @@
 //	            limits.go and ramp.go who is let in, reached.go who is not,
 //	            announced.go whom a load balancer in front names
 //	preface.go  the first bytes, hello.go the ClientHello in them
-//	auth.go     what is decrypted here
+//	auth.go     what is decrypted here, head.go the memory that its requests take
 //	session.go  one control connection, pool.go its data connections
 //	route.go    which computers are here, known.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
@@ -85,6 +85,7 @@ type Relay struct {
 	now      func() time.Time
 	door     *door
 	auth     *bySource // HTTP connections to the auth host
+	heads    *door     // those of them that send a large head
 	visitors *bySource
 	ramp     *ramp
 	tickets  ticketBook
@@ -144,6 +145,7 @@ func New(cfg Config) (*Relay, error) {
 		now:      cfg.Now,
 		door:     newDoor(cfg.Limits.Handshakes, cfg.Limits.HandshakesPerSource),
 		auth:     newBySource(cfg.Limits.AuthConnections, cfg.Limits.AuthConnectionsPerSource),
+		heads:    newHeadDoor(cfg.Limits),
 		visitors: newBySource(cfg.Limits.Visitors, cfg.Limits.VisitorsPerSource),
 		ramp:     newRamp(cfg.Limits.AdmitPerSecond, cfg.Limits.AdmitPerSecondPerSource, cfg.Limits.RampUp, cfg.Now),
 		routes:   newRoutes(cfg.Limits),
@@ -154,7 +156,8 @@ func New(cfg Config) (*Relay, error) {
 	r.tls.NextProtos = []string{controlapi.TunnelALPN, tunnelwire.DataALPN, "h2", "http/1.1"}
 	r.tls.MinVersion = max(r.tls.MinVersion, tls.VersionTLS12)
 	r.http = &http.Server{
-		Handler:           cfg.Handler,
+		Handler:           countHeads(cfg.Handler),
+		ConnContext:       withHead,
 		TLSConfig:         &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, // connections arrive decrypted; this turns HTTP/2 on
 		ReadHeaderTimeout: 10 * time.Second,
 		// A handler that holds its answer back sets deadlines of its own.

@@ -1,0 +1,131 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// The head of a request is held in memory until all of it is here, and it may be
+// as long as MaxHead: a thousand times what a connection takes otherwise. So those
+// that are longer than heads are mostly have a door of their own, with few places.
+const (
+	// smallHead is how many bytes may come without a place there. Over HTTP/2 one
+	// byte can stand for a field, which takes forty in memory.
+	smallHead           = 4 << 10
+	largeHeads          = 128
+	largeHeadsPerSource = 32
+)
+
+func newHeadDoor(l Limits) *door {
+	if l.AuthConnectionsPerSource >= l.AuthConnections {
+		return newDoor(largeHeads, largeHeads) // all come from one address, a load balancer's
+	}
+	return newDoor(largeHeads, largeHeadsPerSource)
+}
+
+// head counts what has come on an HTTP connection and belongs to no request yet.
+type head struct {
+	relay  *Relay
+	conn   net.Conn
+	source netip.Prefix
+
+	mu      sync.Mutex // protects what follows
+	bytes   int
+	serving bool // what comes now is an HTTP/1 request's body
+	closed  bool
+	place   *caller // at the door for large heads; nil for none
+}
+
+// came counts n bytes more. Whoever has to go for them is closed.
+func (h *head) came(n int) {
+	h.mu.Lock()
+	if h.serving || h.closed {
+		h.mu.Unlock()
+		return
+	}
+	var sent *caller
+	if h.bytes += n; h.bytes > smallHead && h.place == nil {
+		h.place, sent, _ = h.relay.heads.enter(h.conn, h.source)
+	}
+	h.mu.Unlock()
+	h.relay.dismiss(sent, limitHeads)
+}
+
+// went takes n bytes off the account: they have become part of a request.
+func (h *head) went(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bytes = max(0, h.bytes-n)
+	if h.bytes <= smallHead {
+		h.leave()
+	}
+}
+
+// whole says that a head is a request now, whose body comes next where that is
+// all that can come: HTTP/2 mixes it with others' heads.
+func (h *head) whole(body bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bytes, h.serving = 0, body
+	h.leave()
+}
+
+func (h *head) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	h.leave()
+}
+
+// leave gives the place back. The caller holds mu.
+func (h *head) leave() {
+	if h.place != nil {
+		h.relay.heads.leave(h.place)
+		h.place = nil
+	}
+}
+
+type headKey struct{}
+
+// withHead lets a connection's requests find its head.
+func withHead(ctx context.Context, conn net.Conn) context.Context {
+	if secure, ok := conn.(*tls.Conn); ok {
+		if prefixed, ok := secure.NetConn().(*prefixedConn); ok {
+			return context.WithValue(ctx, headKey{}, prefixed.head)
+		}
+	}
+	return ctx
+}
+
+// countHeads is next for requests whose heads are counted.
+func countHeads(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if h, _ := req.Context().Value(headKey{}).(*head); h != nil {
+			if req.ProtoMajor == 1 {
+				h.whole(true)
+				defer h.whole(false)
+			} else {
+				h.whole(false)
+				req.Body = countedBody{req.Body, h}
+			}
+		}
+		next.ServeHTTP(w, req)
+	})
+}
+
+// countedBody is a body whose bytes are no head's.
+type countedBody struct {
+	io.ReadCloser
+	head *head
+}
+
+func (b countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.head.went(n)
+	return n, err
+}
