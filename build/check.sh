@@ -26,12 +26,12 @@ formatted() {
 }
 
 # The programs that need no C library must build without one, everywhere.
-vet_for() { CGO_ENABLED=0 GOOS=${1%/*} GOARCH=${1#*/} go vet ./agent/... ./control/...; }
+types_for() { go run ./build/typecheck "$1" ./agent/... ./control/...; }
 
 check gofmt formatted
 check "go vet" go vet -tags "$every" ./...
 for target in linux/arm64 darwin/arm64 windows/amd64; do
-	check "go vet for $target" vet_for "$target"
+	check "types for $target" types_for "$target"
 done
 check staticcheck go tool staticcheck -tags "$every" ./...
 check vulnerabilities build/vulnerabilities.sh "$tags"

@@ -144,6 +144,9 @@ func (a *Access) SetClockAhead(ahead time.Duration) {
 	a.clockAhead.Store(int64(min(max(ahead, -controlapi.ClockSkew), controlapi.ClockSkew)))
 }
 
+// FormerOwner says whether another account's computer had this one's name before.
+func (a *Access) FormerOwner() bool { return a.state.Load().snapshot.Computer.Former }
+
 // take fills the indexes from a snapshot.
 func (st *state) take(snap controlapi.Snapshot) {
 	st.known, st.snapshot = true, snap

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,8 +15,11 @@ import (
 // app's place, and what it stored. So a browser that shows it was with a former
 // app of the name is told to clear that, once.
 //
+// The same where the whole computer's name was another account's before.
+//
 // It has to show it, by a session of the former app or by the mark that every
-// sign-in sets and signing out leaves. Having neither is no sign of anything:
+// sign-in sets and signing out leaves; of another owner's computer, by a cookie of
+// that name for another Porchlight, which only one at this very host can have set. Having neither is no sign of anything:
 // cookies are evicted and expire, and the data of the app that is here now must
 // not go with them.
 
@@ -38,7 +42,8 @@ func (p *Proxy) markApp(h http.Header, appID string) {
 
 // clearFormer has a browser that was with a former app clear what it kept of it.
 func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
-	if len(app.Formers) == 0 {
+	owners := p.config.Access.FormerOwner()
+	if len(app.Formers) == 0 && !owners {
 		return
 	}
 	mark, marked := cookieValue(r.Header, p.cookies.app)
@@ -52,10 +57,23 @@ func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
 	met := func(former string) bool {
 		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || p.sessionOf(session, former)
 	}
-	if slices.ContainsFunc(app.Formers, met) {
+	if slices.ContainsFunc(app.Formers, met) || owners && p.metAnother(r.Header) {
 		w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
 		p.markApp(w.Header(), app.ID)
 	}
+}
+
+// metAnother says whether a browser holds the session or the mark of another
+// Porchlight at this host.
+func (p *Proxy) metAnother(h http.Header) bool {
+	const instance = 8 // digits, see Config.Instance
+	met := false
+	eachCookie(h["Cookie"], func(name, _ string) bool {
+		rest, ours := strings.CutPrefix(name, cookiePrefix)
+		met = ours && len(rest) >= instance && rest[:instance] != p.config.Instance && (rest[instance:] == "" || rest[instance:] == "-a")
+		return !met
+	})
+	return met
 }
 
 func (p *Proxy) sessionOf(cookie, appID string) bool {

@@ -90,3 +90,49 @@ func TestClearFormer(t *testing.T) {
 		cleared("signed in to it again", b, false)
 	}
 }
+
+// A computer's name can have been another account's: its Porchlight had another
+// instance, and left cookies of that at the hosts of its apps.
+func TestClearFormerOwner(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	const notes = "https://notes." + rootHost
+	visit := func(former bool, cookies map[string]string) (cleared bool, b *browser) {
+		t.Helper()
+		r.access.SetSnapshot(controlapi.Snapshot{
+			Version: "v", Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost, Former: former}, People: r.people,
+		})
+		b = r.browser(true)
+		maps.Copy(b.cookies, cookies)
+		res, _ := b.get(notes + "/")
+		got := res.Header.Get("Clear-Site-Data")
+		if got != "" && got != `"cache", "storage"` {
+			t.Errorf("%v: clears %s", cookies, got)
+		}
+		return got != "", b
+	}
+	const theirs = "__Host-porchlight-0badcafe"
+	for _, tt := range []struct {
+		former bool
+		cookie string
+		clears bool
+	}{
+		{true, theirs, true}, {true, theirs + "-a", true},
+		{false, theirs, false}, {false, theirs + "-a", false},
+		{true, theirs + "-t", false}, {true, theirs + "-n-01234567", false},
+		{true, cookie, false}, {true, mark, false}, {true, "theme", false},
+		{true, "__Host-porchlight-", false}, {true, "__Secure-porchlight-0badcafe", false},
+	} {
+		if cleared, _ := visit(tt.former, map[string]string{tt.cookie: "x"}); cleared != tt.clears {
+			t.Errorf("former %v, %s: cleared %v", tt.former, tt.cookie, cleared)
+		}
+	}
+	if cleared, _ := visit(true, nil); cleared {
+		t.Error("a browser that was never here is cleared")
+	}
+	_, b := visit(true, map[string]string{theirs: "x"})
+	if cleared, _ := visit(true, b.cookies); cleared {
+		t.Error("a browser is cleared a second time")
+	}
+}
