@@ -17,7 +17,9 @@ import (
 // Welcomes says whether a visitor's request may go to whoever listens on an app's
 // port now. It is asked for every new connection to an app, once that stands and
 // before a byte is sent. Where another user's program listens than was approved,
-// the app has fallen into asking again when it returns.
+// the app has fallen into asking again when it returns. Where nobody listens any
+// more nothing is known of who took the connection, so that is no either, and
+// nothing else follows: a program could take one and stop listening at once.
 func (a *Apps) Welcomes(name string, port int) bool {
 	app, ok := a.Lookup(name)
 	if !ok || app.Status != agentapi.StatusLive {
@@ -26,14 +28,14 @@ func (a *Apps) Welcomes(name string, port int) bool {
 	e := Event{Kind: Found, Port: port, Own: a.cfg.Own}
 	var socket uint64
 	e.Listener, e.Listening, socket = a.glance(port)
-	welcome := !otherUser(app.kept, e)
-	if !welcome {
+	stranger := otherUser(app.kept, e)
+	if stranger {
 		a.noteListener(context.Background(), name, e)
 	}
 	if app.kept.ApprovedFor == nil || socket != 0 {
 		a.lookLater(look{name, port, socket})
 	}
-	return welcome
+	return e.Listening && !stranger
 }
 
 // look is what Run is given: to find the program at a port.

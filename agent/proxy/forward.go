@@ -279,6 +279,10 @@ func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
 	case v.stranger.Load() && !v.shut.Load():
+		if _, live := p.lookup(v.at.app.Name); live {
+			p.notAnswering(w, r, v.at, v.tries) // nobody listens any more
+			return
+		}
 		p.unpublished(w, r, v.at.host)
 	case v.late.Load() && !v.shut.Load():
 		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)

@@ -131,6 +131,7 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 		c.Listener = func(app proxy.App) bool {
 			all.Done()
 			all.Wait()
+			r.change("notes", func(a *proxy.App) { a.Live = false })
 			r.access.CloseApp(app.ID)
 			return false
 		}
@@ -159,6 +160,24 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 	got.Wait()
 	r.stop()
 	if heard := heir.bytes(); heard != "" {
+		t.Errorf("it heard %q", heard)
+	}
+}
+
+// TestNobodyListensAnyMore: of an app that ended with the connection, or was never
+// behind it, the visitor hears that it is not answering.
+func TestNobodyListensAnyMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.Listener = func(proxy.App) bool { return false } })
+	gone := newEavesdropper(t)
+	r.publish("notes", gone.port)
+	b := r.signedIn("notes", bobID, false)
+	res, body := b.get("https://notes." + rootHost + "/")
+	if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "answering") {
+		t.Errorf("%s\n%.300s", res.Status, body)
+	}
+	r.stop()
+	if heard := gone.bytes(); heard != "" {
 		t.Errorf("it heard %q", heard)
 	}
 }
