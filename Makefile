@@ -22,7 +22,7 @@ help: ## this list
 ifneq ($(DISPLAY_HERE),)
 run: setup-desktop desktop cli ## set everything up and start Porchlight (menu bar, or the agent where there is no display)
 	@echo "Porchlight is in the menu bar. Ask it for an address from another terminal:"
-	@echo "  curl -X POST 127.0.0.1:8765/publish -H 'Content-Type: application/json' -d '{\"name\":\"notes\",\"label\":\"Notes\",\"localPort\":8000}'"
+	@echo "  bin/porchlight publish notes --label Notes --port 8000"
 	@exec bin/porchlight-desktop
 else
 run: setup-cli cli

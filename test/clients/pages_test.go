@@ -1,0 +1,205 @@
+//go:build clients
+
+package clients
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// page is one whose shell blocks a reader types from top to bottom. Every block is
+// run as it is written, but for what stands in for a public name, port or
+// directory, and those that are named here with the reason why they are not.
+type page struct {
+	file string
+	// here puts what is on this computer in the place of what the page names.
+	here []string
+	// serves are the beginnings of blocks that run until they are stopped, with what
+	// they print once they serve.
+	serves map[string]string
+	// stops are the beginnings of blocks before which those are stopped.
+	stops []string
+	// says are the beginnings of blocks, and what they have to print.
+	says map[string]string
+	// left are the beginnings of blocks that are not run, and why.
+	left map[string]string
+}
+
+// fenced is a block of a page, with its language. One of a shell names it, or none.
+var fenced = regexp.MustCompile("(?ms)^```(\\w*)\n(.*?)^```$")
+
+// TestReadmeRuns types README's lines.
+func TestReadmeRuns(t *testing.T) {
+	t.Parallel()
+	h := emptyHouse(t)
+	app := strconv.Itoa(freePort(t))
+	page{
+		file:   "../../README.md",
+		here:   []string{"http.server --bind 127.0.0.1 8000", "http.server --bind 127.0.0.1 " + app, "--port 8000", "--port " + app},
+		serves: map[string]string{"python3 -m http.server": "Serving HTTP"},
+		says: map[string]string{
+			"porchlight publish": "https://notes." + h.account.Host, "porchlight people": "Notes", "porchlight doctor": "Notes answers on port",
+		},
+		left: map[string]string{"make run": "the programs that it builds are the ones under test, and make test is what runs this"},
+	}.typed(t, h)
+}
+
+// TestOperatingRuns types docs/operating.md's blocks: a server of our own domain on
+// a free port, whose certificate nobody has to order.
+func TestOperatingRuns(t *testing.T) {
+	t.Parallel()
+	h := &house{bin: binDir(t), env: append(os.Environ(), "PORCHLIGHT_DATA=")}
+	dir, listen := t.TempDir(), "127.0.0.1:"+strconv.Itoa(freePort(t))
+	page{
+		file: "../../docs/operating.md",
+		here: []string{
+			"/var/lib/porchlight", filepath.Join(dir, "data"), "porch.example", "porch.localhost", "control.example", "control.localhost",
+			"--listen :443", "--listen " + listen, "--metrics 127.0.0.1:9100", "--metrics 127.0.0.1:" + strconv.Itoa(freePort(t)),
+			"--tls acme", "--tls internal", "import rows --postgres URL", "import rows --data " + filepath.Join(dir, "moved"),
+		},
+		serves: map[string]string{"porchlight-control serve --data": "control plane at"},
+		stops:  []string{"porchlight-control export rows"},
+		left: map[string]string{
+			"export PORCHLIGHT_CONTROL_POSTGRES": "it names a database elsewhere, by TLS; test/nodes runs servers on a PostgreSQL of its own",
+		},
+	}.typed(t, h)
+}
+
+// TestRemoteClientRuns types docs/remote-client.md's blocks but for its programs,
+// which TestReaders runs.
+func TestRemoteClientRuns(t *testing.T) {
+	t.Parallel()
+	h := emptyHouse(t)
+	page{
+		file: "../../docs/remote-client.md",
+		here: []string{"~/.local/share/porchlight", h.data, "--data DIR", "--data " + filepath.Join(h.data, "control")},
+	}.typed(t, h)
+}
+
+// typed runs a page from top to bottom, in a directory of its own.
+func (p page) typed(t *testing.T, h *house) {
+	t.Helper()
+	here := strings.NewReplacer(p.here...)
+	blocks := fenced.FindAllStringSubmatch(read(t, p.file), -1)
+	dir, left := t.TempDir(), map[string]bool{}
+	stop := func() {}
+	defer func() { stop() }()
+	for _, m := range blocks {
+		block := here.Replace(m[2])
+		switch m[1] {
+		case "", "sh", "bash":
+		case "yaml":
+			h.takesConfig(t, dir, block)
+			continue
+		default: // programs and answers; other tests hold these
+			continue
+		}
+		if why, out := begins(p.left, m[2]); out {
+			left[why] = true
+			continue
+		}
+		for _, s := range p.stops {
+			if strings.HasPrefix(m[2], s) {
+				stop()
+				stop = func() {}
+			}
+		}
+		if ready, runs := begins(p.serves, m[2]); runs {
+			stop = h.serve(t, dir, block, ready)
+			continue
+		}
+		cmd := h.shell(t, dir, block)
+		out, err := cmd.Output()
+		if want, _ := begins(p.says, m[2]); err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%s: %v, %q is not in\n%s\nof\n%s", p.file, err, want, out, block)
+		}
+	}
+	for beginning, why := range p.left {
+		if !left[why] {
+			t.Errorf("%s: no block begins with %q", p.file, beginning)
+		}
+	}
+}
+
+func begins(beginnings map[string]string, block string) (string, bool) {
+	for beginning, what := range beginnings {
+		if strings.HasPrefix(block, beginning) {
+			return what, true
+		}
+	}
+	return "", false
+}
+
+// takesConfig has a command read a block as its configuration: a setting nobody
+// knows would be refused.
+func (h *house) takesConfig(t *testing.T, dir, block string) {
+	t.Helper()
+	file := filepath.Join(dir, "control.yaml")
+	if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := h.shell(t, dir, "porchlight-control account list --data none --config "+file)
+	cmd.Stderr = nil // what is not there is none of this test's
+	if _, err := cmd.Output(); err != nil {
+		exit, ok := errors.AsType[*exec.ExitError](err)
+		if !ok || exit.ExitCode() == 2 {
+			t.Errorf("%v: %s of\n%s", err, exit.Stderr, block)
+		}
+	}
+}
+
+// shell is a block as somebody types it who has the programs on their path.
+func (h *house) shell(t *testing.T, dir, block string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -eu -o pipefail\n"+block)
+	cmd.Dir, cmd.Stderr = dir, t.Output()
+	cmd.Env = append(h.env, "PATH="+h.bin+string(filepath.ListSeparator)+"/usr/bin:/bin", "PYTHONUNBUFFERED=1")
+	return cmd
+}
+
+// serve runs a block until stop, and returns when it serves.
+func (h *house) serve(t *testing.T, dir, block, ready string) (stop func()) {
+	t.Helper()
+	cmd := h.shell(t, dir, "exec "+block)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), ready) {
+	}
+	go io.Copy(io.Discard, out)
+	return func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		cmd.Wait()
+	}
+}
+
+func freePort(t *testing.T) int {
+	_, port, _ := strings.Cut(strings.TrimPrefix(freeRedirect(t), "http://"), ":")
+	port, _, _ = strings.Cut(port, "/")
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func binDir(t *testing.T) string {
+	bin, err := filepath.Abs("../../bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bin
+}
