@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 )
 
 // Weakness: every login of a client made a row of its own, the rows looked alike,
@@ -195,5 +196,36 @@ func TestACodeUsedTwiceEndsWhatItGave(t *testing.T) {
 	ok[Tokens](t)(c.use(kept.Refresh))
 	if told := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)).RevokedGrants; len(told) != 1 || told[0].ID != grantID(tokens.Refresh) {
 		t.Errorf("the agent hears of %+v", told)
+	}
+}
+
+// Weakness: what is kept of a used code, to know it again, was all that an earlier
+// version asks for, which does not know that it was used: after going back to that
+// version, or on its nodes, the code gave tokens once more for a day.
+func TestNothingIsLeftOfAUsedCode(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	account := Account{ID: owner.AccountID}
+	left := func(code string) (row authorization) {
+		t.Helper()
+		if err := b.store.View(t.Context(), func(tx kv.Tx) (err error) {
+			row, _, err = get[authorization](tx, keyAuthorization(hashOf(purposeAuthCode, code)))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return row
+	}
+	code := ok[string](t)(c.code(account, "maya"))
+	tokens := ok[Tokens](t)(c.exchange(code))
+	if row := left(code); row != (authorization{ClientID: c.ID, UsedFor: grantID(tokens.Refresh)}) {
+		t.Errorf("of a used code there is %+v", row)
+	}
+	code = ok[string](t)(c.code(account, "maya"))
+	_, err := c.ExchangeCode(t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect + "/other", Verifier: proof})
+	wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	if row := left(code); row != (authorization{ClientID: c.ID, UsedFor: usedForNone}) {
+		t.Errorf("of a wasted code there is %+v", row)
 	}
 }

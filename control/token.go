@@ -46,7 +46,9 @@ type authorization struct {
 	AccountID   string `json:"accountId"`
 	ComputerID  string `json:"computerId"`
 	// UsedFor is the grant that the code was exchanged for, or usedForNone when a
-	// wrong request used it up; empty before.
+	// wrong request used it up; empty before. The client is all that is kept with
+	// it: a node of an earlier version, which does not know this field, would give
+	// tokens for the rest.
 	UsedFor string `json:"usedFor,omitempty"`
 }
 
@@ -177,8 +179,8 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 			why = whyCodeUsed
 			return tx.dropGrant(row.UsedFor)
 		}
-		row.UsedFor = usedForNone
-		if err := put(tx, key, row, usedCodeLife); err != nil {
+		used := authorization{ClientID: row.ClientID, UsedFor: usedForNone}
+		if err := put(tx, key, used, usedCodeLife); err != nil {
 			return err
 		}
 		if row.RedirectURI != x.RedirectURI {
@@ -203,8 +205,8 @@ func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange
 		if err := tx.makeRoom(account.ID, client.ID); err != nil {
 			return err
 		}
-		row.UsedFor = id
-		if err := put(tx, key, row, usedCodeLife); err != nil {
+		used.UsedFor = id
+		if err := put(tx, key, used, usedCodeLife); err != nil {
 			return err
 		}
 		g = grant{
