@@ -68,9 +68,15 @@ func (r *ramp) take(source netip.Prefix) bool {
 	if r.all.last.IsZero() {
 		r.all = bucket{tokens: rate, last: now}
 	}
+	// Sources that came just now leave a quarter for those that did not: otherwise
+	// as many as make up the rate with their shares would keep all others away.
+	spared := 0.0
+	if known && now.Sub(theirs.last) < fullAgain && r.perSource < r.full {
+		spared = min(rate/4, rate-1)
+	}
 	r.all.fill(rate, rate, now)
 	theirs.fill(r.perSource*share, most, now)
-	if r.all.tokens < 1 || theirs.tokens < 1 {
+	if r.all.tokens < 1+spared || theirs.tokens < 1 {
 		return false // and theirs fills as if it had not been looked at
 	}
 	r.all.tokens--

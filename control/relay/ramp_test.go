@@ -106,3 +106,27 @@ func TestRampForgetsSources(t *testing.T) {
 		now.advance(time.Millisecond)
 	}
 }
+
+// Weakness: as many addresses as their shares fill the whole rate, ten by default,
+// kept every other agent away for as long as they went on. Checked: an agent whose
+// address has not come lately is let in however many others press.
+func TestManySourcesCannotKeepAgentsAway(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Unix(0, 0)}
+	r := newRamp(500, 50, 10*time.Second, now.Now)
+	pressed := 0
+	for ms := range 60_000 {
+		for i := range 40 {
+			if r.take(network(i)) {
+				pressed++
+			}
+		}
+		if ms%500 == 499 && !r.take(network(100+ms/500)) {
+			t.Fatalf("an agent was put off after %d ms", ms+1)
+		}
+		now.advance(time.Millisecond)
+	}
+	if pressed < 20_000 {
+		t.Errorf("only %d were let in in a minute", pressed)
+	}
+}
