@@ -43,7 +43,7 @@ if [ "$want" = test ]; then
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli
-		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography"
+		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless"
 fi
 
 have_go() {

@@ -10,7 +10,7 @@ import (
 func TestDocumentationQuotesItsPrograms(t *testing.T) {
 	t.Parallel()
 	doc := read(t, "../../docs/remote-client.md")
-	for path, language := range map[string]string{"reader/main.go": "go", "node/reader.mjs": "js"} {
+	for path, language := range map[string]string{"reader/main.go": "go", "node/reader.mjs": "js", "python/reader.py": "python", "curl/reader.sh": "bash"} {
 		if !strings.Contains(doc, "```"+language+"\n"+read(t, path)+"```\n") {
 			t.Errorf("docs/remote-client.md does not quote test/clients/%s as it is", path)
 		}

@@ -289,7 +289,7 @@ func startProxy(t testing.TB) string {
 // local CA and finds *.localhost.
 func (h *house) programEnv() []string {
 	env := []string{
-		"NODE_EXTRA_CA_CERTS=" + h.rootPEM, "REQUESTS_CA_BUNDLE=" + h.rootPEM, "SSL_CERT_FILE=" + h.rootPEM,
+		"NODE_EXTRA_CA_CERTS=" + h.rootPEM, "REQUESTS_CA_BUNDLE=" + h.rootPEM, "SSL_CERT_FILE=" + h.rootPEM, "CURL_CA_BUNDLE=" + h.rootPEM,
 		"HTTPS_PROXY=" + h.proxy, "https_proxy=" + h.proxy, "PYTHONDONTWRITEBYTECODE=1", "NODE_NO_WARNINGS=1",
 	}
 	for _, kept := range os.Environ() {

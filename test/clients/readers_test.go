@@ -4,10 +4,12 @@ package clients
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -23,16 +25,23 @@ func TestReaders(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	node, err := filepath.Abs("node")
+	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
+	node := filepath.Join(here, "node")
 	for name, command := range map[string][]string{
 		"Go":         {goReader, "notes"},
 		"JavaScript": {"node", "--import", filepath.Join(node, "localhost.mjs"), filepath.Join(node, "reader.mjs"), "notes"},
+		"Python":     {"/usr/bin/python3", filepath.Join(here, "python", "reader.py"), "notes"},
+		"curl":       {"bash", filepath.Join(here, "curl", "reader.sh"), "notes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := h.issue(t, "Reader in "+name, freeRedirect(t))
+			redirect := freeRedirect(t)
+			if name == "curl" { // nothing of its own listens there
+				redirect = h.back
+			}
+			client := h.issue(t, "Reader in "+name, redirect)
 			r := reader{house: h, t: t, command: command, client: client, dir: t.TempDir()}
 			r.wants(1)
 			r.wants(0)
@@ -75,6 +84,10 @@ func (r reader) wants(questions int) {
 		"CLIENT_SECRET="+r.client.ClientSecret, "REDIRECT_URI="+r.client.RedirectURI)
 	cmd.Stderr = r.t.Output()
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	paste, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
@@ -86,9 +99,11 @@ func (r reader) wants(questions int) {
 	for lines.Scan() {
 		if address, ok := strings.CutPrefix(lines.Text(), "Open "); ok {
 			asked++
-			if at := r.house.allow(r.t, address, "Reader"); !strings.HasPrefix(at, r.client.RedirectURI) {
+			at := r.house.allow(r.t, address, "Reader")
+			if !strings.HasPrefix(at, r.client.RedirectURI) {
 				r.t.Errorf("the browser ended at %s", at)
 			}
+			io.WriteString(paste, at+"\n") // for a program that asks for it
 			continue
 		}
 		printed += lines.Text() + "\n"
@@ -96,7 +111,22 @@ func (r reader) wants(questions int) {
 	if err := cmd.Wait(); err != nil {
 		r.t.Fatalf("%v, having printed %q", err, printed)
 	}
-	if want := r.house.answer(); asked != questions || !strings.HasPrefix(printed, "200") || !strings.Contains(printed, want) {
+	if want := r.house.answer(); asked != questions || !strings.Contains(printed, "200") || !strings.Contains(printed, want) {
 		r.t.Fatalf("asked %d times, want %d; printed %q, want %q", asked, questions, printed, want)
 	}
+}
+
+// TestJavaPublishes: the HTTP client that Java brings along, which offers HTTP/2 by
+// an Upgrade nobody asked it for, reads the status and asks for an address.
+func TestJavaPublishes(t *testing.T) {
+	t.Parallel()
+	h := emptyHouse(t)
+	cmd := exec.CommandContext(t.Context(), "java", "java/Publish.java", "notes", "Notes", strconv.Itoa(portOf(startApp(t))))
+	cmd.Env, cmd.Stderr = append(h.env, "PORCHLIGHT_API="+h.api), t.Output()
+	out, err := cmd.Output()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(lines) != 2 || !strings.HasPrefix(lines[0], `200 {"connected":true`) || lines[1] != `202 {"status":"pending"}` {
+		t.Fatalf("%v, %q", err, out)
+	}
+	h.porchlight(t, "approve", "notes")
 }

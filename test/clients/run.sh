@@ -5,7 +5,7 @@
 #
 # Ends with a table of what each library did, kept in out/clients.txt.
 # Debian packages: python3-requests-oauthlib python3-authlib python3-jwt
-# python3-cryptography.
+# python3-cryptography openjdk-17-jdk-headless.
 set -eu
 cd "$(dirname "$0")/node"
 if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then

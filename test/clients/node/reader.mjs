@@ -10,12 +10,8 @@ import * as oauth from 'openid-client'
 const tokenFile = 'reader.token'
 
 const { AUTH_URL, CLIENT_ID, CLIENT_SECRET, REDIRECT_URI } = process.env
-// There is no discovery document; these two addresses are all there is.
-const config = new oauth.Configuration(
-  { issuer: AUTH_URL, authorization_endpoint: AUTH_URL + '/oauth/authorize', token_endpoint: AUTH_URL + '/oauth/token' },
-  CLIENT_ID,
-  CLIENT_SECRET,
-)
+// The discovery document says where the two endpoints are.
+const config = await oauth.discovery(new URL(AUTH_URL), CLIENT_ID, CLIENT_SECRET, undefined, { algorithm: 'oauth2' })
 
 // refresh trades the kept refresh token for a new pair.
 async function refresh() {
