@@ -89,6 +89,7 @@ soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 G
 	build/soak.sh fuzz
 	build/soak.sh h2spec
 	build/soak.sh e2e
+	build/spec.sh alone
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./agent/local

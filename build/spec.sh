@@ -1,7 +1,8 @@
 #!/bin/bash
 # The interface, row by row: runs the tests that are named after its rows and
 # prints each row with the tests that show it. Fails where a row has none, or one
-# that does not pass. usage: build/spec.sh
+# that does not pass. With the word alone every test of a row is run by itself
+# afterwards, so that none leans on what another left. usage: build/spec.sh [alone]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -40,4 +41,24 @@ awk -v rows="${rows[*]}" '
 if [ "$status" != 0 ]; then
 	grep -E '^(--- FAIL|FAIL|panic:)|^ +--- FAIL' <<<"$out" || tail -n 20 <<<"$out"
 fi
+
+# alone runs each test of a row in a process of its own.
+alone() {
+	local package binary row pattern
+	for package in $packages; do
+		binary=$(mktemp)
+		go test -c -o "$binary" "$package"
+		for row in $(awk -v package="$package" '
+			$1 == "---" && $3 ~ /^(TestSpec[A-Za-z]*\/|Test)[A-Z][0-9]+_[^\/]*$/ { names[++n] = $3 }
+			$1 == "ok" || $1 == "FAIL" { for (i = 1; $2 == package && i <= n; i++) print names[i]; if ($2 ~ /\//) n = 0 }' <<<"$out"); do
+			pattern="^${row/\//\$/^}\$"
+			if ! (cd "$(go list -f '{{.Dir}}' "$package")" && "$binary" -test.timeout 2m -test.run "$pattern") >/dev/null 2>&1; then
+				echo "$package $row does not pass alone"
+				status=1
+			fi
+		done
+		rm -f "$binary"
+	done
+}
+if [ "${1:-}" = alone ]; then alone; fi
 exit "$status"

@@ -66,6 +66,7 @@ func TestAppsSurviveReopening(t *testing.T) {
 		Apps:    map[string]App{"notes": app, "wiki": request},
 		Denials: map[string]Denial{"wiki": denial},
 		Notices: []agentapi.Notice{notice},
+		Formers: map[string][]string{},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("after reopening (-want +got):\n%s", d)

@@ -127,5 +127,6 @@ func looksLikeLink(word string) bool {
 	return false
 }
 
-// schemePattern finds "https://", "mailto:x" and their like, not "Note:".
-var schemePattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*:\S`)
+// schemePattern finds "https://", "mailto:x" and their like, not "Note:" or "10:30".
+// Whatever stands before "://" counts as a scheme, also what is none by RFC 3986.
+var schemePattern = regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*:\S|://`)

@@ -171,6 +171,8 @@ func TestPlainLabel(t *testing.T) {
 		"see https://evil.example":     "see",
 		"HTTPS://EVIL":                 "",
 		"mailto:a":                     "",
+		"0://":                         "",
+		"写://x at 10:30":               "at 10:30",
 		"a@b":                          "",
 		"go evil.example/path now":     "go now",
 		"evil。example":                 "",
@@ -191,6 +193,7 @@ func TestPlainLabel(t *testing.T) {
 
 func FuzzPlainLabel(f *testing.F) {
 	f.Add("Notes")
+	f.Add("0://")
 	f.Add("x\r\nBcc: a@b.example https://evil.example \u202e")
 	f.Fuzz(func(t *testing.T, label string) {
 		got := plainLabel(label)
