@@ -327,6 +327,8 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	if out.Gone != "" {
 		delete(a.silent, out.Gone)
+	}
+	if out.Gone != "" || out.App == nil {
 		a.looked.Delete(name)
 	}
 	a.swap()

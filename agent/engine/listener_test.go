@@ -407,6 +407,22 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	}
 }
 
+// Weakness: that a name's listener was looked at was kept for ever, also of a
+// request that its program had withdrawn.
+// Attack: a program asks under one name after the other and withdraws each.
+// Checked: nothing of them is left.
+func TestWithdrawnRequestsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.publish(t, agentapi.StatusPending)
+	d.lookNow()
+	must(t, second(d.apps.Withdraw(t.Context(), "notes")))
+	d.apps.looked.Range(func(name, _ any) bool {
+		t.Errorf("%v is still kept", name)
+		return true
+	})
+}
+
 // TestAMissedLookIsNoChange: a program that starts again is not taken for one that
 // cannot be seen.
 func TestAMissedLookIsNoChange(t *testing.T) {
