@@ -14,7 +14,10 @@ import (
 
 // fetchedElsewhere says whether a page of another origin has a browser load
 // something from here for itself: a script, a picture, a frame, a fetch. Browsers
-// name the origin that causes a WebSocket; see foreignOrigin.
+// name the origin that causes a WebSocket; see foreignOrigin. What the app's own
+// page began is the app's own after a detour too, such as the frame in which a page
+// has a sign-in elsewhere renewed: Origin or Referer names that page, and no page
+// can have a browser name another.
 //
 // A tab's destination is "document", or "empty" where the app's own service worker
 // passes the navigation on, which hides a frame too: of an app with such a worker
@@ -22,7 +25,7 @@ import (
 // ask in the mode "navigate".
 func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
-	if webSocket || site != "same-site" && site != "cross-site" || single(r.Header["Origin"]) == origin {
+	if webSocket || site != "same-site" && site != "cross-site" || causedBy(r) == origin {
 		return false
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
