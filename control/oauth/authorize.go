@@ -184,7 +184,7 @@ func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, 
 		return req, client, false, h.refused(w, r, req.ClientID, err)
 	}
 	if req.Problem != "" {
-		h.log.Info("an authorization request was refused", "client", clientOf(req.ClientID), "code", req.Problem, "why", req.Why)
+		h.told.tell("an authorization request was refused", req.ClientID, req.Problem, req.Why)
 		return req, client, false, req.backWith(w, r, req.Problem, req.Why)
 	}
 	return req, client, true, nil
@@ -204,7 +204,7 @@ func (h *Handler) refused(w http.ResponseWriter, r *http.Request, client string,
 	default:
 		return err
 	}
-	h.log.Info("an authorization request was refused", "client", clientOf(client), "code", code, "why", err.Error())
+	h.told.tell("an authorization request was refused", client, code, err.Error())
 	if !browser(r) {
 		writeJSON(w, http.StatusBadRequest, failure{code, err.Error()})
 		return nil

@@ -19,6 +19,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -64,11 +65,12 @@ type Handler struct {
 	svc   *control.Service
 	pages Pages
 	log   *slog.Logger
+	told  refusals
 }
 
 // New makes the handler.
 func New(svc *control.Service, pages Pages, log *slog.Logger) *Handler {
-	return &Handler{svc: svc, pages: pages, log: log}
+	return &Handler{svc: svc, pages: pages, log: log, told: refusals{log: log, now: time.Now}}
 }
 
 // readForm reads a posted form of ours, whose Content-Type and size are those of

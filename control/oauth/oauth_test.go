@@ -1,12 +1,15 @@
 package oauth
 
 import (
+	"bytes"
 	"encoding/base64"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -158,4 +161,26 @@ func FuzzAuthorizationRequest(f *testing.F) {
 			t.Errorf("%q goes back with %q", query, req.Problem)
 		}
 	})
+}
+
+// Weakness: every refused request is a line of the operator's log, and strangers
+// can have as many refused as they like. Checked: a minute has a bounded number,
+// the last says that there are more, and the next minute begins anew.
+func TestRefusalsDoNotFillTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	now := time.Unix(1<<30, 0)
+	r := refusals{log: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
+	for minute := 1; minute <= 2; minute++ {
+		for range 10 * refusalsPerMinute {
+			r.tell("a token request was refused", "anybody\nlevel=ERROR", "invalid_client", "why")
+		}
+		if n := strings.Count(log.String(), "\n"); n != minute*(refusalsPerMinute+1) {
+			t.Errorf("%d lines in %d minutes", n, minute)
+		}
+		now = now.Add(time.Minute)
+	}
+	if !strings.HasSuffix(strings.TrimSpace(log.String()), `not logged"`) || strings.Contains(log.String(), "level=ERROR") {
+		t.Errorf("the log ends with %q", log.String()[log.Len()-200:])
+	}
 }

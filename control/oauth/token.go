@@ -203,6 +203,6 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, clie
 		w.Header().Set("WWW-Authenticate", `Basic realm="porchlight", charset="UTF-8"`)
 		status = http.StatusUnauthorized
 	}
-	h.log.Info("a token request was refused", "client", clientOf(client), "code", refusal.Code, "why", refusal.Message)
+	h.told.tell("a token request was refused", client, refusal.Code, refusal.Message)
 	writeJSON(w, status, failure{refusal.Code, refusal.Message})
 }
