@@ -140,6 +140,7 @@ func (a *Agent) makeEngine() (err error) {
 		Listener:     listener,
 		ListenerUser: listenerUser,
 		Answers:      answers,
+		Listens:      listens,
 		Own:          procinfo.Own,
 		Me:           me(),
 		Certificate:  a.certificate,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os/user"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -112,6 +113,15 @@ func answers(port int) bool {
 	}
 	conn.Close()
 	return true
+}
+
+// listens is answers for many ports in a row: where the system says quickly who
+// listens, nobody who does is troubled with a connection.
+func listens(port int) bool {
+	if runtime.GOOS != "darwin" && procinfo.ListenerSocket(port).UserID != "" {
+		return true
+	}
+	return answers(port)
 }
 
 // me is the user the agent runs as; zero when the system does not say.

@@ -19,7 +19,6 @@ const (
 	doOpen        verb = "open"
 	doPause       verb = "pause"
 	doResume      verb = "resume"
-	doStop        verb = "stop"
 	doRevoke      verb = "revoke"
 	doAllowUser   verb = "allow-user" // of this computer
 	doDenyUser    verb = "deny-user"
@@ -137,9 +136,6 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	case doPause:
 		closed, err = c.Pause(ctx, act.name)
 		done = ended(act, label+" is paused", closed)
-	case doStop:
-		closed, err = c.Stop(ctx, act.name)
-		done = ended(act, label+" is stopped", closed)
 	case doRevoke:
 		closed, err = c.Revoke(ctx, act.name)
 		done = ended(act, label+" is revoked", closed)
@@ -214,7 +210,7 @@ func failed(v verb) string {
 		return "The owner secret was not kept"
 	}
 	past := map[verb]string{
-		doApprove: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doStop: "stopped", doRevoke: "revoked",
+		doApprove: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doRevoke: "revoked",
 	}[v]
 	return fmt.Sprintf("The app was not %s", past)
 }

@@ -24,9 +24,6 @@ func (c *asked) Pause(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("pause " + name)
 }
 func (c *asked) Resume(_ context.Context, name string) error { return c.note("resume " + name) }
-func (c *asked) Stop(_ context.Context, name string) (agentapi.Closed, error) {
-	return agentapi.Closed{}, c.note("stop " + name)
-}
 func (c *asked) Revoke(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("revoke " + name)
 }
@@ -47,7 +44,7 @@ func (c *asked) LightUp(context.Context) error { return c.note("light ") }
 // What is clicked is what is done, and nothing else.
 func TestCarryOut(t *testing.T) {
 	t.Parallel()
-	for _, v := range []verb{doApprove, doDeny, doPause, doResume, doStop, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight} {
+	for _, v := range []verb{doApprove, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight} {
 		agent := &asked{}
 		a := &app{client: agent, known: true}
 		act, want := action{verb: v, name: "notes", label: "Notes"}, string(v)+" notes"

@@ -214,7 +214,10 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 
 // standing says how things are: the icon, the status line, and what is wrong.
 func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble []string) {
-	lit := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
+	on := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
+	lit := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool {
+		return a.Status == agentapi.StatusLive && !a.Paused && a.Answering
+	})
 	icon, status = iconOff, "No app is on"
 	switch {
 	case s.DarkSince != nil:
@@ -228,6 +231,8 @@ func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble
 		icon, status = iconConnected, "On. "+count(s.Here, "person", "people")+" here now"
 	case lit:
 		icon, status = iconReady, "On. Nobody here now"
+	case on:
+		status = "No app answers"
 	}
 	status += elsewhereWords(s.Mode)
 	if requests > 0 {

@@ -51,14 +51,16 @@ func denyUser(u agentapi.LocalUser) action {
 // or any in the dark, the owner included: Open is greyed then and says why.
 func appOf(a agentapi.OwnerApp, rootHost string, dark bool) line {
 	label, live := isolate(shorten(a.Label)), a.Status == agentapi.StatusLive
-	var open, pause, stop line
+	var open, pause line
 	if live {
-		stop = line{text: "Stop", do: action{verb: doStop, name: a.Name, label: a.Label}}
 		pause = line{text: "Pause", do: action{verb: doPause, name: a.Name, label: a.Label}}
 		open = line{text: "Open", do: action{verb: doOpen, name: a.Name}}
 	}
 	if live && a.Paused {
-		open, pause = line{text: "Open: not while paused"}, line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
+		open = line{text: "Open: not while paused"}
+	}
+	if a.Paused { // also one that is stopped: it comes back paused
+		pause = line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
 	if live && dark {
 		open = line{text: "Open: not while dark"}
@@ -71,7 +73,6 @@ func appOf(a agentapi.OwnerApp, rootHost string, dark bool) line {
 		hereNow(a),
 		separator,
 		pause,
-		stop,
 		confirmed("Revoke", "Yes, revoke "+label, action{verb: doRevoke, name: a.Name, label: a.Label},
 			"The address goes away.", "Who may open it is forgotten."),
 	}}

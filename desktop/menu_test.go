@@ -193,6 +193,7 @@ func TestIconOrder(t *testing.T) {
 	t.Parallel()
 	busy := live("notes", "Notes", 3000)
 	busy.Connections = 1
+	dead := with(live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.Answering = false })
 	stopped := live("notes", "Notes", 3000)
 	stopped.Status = agentapi.StatusRevoked
 	paused := with(live("p", "P", 4), func(a *agentapi.OwnerApp) { a.Paused = true })
@@ -206,6 +207,7 @@ func TestIconOrder(t *testing.T) {
 	}{
 		{iconOff, "No app is on", of(0)},
 		{iconOff, "No app is on", of(1, stopped)},
+		{iconOff, "No app answers", of(1, dead)},
 		{iconOff, "No app is on", of(1, paused)},
 		{iconReady, "On. Nobody here now", of(0, live("a", "A", 1))},
 		{iconConnected, "On. 1 person here now", of(1, busy, live("a", "A", 1))},

@@ -34,7 +34,7 @@ type Status string
 const (
 	StatusPending Status = "pending" // asked, waiting for the owner
 	StatusLive    Status = "live"    // reachable at its address
-	StatusRevoked Status = "revoked" // stopped by the app itself, approval kept
+	StatusRevoked Status = "revoked" // withdrawn by the app itself, approval kept
 )
 
 // Mode says what kind of process runs the engine.
@@ -69,6 +69,8 @@ type AppSummary struct {
 	Status    Status `json:"status"`
 	Host      string `json:"host,omitempty"`
 	URL       string `json:"url,omitempty"`
+	// Paused is true while the owner keeps everybody out; the app itself stays live.
+	Paused bool `json:"paused"`
 }
 
 // StatusSummary answers GET /status.
@@ -135,8 +137,8 @@ type OwnerApp struct {
 	// a program of another user listens now; nil otherwise. It has neither
 	// User nor UserID when the one approved could not be seen.
 	ApprovedListener *Listener `json:"approvedListener,omitempty"`
-	// Answering is false when nothing accepted a connection on LocalPort the
-	// last time a visitor or the agent tried.
+	// Answering is false when nobody listens on LocalPort, or whoever does
+	// accepted no connection the last time a visitor came.
 	Answering bool `json:"answering"`
 	// Quiet is true for a request that must not raise a notification: it was
 	// denied less than ten minutes ago, or twice.
@@ -148,11 +150,9 @@ type OwnerApp struct {
 	ApprovedAt  *time.Time `json:"approvedAt,omitempty"`
 	// Connections counts what is open through the proxy to this app now, and
 	// Here names whose it is, at most MaxNamed of them.
-	Connections int      `json:"connections"`
-	Here        []string `json:"here"`
-	// Paused is true while the owner keeps everybody out of a live app.
-	Paused  bool       `json:"paused"`
-	Options AppOptions `json:"options"`
+	Connections int        `json:"connections"`
+	Here        []string   `json:"here"`
+	Options     AppOptions `json:"options"`
 	// OpenTo names active and invited people who may open the app, the owner
 	// aside, at most MaxNamed of them; OpenToCount counts all.
 	OpenTo      []string `json:"openTo"`

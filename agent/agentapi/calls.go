@@ -71,11 +71,6 @@ func (c *Client) Deny(ctx context.Context, name string) error {
 	return err
 }
 
-// Stop takes an app off its address and keeps its approval.
-func (c *Client) Stop(ctx context.Context, name string) (Closed, error) {
-	return onApp[Closed](ctx, c, name, "stop", nil)
-}
-
 // Revoke takes an app off its address and forgets its approval and who may
 // open it.
 func (c *Client) Revoke(ctx context.Context, name string) (Closed, error) {

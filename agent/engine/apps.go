@@ -58,6 +58,9 @@ type AppsConfig struct {
 	// Answers says whether anybody takes connections on a local port; nil for
 	// nobody. It is asked where Listener names no user.
 	Answers func(port int) bool
+	// Listens says quickly whether anybody listens on a local port; nil for
+	// always.
+	Listens func(port int) bool
 	// Own says whether a user, by the system's own id, counts as the one the agent
 	// runs as; nil for none. Me is that one.
 	Own func(userID string) bool
@@ -100,10 +103,15 @@ type Apps struct {
 	formers map[string][]string  // guarded by mu; see App.Formers
 	notices []agentapi.Notice    // guarded by mu, oldest first
 	seen    uint64               // guarded by mu: id of the newest the owner has seen
-	silent  map[string]struct{}  // guarded by mu: ids of apps that do not answer
+	silent  map[string]struct{}  // guarded by mu: ids of apps that did not answer a visitor
+	dead    map[string]struct{}  // guarded by mu: ids of apps whose port nobody listens on
 	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
 
 	lookFor time.Duration // lookFor outside the tests
+
+	looking   sync.Mutex // one look at all ports at a time
+	lookedAt  time.Time  // guarded by looking: when it ended
+	lookedAll *shown     // guarded by looking: the apps it was for
 
 	looked sync.Map  // name → uint64: the socket last given to Run to look at
 	looks  chan look // for Run
@@ -126,7 +134,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]Row{}, formers: kept.Formers, notices: kept.Notices, silent: map[string]struct{}{}, asked: map[string]time.Time{},
+	a := &Apps{cfg: cfg, rows: map[string]Row{}, formers: kept.Formers, notices: kept.Notices, silent: map[string]struct{}{}, dead: map[string]struct{}{}, asked: map[string]time.Time{},
 		lookFor: lookFor, looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = Row{App: &app}
@@ -231,11 +239,6 @@ func (a *Apps) Deny(ctx context.Context, name string) error {
 	return err
 }
 
-// Stop is the owner's way to do what the app's own DELETE does.
-func (a *Apps) Stop(ctx context.Context, name string) (agentapi.Closed, error) {
-	return a.end(ctx, name, Stop)
-}
-
 // Revoke forgets the approval.
 func (a *Apps) Revoke(ctx context.Context, name string) (agentapi.Closed, error) {
 	return a.end(ctx, name, Revoke)
@@ -327,6 +330,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	}
 	if out.Gone != "" {
 		delete(a.silent, out.Gone)
+		delete(a.dead, out.Gone)
 	}
 	if out.Gone != "" || out.App == nil {
 		a.looked.Delete(name)
@@ -419,31 +423,6 @@ func (a *Apps) checkRoom(now Row, out Outcome, by Caller) error {
 // Subscribe returns a channel that is readable after anything changed, until
 // cancel is called. Several changes may be one.
 func (a *Apps) Subscribe() (changed <-chan struct{}, cancel func()) { return a.changes.Subscribe() }
-
-// SetAnswering notes whether an app accepted the last connection.
-func (a *Apps) SetAnswering(appID string, answering bool) {
-	a.mu.Lock()
-	_, silent := a.silent[appID]
-	if answering {
-		delete(a.silent, appID)
-	} else if a.hasID(appID) {
-		a.silent[appID] = struct{}{}
-	}
-	changed := silent == answering
-	a.mu.Unlock()
-	if changed {
-		a.changes.Raise()
-	}
-}
-
-func (a *Apps) hasID(id string) bool {
-	for _, row := range a.rows {
-		if row.App != nil && row.App.ID == id {
-			return true
-		}
-	}
-	return false
-}
 
 // Notices returns what the owner should be told, oldest first.
 func (a *Apps) Notices() []agentapi.Notice {

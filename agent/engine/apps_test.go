@@ -95,7 +95,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	must(t, second(h.apps.Publish(ctx, req)), second(h.apps.Approve(ctx, "notes")))
 	app, _ := h.apps.Lookup("notes")
 	h.apps.cfg.OnGone = func(id string) agentapi.Closed {
-		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive {
+		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive && !now.Paused {
 			t.Error("connections were closed while the route was still there")
 		}
 		if id != app.ID {
@@ -104,7 +104,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 		return agentapi.Closed{OK: true, Closed: 3}
 	}
 	for _, end := range []func() (agentapi.Closed, error){
-		func() (agentapi.Closed, error) { return h.apps.Stop(ctx, "notes") },
+		func() (agentapi.Closed, error) { return h.apps.Pause(ctx, "notes") },
 		func() (agentapi.Closed, error) {
 			must(t, second(h.apps.Publish(ctx, req)))
 			return h.apps.Revoke(ctx, "notes")
@@ -184,6 +184,51 @@ func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 	defer h.apps.mu.Unlock()
 	if len(h.apps.silent) != 0 {
 		t.Errorf("kept as silent: %v", h.apps.silent)
+	}
+}
+
+// TestDeadPortIsSeenWithoutAVisitor: whoever looks is told that nobody listens,
+// and that somebody does again; a visitor who failed meanwhile changes nothing.
+func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
+	t.Parallel()
+	h := openHost(t)
+	t.Cleanup(h.close)
+	ctx := t.Context()
+	there := map[int]bool{8000: true}
+	looks := 0
+	h.apps.cfg.Listens = func(port int) bool { looks++; return there[port] }
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001})), second(h.apps.Approve(ctx, "wiki")))
+	answering := func() [2]bool {
+		all := h.apps.OwnerApps(nil)
+		return [2]bool{all[0].Answering, all[1].Answering}
+	}
+	if is := answering(); is != [2]bool{true, false} {
+		t.Fatalf("at first: %v", is)
+	}
+	there[8000], there[8001] = false, true
+	if is, n := answering(), looks; is != [2]bool{true, false} || n != 2 {
+		t.Errorf("a moment later: %v after %d looks; a state is made for every connection", is, n)
+	}
+	app, _ := h.apps.Lookup("notes")
+	h.apps.SetAnswering(app.ID, false) // a visitor came
+	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
+	if is := answering(); is != [2]bool{false, true} {
+		t.Errorf("looked again: %v", is)
+	}
+	there[8000] = true
+	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
+	if is := answering(); is != [2]bool{true, true} {
+		t.Errorf("both listen: %v", is)
+	}
+	h.apps.SetAnswering(app.ID, false) // it listens, and takes no connection
+	h.apps.lookedAt = h.apps.lookedAt.Add(-portsEvery)
+	if is := answering(); is != [2]bool{false, true} {
+		t.Errorf("one hangs: %v", is)
+	}
+	h.apps.SetAnswering(app.ID, true)
+	if is := answering(); is != [2]bool{true, true} {
+		t.Errorf("it answered: %v", is)
 	}
 }
 

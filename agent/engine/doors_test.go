@@ -142,7 +142,6 @@ func TestAskAgain(t *testing.T) {
 		"approve":                          {Event{Kind: Approve, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
 		"deny":                             {Event{Kind: Deny}, agentapi.StatusRevoked, "Notes", 8000},
 		"withdraw":                         {Event{Kind: Withdraw}, agentapi.StatusRevoked, "Notes", 8000},
-		"stop":                             {Event{Kind: Stop}, agentapi.StatusRevoked, "Notes", 8000},
 		"revoke":                           {Event{Kind: Revoke}, "", "", 0},
 		"back at its port":                 {Event{Kind: Publish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
 		"another port":                     {Event{Kind: Publish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
@@ -219,7 +218,6 @@ func TestApprovalsSurviveAskingAgain(t *testing.T) {
 			},
 			"deny":     func(*rapid.T) { h.apps.Deny(ctx, "notes") },
 			"withdraw": func(*rapid.T) { h.apps.Withdraw(ctx, "notes") },
-			"stop":     func(*rapid.T) { h.apps.Stop(ctx, "notes") },
 			"pause":    func(*rapid.T) { h.apps.Pause(ctx, "notes") },
 			"resume":   func(*rapid.T) { h.apps.Resume(ctx, "notes") },
 			"revoke": func(*rapid.T) {

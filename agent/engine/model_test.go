@@ -220,23 +220,6 @@ func TestAppsMatchTheModel(t *testing.T) {
 					delete(m.apps, name)
 				}
 			},
-			"stop": func(t *rapid.T) {
-				name := names.Draw(t, "name")
-				_, err := h.apps.Stop(ctx, name)
-				app := m.apps[name]
-				switch {
-				case app == nil:
-					check(t, err, agentapi.CodeNotFound)
-				case app.id == "":
-					check(t, err, agentapi.CodeConflict)
-				case app.asks:
-					check(t, err, "")
-					app.restore()
-				default:
-					check(t, err, "")
-					app.status = agentapi.StatusRevoked
-				}
-			},
 			"revoke": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Revoke(ctx, name)

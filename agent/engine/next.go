@@ -16,7 +16,6 @@ const (
 	Withdraw Kind = "withdraw" // an app leaves: DELETE /publish/:name
 	Approve  Kind = "approve"  // the owner says yes
 	Deny     Kind = "deny"     // the owner says no
-	Stop     Kind = "stop"     // the owner takes the app off its address
 	Revoke   Kind = "revoke"   // the owner takes the approval back
 	Unmute   Kind = "unmute"   // the owner wants to hear of the name again
 	Pause    Kind = "pause"    // the owner closes a door and keeps its key
@@ -160,19 +159,6 @@ func Next(now Row, e Event) (Outcome, error) {
 		case agentapi.StatusLive, agentapi.StatusRevoked:
 			return same, agentapi.Errorf(agentapi.CodeConflict,
 				"%q is approved already. Revoke it to take its address away.", now.App.Label)
-		}
-
-	case Stop:
-		switch state {
-		case agentapi.StatusLive:
-			return stopped(now), nil
-		case agentapi.StatusRevoked:
-			return same, nil
-		case agentapi.StatusPending:
-			if approved(now.App) {
-				return restored(now, now.Denial), nil
-			}
-			return same, notApproved(now.App.Label)
 		}
 
 	case Revoke:

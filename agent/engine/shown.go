@@ -84,6 +84,7 @@ func (a *Apps) ByLabel(label string) (App, bool) {
 // OwnerApps returns all apps and requests as the owner sees them, by label.
 // connections counts what is open, by app id.
 func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
+	a.lookAtPorts()
 	apps := a.ownerApps(connections)
 	if a.cfg.Certificate == nil {
 		return apps
@@ -103,16 +104,14 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 	apps := make([]agentapi.OwnerApp, 0, len(all))
 	for _, app := range all {
 		row := a.rows[app.Name]
-		_, silent := a.silent[row.App.ID]
 		out := agentapi.OwnerApp{
 			AppSummary:  a.summary(row.App),
 			Listener:    row.App.Listener,
-			Answering:   !silent,
+			Answering:   a.answers(row.App.ID),
 			Quiet:       row.App.Quiet,
 			RequestedAt: row.App.RequestedAt,
 			ApprovedAt:  row.App.ApprovedAt,
 			Connections: connections[row.App.ID],
-			Paused:      row.App.Paused,
 			Options:     row.App.Options,
 		}
 		if asks := row.App.Approved; asks != nil && asks.OtherUser {
@@ -138,7 +137,7 @@ func (a *Apps) publication(app *store.App) agentapi.Publication {
 }
 
 func (a *Apps) summary(app *store.App) agentapi.AppSummary {
-	s := agentapi.AppSummary{Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Status: app.Status}
+	s := agentapi.AppSummary{Name: app.Name, Label: app.Label, LocalPort: app.LocalPort, Status: app.Status, Paused: app.Paused}
 	if root := a.cfg.Root(); root.Host != "" && app.Status == agentapi.StatusLive {
 		s.Host = app.Name + "." + root.Host
 		s.URL = "https://" + s.Host

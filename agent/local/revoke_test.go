@@ -210,12 +210,6 @@ var causes = []cause{
 		spares: []string{"bearer request", otherApp, otherPerson},
 	},
 	{
-		name: "the app stopped by the owner", local: true, refused: http.StatusNotFound,
-		act:    func(t *testing.T, s *scene) (agentapi.Closed, error) { return s.house.owner.Stop(t.Context(), "notes") },
-		spares: []string{otherApp},
-		undo:   func(t *testing.T, s *scene) error { s.publishHeld(t, "notes", "Notes"); return nil },
-	},
-	{
 		name: "the app stopped by itself", local: true, refused: http.StatusNotFound,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
 			_, err := s.open.Unpublish(t.Context(), "notes")

@@ -173,7 +173,7 @@ func (b *believer) next() (verb string, after claim) {
 	case agentapi.StatusPending:
 		verb = pick("publish", "approve", "approve", "withdraw", "deny")
 	case agentapi.StatusLive:
-		verb = pick("publish", "publish", "withdraw", "stop", "revoke")
+		verb = pick("publish", "publish", "withdraw", "revoke")
 	case agentapi.StatusRevoked:
 		verb = pick("publish", "publish", "revoke")
 	}
@@ -187,7 +187,7 @@ func (b *believer) next() (verb string, after claim) {
 	case "approve":
 		after = now
 		after.status = agentapi.StatusLive
-	case "withdraw", "stop":
+	case "withdraw":
 		if now.status != agentapi.StatusPending {
 			after = now
 			after.status = agentapi.StatusRevoked
@@ -218,8 +218,6 @@ func (b *believer) act(ctx context.Context, v *victim) (bool, error) {
 		_, err = v.open.Unpublish(ctx, b.name)
 	case "deny":
 		err = v.owner.Deny(ctx, b.name)
-	case "stop":
-		_, err = v.owner.Stop(ctx, b.name)
 	case "revoke":
 		_, err = v.owner.Revoke(ctx, b.name)
 	}

@@ -155,7 +155,7 @@ func New(cfg Config) *API {
 		{"POST", "/owner/disconnect", tierOwner, a.disconnect},
 		{"POST", "/owner/apps/{name}/approve", tierOwner, a.approve},
 		{"POST", "/owner/apps/{name}/deny", tierOwner, a.deny},
-		{"POST", "/owner/apps/{name}/stop", tierOwner, a.stop},
+		{"POST", "/owner/apps/{name}/stop", tierOwner, a.pause}, // its name for older programs
 		{"POST", "/owner/apps/{name}/revoke", tierOwner, a.revoke},
 		{"POST", "/owner/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},

@@ -92,14 +92,6 @@ func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
-func (a *API) stop(w http.ResponseWriter, r *http.Request) error {
-	closed, err := a.cfg.Apps.Stop(r.Context(), r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, closed)
-}
-
 func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 	closed, err := a.cfg.Apps.Revoke(r.Context(), r.PathValue("name"))
 	if err != nil {

@@ -295,9 +295,17 @@ func TestSpec(t *testing.T) {
 		r.send(t, request{method: "DELETE", path: "/publish/photos"})
 		r.send(t, request{method: "POST", path: "/publish", body: `{"name":"wiki","label":"Wiki","localPort":8000}`})
 		want := `{"connected":true,"host":"maya.localhost:8443","name":"maya","url":"https://maya.localhost:8443","pendingApps":1,` +
-			`"apps":[{"name":"notes","label":"Notes","localPort":8000,"status":"live","host":"notes.maya.localhost:8443","url":"https://notes.maya.localhost:8443"}]}`
+			`"apps":[{"name":"notes","label":"Notes","localPort":8000,"status":"live","host":"notes.maya.localhost:8443","url":"https://notes.maya.localhost:8443","paused":false}]}`
 		if got := r.send(t, status); got.status != 200 || got.body != want {
 			t.Errorf("connected: %d %s, want %s", got.status, got.body, want)
+		}
+		// The owner's pause is told here alone: for the app itself it stays live.
+		if got := r.send(t, request{method: "POST", path: "/owner/apps/notes/pause", socket: true, secret: r.secret}); got.status != 200 {
+			t.Errorf("pause: %d %s", got.status, got.body)
+		}
+		want = strings.Replace(want, `"paused":false`, `"paused":true`, 1)
+		if got := r.send(t, status); got.status != 200 || got.body != want {
+			t.Errorf("paused: %d %s, want %s", got.status, got.body, want)
 		}
 	})
 

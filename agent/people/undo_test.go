@@ -205,7 +205,7 @@ func TestPeopleVersion(t *testing.T) {
 			_, err := r.owner.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: true})
 			return err
 		}},
-		{"a stop", func() error { _, err := r.owner.Stop(ctx, "wiki"); return err }},
+		{"a withdrawal", func() error { _, err := r.app.Unpublish(ctx, "wiki"); return err }},
 		{"an app", func() error { r.publish(t, "todo", "Todo"); return nil }},
 		{"a new label", func() error {
 			_, err := r.app.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000})

@@ -25,7 +25,6 @@ type Agent interface {
 	State(ctx context.Context) (agentapi.OwnerState, error)
 	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
 	Deny(ctx context.Context, name string) error
-	Stop(ctx context.Context, name string) (agentapi.Closed, error)
 	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
 	Unmute(ctx context.Context, name string) error
 	Pause(ctx context.Context, name string) (agentapi.Closed, error)
@@ -92,11 +91,6 @@ func (a *Apps) Approve(name, label string, localPort int) (agentapi.Publication,
 // Deny refuses a waiting app.
 func (a *Apps) Deny(name string) error {
 	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Deny(ctx, name) })
-}
-
-// Stop takes an app off the network and keeps its approval.
-func (a *Apps) Stop(name string) (agentapi.Closed, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Stop(ctx, name) })
 }
 
 // Revoke takes an app's address and approval away.

@@ -92,8 +92,8 @@ func TestAttachedAgentIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.trayShows("On. Nobody here now, in another process", true)
-	p.trayClick("Notes > Stop")
-	p.is("notes", "revoked")
+	p.trayClick("Notes > Pause")
+	p.trayShows("Notes: paused > Resume", true)
 }
 
 // The agent of the other process ends: the app serves itself, and who asks is

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,31 +50,18 @@ func TestDenyAndStopFromTheTray(t *testing.T) {
 		}
 	})
 
-	t.Run("stop", func(t *testing.T) {
+	t.Run("pause", func(t *testing.T) {
 		port := webApp(t, "diary")
 		p.publish("diary", "Diary", port)
 		s.trayClick("Diary wants an address > Approve")
 		p.is("diary", "live")
-		address := p.address("diary")
-		s.trayClick("Diary > Stop")
-		p.is("diary", "revoked")
-		s.trayShows("Diary: stopped > Copy address", true)
-		s.trayShows("Diary: stopped > Open", false)
-		s.trayShows("Diary: stopped > Stop", false)
-		s.eventually("the address is gone", func() error {
-			resp, err := p.visitor().Do(navigation(t, address))
-			if err != nil {
-				return nil // nobody answers for that name
-			}
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusNotFound {
-				return errors.New(resp.Status)
-			}
-			return nil
-		})
-		// It was approved before, so it need not ask.
+		s.trayClick("Diary > Pause")
+		s.trayShows("Diary: paused > Resume", true)
+		// The app asks again, and is answered that it is live; it stays paused.
 		p.publish("diary", "Diary", port)
 		p.is("diary", "live")
+		s.trayShows("Diary: paused > Open: not while paused", false)
+		s.trayClick("Diary: paused > Resume")
 		s.trayShows("Diary > Open", true)
 	})
 }

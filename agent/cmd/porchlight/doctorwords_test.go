@@ -92,7 +92,8 @@ func TestDoctorWords(t *testing.T) {
 	say("the authority's file is damaged", checkBrowsers(t.Context(), dir))
 
 	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port, Status: agentapi.StatusLive}
-	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes, Paused: true}
+	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes}
+	paused.Paused = true
 	say("an app answers", checkApp(t.Context(), answering)...)
 	app.Close()
 	say("an app does not answer", checkApp(t.Context(), answering)...)

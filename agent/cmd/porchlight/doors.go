@@ -12,7 +12,7 @@ import (
 
 func pauseCommand(where *location, term *terminal) *cobra.Command {
 	return endCommand(where, term, "pause NAME", "Keep everybody out of an app, you included, until you resume it",
-		(*agentapi.Client).Pause, "%s is paused. Everyone who may open it keeps that for later.")
+		(*agentapi.Client).Pause, "%s is paused until you resume it. Everyone who may open it keeps that for later.")
 }
 
 func resumeCommand(where *location, term *terminal) *cobra.Command {

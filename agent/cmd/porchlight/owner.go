@@ -41,9 +41,12 @@ func denyCommand(where *location, term *terminal) *cobra.Command {
 	return cmd
 }
 
+// stopCommand is what pause was called once: an app that its owner stopped came
+// back by itself as soon as it published again.
 func stopCommand(where *location, term *terminal) *cobra.Command {
-	return endCommand(where, term, "stop NAME", "Take an app off its address, keeping its approval",
-		(*agentapi.Client).Stop, "%s is off. It comes back when the app publishes itself again.")
+	cmd := pauseCommand(where, term)
+	cmd.Use, cmd.Hidden = "stop NAME", true
+	return cmd
 }
 
 func revokeCommand(where *location, term *terminal) *cobra.Command {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,10 +60,11 @@ open it.`,
 					return err
 				}
 			}
+			out := publishedApp{Publication: pub, Paused: paused(cmd.Context(), client, req.Name, pub)}
 			if asJSON {
-				return term.json(pub)
+				return term.json(out)
 			}
-			printPublication(term, req.Name, pub, connected)
+			printPublication(term, req.Name, out, connected)
 			return nil
 		},
 	}
@@ -71,6 +73,24 @@ open it.`,
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the owner has decided")
 	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+// publishedApp is what publish prints: the interface's answer, and whether the
+// owner keeps everybody out meanwhile, which that does not tell.
+type publishedApp struct {
+	agentapi.Publication
+	Paused bool `json:"paused,omitempty"`
+}
+
+func paused(ctx context.Context, client *agentapi.Client, name string, pub agentapi.Publication) bool {
+	if pub.Status != agentapi.StatusLive {
+		return false
+	}
+	status, err := client.Status(ctx)
+	if err != nil {
+		return false // the app is published all the same
+	}
+	return slices.ContainsFunc(status.Apps, func(a agentapi.AppSummary) bool { return a.Name == name && a.Paused })
 }
 
 // waitLive polls as the interface has apps do it, until the name is live or
@@ -122,11 +142,13 @@ func unpublishCommand(where *location, term *terminal) *cobra.Command {
 
 // printPublication says how it stands with an app; connected is whether there is an
 // address for it to be on.
-func printPublication(term *terminal, name string, pub agentapi.Publication, connected bool) {
-	switch pub.Status {
-	case agentapi.StatusLive:
+func printPublication(term *terminal, name string, pub publishedApp, connected bool) {
+	switch {
+	case pub.Paused:
+		term.line("%s has its address, %s, and is paused by its owner: nobody can open it until they resume it, in the menu bar or by: porchlight resume %s", name, pub.URL, name)
+	case pub.Status == agentapi.StatusLive:
 		term.line("%s is on, at %s", name, pub.URL)
-	case agentapi.StatusPending:
+	case pub.Status == agentapi.StatusPending:
 		term.line("%s waits for the owner's approval: in the menu bar, or by: porchlight approve %s", name, name)
 		if !connected {
 			term.line("This computer is not connected yet; it gets its address once it is.")

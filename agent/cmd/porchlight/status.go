@@ -40,7 +40,7 @@ func statusCommand(where *location, term *terminal) *cobra.Command {
 				term.line("%d apps wait for the owner's approval", n)
 			}
 			for _, a := range status.Apps {
-				term.line("  %s  %s", a.URL, printable(a.Label))
+				term.line("  %s  %s%s", a.URL, printable(a.Label), pausedWord(a))
 			}
 			if state, ok := ownersState(cmd.Context(), where); ok {
 				sayClosed(term, state)
@@ -56,7 +56,7 @@ func appsCommand(where *location, term *terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "apps",
-		Short: "List the apps: waiting, on, and stopped",
+		Short: "List the apps: waiting, on, paused and stopped",
 		Args:  commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := where.owner(cmd.Context())
@@ -105,6 +105,13 @@ func sayClosed(term *terminal, state agentapi.OwnerState) {
 	if state.Trouble != "" {
 		term.line("%s", state.Trouble)
 	}
+}
+
+func pausedWord(a agentapi.AppSummary) string {
+	if a.Paused {
+		return " (paused)"
+	}
+	return ""
 }
 
 func statusWord(a agentapi.OwnerApp) string {

@@ -13,7 +13,6 @@ interface AppsBinding {
   State(): Promise<OwnerState>;
   Approve(name: string, label: string, localPort: number): Promise<unknown>;
   Deny(name: string): Promise<void>;
-  Stop(name: string): Promise<Closed>;
   Revoke(name: string): Promise<Closed>;
   Open(name: string): Promise<void>;
   Outbox(): Promise<Mail[] | null>;
@@ -108,7 +107,6 @@ export const bridge = {
   approve: (name: string, label: string, localPort: number) => ask(() => apps()?.Approve?.(name, label, localPort)),
   deny: (name: string) => ask(() => apps()?.Deny?.(name)),
   /** Takes the app off the network, its approval kept. */
-  stop: (name: string) => ask(() => apps()?.Stop?.(name)),
   /** Forgets the approval and who may open the app. */
   revoke: (name: string) => ask(() => apps()?.Revoke?.(name)),
   /** Opens the app in the owner's browser, signed in by a one-time link. */

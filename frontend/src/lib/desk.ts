@@ -46,13 +46,6 @@ export class Desk {
     );
   }
 
-  stop(app: OwnerApp): Promise<boolean> {
-    return this.#try(
-      () => this.bridge.stop(app.name),
-      ({ closed }) => this.#tell(strings.toast.stopped(app.label, closed)),
-    );
-  }
-
   revoke(app: OwnerApp): Promise<boolean> {
     return this.#try(
       () => this.bridge.revoke(app.name),

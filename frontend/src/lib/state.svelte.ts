@@ -32,7 +32,7 @@ export class Owner {
   });
   /** Something of the owner's can be opened right now. */
   readonly lit = $derived(
-    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused),
+    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused && app.answering),
   );
 
   readonly #bridge: Pick<Bridge, 'state' | 'onState' | 'onProblem'>;

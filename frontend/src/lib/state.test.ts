@@ -106,9 +106,9 @@ test('stopping lets go of the events', () => {
 });
 
 test('the bridge throws sentences, however Wails rejects', async () => {
-  window.go = { ui: { Apps: { Deny: () => Promise.reject('It is gone already.'), Stop: () => Promise.reject(new Error('')) } } };
+  window.go = { ui: { Apps: { Deny: () => Promise.reject('It is gone already.'), Pause: () => Promise.reject(new Error('')) } } };
   await expect(bridge.deny('a')).rejects.toThrow('It is gone already.');
-  await expect(bridge.stop('a')).rejects.toThrow('That did not work. Try again in a moment.');
+  await expect(bridge.pause('a')).rejects.toThrow('That did not work. Try again in a moment.');
   await expect(bridge.copy('a')).rejects.toThrow('opened outside Porchlight');
   delete window.go;
   await expect(bridge.state()).rejects.toThrow('opened outside Porchlight');

@@ -15,6 +15,8 @@ export interface AppSummary {
   status: Status;
   host?: string;
   url?: string;
+  /** The owner keeps everybody out; the app itself stays live. */
+  paused: boolean;
 }
 
 /** Who listens on an app's port, as far as the operating system tells. */
@@ -37,7 +39,6 @@ export interface OwnerApp extends AppSummary {
   connections: number;
   /** Whose connections those are; never all of many. */
   here: string[];
-  paused: boolean;
   options: AppOptions;
   /** Who may open the app, the owner aside; never all of many. */
   openTo: string[];

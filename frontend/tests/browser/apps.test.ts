@@ -30,14 +30,16 @@ describe('an approved app', () => {
     expect(await section(page, 'On').locator('.now').allInnerTexts()).toEqual(['now: 2 connections']);
   });
 
-  test('stops, keeps its row, and cannot be opened then', async () => {
+  test('is paused, keeps its place, and has Resume and no Stop', async () => {
     const page = await open();
     await menuOf(page, 'Notes').click();
-    await page.getByRole('menuitem', { name: 'Stop' }).click();
-    await expect.poll(() => toast(page).textContent()).toContain('Notes is stopped. 2 connections closed.');
-    await section(page, 'Off').getByText('Notes', { exact: true }).waitFor();
+    expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Open', 'Copy address', 'Who may open it, options…', 'Pause', 'Revoke…']);
+    await page.getByRole('menuitem', { name: 'Pause' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('Notes is paused. 2 connections closed.');
+    await section(page, 'On').getByText('Paused', { exact: true }).waitFor();
     await menuOf(page, 'Notes').click();
-    expect(await page.getByRole('menuitem').allTextContents()).toEqual(['Copy address', 'Who may open it, options…', 'Revoke…']);
+    await page.getByRole('menuitem', { name: 'Resume' }).click();
+    await section(page, 'On').getByText('Paused', { exact: true }).waitFor({ state: 'detached' });
   });
 
   test('shows a tick for its copied address and says so', async () => {

@@ -178,13 +178,11 @@ test('says how it stands with the certificate', async () => {
   await state.getByText('Made when somebody first opens the app.').waitFor();
 });
 
-test('is stopped and revoked from here', async () => {
+test('is revoked from here', async () => {
   const page = await detail();
   const state = section(page, 'State');
   await state.getByText('Answering', { exact: true }).waitFor();
-  await state.getByRole('button', { name: 'Stop' }).click();
-  await told(page, 'Notes is stopped.');
-  await state.getByText('Stopped', { exact: true }).waitFor();
+  expect(await state.getByRole('button').allTextContents()).toEqual(['Revoke…']);
   await state.getByRole('button', { name: 'Revoke…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await told(page, 'Notes has no address any more.');

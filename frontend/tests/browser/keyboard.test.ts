@@ -36,8 +36,8 @@ describe('keyboard alone', () => {
     await page.keyboard.press('End');
     expect(await focusName(page)).toBe('Revoke…');
     await page.keyboard.press('Home');
-    await page.keyboard.press('s');
-    expect(await focusName(page)).toBe('Stop');
+    await page.keyboard.press('p');
+    expect(await focusName(page)).toBe('Pause');
     await page.keyboard.press('Escape');
     expect(await focusName(page)).toBe('More for Notes');
     expect(await page.getByRole('menu').count()).toBe(0);

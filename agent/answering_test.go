@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"net"
+	"testing"
+)
+
+// TestListens: whoever takes connections to 127.0.0.1 counts, and nobody else.
+func TestListens(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Logf("%s: %v", address, err) // a computer without IPv6
+			continue
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if !listens(port) {
+			t.Errorf("%s listens, and is not seen", address)
+		}
+		l.Close()
+		if listens(port) {
+			t.Errorf("%s is closed, and still seen", address)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// Whether an app answers is read from its port: nobody listening there is seen
+// without a visitor. Only one that listens and takes no connection is noticed
+// when somebody opens it.
+
+const (
+	// portsEvery is the least time between two looks at all ports: the owner's state
+	// is made anew for every connection that comes or goes.
+	portsEvery = 2 * time.Second
+	// portsFor bounds one look. What was not reached stays as it was, and comes at
+	// the next: a map is read in another order every time.
+	portsFor = 300 * time.Millisecond
+)
+
+// lookAtPorts sees who of the live apps has nobody listening.
+func (a *Apps) lookAtPorts() {
+	if a.cfg.Listens == nil {
+		return
+	}
+	a.looking.Lock()
+	defer a.looking.Unlock()
+	began, now := time.Now(), a.shown.Load()
+	if now == a.lookedAll && began.Sub(a.lookedAt) < portsEvery {
+		return
+	}
+	for name, app := range now.byName {
+		if app.Status != agentapi.StatusLive {
+			continue
+		}
+		a.noteListening(name, app, a.cfg.Listens(app.Port))
+		if time.Since(began) > portsFor {
+			break
+		}
+	}
+	a.lookedAt, a.lookedAll = time.Now(), now
+}
+
+// noteListening notes whether anybody listens for an app, unless it has changed
+// since it was looked up. Somebody new there has not failed anybody yet.
+func (a *Apps) noteListening(name string, seen App, listening bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	row := a.rows[name]
+	if row.App == nil || row.App.ID != seen.ID || row.App.LocalPort != seen.Port || row.App.Status != agentapi.StatusLive {
+		return
+	}
+	_, was := a.dead[seen.ID]
+	switch {
+	case !listening:
+		a.dead[seen.ID] = struct{}{}
+	case was:
+		delete(a.dead, seen.ID)
+		delete(a.silent, seen.ID)
+	}
+}
+
+// SetAnswering notes whether an app accepted the last connection. One whose port
+// nobody listens on is not silent but gone, until somebody listens again.
+func (a *Apps) SetAnswering(appID string, answering bool) {
+	app, live := a.byID(appID)
+	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Port) {
+		a.noteListening(app.Name, app, false)
+		a.changes.Raise()
+		return
+	}
+	a.mu.Lock()
+	before := a.answers(appID)
+	if answering {
+		delete(a.silent, appID)
+		delete(a.dead, appID)
+	} else if live {
+		a.silent[appID] = struct{}{}
+	}
+	changed := before != a.answers(appID)
+	a.mu.Unlock()
+	if changed {
+		a.changes.Raise()
+	}
+}
+
+// answers is what is known of an app. mu is held.
+func (a *Apps) answers(id string) bool {
+	_, silent := a.silent[id]
+	_, dead := a.dead[id]
+	return !silent && !dead
+}
+
+// byID finds an approved app, and is false where there is none.
+func (a *Apps) byID(id string) (App, bool) {
+	for _, app := range a.shown.Load().byLabel {
+		if app.ID == id && id != "" {
+			return app, true
+		}
+	}
+	return App{}, false
+}
