@@ -62,7 +62,7 @@ func TestOperatingRuns(t *testing.T) {
 	page{
 		file: "../../docs/operating.md",
 		here: []string{
-			"/var/lib/porchlight", filepath.Join(dir, "data"), "porch.example", "porch.localhost", "control.example", "control.localhost",
+			"/etc/porchlight", filepath.Join(dir, "etc"), "/var/lib/porchlight", filepath.Join(dir, "data"), "porch.example", "porch.localhost", "control.example", "control.localhost",
 			"--listen :443", "--listen " + listen, "--metrics 127.0.0.1:9100", "--metrics 127.0.0.1:" + strconv.Itoa(freePort(t)),
 			"--tls acme", "--tls internal", "import rows --postgres URL", "import rows --data " + filepath.Join(dir, "moved"),
 		},
@@ -70,8 +70,25 @@ func TestOperatingRuns(t *testing.T) {
 		stops:  []string{"porchlight-control export rows"},
 		left: map[string]string{
 			"export PORCHLIGHT_CONTROL_POSTGRES": "it names a database elsewhere, by TLS; test/nodes runs servers on a PostgreSQL of its own",
+			"systemctl enable":                   "no service manager runs where the tests do; TestUnit has systemd-analyze verify the unit",
 		},
 	}.typed(t, h)
+}
+
+// TestUnit has systemd look at the unit, with the program under test in its place.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("this test needs systemd-analyze, of the package systemd")
+	}
+	unit := strings.ReplaceAll(read(t, "../../build/linux/porchlight-control.service"), "/usr/bin/", binDir(t)+"/")
+	file := filepath.Join(t.TempDir(), "porchlight-control.service")
+	if err := os.WriteFile(file, []byte(unit), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), filepath.Base(file)) {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // TestRemoteClientRuns types docs/remote-client.md's blocks but for its programs,

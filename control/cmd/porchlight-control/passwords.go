@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"porchlight/control/commandline"
@@ -16,6 +17,36 @@ const envSMTPPassword = envPrefix + "SMTP_PASSWORD"
 
 // maxPassword bounds a password's file, in bytes.
 const maxPassword = 4 << 10
+
+// credentials stands, at the beginning of a file's name, for the directory with what
+// systemd hands to a service (LoadCredential).
+const credentials = "${CREDENTIALS_DIRECTORY}/"
+
+// handedOver is the name of a file that a setting names, with the directory of what
+// systemd handed over in its place.
+func handedOver(name string, getenv func(string) (string, bool)) (string, error) {
+	rest, ok := strings.CutPrefix(name, credentials)
+	if !ok {
+		return name, nil
+	}
+	dir, _ := getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		return "", commandline.Usagef("%s is there only in a service that systemd hands it to (LoadCredential); here, name the file itself", name)
+	}
+	return filepath.Join(dir, rest), nil
+}
+
+// handedOver puts the directory of what systemd handed over into the names of files.
+func (w *where) handedOver(passwordFile *string) error {
+	for _, name := range []*string{passwordFile, &w.CertFile, &w.KeyFile} {
+		file, err := handedOver(*name, os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		*name = file
+	}
+	return nil
+}
 
 // smtpPassword is the password given apart from the mail server's address: in
 // the file, whose last line end is not part of it, or in the environment. It is

@@ -71,6 +71,9 @@ flags count more than the environment, and the environment more than the file.`,
 			if err := w.settle(cmd); err != nil {
 				return err
 			}
+			if err := w.handedOver(&passwordFile); err != nil {
+				return err
+			}
 			var err error
 			if w.Mail.SMTPPassword, err = smtpPassword(passwordFile, os.LookupEnv); err != nil {
 				return err

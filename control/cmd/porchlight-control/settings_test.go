@@ -216,3 +216,31 @@ func TestSettingsAreDescribed(t *testing.T) {
 		}
 	}
 }
+
+// TestCredentials: a configuration names what systemd hands over, as the unit does,
+// and is told where nothing is handed over.
+func TestCredentials(t *testing.T) {
+	dir := t.TempDir()
+	config := "data: " + filepath.Join(dir, "data") + "\ndomain: porch.localhost\nlisten: [\"127.0.0.1:0\"]\n" +
+		"smtp: smtp://porchlight@mail.example:587\nsmtp-password-file: ${CREDENTIALS_DIRECTORY}/secrets_smtp-password\n"
+	for name, content := range map[string]string{"control.yaml": config, "secrets_smtp-password": "two\nlines\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := []string{"serve", "--config", filepath.Join(dir, "control.yaml")}
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	if code, _, errOut := invoke(t, nil, serve...); code != commandline.ExitUsage || !strings.Contains(errOut, "LoadCredential") {
+		t.Errorf("nothing handed over: exit %d, %s", code, errOut)
+	}
+	// It was read where systemd put it, because it is found to hold no password.
+	t.Setenv("CREDENTIALS_DIRECTORY", dir)
+	if code, _, errOut := invoke(t, nil, serve...); code != commandline.ExitUsage || !strings.Contains(errOut, filepath.Join(dir, "secrets_smtp-password")+" does not hold a password") {
+		t.Errorf("handed over: exit %d, %s", code, errOut)
+	}
+	for name, want := range map[string]string{"": "", "/etc/x": "/etc/x", "${CREDENTIALS_DIRECTORY}/key.pem": filepath.Join(dir, "key.pem"), "x${CREDENTIALS_DIRECTORY}/y": "x${CREDENTIALS_DIRECTORY}/y"} {
+		if got, err := handedOver(name, os.LookupEnv); err != nil || got != want {
+			t.Errorf("%q is %q, %v", name, got, err)
+		}
+	}
+}
