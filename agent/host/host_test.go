@@ -69,7 +69,7 @@ func stop(t *testing.T, h *Host) {
 // await polls for what has no event to wait for here.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain until %s", what)

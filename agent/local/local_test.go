@@ -115,12 +115,12 @@ func (h *house) computerID(t *testing.T) string {
 // await polls for what has no event to wait for here.
 func (h *house) await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !done() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("waited 15 s in vain")
+			t.Fatal("waited a minute in vain")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -58,7 +58,7 @@ func (r *rig) staying(t testing.TB, appID string, pid int) {
 // await waits for what the owner is shown.
 func (r *rig) await(t testing.TB, what string, shown func([]agentapi.Registrant) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	changed, stop := r.reg.Subscribe()
 	defer stop()

@@ -185,12 +185,12 @@ func (r *rig) up() { r.gate.cut.Store(false) }
 // await polls for what has no event to wait for here.
 func (r *rig) await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !done() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("waited 20 s in vain")
+			t.Fatal("waited a minute in vain")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -474,14 +474,14 @@ func (r *rig) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: r.key}, nil
 }
 
-// within waits for something to become true, looking often; it fails after ten
-// seconds.
+// within waits for something to become true, looking often; it fails after a
+// minute.
 func within(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within ten seconds: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

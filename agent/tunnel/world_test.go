@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	authHost   = "control.localhost"
 	credential = "credential-of-maya"
-	wait       = 20 * time.Second // for anything that must happen
+	wait       = 60 * time.Second // for anything that must happen
 )
 
 // authority signs the certificates of one test.

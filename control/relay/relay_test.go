@@ -27,7 +27,7 @@ import (
 
 const (
 	testAuthHost = "control.localhost"
-	longest      = 20 * time.Second
+	longest      = 60 * time.Second
 )
 
 var testCertificate = sync.OnceValue(func() tls.Certificate {
