@@ -65,16 +65,12 @@ func (a *Access) NewSession(appID, accountID string, epoch int64) (cookie string
 // host that is not over. renewed is true about once an hour: the cookie should
 // be set again, so that the browser's copy slides too.
 func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
-	if len(cookie) != sessionEncoded {
-		return Identity{}, false, false
-	}
-	var token [32]byte
-	if n, err := base64.RawURLEncoding.Strict().Decode(token[:], []byte(cookie)); err != nil || n != len(token) {
+	key, ok := sessionKey(cookie)
+	if !ok {
 		return Identity{}, false, false
 	}
 	// Read before the session is: one that ends in between is looked up again.
 	ended := a.sessions.ended.Load()
-	key := store.SessionKey(sha256.Sum256(token[:]))
 	sess := a.lookup(key)
 	if sess == nil || sess.AppID != appID {
 		return Identity{}, false, false
@@ -98,6 +94,31 @@ func (a *Access) Session(cookie, appID string) (id Identity, renewed, ok bool) {
 		id.Email, id.Role = p.Email, p.Role
 	}
 	return id, renewed, true
+}
+
+// SessionApp is the app of the session that a cookie's value is of; ok is false for
+// one that is over. It is not a use of the session, which Session answers for.
+func (a *Access) SessionApp(cookie string) (appID string, ok bool) {
+	key, ok := sessionKey(cookie)
+	if !ok {
+		return "", false
+	}
+	sess := a.lookup(key)
+	if sess == nil || a.now().Sub(time.Unix(0, sess.seen.Load())) > SessionLife {
+		return "", false
+	}
+	return sess.AppID, true
+}
+
+func sessionKey(cookie string) (key store.SessionKey, ok bool) {
+	if len(cookie) != sessionEncoded {
+		return key, false
+	}
+	var token [32]byte
+	if n, err := base64.RawURLEncoding.Strict().Decode(token[:], []byte(cookie)); err != nil || n != len(token) {
+		return key, false
+	}
+	return sha256.Sum256(token[:]), true
 }
 
 // SignOut ends one session and closes what it has open.

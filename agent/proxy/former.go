@@ -50,12 +50,13 @@ func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
 	if marked && hmac.Equal([]byte(mark), []byte(p.markOf(app.ID))) {
 		return
 	}
-	session, _ := cookieValue(r.Header, p.cookies.session)
-	if p.sessionOf(session, app.ID) {
+	cookie, _ := cookieValue(r.Header, p.cookies.session)
+	of, signedIn := p.config.Access.SessionApp(cookie)
+	if signedIn && of == app.ID {
 		return
 	}
 	met := func(former string) bool {
-		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || p.sessionOf(session, former)
+		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || signedIn && of == former
 	}
 	if slices.ContainsFunc(app.Formers, met) || owners && p.metAnother(r.Header) {
 		w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
@@ -74,9 +75,4 @@ func (p *Proxy) metAnother(h http.Header) bool {
 		return !met
 	})
 	return met
-}
-
-func (p *Proxy) sessionOf(cookie, appID string) bool {
-	_, _, ok := p.config.Access.Session(cookie, appID)
-	return ok
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"testing"
+	"time"
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
@@ -88,6 +89,28 @@ func TestClearFormer(t *testing.T) {
 		cleared("signed out of the new app", b, false)
 		b.signIn(notes+"/", bobID)
 		cleared("signed in to it again", b, false)
+	}
+}
+
+// Weakness: looking whose session a browser has counted as its use, so the request
+// after it was none to set the cookies again for, and they ran out in the browser of
+// somebody who came every day.
+// Checked: an hour later they are set again, the mark that was lost too.
+func TestClearFormerKeepsSessionsAlive(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.app("notes", hello)
+	r.change("notes", func(app *proxy.App) { app.Formers = []string{"id-older"} })
+	b := r.signedIn("notes", bobID, false)
+	delete(b.cookies, mark)
+	r.advance(61 * time.Minute)
+	res, _ := b.get("https://notes." + rootHost + "/")
+	set := map[string]bool{}
+	for _, c := range res.Cookies() {
+		set[c.Name] = true
+	}
+	if res.StatusCode != http.StatusOK || !set[cookie] || !set[mark] || res.Header.Get("Clear-Site-Data") != "" {
+		t.Errorf("%s %v", res.Status, res.Header)
 	}
 }
 
