@@ -20,6 +20,12 @@ const (
 // letIn notes that a visitor from addr was let in, and has the relays told: when
 // strangers come in crowds they keep places for such addresses.
 func (t *Tunnel) letIn(addr netip.Addr) {
+	// One visitor has a whole /64 of IPv6, as the relays count: its many addresses
+	// must not have all others forgotten.
+	if addr = addr.Unmap().WithZone(""); addr.Is6() {
+		network, _ := addr.Prefix(64)
+		addr = network.Addr()
+	}
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
