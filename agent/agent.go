@@ -142,6 +142,7 @@ func (a *Agent) makeEngine() (err error) {
 		Answers:      answers,
 		Listens:      listens,
 		Own:          procinfo.Own,
+		UserName:     procinfo.UserName,
 		Me:           me(),
 		Certificate:  a.certificate,
 		OnLive:       a.announce,

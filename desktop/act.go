@@ -12,24 +12,25 @@ import (
 type verb string
 
 const (
-	doNothing     verb = ""
-	doCopy        verb = "copy"
-	doApprove     verb = "approve"
-	doDeny        verb = "deny"
-	doOpen        verb = "open"
-	doPause       verb = "pause"
-	doResume      verb = "resume"
-	doRevoke      verb = "revoke"
-	doAllowUser   verb = "allow-user" // of this computer
-	doDenyUser    verb = "deny-user"
-	doRevokeGrant verb = "revoke-client"
-	doUndo        verb = "undo" // what a notice tells of
-	doDark        verb = "dark"
-	doLight       verb = "light"
-	doSecretFile  verb = "secret-file" // keep the owner secret in one
-	doLogin       verb = "login"       // start at login
-	doShow        verb = "show"        // the window
-	doQuit        verb = "quit"
+	doNothing      verb = ""
+	doCopy         verb = "copy"
+	doApprove      verb = "approve"
+	doApproveAlone verb = "approve-alone" // and take it from everybody else
+	doDeny         verb = "deny"
+	doOpen         verb = "open"
+	doPause        verb = "pause"
+	doResume       verb = "resume"
+	doRevoke       verb = "revoke"
+	doAllowUser    verb = "allow-user" // of this computer
+	doDenyUser     verb = "deny-user"
+	doRevokeGrant  verb = "revoke-client"
+	doUndo         verb = "undo" // what a notice tells of
+	doDark         verb = "dark"
+	doLight        verb = "light"
+	doSecretFile   verb = "secret-file" // keep the owner secret in one
+	doLogin        verb = "login"       // start at login
+	doShow         verb = "show"        // the window
+	doQuit         verb = "quit"
 )
 
 // action is a verb with its object.
@@ -46,20 +47,21 @@ type action struct {
 	on     bool   // of doLogin
 }
 
-// seen is the part of a request an approval depends on: what the agent compares,
-// and who listened on the port.
+// seen is the part of a request an approval depends on. The agent compares it with
+// what is there when the approval arrives.
 type seen struct {
-	agentapi.Seen
+	label   string
+	port    int
 	program string
 	user    string
 }
 
 func seenOf(a agentapi.OwnerApp) seen {
-	return seen{
-		Seen:    agentapi.Seen{Label: a.Label, LocalPort: a.LocalPort},
-		program: a.Listener.Program,
-		user:    a.Listener.User,
-	}
+	return seen{label: a.Label, port: a.LocalPort, program: a.Listener.Program, user: a.Listener.User}
+}
+
+func (s seen) wire() agentapi.Seen {
+	return agentapi.Seen{Label: s.label, LocalPort: s.port, Program: &s.program, User: &s.user}
 }
 
 // perform does what was clicked, in the tray or on a notification.
@@ -115,10 +117,13 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	var closed agentapi.Closed
 	switch act.verb {
 	case doApprove:
-		if err := a.sameProgram(act); err != nil {
-			return note{}, err
-		}
-		_, err = c.ApproveSeen(ctx, act.name, act.seen.Seen)
+		var pub agentapi.Publication
+		pub, err = c.ApproveSeen(ctx, act.name, act.seen.wire())
+		done = approved(label, pub)
+	case doApproveAlone:
+		var pub agentapi.Publication
+		pub, err = c.ApproveAlone(ctx, act.name, act.seen.wire())
+		done = approved(label, pub)
 	case doDeny:
 		err = c.Deny(ctx, act.name)
 	case doAllowUser:
@@ -152,6 +157,18 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	return done, nil
 }
 
+// approved tells of an app that has no address to be on yet; of any other the menu
+// tells.
+func approved(label string, pub agentapi.Publication) note {
+	if pub.Status != agentapi.StatusPending {
+		return note{}
+	}
+	return note{
+		key: keyApproved, kind: kindRequest, title: label + " is approved",
+		body: "It gets its address once this computer is connected.", click: action{verb: doShow, view: viewApps},
+	}
+}
+
 // ended tells that access ended, and what that closed. A later one takes an
 // earlier one's place: only the last is news.
 func ended(act action, title string, closed agentapi.Closed) note {
@@ -165,27 +182,6 @@ func ended(act action, title string, closed agentapi.Closed) note {
 		n.click.view = viewClients
 	}
 	return n
-}
-
-var errOtherProgram = errors.New("Another program listens on its port by now. Look again before you approve it.")
-
-// sameProgram refuses to approve a request whose port another program has taken
-// since the owner looked. The agent itself sees to the label and the port.
-func (a *app) sameProgram(act action) error {
-	s, _ := a.snapshot()
-	for _, app := range s.Apps {
-		if app.Name != act.name || app.Status != agentapi.StatusPending || app.LocalPort != act.seen.LocalPort {
-			continue
-		}
-		now := seenOf(app)
-		if act.seen.program == "" {
-			now.program = "" // it was not known yet which of the user's programs
-		}
-		if now.program != act.seen.program || now.user != act.seen.user {
-			return errOtherProgram
-		}
-	}
-	return nil
 }
 
 func failed(v verb) string {
@@ -210,7 +206,7 @@ func failed(v verb) string {
 		return "The owner secret was not kept"
 	}
 	past := map[verb]string{
-		doApprove: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doRevoke: "revoked",
+		doApprove: "approved", doApproveAlone: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doRevoke: "revoked",
 	}[v]
 	return fmt.Sprintf("The app was not %s", past)
 }

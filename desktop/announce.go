@@ -57,6 +57,7 @@ const (
 	keyTrouble  = "trouble"  // what keeps visitors out
 	keyKeychain = "keychain" // locked, or not there
 	keyEnded    = "ended"    // the access the owner ended
+	keyApproved = "approved" // an app that has no address yet
 	keyFailed   = "failed"   // what the owner clicked and could not be done
 )
 

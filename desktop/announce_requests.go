@@ -3,6 +3,7 @@ package desktop
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -128,19 +129,26 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 }
 
 func requestNote(app agentapi.OwnerApp, rootHost string) note {
-	body := fmt.Sprintf("%s, %s. Only you could open it.", hostOf(app, rootHost), whoListens(app))
+	body := []string{fmt.Sprintf("%s, %s.", hostOf(app, rootHost), whoListens(app))}
 	if changed := app.ListenerChange(named); changed != "" {
-		body = changed + " Nobody can open it until you decide."
+		body = []string{changed, "Nobody can open it until you decide."}
+	}
+	if by := askedBy(app); by != "" {
+		body = append(body, by)
+	}
+	buttons := []button{{"Approve", approveOf(app)}}
+	if again := app.AgainOpen(named); again != "" {
+		body = append(body, "If you approve it, "+again)
+		buttons = append(buttons, button{"Approve for me alone", aloneOf(app)})
+	} else if app.ApprovedListener == nil {
+		body = append(body, "Only you could open it.")
 	}
 	return note{
-		key:   keyRequest(app.Name),
-		kind:  kindRequest,
-		title: wants(app),
-		body:  body,
-		buttons: []button{
-			{"Approve", action{verb: doApprove, name: app.Name, seen: seenOf(app)}},
-			{"Deny", action{verb: doDeny, name: app.Name}},
-		},
-		click: action{verb: doShow, view: viewApps},
+		key:     keyRequest(app.Name),
+		kind:    kindRequest,
+		title:   wants(app),
+		body:    strings.Join(body, " "),
+		buttons: append(buttons, button{"Deny", action{verb: doDeny, name: app.Name}}),
+		click:   action{verb: doShow, view: viewApps},
 	}
 }

@@ -39,7 +39,7 @@ func TestRequestNoteWording(t *testing.T) {
 		t.Errorf("%q / %q", n.title, n.body)
 	}
 	// What a button does is pinned as well as what it says.
-	if len(n.buttons) != 2 || n.buttons[0].text != "Approve" || n.buttons[0].do.verb != doApprove || n.buttons[0].do.name != "paperless" || n.buttons[0].do.seen.LocalPort != 8010 ||
+	if len(n.buttons) != 2 || n.buttons[0].text != "Approve" || n.buttons[0].do.verb != doApprove || n.buttons[0].do.name != "paperless" || n.buttons[0].do.seen.port != 8010 ||
 		n.buttons[1] != (button{"Deny", action{verb: doDeny, name: "paperless"}}) || n.click.verb != doShow {
 		t.Errorf("buttons %+v, click %+v", n.buttons, n.click)
 	}

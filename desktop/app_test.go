@@ -7,6 +7,8 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,69 +19,87 @@ import (
 // approving is an agent that keeps what it was asked to approve.
 type approving struct {
 	client
-	name  string
-	seen  agentapi.Seen
-	calls int
+	name   string
+	seen   agentapi.Seen
+	status agentapi.Status
 }
 
 func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error) {
 	c.name, c.seen = name, seen
-	c.calls++
-	return agentapi.Publication{Status: agentapi.StatusLive}, nil
+	return agentapi.Publication{Status: c.status}, nil
 }
 
-// Which program it is may be found only after the request was shown: the owner
-// approved what was asked for by that user.
-func TestApprovingBeforeTheProgramWasFound(t *testing.T) {
+// The owner approves what they saw: all of it is sent, and the agent compares it.
+func TestApprovingSendsWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	asked := pending("notes", "Notes", 3000)
-	shown := asked
-	shown.Listener.PID, shown.Listener.Program = 0, ""
-	act := lineOf(t, []line{requestOf(shown, "maya.localhost")}, "Notes wants an address", "Approve").do
+	act := lineOf(t, []line{requestOf(asked, "maya.localhost")}, "Notes wants an address", "Approve").do
 	other := asked
-	other.Listener.User = "root"
-	for now, want := range map[*agentapi.OwnerApp]error{&asked: nil, &shown: nil, &other: errOtherProgram} {
-		a := &app{client: &approving{}, state: stateOf(*now), known: true}
-		if _, err := a.carryOut(t.Context(), act); !errors.Is(err, want) {
-			t.Errorf("%+v: %v, want %v", now.Listener, err, want)
+	other.Listener.Program = "sshd" // by now, which is the agent's to judge
+	agent := &approving{}
+	a := &app{client: agent, state: stateOf(other), known: true}
+	if _, err := a.carryOut(t.Context(), act); err != nil {
+		t.Fatal(err)
+	}
+	if agent.name != "notes" || !reflect.DeepEqual(agent.seen, agentapi.SeenOf(asked)) || *agent.seen.Program != "python3" || *agent.seen.User != "maya" {
+		t.Errorf("approved %s as %+v", agent.name, agent.seen)
+	}
+}
+
+// An app that asks again keeps its people: menu and notification say whose it would
+// be again, and offer to take it from them.
+func TestAskingAgain(t *testing.T) {
+	t.Parallel()
+	asked := pending("notes", "Notes", 3000)
+	asked.ApprovedAt = &noon
+	again := asked
+	again.OpenTo, again.OpenToCount = []string{"ben@example.com", "cy@example.com"}, 3
+	again.AskedBy = "eve"
+	for _, c := range []struct {
+		app  agentapi.OwnerApp
+		body string
+		want []verb
+	}{
+		{asked, "notes.maya.localhost, port 3000: python3, run by maya. Only you could open it.", []verb{doApprove, doDeny}},
+		{again, "notes.maya.localhost, port 3000: python3, run by maya. Asked for by eve, another user. If you approve it, ben@example.com and 2 others can open it again.",
+			[]verb{doApprove, doApproveAlone, doDeny}},
+	} {
+		n := requestNote(c.app, "maya.localhost")
+		var offered []verb
+		for _, b := range n.buttons {
+			offered = append(offered, b.do.verb)
+		}
+		if n.title != "Notes has changed" || n.body != c.body || !slices.Equal(offered, c.want) {
+			t.Errorf("%q: %q, offers %v", n.title, n.body, offered)
+		}
+		var said strings.Builder
+		menu := requestOf(c.app, "maya.localhost")
+		offered = nil
+		for _, l := range menu.sub {
+			said.WriteString(l.text + " ")
+			if v := l.do.verb; v != doNothing && v != doShow {
+				offered = append(offered, v)
+			}
+		}
+		alone := len(c.want) > 2
+		if menu.text != n.title || !slices.Equal(offered, c.want) || strings.Contains(said.String(), "ben@example.com and 2 others can open it again.") != alone || strings.Contains(said.String(), "Asked for by eve") != alone {
+			t.Errorf("%q says %s, offers %v", menu.text, said.String(), offered)
 		}
 	}
 }
 
-// The owner approves what they saw: the agent is told the label and the port,
-// and another program on that port is found here.
-func TestApprovingWhatChangedMeanwhile(t *testing.T) {
+// Where there is no address yet, the menu alone would look as if nothing happened.
+func TestApprovedWithoutAnAddressIsTold(t *testing.T) {
 	t.Parallel()
-	asked := pending("notes", "Notes", 3000)
-	act := lineOf(t, []line{requestOf(asked, "maya.localhost")}, "Notes wants an address", "Approve").do
-	change := func(fn func(*agentapi.OwnerApp)) agentapi.OwnerApp { a := asked; fn(&a); return a }
-	for name, c := range map[string]struct {
-		now  []agentapi.OwnerApp
-		want error
-	}{
-		"as seen":       {[]agentapi.OwnerApp{live("a", "A", 1), asked}, nil},
-		"restarted":     {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.PID++ })}, nil},
-		"other program": {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.Program = "sshd" })}, errOtherProgram},
-		"other user":    {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.Listener.User = "root" })}, errOtherProgram},
-		// The agent's to judge, which knows better what is asked for by now.
-		"other port": {[]agentapi.OwnerApp{change(func(a *agentapi.OwnerApp) { a.LocalPort, a.Listener.Program = 22, "sshd" })}, nil},
-		"withdrawn":  {nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			agent := &approving{}
-			a := &app{client: agent, state: stateOf(c.now...), known: true}
-			if _, err := a.carryOut(t.Context(), act); !errors.Is(err, c.want) {
-				t.Errorf("carryOut = %v, want %v", err, c.want)
-			}
-			if c.want != nil {
-				if agent.calls != 0 {
-					t.Error("the agent was asked all the same")
-				}
-			} else if agent.name != "notes" || agent.seen != (agentapi.Seen{Label: "Notes", LocalPort: 3000}) {
-				t.Errorf("approved %s as %+v", agent.name, agent.seen)
-			}
-		})
+	agent := &approving{status: agentapi.StatusPending}
+	a := &app{client: agent, known: true}
+	act := approveOf(pending("notes", "Notes", 3000))
+	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "Notes is approved" || !strings.Contains(n.body, "once this computer is connected") {
+		t.Errorf("%+v, %v", n, err)
+	}
+	agent.status = agentapi.StatusLive
+	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "" {
+		t.Errorf("%+v, %v", n, err)
 	}
 }
 

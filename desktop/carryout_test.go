@@ -19,6 +19,9 @@ func (c *asked) note(call string) error { c.calls = append(c.calls, call); retur
 func (c *asked) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (agentapi.Publication, error) {
 	return agentapi.Publication{}, c.note("approve " + name)
 }
+func (c *asked) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Publication, error) {
+	return agentapi.Publication{}, c.note("approve-alone " + name)
+}
 func (c *asked) Deny(_ context.Context, name string) error { return c.note("deny " + name) }
 func (c *asked) Pause(_ context.Context, name string) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("pause " + name)
@@ -44,7 +47,7 @@ func (c *asked) LightUp(context.Context) error { return c.note("light ") }
 // What is clicked is what is done, and nothing else.
 func TestCarryOut(t *testing.T) {
 	t.Parallel()
-	for _, v := range []verb{doApprove, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight} {
+	for _, v := range []verb{doApprove, doApproveAlone, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight} {
 		agent := &asked{}
 		a := &app{client: agent, known: true}
 		act, want := action{verb: v, name: "notes", label: "Notes"}, string(v)+" notes"

@@ -15,13 +15,33 @@ func requestOf(a agentapi.OwnerApp, rootHost string) line {
 			about = append(about, line{text: part})
 		}
 	}
+	if by := askedBy(a); by != "" {
+		about = append(about, line{text: by})
+	}
+	var alone line
+	if again := a.AgainOpen(named); again != "" {
+		for _, part := range wrap(again) {
+			about = append(about, line{text: part})
+		}
+		alone = line{text: "Approve for me alone", do: aloneOf(a)}
+	}
 	return line{text: wants(a), sub: append(about,
 		separator,
-		line{text: "Approve", do: action{verb: doApprove, name: a.Name, seen: seenOf(a)}},
+		line{text: "Approve", do: approveOf(a)},
+		alone,
 		line{text: "Deny", do: action{verb: doDeny, name: a.Name}},
 		separator,
 		line{text: "Details…", do: action{verb: doShow, view: viewApps}},
 	)}
+}
+
+func approveOf(a agentapi.OwnerApp) action {
+	return action{verb: doApprove, name: a.Name, label: a.Label, seen: seenOf(a)}
+}
+
+// aloneOf is approveOf that takes the app from everybody else.
+func aloneOf(a agentapi.OwnerApp) action {
+	return action{verb: doApproveAlone, name: a.Name, label: a.Label, seen: seenOf(a)}
 }
 
 // userOf is the submenu of another user of this computer whose program wants in.

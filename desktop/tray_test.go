@@ -46,12 +46,12 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 	}
 	// The same app with another port is another request: nobody has read it yet.
 	moved := photos
-	moved.seen.LocalPort = 1234
+	moved.seen.port = 1234
 	l.mean(moved, at.Add(settle))
 	if _, ok := l.clicked(at.Add(2*settle - 1)); ok {
 		t.Fatal("a click meant for one port approved another")
 	}
-	if act, ok := l.clicked(at.Add(2 * settle)); !ok || act.seen.LocalPort != 1234 {
+	if act, ok := l.clicked(at.Add(2 * settle)); !ok || act.seen.port != 1234 {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// Drawn again as it was: there is nothing new to read.

@@ -12,8 +12,22 @@ import (
 // maxWords is the longest text of a menu line, in characters.
 const maxWords = 48
 
-// wants is the title of a request, in the menu and in a notification.
-func wants(a agentapi.OwnerApp) string { return isolate(shorten(a.Label)) + " wants an address" }
+// wants is the title of a request, in the menu and in a notification. One that was
+// approved before has an address; what it wants is another yes.
+func wants(a agentapi.OwnerApp) string {
+	if a.AsksAgain() {
+		return isolate(shorten(a.Label)) + " has changed"
+	}
+	return isolate(shorten(a.Label)) + " wants an address"
+}
+
+// askedBy tells that a program of another user asks; empty for the owner's own.
+func askedBy(a agentapi.OwnerApp) string {
+	if a.AskedBy == "" {
+		return ""
+	}
+	return "Asked for by " + named(a.AskedBy) + ", another user."
+}
 
 // whoListens tells who would be reached: "port 8010: python3, run by maya".
 func whoListens(a agentapi.OwnerApp) string {

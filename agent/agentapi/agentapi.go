@@ -137,6 +137,9 @@ type OwnerApp struct {
 	// a program of another user listens now; nil otherwise. It has neither
 	// User nor UserID when the one approved could not be seen.
 	ApprovedListener *Listener `json:"approvedListener,omitempty"`
+	// AskedBy names the user whose program asks, of a request of another user of
+	// this computer; empty for the owner's own.
+	AskedBy string `json:"askedBy,omitempty"`
 	// Answering is false when nobody listens on LocalPort, or whoever does
 	// accepted no connection the last time a visitor came.
 	Answering bool `json:"answering"`

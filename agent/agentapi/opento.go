@@ -2,6 +2,9 @@ package agentapi
 
 import "fmt"
 
+// AsksAgain says whether an app that was approved before waits for another yes.
+func (a OwnerApp) AsksAgain() bool { return a.Status == StatusPending && a.ApprovedAt != nil }
+
 // AgainOpen says, of an app that asks again, who can open it once more when it is
 // approved, the owner aside: "ben@example.com and 2 others can open it again.";
 // empty where nobody else can. show makes a name fit for where it is read.

@@ -65,6 +65,8 @@ type AppsConfig struct {
 	// runs as; nil for none. Me is that one.
 	Own func(userID string) bool
 	Me  store.ListenerUser
+	// UserName is what the system calls a user, by its own id; nil for the id.
+	UserName func(userID string) string
 	// Certificate is what is known of the certificate of a live app, by name; nil
 	// for nothing, and to say nothing.
 	Certificate func(name string) *agentapi.Certificate

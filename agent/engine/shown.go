@@ -86,15 +86,25 @@ func (a *Apps) ByLabel(label string) (App, bool) {
 func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
 	a.lookAtPorts()
 	apps := a.ownerApps(connections)
-	if a.cfg.Certificate == nil {
-		return apps
-	}
 	for i := range apps {
-		if apps[i].Status == agentapi.StatusLive {
+		apps[i].AskedBy = a.userName(apps[i].AskedBy)
+		if apps[i].Status == agentapi.StatusLive && a.cfg.Certificate != nil {
 			apps[i].Certificate = a.cfg.Certificate(apps[i].Name)
 		}
 	}
 	return apps
+}
+
+// userName names another user of this computer, by the system's id; who could not
+// be learnt is told as that.
+func (a *Apps) userName(id string) string {
+	switch {
+	case id == unknownUser:
+		return "somebody unknown"
+	case id == "" || a.cfg.UserName == nil:
+		return id
+	}
+	return a.cfg.UserName(id)
 }
 
 func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
@@ -113,6 +123,9 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 			ApprovedAt:  row.App.ApprovedAt,
 			Connections: connections[row.App.ID],
 			Options:     row.App.Options,
+		}
+		if row.App.Status == agentapi.StatusPending {
+			out.AskedBy = row.App.Asker // named outside the lock
 		}
 		if asks := row.App.Approved; asks != nil && asks.OtherUser {
 			out.ApprovedListener = approvedListener(row.App)

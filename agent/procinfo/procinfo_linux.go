@@ -16,5 +16,5 @@ func described(s socket) Socket {
 		return Socket{}
 	}
 	uid := strconv.FormatUint(uint64(s.uid), 10)
-	return Socket{User: userName(uid), UserID: uid, Inode: s.inode}
+	return Socket{User: UserName(uid), UserID: uid, Inode: s.inode}
 }

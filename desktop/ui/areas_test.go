@@ -24,6 +24,16 @@ func (a *asked) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) 
 	return agentapi.Publication{}, a.err
 }
 
+func (a *asked) ApproveAlone(_ context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error) {
+	a.note("approve alone", name, seen)
+	return agentapi.Publication{}, a.err
+}
+
+func (a *asked) ChangeOptions(_ context.Context, name string, change map[string]any) (agentapi.AppOptions, error) {
+	a.note("options", name, change)
+	return agentapi.AppOptions{}, a.err
+}
+
 func (a *asked) Invite(_ context.Context, req agentapi.InviteRequest) (agentapi.Invitation, error) {
 	a.note("invite", req)
 	return agentapi.Invitation{Email: req.Email}, a.err
@@ -71,7 +81,10 @@ func TestThePageAsksTheAgent(t *testing.T) {
 	from := func() (Agent, error) { return agent, nil }
 	apps, people, settings := NewApps(from, nil), NewPeople(from), NewSettings(from, nil, nil)
 
-	_, err := apps.Approve("notes", "Notes", 3000)
+	seen := agentapi.Seen{Label: "Notes", LocalPort: 3000, Program: new("node"), User: new("maya")}
+	_, err := apps.Approve("notes", seen)
+	_, alone := apps.ApproveAlone("notes", seen)
+	_, choosing := apps.ChangeOptions("notes", map[string]any{"h2c": true})
 	invited, inviting := people.Invite("bob@example.com", []string{"Notes"})
 	_, granting := people.Grant("acc_2", "Notes", true)
 	_, taking := people.Grant("acc_2", "Notes", false)
@@ -81,14 +94,16 @@ func TestThePageAsksTheAgent(t *testing.T) {
 	settling := people.SettleAll()
 	_, listing := people.Activity()
 	code, connecting := settings.Connect("https://control.example.net", "maya")
-	if err := errors.Join(err, inviting, granting, taking, removing, undoing, disconnecting, settling, listing, connecting); err != nil {
+	if err := errors.Join(err, alone, choosing, inviting, granting, taking, removing, undoing, disconnecting, settling, listing, connecting); err != nil {
 		t.Fatal(err)
 	}
 	if invited.Email != "bob@example.com" || code.UserCode != "WDJB-MJHT" {
 		t.Errorf("answers: %+v, %+v", invited, code)
 	}
 	want := []any{
-		[]any{"approve", "notes", agentapi.Seen{Label: "Notes", LocalPort: 3000}},
+		[]any{"approve", "notes", seen},
+		[]any{"approve alone", "notes", seen},
+		[]any{"options", "notes", map[string]any{"h2c": true}},
 		[]any{"invite", agentapi.InviteRequest{Email: "bob@example.com", Apps: []string{"Notes"}}},
 		[]any{"grant", agentapi.GrantRequest{AccountID: "acc_2", App: "Notes", Granted: true}},
 		[]any{"grant", agentapi.GrantRequest{AccountID: "acc_2", App: "Notes", HoldSeconds: held}},

@@ -24,12 +24,13 @@ var ErrNotReady = errors.New("Porchlight is still starting.")
 type Agent interface {
 	State(ctx context.Context) (agentapi.OwnerState, error)
 	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
+	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
 	Deny(ctx context.Context, name string) error
 	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
 	Unmute(ctx context.Context, name string) error
 	Pause(ctx context.Context, name string) (agentapi.Closed, error)
 	Resume(ctx context.Context, name string) error
-	SetOptions(ctx context.Context, name string, o agentapi.AppOptions) (agentapi.AppOptions, error)
+	ChangeOptions(ctx context.Context, name string, change map[string]any) (agentapi.AppOptions, error)
 	GoDark(ctx context.Context) (agentapi.Closed, error)
 	LightUp(ctx context.Context) error
 	Outbox(ctx context.Context) ([]agentapi.Mail, error)
@@ -80,11 +81,17 @@ func (a *Apps) State() (agentapi.OwnerState, error) {
 }
 
 // Approve gives a waiting app its address, if it still asks for what the page
-// showed: this label, this port of this computer.
-func (a *Apps) Approve(name, label string, localPort int) (agentapi.Publication, error) {
-	seen := agentapi.Seen{Label: label, LocalPort: localPort}
+// showed: this label, this port of this computer, this program there and its user.
+func (a *Apps) Approve(name string, seen agentapi.Seen) (agentapi.Publication, error) {
 	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
 		return g.ApproveSeen(ctx, name, seen)
+	})
+}
+
+// ApproveAlone is Approve that takes the app from everybody else.
+func (a *Apps) ApproveAlone(name string, seen agentapi.Seen) (agentapi.Publication, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
+		return g.ApproveAlone(ctx, name, seen)
 	})
 }
 
@@ -125,9 +132,11 @@ func (a *Apps) Resume(name string) error {
 	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Resume(ctx, name) })
 }
 
-// SetOptions replaces an app's options.
-func (a *Apps) SetOptions(name string, o agentapi.AppOptions) (agentapi.AppOptions, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.AppOptions, error) { return g.SetOptions(ctx, name, o) })
+// ChangeOptions changes those of an app's options that are named.
+func (a *Apps) ChangeOptions(name string, change map[string]any) (agentapi.AppOptions, error) {
+	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.AppOptions, error) {
+		return g.ChangeOptions(ctx, name, change)
+	})
 }
 
 // GoDark closes everything at once; LightUp takes it back.

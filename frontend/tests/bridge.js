@@ -20,7 +20,7 @@
     openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
   });
   const request = (name, label, localPort, more = {}) =>
-    app(name, label, localPort, { status: 'pending', requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
+    app(name, label, localPort, { status: 'pending', approvedAt: undefined, requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
 
   const few = () => [
     app('draft', 'Blog draft', 4321, { status: 'revoked' }),
@@ -190,17 +190,21 @@
       return () => (subscribers[name] = subscribers[name].filter((other) => other !== fn));
     },
   };
+  /** Approves what still is as it was seen. */
+  function approve(name, seen, more = {}) {
+    const { label, localPort, listener: { program = '', user = '' } } = byName(name);
+    if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
+    const host = `${name}.${state.account.host}`;
+    change(name, { status: 'live', host, url: `https://${host}`, ...more });
+    return { status: 'live', host, url: `https://${host}` };
+  }
+
   window.go = {
     ui: {
       Apps: {
         State: bound('State', () => state),
-        Approve: bound('Approve', (name, label, localPort) => {
-          const now = byName(name);
-          if (now.label !== label || now.localPort !== localPort) throw new Error('The request has changed meanwhile.');
-          const host = `${name}.${state.account.host}`;
-          change(name, { status: 'live', host, url: `https://${host}` });
-          return { status: 'live', host, url: `https://${host}` };
-        }),
+        Approve: bound('Approve', (name, seen) => approve(name, seen)),
+        ApproveAlone: bound('ApproveAlone', (name, seen) => approve(name, seen, { openTo: [], openToCount: 0 })),
         Deny: bound('Deny', (name) => change(name, null)),
         Stop: bound('Stop', (name) => ending(name, { status: 'revoked', connections: 0 })),
         Revoke: bound('Revoke', (name) => ending(name, null)),
@@ -209,7 +213,11 @@
         Outbox: bound('Outbox', () => mails),
         Pause: bound('Pause', (name) => ending(name, { paused: true, connections: 0, here: [] })),
         Resume: bound('Resume', (name) => change(name, { paused: false })),
-        SetOptions: bound('SetOptions', (name, options) => (change(name, { options }), options)),
+        ChangeOptions: bound('ChangeOptions', (name, some) => {
+          const options = { ...byName(name).options, ...some };
+          change(name, { options });
+          return options;
+        }),
         GoDark: bound('GoDark', () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 })),
         LightUp: bound('LightUp', () => set({ darkSince: undefined })),
       },

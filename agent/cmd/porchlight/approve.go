@@ -91,6 +91,9 @@ func whatAsks(a agentapi.OwnerApp) string {
 	case l.Program != "":
 		who = printable(l.Program)
 	}
+	if a.AskedBy != "" {
+		who += "; asked for by " + printable(a.AskedBy) + ", another user of this computer"
+	}
 	return fmt.Sprintf("%s on port %d: %s", printable(a.Label), a.LocalPort, who)
 }
 

@@ -1,7 +1,7 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
 import { fold } from './labels';
 import { strings } from './strings';
-import type { Account, OwnerApp } from './types';
+import type { Account, OwnerApp, Seen } from './types';
 
 export interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */
@@ -31,6 +31,16 @@ export function hostOf(app: OwnerApp, account: Account): string {
 
 export function urlOf(app: OwnerApp, account: Account): string {
   return app.url || `https://${hostOf(app, account)}`;
+}
+
+/** Whether an app that was approved before waits for another yes. */
+export function asksAgain(app: Pick<OwnerApp, 'status' | 'approvedAt'>): boolean {
+  return app.status === 'pending' && app.approvedAt !== undefined;
+}
+
+/** What of a request the owner looks at before approving. */
+export function seenOf(app: OwnerApp): Seen {
+  return { label: app.label, localPort: app.localPort, program: app.listener.program ?? '', user: app.listener.user ?? '' };
 }
 
 /** A shell command that publishes an app named notes; api is host:port. */

@@ -7,11 +7,12 @@
  * sentence for the owner; the Go side words it.
  */
 import { strings } from './strings';
-import type { Activity, AppOptions, Closed, Connecting, Invitation, Mail, OwnerState, People, PersonChanged, Preferences, Settings, Visitor } from './types';
+import type { Activity, AppOptions, Closed, Connecting, Invitation, Mail, OwnerState, People, PersonChanged, Preferences, Publication, Seen, Settings, Visitor } from './types';
 
 interface AppsBinding {
   State(): Promise<OwnerState>;
-  Approve(name: string, label: string, localPort: number): Promise<unknown>;
+  Approve(name: string, seen: Seen): Promise<Publication>;
+  ApproveAlone(name: string, seen: Seen): Promise<Publication>;
   Deny(name: string): Promise<void>;
   Revoke(name: string): Promise<Closed>;
   Open(name: string): Promise<void>;
@@ -19,7 +20,7 @@ interface AppsBinding {
   Unmute(name: string): Promise<void>;
   Pause(name: string): Promise<Closed>;
   Resume(name: string): Promise<void>;
-  SetOptions(name: string, options: AppOptions): Promise<AppOptions>;
+  ChangeOptions(name: string, change: Partial<AppOptions>): Promise<AppOptions>;
   GoDark(): Promise<Closed>;
   LightUp(): Promise<void>;
 }
@@ -103,8 +104,10 @@ const shell = () => window.go?.ui?.Shell;
 
 export const bridge = {
   state: () => ask(() => apps()?.State?.()),
-  /** Refused when the app no longer asks for this label and port. */
-  approve: (name: string, label: string, localPort: number) => ask(() => apps()?.Approve?.(name, label, localPort)),
+  /** Refused when the app asks for something else by now, or another program is on its port. */
+  approve: (name: string, seen: Seen) => ask(() => apps()?.Approve?.(name, seen)),
+  /** Takes the app from everybody else who could open it before. */
+  approveAlone: (name: string, seen: Seen) => ask(() => apps()?.ApproveAlone?.(name, seen)),
   deny: (name: string) => ask(() => apps()?.Deny?.(name)),
   /** Takes the app off the network, its approval kept. */
   /** Forgets the approval and who may open the app. */
@@ -115,7 +118,8 @@ export const bridge = {
   /** Keeps everybody out of a live app until it is resumed. */
   pause: (name: string) => ask(() => apps()?.Pause?.(name)),
   resume: (name: string) => ask(() => apps()?.Resume?.(name)),
-  setOptions: (name: string, options: AppOptions) => ask(() => apps()?.SetOptions?.(name, options)),
+  /** Leaves the options that are not named. */
+  changeOptions: (name: string, change: Partial<AppOptions>) => ask(() => apps()?.ChangeOptions?.(name, change)),
   /** Closes everything at once and keeps every approval. */
   goDark: () => ask(() => apps()?.GoDark?.()),
   lightUp: () => ask(() => apps()?.LightUp?.()),

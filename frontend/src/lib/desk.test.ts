@@ -148,10 +148,32 @@ test('denying all stops at the first that fails', async () => {
 });
 
 test('settings, options, copying and opening say nothing when they worked', async () => {
-  const { desk, toasts } = setup({ setSettings: {}, setOptions: options });
+  const { desk, toasts } = setup({ setSettings: {}, changeOptions: options });
   expect(await desk.setSettings({ failStaticHours: 1, askAgain: false, trustEverybody: false, quiet: [] })).toBe(true);
-  expect(await desk.setOptions(app('a'), options)).toBe(true);
+  expect(await desk.changeOptions(app('a'), { h2c: true })).toBe(true);
   expect(await desk.openURL('https://maya.localhost:8443')).toBe(true);
   expect(await desk.copy('x')).toBe(true);
   expect([toasts.current, toasts.spoken]).toEqual([undefined, 'Copied']);
+});
+
+test('approving sends what was shown and says who can open it then', async () => {
+  const asked = app('notes', {
+    label: 'Notes', status: 'pending', approvedAt: '2026-11-20T10:00:00Z', listener: { program: 'node', user: 'maya' },
+    openTo: ['ben@example.com', 'cy@example.com'], openToCount: 3,
+  });
+  const live = { status: 'live' };
+  const { desk, bridge, said } = setup({ approve: live, approveAlone: live });
+  await desk.approve(asked);
+  expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. ben@example.com and 2 others can open it again.');
+  await desk.approve(asked, true);
+  expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. Only you can open it.');
+  const seen = { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' };
+  expect(bridge.approve!.mock.calls).toEqual([['notes', seen]]);
+  expect(bridge.approveAlone!.mock.calls).toEqual([['notes', seen]]);
+});
+
+test('an app without an address yet is not said to be on', async () => {
+  const { desk, said } = setup({ approve: { status: 'pending' } });
+  await desk.approve(app('notes', { label: 'Notes' }));
+  expect(said()).toBe('Notes is approved. It gets its address once this computer is connected.');
 });

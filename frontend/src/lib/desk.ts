@@ -3,7 +3,7 @@
  * Handed to the components by context.
  */
 import { getContext, setContext } from 'svelte';
-import { hostOf } from './apps';
+import { hostOf, seenOf } from './apps';
 import type { Bridge } from './bridge';
 import type { Owner } from './state.svelte';
 import { strings, type Sentence } from './strings';
@@ -17,14 +17,16 @@ export class Desk {
     readonly bridge: Bridge,
   ) {}
 
-  approve(app: OwnerApp): Promise<boolean> {
+  /** With alone, nobody else who could open the app before can. */
+  approve(app: OwnerApp, alone = false): Promise<boolean> {
     return this.#try(
-      () => this.bridge.approve(app.name, app.label, app.localPort),
-      () => {
+      () => (alone ? this.bridge.approveAlone(app.name, seenOf(app)) : this.bridge.approve(app.name, seenOf(app))),
+      (now) => {
+        if (now?.status === 'pending') return this.#tell(strings.toast.approvedLater(app.label));
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
-        this.toasts.show(strings.toast.approved(app.label, host), this.owner.snapshot?.darkSince ? undefined : open);
+        this.toasts.show(strings.toast.approved(app.label, host, strings.ask.whoCanOpen(app.openTo, alone ? 0 : app.openToCount)), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
   }
@@ -78,8 +80,8 @@ export class Desk {
     );
   }
 
-  setOptions(app: OwnerApp, options: AppOptions): Promise<boolean> {
-    return this.#try(() => this.bridge.setOptions(app.name, options));
+  changeOptions(app: OwnerApp, change: Partial<AppOptions>): Promise<boolean> {
+    return this.#try(() => this.bridge.changeOptions(app.name, change));
   }
 
   dark(on: boolean): Promise<boolean> {

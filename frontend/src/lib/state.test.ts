@@ -117,6 +117,6 @@ test('the bridge throws sentences, however Wails rejects', async () => {
 test('approving passes on what was shown', async () => {
   const approve = vi.fn(() => Promise.reject('The request has changed meanwhile.'));
   window.go = { ui: { Apps: { Approve: approve } } };
-  await expect(bridge.approve('notes', 'Notes', 3000)).rejects.toThrow('The request has changed meanwhile.');
-  expect(approve.mock.calls).toEqual([['notes', 'Notes', 3000]]);
+  await expect(bridge.approve('notes', { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' })).rejects.toThrow('The request has changed meanwhile.');
+  expect(approve.mock.calls).toEqual([['notes', { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' }]]);
 });

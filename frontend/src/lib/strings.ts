@@ -39,6 +39,14 @@ function listed(labels: readonly string[], more = 0): Sentence {
   return [...labels.flatMap((label, i): (string | Name)[] => (i === 0 ? [{ name: label }] : [joint(i), { name: label }])), ...(more > 0 ? [` and ${number.format(more)} more`] : [])];
 }
 
+/** "ben@example.com and 2 others can open it again." */
+function whoCanOpen(openTo: readonly string[], n: number): Sentence {
+  const [first, second] = openTo;
+  if (n === 0 || first === undefined) return ['Only you can open it.'];
+  const more: Sentence = n === 1 ? [] : n === 2 && second !== undefined ? [' and ', { name: second }] : [` and ${count(n - 1, 'other', 'others')}`];
+  return [{ name: first }, ...more, ' can open it again.'];
+}
+
 export const strings = {
   product: 'Porchlight',
   number: (n: number) => number.format(n),
@@ -93,7 +101,8 @@ export const strings = {
   sections: { waiting: 'Waiting for you', on: 'On', offWhileDark: 'Off while dark', off: 'Off' },
 
   ask: {
-    title: (label: string): Sentence => [{ name: label }, ' wants an address'],
+    title: (label: string, again: boolean): Sentence => [{ name: label }, again ? ' has changed' : ' wants an address'],
+    askedBy: (user: string): Sentence => ['Asked for by ', { name: user }, ', another user of this computer.'],
     port: (port: number) => `port ${port}`,
     runBy: (program: string, user: string) => (program && user ? `${program}, run by ${user}` : program || (user && `run by ${user}`)),
     nobodySeen: 'no program seen there',
@@ -107,11 +116,15 @@ export const strings = {
     ],
     approve: 'Approve',
     approving: 'Approving…',
+    approveAlone: 'Approve for me alone',
+    alone: 'For me alone',
+    approveAppAlone: (label: string): Sentence => ['Approve ', { name: label }, ' for me alone'],
     deny: 'Deny',
     denying: 'Denying…',
     approveApp: (label: string): Sentence => ['Approve ', { name: label }],
     denyApp: (label: string): Sentence => ['Deny ', { name: label }],
-    onlyYou: 'Only you can open it.',
+    /** Of an app that asks again: who keeps it. Of a new one, nobody has it. */
+    whoCanOpen,
     details: 'Details',
     hideDetails: 'Hide details',
     unmute: 'Unmute',
@@ -127,9 +140,6 @@ export const strings = {
     askedWhen: (ago: string, denials: number) =>
       denials === 0 ? ago : `${ago}, after you denied it ${denials === 1 ? 'once' : denials === 2 ? 'twice' : `${number.format(denials)} times`}`,
     whoMayOpen: 'Who may open it',
-    whoMayOpenText: 'Only you',
-    onceMore: 'Whoever could open it before can again.',
-    onceMoreText: 'Whoever could before',
     more: (n: number) => `and ${number.format(n)} more`,
     showAll: 'Show all',
     showFewer: 'Show fewer',
@@ -194,6 +204,8 @@ export const strings = {
     approvedOn: (date: string) => (date ? `Given on ${date}.` : 'Given.'),
     save: 'Save',
     saving: 'Saving…',
+    noAddress: 'No address yet',
+    noAddressWhy: 'It gets its address once this computer is connected.',
     notAnswering: 'Not answering',
     notAnsweringWhy: (port: number) => `Nothing on port ${port} takes connections.`,
     stopped: 'Stopped',
@@ -208,7 +220,8 @@ export const strings = {
 
   toast: {
     undone: ['Undone.'] as Sentence,
-    approved: (label: string, host: string): Sentence => [{ name: label }, ` is on, at ${host}. Only you can open it.`],
+    approved: (label: string, host: string, who: Sentence): Sentence => [{ name: label }, ` is on, at ${host}. `, ...who],
+    approvedLater: (label: string): Sentence => [{ name: label }, ' is approved. It gets its address once this computer is connected.'],
     denied: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it for 10 minutes.'],
     deniedAgain: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it until you unmute it.'],
     deniedAll: (n: number): Sentence => [`${count(n, 'app stays', 'apps stay')} off. If they ask again, you won’t hear of them for at least 10 minutes.`],

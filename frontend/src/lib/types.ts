@@ -19,6 +19,21 @@ export interface AppSummary {
   paused: boolean;
 }
 
+/** What the owner looked at when approving. */
+export interface Seen {
+  label: string;
+  localPort: number;
+  program?: string;
+  user?: string;
+}
+
+/** How it stands with an app after an approval; pending has no address yet. */
+export interface Publication {
+  status: Status;
+  host?: string;
+  url?: string;
+}
+
 /** Who listens on an app's port, as far as the operating system tells. */
 export interface Listener {
   pid?: number;
@@ -31,6 +46,8 @@ export interface OwnerApp extends AppSummary {
   listener: Listener;
   /** Whom it was approved for, of one that waits because another user's program listens now. */
   approvedListener?: Listener;
+  /** Whose program asks, where that is another user of this computer. */
+  askedBy?: string;
   answering: boolean;
   quiet: boolean;
   denials: number;

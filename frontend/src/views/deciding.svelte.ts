@@ -31,6 +31,10 @@ export class Deciding {
     return this.#decide('approve', event, () => this.#desk.approve(app));
   }
 
+  approveAlone(app: OwnerApp, event: MouseEvent) {
+    return this.#decide('approve', event, () => this.#desk.approve(app, true));
+  }
+
   deny(app: OwnerApp, event: MouseEvent) {
     return this.#decide('deny', event, () => this.#desk.deny(app));
   }

@@ -8,7 +8,7 @@ describe('deciding on a request', () => {
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Paperless is on, at paperless.maya.localhost:8443. Only you can open it.');
-    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 8010]]);
+    expect(await called(page, 'Approve')).toEqual([['paperless', { label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya' }]]);
     await section(page, 'On').getByText('Paperless', { exact: true }).waitFor();
     expect(await section(page, 'Waiting for you').count()).toBe(0);
     await toast(page).getByRole('button', { name: 'Open' }).click();
@@ -55,7 +55,20 @@ describe('deciding on a request', () => {
     expect(await called(page, 'Approve')).toEqual([]);
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
-    expect(await called(page, 'Approve')).toEqual([['surprise', 'Surprise', 9000]]);
+    expect(await called(page, 'Approve')).toEqual([['surprise', { label: 'Surprise', localPort: 9000, program: 'python3', user: 'maya' }]]);
+  });
+
+  test('one that has changed says who could open it, and can be approved without them', async () => {
+    const page = await open();
+    await page.evaluate('stub.change("paperless", {approvedAt: "2026-11-20T10:00:00Z", openTo: ["ben@example.com", "cy@example.com"], openToCount: 3, askedBy: "eve"})');
+    const request = page.getByRole('article', { name: 'Paperless has changed' });
+    await request.getByText('ben@example.com and 2 others can open it again.').waitFor();
+    await request.getByText('Asked for by eve, another user of this computer.').waitFor();
+    await settle(page);
+    await request.getByRole('button', { name: 'Approve for me alone' }).click();
+    await expect.poll(() => toast(page).textContent()).toContain('Only you can open it.');
+    expect(await called(page, 'ApproveAlone')).toEqual([['paperless', { label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya' }]]);
+    expect(await called(page, 'Approve')).toEqual([]);
   });
 
   test('a request that changes under the pointer is not approved by that press', async () => {
@@ -73,7 +86,7 @@ describe('deciding on a request', () => {
     expect(await called(page, 'Approve')).toEqual([]);
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
-    expect(await called(page, 'Approve')).toEqual([['paperless', 'Paperless', 22]]);
+    expect(await called(page, 'Approve')).toEqual([['paperless', { label: 'Paperless', localPort: 22, program: 'sshd', user: 'root' }]]);
   });
 
   test('a double click approves one request, not the next as well', async () => {

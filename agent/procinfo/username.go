@@ -24,8 +24,8 @@ type knownName struct {
 	at   time.Time
 }
 
-// userName is the login name of a user, or the number of one without.
-func userName(uid string) string {
+// UserName is the login name of a user, or the number of one without.
+func UserName(uid string) string {
 	names.Lock()
 	known, ok := names.of[uid]
 	names.Unlock()
