@@ -272,3 +272,39 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 		t.Errorf("nobody's program was sent %q", heard)
 	}
 }
+
+// Weakness: with everybody on the computer trusted, another user's program that
+// published an approved name had to wait all the same.
+// Checked: it is live at once, as the interface says, and gets the visits; once the
+// owner trusts everybody no more, it gets none.
+func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
+	t.Parallel()
+	needsRoot(t)
+	h := startHouse(t)
+	h.mortal(t)
+	get := h.theOwner(t, h.publish(t))
+	other := newHeir(t, 0)
+	trust := func(on bool) {
+		t.Helper()
+		settings, err := h.owner.Settings(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings.TrustEverybody = on
+		if _, err := h.owner.SetSettings(t.Context(), settings); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trust(true)
+	pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: other.port})
+	if err != nil || pub.Status != agentapi.StatusLive {
+		t.Fatalf("POST /publish: %+v, %v", pub, err)
+	}
+	get(http.StatusOK, "heir")
+	if heard := other.next(); heard != "GET /secret of owner" {
+		t.Errorf("the trusted program was sent %q", heard)
+	}
+	trust(false)
+	get(http.StatusNotFound, nothingHere)
+	h.standing(t, agentapi.StatusPending)
+}
