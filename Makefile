@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-frontend test-e2e test-clients test-desktop test-attack screenshots
+        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,13 +53,16 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run every test
-	@build/test.sh check test-go test-frontend test-e2e test-clients test-desktop test-attack
+	@build/test.sh check test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
 
 test-go: frontend
 	go test -race -timeout 15m ./...
+
+test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
+	build/soak.sh h2spec
 
 spec: setup-cli ## the interface, row by row: each promise with the tests that show it (the menu bar's are in test-desktop)
 	@build/spec.sh
@@ -87,7 +90,6 @@ screenshots: desktop ## make the pictures of the documentation, from the real pr
 
 soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
-	build/soak.sh h2spec
 	build/soak.sh e2e
 	build/spec.sh alone
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control

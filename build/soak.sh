@@ -2,7 +2,8 @@
 # What takes too long for every run of the tests:
 #
 #   build/soak.sh fuzz   every fuzz target there is, FUZZTIME (30s) each
-#   build/soak.sh h2spec HTTP/2 conformance beside a bare net/http server
+#   build/soak.sh h2spec HTTP/2 conformance beside a bare net/http server (half a
+#                        minute: part of make test, too)
 #   build/soak.sh e2e    the end-to-end tests that do more when PORCHLIGHT_SOAK
 #                        is set (after `make cli`)
 #
