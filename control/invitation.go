@@ -129,6 +129,10 @@ func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs [
 		if err != nil {
 			return err
 		}
+		message.About = computerID
+		if err := mail.ForgetUndelivered(tx, computerID, email); err != nil {
+			return err
+		}
 		out = p.wire()
 		return s.cfg.Mail.Put(tx, mailID, message)
 	})

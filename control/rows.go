@@ -45,6 +45,8 @@ import (
 //	keys                            storedKeys
 //	outbox/TIME-ID, mail/TIME-ID, mail-failed/TIME-ID
 //	                                of package mail: mails kept, to be delivered, and given up
+//	mail-failed-about/COMPUTER/TIME-ID
+//	                                of package mail: whom such a mail did not reach
 //	relay-node/NODE, relay-tunnel/HOST/NODE
 //	                                of package relay: its nodes, and where tunnels are
 func keyAccount(id string) string         { return "account/" + id }

@@ -11,6 +11,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/control/mail"
 )
 
 // Agents hold a sync each. A change in this process wakes the syncs of the
@@ -47,6 +48,9 @@ func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.S
 			return err
 		}
 		if out.ClientOrigins, err = clientOrigins(tx, computerID); err != nil {
+			return err
+		}
+		if out.Undelivered, err = mail.Undelivered(tx, computerID); err != nil {
 			return err
 		}
 		return eachPerson(tx, computerID, func(p person) error {

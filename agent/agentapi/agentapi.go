@@ -233,6 +233,9 @@ type OwnerState struct {
 	// else; PeopleCount counts active and invited people, the owner aside.
 	PeopleVersion string `json:"peopleVersion"`
 	PeopleCount   int    `json:"peopleCount"`
+	// Undelivered are addresses that an invitation did not reach in the last seven
+	// days: the mail server refused the mail, or was away for too long.
+	Undelivered []string `json:"undelivered"`
 	// Grants are the OAuth grants for this computer, newest first.
 	Grants []OAuthGrant `json:"grants"`
 	// Registrants are the programs attached to this engine.

@@ -166,6 +166,7 @@ func (a *API) see(w http.ResponseWriter, r *http.Request) error {
 func (a *API) addPeople(state *agentapi.OwnerState) {
 	view := a.cfg.People.View()
 	state.PeopleVersion, state.PeopleCount = view.Version, view.Count
+	state.Undelivered = append([]string{}, view.Undelivered...)
 	state.Grants = a.cfg.People.Grants()
 	state.Registrants = a.cfg.Registry.Registrants()
 	for i := range state.Apps {

@@ -24,6 +24,8 @@ type View struct {
 	Count int
 	// Open says who may open an app, by app id, in the same sense.
 	Open map[string]Open
+	// Undelivered are the addresses that an invitation did not reach.
+	Undelivered []string
 }
 
 // Open is who may open one app: all of them counted, a few named.
@@ -50,7 +52,9 @@ func (p *People) View() View {
 		p.seen = view{View: look(snapshot.People, away), from: from}
 		p.seen.Version = from
 	}
-	return p.seen.View
+	v := p.seen.View
+	v.Undelivered = snapshot.Undelivered
+	return v
 }
 
 func look(people []controlapi.Person, away taken) View {

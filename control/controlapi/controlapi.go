@@ -122,6 +122,9 @@ type Snapshot struct {
 	// URIs of OAuth clients that hold a grant for this computer, in order:
 	// pages of these may use an access token from a browser.
 	ClientOrigins []string `json:"clientOrigins,omitempty"`
+	// Undelivered are addresses that an invitation to this computer did not reach
+	// in the last seven days: the mail was given up.
+	Undelivered []string `json:"undelivered,omitempty"`
 }
 
 // App is an approved app as reported to the control plane.

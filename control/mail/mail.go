@@ -24,6 +24,9 @@ type Message struct {
 	// Life is how long the mail is worth delivering: an older one helps nobody.
 	// Zero means as long as delivery is tried.
 	Life time.Duration
+	// About is the id of the computer whose owner caused the mail, and is told when
+	// it was given up; empty for none.
+	About string `json:",omitempty"`
 }
 
 // Queue takes mails and sees to their delivery.

@@ -104,7 +104,7 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 			return err
 		}
 		if dropped = m.over(now); dropped {
-			return putFailure(tx, id, m.failure(now, ReasonExpired, m.Code))
+			return putFailure(tx, id, m.About, m.failure(now, ReasonExpired, m.Code))
 		}
 		found, m.key = true, queueKey(now.Add(lease), id)
 		return putQueued(tx, id, m.queued, now.Add(lease))
@@ -163,7 +163,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 					return err
 				}
 				for _, m := range over {
-					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.failure(now, ReasonExpired, m.Code))); err != nil {
+					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.About, m.failure(now, ReasonExpired, m.Code))); err != nil {
 						return err
 					}
 				}
@@ -200,7 +200,7 @@ func (s *SMTP) note(ctx context.Context, m taken, o outcome) error {
 		case o.delivered:
 			return nil
 		case o.refused:
-			return putFailure(tx, m.id, next.failure(now, ReasonRefused, o.code))
+			return putFailure(tx, m.id, next.About, next.failure(now, ReasonRefused, o.code))
 		}
 		return putQueued(tx, m.id, next, now.Add(wait))
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,53 @@ type Waiting struct {
 	Tries   int       `json:"tries"`
 }
 
+// ToldSize is how many mails that were given up the owner of a computer is told of.
+const ToldSize = 20
+
+// told are the failed mails about one computer.
+func told(computer string) newest[string] {
+	return newest[string]{prefix: "mail-failed-about/" + computer + "/", size: ToldSize, life: FailuresLife}
+}
+
+// Undelivered are the addresses that mails about a computer did not reach in the last
+// seven days, newest first, each once.
+func Undelivered(tx kv.Tx, computer string) ([]string, error) {
+	list, err := told(computer).list(tx, ToldSize)
+	var out []string
+	for _, to := range list {
+		if !slices.Contains(out, to) {
+			out = append(out, to)
+		}
+	}
+	return out, err
+}
+
+// ForgetUndelivered is for an address that is written to anew about a computer.
+func ForgetUndelivered(tx kv.Tx, computer, to string) error {
+	items, err := tx.Scan(told(computer).prefix, "", ToldSize)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		var was string
+		if json.Unmarshal(it.Value, &was) != nil || was == to {
+			if err := tx.Delete(it.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // putFailure notes that a mail was given up.
-func putFailure(tx kv.Tx, id string, f Failure) error { return failures.put(tx, id, f.FailedAt, f) }
+func putFailure(tx kv.Tx, id, about string, f Failure) error {
+	if about != "" {
+		if err := told(about).put(tx, id, f.FailedAt, f.To); err != nil {
+			return err
+		}
+	}
+	return failures.put(tx, id, f.FailedAt, f)
+}
 
 func (q queued) failure(now time.Time, reason string, code int) Failure {
 	return Failure{

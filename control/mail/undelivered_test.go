@@ -100,7 +100,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
 	for n := range FailuresSize + 3 {
 		if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
-			return putFailure(tx, fmt.Sprint(n), Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
+			return putFailure(tx, fmt.Sprint(n), "", Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -128,5 +128,44 @@ func TestUnreachableIsCounted(t *testing.T) {
 	r.after(slowestRedial)
 	if got, want := r.Stats(), (Stats{Delivered: 1, Unreachable: 3}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
+
+// TestUndeliveredIsTold: a computer's owner is told of each address once, newest
+// first and bounded, of no other computer's, and no more of one written to anew.
+func TestUndeliveredIsTold(t *testing.T) {
+	t.Parallel()
+	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
+	list := func(computer string) (out []string) {
+		t.Helper()
+		if err := r.store.View(t.Context(), func(tx kv.Tx) (err error) {
+			out, err = Undelivered(tx, computer)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for n := range ToldSize + 3 {
+		for i, about := range []string{"one", "one", ""} {
+			if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
+				at := r.clock.Add(time.Duration(n) * time.Second)
+				return putFailure(tx, fmt.Sprint(n, i), about, Failure{To: fmt.Sprint(n / 2), FailedAt: at})
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := list("one"); len(got) == 0 || len(got) > 20 || got[0] != "11" || got[1] != "10" {
+		t.Errorf("told of %v", got)
+	}
+	if got := list("another"); got != nil {
+		t.Errorf("another is told of %v", got)
+	}
+	if err := r.store.Update(t.Context(), func(tx kv.Tx) error { return ForgetUndelivered(tx, "one", "11") }); err != nil {
+		t.Fatal(err)
+	}
+	if got := list("one"); len(got) == 0 || got[0] != "10" {
+		t.Errorf("written to anew, and told of %v", got)
 	}
 }

@@ -1,7 +1,10 @@
 package connect
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -72,4 +75,71 @@ func TestDoctorOfAConnectedComputer(t *testing.T) {
 		w.finds("agent", "wrong", "does not answer: it hangs", "kill -KILL")
 	})
 	w.finds("agent", "ok", "runs as process", "")
+}
+
+// TestDoctorTellsOfMailsGivenUp: an invitation that the mail server refuses is told
+// to the owner who sent it, until the same person is invited anew.
+func TestDoctorTellsOfMailsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.startAgent("--control", w.authURL, "--ca", w.caFile)
+	w.connect("cellar")
+	w.publish()
+	w.porchlight("approve", "notes")
+	w.control.stop()
+	w.startControl(w.listen, "--smtp", "smtp://"+refusing(t)+"?starttls=never")
+	w.finds("control plane", "ok", "answers", "")
+	invite := func() {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+			code, _, errOut := w.run("porchlight", "people", "invite", "ben@example.net", "--app", "Notes", "--data", w.path("data"))
+			if code == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(errOut)
+			}
+		}
+	}
+	invite()
+	w.finds("mail", "wrong", "An invitation for ben@example.net was given up", "porchlight people invite ben@example.net")
+	if out := w.ok("porchlight-control", "outbox", "--failed", "--data", w.path("control")); !strings.Contains(out, "ben@example.net") {
+		t.Errorf("outbox --failed: %s", out)
+	}
+}
+
+// refusing is a mail server that knows nobody.
+func refusing(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go refuse(conn)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+func refuse(conn net.Conn) {
+	defer conn.Close()
+	fmt.Fprint(conn, "220 mail.localhost\r\n")
+	lines := bufio.NewScanner(conn)
+	for lines.Scan() {
+		switch line := strings.ToUpper(lines.Text()); {
+		case strings.HasPrefix(line, "RCPT"):
+			fmt.Fprint(conn, "550 5.1.1 nobody of this name\r\n")
+		case strings.HasPrefix(line, "QUIT"):
+			fmt.Fprint(conn, "221 bye\r\n")
+			return
+		default:
+			fmt.Fprint(conn, "250 ok\r\n")
+		}
+	}
 }

@@ -183,10 +183,13 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
 
-func (w *world) startControl(listen string) {
+func (w *world) startControl(listen string, mail ...string) {
 	w.t.Helper()
-	w.control = begin(w.t, w.env, "porchlight-control", "serve", "--data", w.path("control"), "--domain", "porch.localhost",
-		"--listen", listen, "--outbox", w.path("mails"), "--log-level", "warn", "--grace", "1s")
+	if mail == nil {
+		mail = []string{"--outbox", w.path("mails")}
+	}
+	w.control = begin(w.t, w.env, "porchlight-control", append([]string{"serve", "--data", w.path("control"), "--domain", "porch.localhost",
+		"--listen", listen, "--log-level", "warn", "--grace", "1s"}, mail...)...)
 	found := w.control.says(`control plane at (\S+), listening on (\S+)`)
 	w.authURL, w.listen = found[1], found[2]
 }

@@ -176,7 +176,9 @@ func checksOf(state agentapi.OwnerState, authorities host.Authorities, dir strin
 	for _, app := range state.Apps {
 		checks = append(checks, func(ctx context.Context) []finding { return checkApp(ctx, app) })
 	}
-	return append(checks, func(context.Context) []finding { return checkUsers(state.Users) })
+	return append(checks, func(context.Context) []finding {
+		return append(checkUsers(state.Users), checkMails(state.Undelivered)...)
+	})
 }
 
 // check finds one thing or several, or nothing to speak of.

@@ -89,3 +89,13 @@ func checkUsers(users []agentapi.LocalUser) []finding {
 	}
 	return found
 }
+
+// checkMails tells of invitations that did not arrive.
+func checkMails(undelivered []string) []finding {
+	var found []finding
+	for _, to := range undelivered {
+		found = append(found, finding{"mail", wrong, fmt.Sprintf("An invitation for %s was given up: the mail server refused it, or was away for too long.", to),
+			fmt.Sprintf("Look whether the address is right, and invite again: porchlight people invite %s --app LABEL. Whoever runs the control plane sees why: porchlight-control outbox --failed", to)})
+	}
+	return found
+}

@@ -110,6 +110,7 @@ func TestDoctorWords(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	say("a mail was given up", checkMails([]string{"ben@example.net"})...)
 	say("a store is empty", checkStores(dir)...)
 	say("who may issue certificates", adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
 

@@ -118,6 +118,8 @@ export interface OwnerState {
   /** Changes whenever the people may have. */
   peopleVersion: string;
   peopleCount: number;
+  /** Addresses that an invitation did not reach in the last seven days. */
+  undelivered: string[];
   grants: OAuthGrant[];
   registrants: Registrant[];
   /** Other users of this computer that asked or were answered. */
