@@ -2,7 +2,9 @@ package people
 
 import (
 	"context"
+	"net/mail"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -19,6 +21,9 @@ const sendIn = 2 * time.Second
 // one that is not refuses the whole, and nothing is written or sent.
 func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteRequest) (agentapi.Invitation, error) {
 	apps, err := p.liveApps(req.Apps)
+	if err != nil && !looksLikeAddress(req.Email) {
+		err = agentapi.Errorf(agentapi.CodeOf(err), "That does not look like an e-mail address. %s", err)
+	}
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
@@ -268,6 +273,15 @@ func (p *People) liveApps(labels []string) ([]engine.App, error) {
 		}
 	}
 	return apps, nil
+}
+
+// looksLikeAddress is for a caller who is refused for the apps: they should not learn
+// of a bad address only at the next try. Which addresses there are, the control
+// plane decides.
+func looksLikeAddress(email string) bool {
+	email = strings.TrimSpace(email)
+	a, err := mail.ParseAddress(email)
+	return err == nil && a.Name == "" && a.Address == email && strings.Contains(email[strings.LastIndexByte(email, '@'):], ".")
 }
 
 func noSuchApp(label string) error {

@@ -150,6 +150,14 @@ func TestSpec(t *testing.T) {
 		} {
 			r.call(t, "POST", "/people/invite", `{"email":"bob@example.com","apps":`+apps+`}`, capability).refused(t, http.StatusBadRequest, says)
 		}
+		// What is wrong with the address is told at once, too.
+		for email, wrong := range map[string]bool{"bob": true, "bob@example": true, "Bob <bob@example.com>": true, " bob@example.com ": false, "b+c@ex-ample.co.uk": false} {
+			got := r.call(t, "POST", "/people/invite", fmt.Sprintf(`{"email":%q,"apps":["Diary"]}`, email), capability)
+			got.refused(t, http.StatusBadRequest, "Diary")
+			if told := strings.Contains(fmt.Sprint(got.body["error"]), "e-mail address"); told != wrong {
+				t.Errorf("%q: %v", email, got.body)
+			}
+		}
 		if r.mails(t) != 0 || r.member(t, bobMail).Email != "" {
 			t.Error("a refused invitation wrote or sent something")
 		}

@@ -145,8 +145,16 @@ func specTokens(t *testing.T) {
 	if _, body := b.fetch("GET", notes, append(bearer(r.token(bobID)), bearer("the-apps.own.token")...)...); !strings.HasSuffix(body, " member Bearer the-apps.own.token") {
 		t.Errorf("both: %q", body)
 	}
-	if res, _ := b.fetch("GET", notes, bearer("the-apps.own.token")...); res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
-		t.Errorf("an app's own token alone: %s", res.Status)
+	for _, token := range []string{"the-apps.own.token", "opaque"} {
+		res, _ := b.fetch("GET", notes, bearer(token)...)
+		if got := res.Header.Get("WWW-Authenticate"); res.StatusCode != http.StatusUnauthorized || got != `Bearer error="invalid_token"` {
+			t.Errorf("%q alone: %s %s", token, res.Status, got)
+		}
+	}
+	for _, other := range []string{"Basic bWF5YTp4", "Bearer", "Bearer "} {
+		if res, _ := b.fetch("GET", notes, "Authorization", other); res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
+			t.Errorf("%q: %s %s", other, res.Status, res.Header.Get("WWW-Authenticate"))
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -141,10 +142,17 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id a
 	return access.Identity{}, "", false
 }
 
+const invalidTokenChallenge = `Bearer error="invalid_token"`
+
+func bearsToken(authorization string) bool {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+	return strings.EqualFold(scheme, "bearer") && strings.TrimSpace(token) != ""
+}
+
 // invalidToken answers an access token that is worth nothing here (RFC 6750,
 // section 3.1).
 func (p *Proxy) invalidToken(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+	w.Header().Set("WWW-Authenticate", invalidTokenChallenge)
 	p.refuse(w, r, http.StatusUnauthorized, "This access token is not valid here.")
 }
 
@@ -160,7 +168,11 @@ func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
 		p.bounce(w, r, at, safeReturn(back), 0)
 		return
 	}
-	w.Header().Set("WWW-Authenticate", "Bearer")
+	challenge := "Bearer"
+	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
+		challenge = invalidTokenChallenge // an app's own, which lets nobody in without a session
+	}
+	w.Header().Set("WWW-Authenticate", challenge)
 	writeJSON(w, http.StatusUnauthorized, sentence{"Sign in first: open " + at.origin + "/ in a browser."})
 }
 
