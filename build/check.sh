@@ -30,7 +30,7 @@ types_for() { go run ./build/typecheck "$1" ./agent/... ./control/...; }
 
 check gofmt formatted
 check "go vet" go vet -tags "$every" ./...
-for target in linux/arm64 darwin/arm64 windows/amd64; do
+for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do
 	check "types for $target" types_for "$target"
 done
 check staticcheck go tool staticcheck -tags "$every" ./...
