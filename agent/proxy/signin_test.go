@@ -176,6 +176,9 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 	start := func() (*browser, string) {
 		b := r.browser(false)
 		res, _ := b.get("https://notes." + rootHost + "/")
+		if c := res.Cookies(); len(c) != 1 || c[0].MaxAge != 600 || !c[0].Secure || !c[0].HttpOnly {
+			t.Errorf("the nonce of ten minutes: %+v", c)
+		}
 		return b, res.Header.Get("Location")
 	}
 	mallory, hers := start()
