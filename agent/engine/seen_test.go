@@ -137,3 +137,27 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 		t.Errorf("approved for all: %s, before %s", again.ID, app.ID)
 	}
 }
+
+// The owner reads who asks where it is another user of this computer, while they
+// have to decide; of their own programs they read nothing.
+func TestAskersAreNamed(t *testing.T) {
+	t.Parallel()
+	d := openDesk(t)
+	d.apps.cfg.UserName = func(id string) string { return map[string]string{"1001": "eve"}[id] }
+	for name, by := range map[string]Caller{
+		"own": {}, "eves": {UserID: "1001", Stranger: true}, "hidden": {Stranger: true}, "trusted": {UserID: "1001"},
+	} {
+		must(t, second(d.apps.PublishBy(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})))
+	}
+	for _, app := range d.apps.OwnerApps(nil) {
+		if want := map[string]string{"own": "", "eves": "eve", "hidden": "somebody unknown", "trusted": "eve"}[app.Name]; app.AskedBy != want {
+			t.Errorf("%s is asked for by %q, want %q", app.Name, app.AskedBy, want)
+		}
+	}
+	must(t, second(d.apps.Approve(t.Context(), "eves")))
+	for _, app := range d.apps.OwnerApps(nil) {
+		if app.Name == "eves" && app.AskedBy != "" {
+			t.Errorf("approved, it is asked for by %q", app.AskedBy)
+		}
+	}
+}
