@@ -304,7 +304,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	if out, err = Next(now, e); err != nil {
 		return out, false, false, err
 	}
-	if out.App != nil {
+	if out.App != nil && out.App.Name == "" { // new; one that stays is being read
 		out.App.Name = name
 	}
 	if err := a.checkRoom(now, out, e.By); err != nil {
