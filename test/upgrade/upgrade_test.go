@@ -273,7 +273,7 @@ func (h *house) invitationWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page, err = browser.Submit(t.Context(), page, "", nil); err != nil {
+	if _, err = browser.Submit(t.Context(), page, "", nil); err != nil {
 		t.Fatal(err)
 	}
 	if page, err = browser.Open(t.Context(), "https://notes."+account.Host+"/"); err != nil || page.Body != "hello carla@example.com" {
