@@ -16,6 +16,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,6 +55,8 @@ type Agent struct {
 	tunnel  *tunnel.Tunnel     // nil when there is no link
 	changes broadcast.Signal
 
+	ownerHash atomic.Pointer[[]byte] // never nil; see SetOwnerSecretHash
+
 	certs         certs.Reporter
 	acme          *certs.ACME // nil where certificates are not ordered
 	listeners     *Listeners
@@ -67,6 +70,7 @@ type Agent struct {
 // called.
 func New(cfg Config) (_ *Agent, err error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), ready: make(chan struct{})}
+	a.ownerHash.Store(&cfg.OwnerSecretHash)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close())
@@ -121,7 +125,8 @@ func New(cfg Config) (_ *Agent, err error) {
 		Backend:         (*backend)(a),
 		Rules:           a.rules,
 		People:          a.people,
-		OwnerSecretHash: func() []byte { return cfg.OwnerSecretHash },
+		OwnerSecretHash: func() []byte { return *a.ownerHash.Load() },
+		DeskSecretHash:  cfg.DeskSecretHash,
 		Connector:       cfg.Connector,
 		Log:             cfg.Log.With("part", "api"),
 	})
@@ -258,6 +263,13 @@ func (a *Agent) Close() error {
 		errs = append(errs, a.store.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// SetOwnerSecretHash is for an owner secret that became known while the agent ran,
+// because the keychain was locked before.
+func (a *Agent) SetOwnerSecretHash(hash []byte) {
+	a.ownerHash.Store(&hash)
+	a.changes.Raise()
 }
 
 // Ready is closed once everything is there for visitors: the control plane has

@@ -63,6 +63,11 @@ func (b *backend) Trouble() string {
 	return ""
 }
 
+// Reachable says whether the control plane answers and a relay sends visitors.
+func (b *backend) Reachable() bool {
+	return b.remote != nil && b.remote.State().Connected && b.tunnel.Connected()
+}
+
 func (b *backend) Outbox(ctx context.Context) ([]agentapi.Mail, error) {
 	if b.cfg.Outbox == nil {
 		return []agentapi.Mail{}, nil

@@ -35,8 +35,11 @@ type Config struct {
 	Grace       time.Duration
 	FirstWithin time.Duration
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty
-	// the owner tier refuses everybody.
+	// the owner tier refuses everybody. See also Agent.SetOwnerSecretHash.
 	OwnerSecretHash []byte
+	// DeskSecretHash is that of the secret which the menu bar in this process made
+	// for itself; nil for none. See localapi.Config.
+	DeskSecretHash []byte
 	// Listeners stay open when this agent ends; nil means its own, which do not.
 	Listeners *Listeners
 	// ComputerID is who this computer is at its control plane, empty for

@@ -27,6 +27,7 @@ const (
 	doUndo         verb = "undo" // what a notice tells of
 	doDark         verb = "dark"
 	doLight        verb = "light"
+	doUnlock       verb = "unlock"      // have the keychain ask for its password
 	doSecretFile   verb = "secret-file" // keep the owner secret in one
 	doLogin        verb = "login"       // start at login
 	doShow         verb = "show"        // the window
@@ -106,6 +107,9 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		return note{}, a.open(ctx, act.name)
 	case doLogin:
 		return note{}, a.desk.SetStartAtLogin(act.on)
+	case doUnlock:
+		a.unlockKeychain()
+		return note{}, nil
 	case doSecretFile:
 		return note{}, a.desk.KeepInFile()
 	}

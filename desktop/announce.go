@@ -217,10 +217,13 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 	}
 	for _, g := range fresh {
 		name := isolate(shorten(g.ClientName))
+		body := "You allowed it to open your apps, as you. Connected apps lists it."
+		if g.Email != s.Account.Email {
+			body = fmt.Sprintf("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email)))
+		}
 		c.show = append(c.show, note{
-			key: "grant-" + g.ID, kind: kindClient, title: name + " was let in",
-			body:  fmt.Sprintf("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email))),
-			click: show, buttons: []button{{"Show", show}},
+			key: "grant-" + g.ID, kind: kindClient, title: name + " was let in", body: body,
+			click: show, buttons: []button{{"Show", show}, {"Revoke", action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
 		})
 	}
 }

@@ -130,6 +130,17 @@ func TestConnectedAppsAreToldOnce(t *testing.T) {
 	if len(c.show) != 1 || c.show[0].key != "grant-new" || c.show[0].title != "Client new was let in" || !strings.HasPrefix(c.show[0].body, "bob@example.com allowed it") || c.show[0].click.view != viewClients {
 		t.Errorf("%+v", c.show)
 	}
+	if buttons := c.show[0].buttons; len(buttons) != 2 || buttons[1].do != (action{verb: doRevokeGrant, name: "new", label: "Client new"}) {
+		t.Errorf("its buttons: %+v", c.show[0].buttons)
+	}
+	// The owner's own is told as theirs.
+	own := s
+	own.Grants = append(own.Grants[:2:2], grant("mine", noon.Add(time.Second)))
+	own.Grants[2].Email = own.Account.Email
+	b := newAnnouncer(told{grant: noon}, func() time.Time { return now })
+	if c := b.next(own, loud); len(c.show) != 1 || !strings.HasPrefix(c.show[0].body, "You allowed it to open your apps") {
+		t.Errorf("the owner's own: %+v", c.show)
+	}
 	if got := step(a, s); got != nil || !a.told.grant.Equal(noon) {
 		t.Errorf("again: %v, remembers %v", got, a.told.grant)
 	}

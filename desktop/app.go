@@ -48,6 +48,7 @@ type app struct {
 	quit       context.CancelFunc
 	wantWindow chan struct{} // holds one wish to see the window
 	chosenFile chan struct{} // holds one: the owner secret is to be kept in a file
+	unlock     chan struct{} // holds one: the keychain is to ask for its password
 
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
@@ -55,12 +56,15 @@ type app struct {
 	drawing sync.Mutex // one menu at a time, the newest last
 
 	mu     sync.Mutex // protects what follows
-	client client     // nil until the owner tier can be asked
+	client client     // nil until the agent can be asked
 	reason error      // why there is no client
-	state  agentapi.OwnerState
-	known  bool   // state is from the agent
-	silent bool   // the agent does not answer; state is how things were
-	view   string // asked for and not yet taken by the page
+	// secretless is why the client can only look and take away: errLockedKeychain
+	// or errNoKeychain; nil for no such reason.
+	secretless error
+	state      agentapi.OwnerState
+	known      bool   // state is from the agent
+	silent     bool   // the agent does not answer; state is how things were
+	view       string // asked for and not yet taken by the page
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, desk ui.Desk, version string) *app {
@@ -73,6 +77,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		reason:         ui.ErrNotReady,
 		wantWindow:     make(chan struct{}, 1),
 		chosenFile:     make(chan struct{}, 1),
+		unlock:         make(chan struct{}, 1),
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
@@ -88,7 +93,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		bind: []any{
 			ui.NewApps(owner, a.open),
 			people,
-			ui.NewSettings(owner, a.desk, func(name string) (string, error) { return a.window.place(name) }),
+			ui.NewSettings(owner, a.desk, func(name string) (string, error) { return a.window.place(name) }, a.unlockKeychain),
 			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
 	})
@@ -136,13 +141,9 @@ func raise(signal chan struct{}) {
 // onState takes a snapshot of the agent.
 func (a *app) onState(s agentapi.OwnerState) {
 	a.mu.Lock()
-	first := !a.known
 	a.state, a.known, a.silent = s, true, false
 	a.mu.Unlock()
 	a.changed()
-	if first {
-		go a.notes.drop(a.ctx, keyKeychain)
-	}
 }
 
 // onSilence is told when the agent stops answering, and when it answers again.
@@ -168,14 +169,10 @@ func (a *app) draw() {
 	a.drawing.Lock()
 	defer a.drawing.Unlock()
 	if s, known := a.snapshot(); known {
-		a.tray.set(menuOf(s, a.atLogin()))
+		a.tray.set(menuWithout(s, a.waitsFor(), a.atLogin()))
 		return
 	}
 	switch _, err := a.agent(); {
-	case errors.Is(err, errLockedKeychain):
-		a.tray.set(plainMenu(iconTrouble, "Your keychain is locked", a.atLogin()))
-	case errors.Is(err, errNoKeychain):
-		a.tray.set(noKeychainMenu(a.atLogin()))
 	case errors.Is(err, errSilent):
 		a.tray.set(plainMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
 	default:
@@ -185,8 +182,20 @@ func (a *app) draw() {
 
 func (a *app) onClient(c client) {
 	a.mu.Lock()
+	waited := a.secretless != nil
+	a.client, a.reason, a.silent, a.secretless = c, nil, false, nil
+	a.mu.Unlock()
+	if waited {
+		a.changed()
+		go a.notes.drop(a.ctx, keyKeychain)
+	}
+}
+
+// waitsFor is why the owner secret is not there; nil while it is.
+func (a *app) waitsFor() error {
+	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.client, a.reason, a.silent = c, nil, false
+	return a.secretless
 }
 
 // silence is what is wrong with an agent that does not answer.

@@ -1,6 +1,7 @@
 package desktop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 )
 
 const (
+	// askFor is long enough for a keychain that is open.
+	askFor = 300 * time.Millisecond
+
 	// draining is how long the agent may take to finish what is under way.
 	draining = 10 * time.Second
 )
@@ -28,21 +32,23 @@ type client interface {
 // runningAgent is an agent in this process.
 type runningAgent interface {
 	OwnerSocket() string
+	// SetOwnerSecret tells of the owner secret once it is known.
+	SetOwnerSecret(hash []byte, keychain bool)
 	Done() <-chan struct{}
 	Wait() error
 	Close(ctx context.Context) error
 }
 
 // engine runs the agent inside this process and listens to it. The desktop
-// speaks to it over the owner tier's socket like any other client: the agent
-// gives nothing to code that merely shares its process. Where another process
+// speaks to it over the owner tier's socket like any other client, and shows a
+// secret like any other: no route is without one. Where another process
 // serves the data directory already, the desktop listens to that one's agent
 // instead, and takes over when it ends.
 type engine struct {
 	log     *slog.Logger
 	secrets ownersecret.Store
 	// keychain says whether secrets is one: the agent's own go there, too.
-	start func(ctx context.Context, ownerSecretHash []byte, keychain bool) (runningAgent, error)
+	start func(ctx context.Context, deskSecretHash, ownerSecretHash []byte, keychain bool) (runningAgent, error)
 	dial  func(socket, secret string) client
 	// other looks for the agent of another process; nil when there is none.
 	other func(ctx context.Context) (*elsewhere, error)
@@ -51,6 +57,9 @@ type engine struct {
 	// for its password: the first try did, and may have been dismissed.
 	locked      func(ctx context.Context) bool
 	unlockEvery time.Duration // between two looks
+	askFor      time.Duration // how long the start waits for the keychain
+	// unlock has the keychain ask for its password again.
+	unlock <-chan struct{}
 	// inFile is where the secret is kept when the owner chooses that, which they
 	// may where no keychain answers.
 	inFile     ownersecret.Store
@@ -60,7 +69,7 @@ type engine struct {
 
 	onStart func() // the agent serves
 	// onSecretless is told why there is no owner secret: ownersecret.ErrLocked or
-	// ErrUnavailable. The owner tier is closed until there is one.
+	// ErrUnavailable. Only looking and taking away is possible until there is one.
 	onSecretless func(why error)
 	onClient     func(client)              // the owner tier can be asked
 	onState      func(agentapi.OwnerState) // a snapshot; called from one goroutine
@@ -106,53 +115,43 @@ func (e *engine) attach(ctx context.Context, there elsewhere) {
 	})
 }
 
-// runOwn is run with an agent of this process.
+// runOwn is run with an agent of this process. The agent does not wait for the
+// keychain: until that gives the owner secret, the menu bar shows a secret of its
+// own, which is in no file and ends with the process, and with which it can look
+// and take away.
 func (e *engine) runOwn(ctx context.Context) error {
-	secret, err := e.ownerSecret(ctx)
-	if ctx.Err() != nil {
+	own, err := ownersecret.New()
+	if err != nil {
+		return fmt.Errorf("Porchlight cannot start: %w", err)
+	}
+	asked := e.ask(ctx)
+	var known answer
+	select {
+	case known = <-asked:
+		asked = nil
+	case <-time.After(e.askFor):
+		known.err = ownersecret.ErrLocked
+	case <-ctx.Done():
 		return nil
 	}
-	why := secretless(err)
-	if err != nil && why == nil {
-		return err
+	if known.err != nil && secretless(known.err) == nil {
+		return known.err
 	}
-	// Without the secret the apps are served all the same; only approving and
-	// revoking wait.
-	var hash []byte
-	if why == nil {
-		hash = ownersecret.Hash(secret)
-	}
-	agent, err := e.begin(ctx, hash)
+	agent, err := e.begin(ctx, own, known.secret)
 	if err != nil {
 		return err
 	}
 	e.onStart()
-	if why != nil {
-		secret, err = e.awaitSecret(ctx, agent, why)
-		if err != nil {
-			return errors.Join(err, e.end(agent))
+	stop := e.follow(ctx, agent, cmp.Or(known.secret, own))
+	defer stop()
+	if known.err != nil {
+		if known = e.awaitSecret(ctx, agent, known.err, asked); known.err != nil {
+			return errors.Join(known.err, e.end(agent))
 		}
-		if ctx.Err() == nil && secret != "" {
-			// The hash is part of how an agent starts: a secret cannot be swapped
-			// under a running one.
-			if err := e.end(agent); err != nil {
-				return err
-			}
-			if agent, err = e.begin(ctx, ownersecret.Hash(secret)); err != nil {
-				return err
-			}
+		if known.secret != "" {
+			agent.SetOwnerSecret(ownersecret.Hash(known.secret), e.secrets != e.inFile)
+			e.onClient(e.dial(agent.OwnerSocket(), known.secret))
 		}
-	}
-	if secret != "" {
-		listening, stop := context.WithCancel(ctx)
-		listened := make(chan struct{})
-		go func() {
-			defer close(listened)
-			c := e.dial(agent.OwnerSocket(), secret)
-			e.onClient(c)
-			e.listen(listening, c, func() {})
-		}()
-		defer func() { stop(); <-listened }()
 	}
 	select {
 	case <-ctx.Done():
@@ -165,9 +164,27 @@ func (e *engine) runOwn(ctx context.Context) error {
 	}
 }
 
-func (e *engine) begin(ctx context.Context, hash []byte) (runningAgent, error) {
+// follow listens to an agent of this process until stop is called.
+func (e *engine) follow(ctx context.Context, agent runningAgent, secret string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := e.dial(agent.OwnerSocket(), secret)
+	e.onClient(c)
+	listened := make(chan struct{})
+	go func() {
+		defer close(listened)
+		e.listen(ctx, c, func() {})
+	}()
+	return func() { cancel(); <-listened }
+}
+
+// begin starts an agent; owner is the owner secret, empty while it is not known.
+func (e *engine) begin(ctx context.Context, own, owner string) (runningAgent, error) {
+	var hash []byte
+	if owner != "" {
+		hash = ownersecret.Hash(owner)
+	}
 	// Not ended by ctx but by end, which lets it drain.
-	agent, err := e.start(context.WithoutCancel(ctx), hash, e.secrets != e.inFile)
+	agent, err := e.start(context.WithoutCancel(ctx), ownersecret.Hash(own), hash, e.secrets != e.inFile)
 	if err != nil {
 		return nil, fmt.Errorf("Porchlight cannot start: %w", err)
 	}
@@ -203,13 +220,24 @@ func (e *engine) listen(ctx context.Context, c client, lost func()) {
 	}
 }
 
-// ownerSecret reads the owner secret, and makes it at the first start.
-func (e *engine) ownerSecret(ctx context.Context) (string, error) {
-	secret, err := ownersecret.Ensure(ctx, e.secrets)
-	if err == nil || secretless(err) != nil || ctx.Err() != nil {
-		return secret, err
-	}
-	return "", fmt.Errorf("Porchlight has no owner secret: %w", err)
+// answer is what the keychain said.
+type answer struct {
+	secret string
+	err    error
+}
+
+// ask reads the owner secret, and makes it at the first start. A locked keychain
+// puts the question for its password on the screen.
+func (e *engine) ask(ctx context.Context) <-chan answer {
+	answers, secrets := make(chan answer, 1), e.secrets
+	go func() {
+		secret, err := ownersecret.Ensure(ctx, secrets)
+		if err != nil && secretless(err) == nil && ctx.Err() == nil {
+			err = fmt.Errorf("Porchlight has no owner secret: %w", err)
+		}
+		answers <- answer{secret, err}
+	}()
+	return answers
 }
 
 // secretless is why there is no secret where that may change while the owner
@@ -224,30 +252,52 @@ func secretless(err error) error {
 }
 
 // awaitSecret waits until the keychain gives the secret, or the owner chooses to
-// keep it in a file. It returns "" when ctx or the agent ended first.
-func (e *engine) awaitSecret(ctx context.Context, agent runningAgent, why error) (string, error) {
-	e.onSecretless(why)
+// keep it in a file. asked is what is under way, nil for nothing. The answer is
+// empty when ctx or the agent ended first.
+func (e *engine) awaitSecret(ctx context.Context, agent runningAgent, why error, asked <-chan answer) answer {
+	why = secretless(why)
+	if asked == nil || e.locked(ctx) {
+		e.onSecretless(why)
+	} else {
+		why = nil // it is slow, and nobody has to do anything so far
+	}
 	tick := time.NewTicker(e.unlockEvery)
 	defer tick.Stop()
 	for {
+		var got answer
 		select {
 		case <-ctx.Done():
-			return "", nil
+			return answer{}
 		case <-agent.Done():
-			return "", nil
+			return answer{}
+		case got = <-asked:
+			asked = nil
 		case <-e.chosenFile:
 			e.secrets = e.inFile
+			asked = e.ask(ctx)
+			continue
+		case <-e.unlock:
+			if asked == nil { // else the question is on the screen
+				asked = e.ask(ctx)
+			}
+			continue
 		case <-tick.C:
+			switch {
+			case asked != nil:
+				continue
+			case e.locked(ctx):
+				got.err = ownersecret.ErrLocked
+			default:
+				asked = e.ask(ctx)
+				continue
+			}
 		}
-		now := ownersecret.ErrLocked
-		if e.secrets == e.inFile || !e.locked(ctx) {
-			secret, err := e.ownerSecret(ctx)
-			if ctx.Err() != nil {
-				return "", nil
-			}
-			if now = secretless(err); now == nil {
-				return secret, err
-			}
+		if ctx.Err() != nil {
+			return answer{}
+		}
+		now := secretless(got.err)
+		if now == nil {
+			return got
 		}
 		if now != why {
 			why = now

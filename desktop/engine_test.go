@@ -57,14 +57,23 @@ func (m *memoryStore) Kind() string                 { return "memory" }
 
 // fakeAgent is an agent that serves nothing.
 type fakeAgent struct {
-	hash     []byte
-	keychain bool
-	once     sync.Once
-	done     chan struct{}
-	err      error
+	desk   []byte
+	owners chan owned // what SetOwnerSecret was told, after what it started with
+	once   sync.Once
+	done   chan struct{}
+	err    error
 }
 
-func (f *fakeAgent) OwnerSocket() string         { return "socket" }
+// owned is the owner secret's hash, and whether it is in the keychain.
+type owned struct {
+	hash     []byte
+	keychain bool
+}
+
+func (f *fakeAgent) OwnerSocket() string { return "socket" }
+func (f *fakeAgent) SetOwnerSecret(hash []byte, keychain bool) {
+	f.owners <- owned{hash, keychain}
+}
 func (f *fakeAgent) Done() <-chan struct{}       { return f.done }
 func (f *fakeAgent) Wait() error                 { <-f.done; return f.err }
 func (f *fakeAgent) Close(context.Context) error { f.stop(nil); return nil }
@@ -89,6 +98,7 @@ type bench struct {
 	store   *memoryStore
 	started chan *fakeAgent
 	choose  chan struct{}
+	unlock  chan struct{}
 	without chan error
 	clients chan fakeClient
 	states  chan agentapi.OwnerState
@@ -102,6 +112,7 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		store:   store,
 		started: make(chan *fakeAgent, 8),
 		choose:  make(chan struct{}, 1),
+		unlock:  make(chan struct{}, 1),
 		without: make(chan error, 8),
 		clients: make(chan fakeClient, 8),
 		states:  make(chan agentapi.OwnerState, 64),
@@ -120,8 +131,11 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		},
 		inFile:     &memoryStore{},
 		chosenFile: b.choose,
-		start: func(_ context.Context, hash []byte, keychain bool) (runningAgent, error) {
-			a := &fakeAgent{hash: hash, keychain: keychain, done: make(chan struct{})}
+		askFor:     time.Minute,
+		unlock:     b.unlock,
+		start: func(_ context.Context, desk, hash []byte, keychain bool) (runningAgent, error) {
+			a := &fakeAgent{desk: desk, owners: make(chan owned, 8), done: make(chan struct{})}
+			a.owners <- owned{hash, keychain}
 			b.started <- a
 			return a, nil
 		},
@@ -154,8 +168,8 @@ func TestFirstStartMakesTheSecret(t *testing.T) {
 	b := newBench(t, &memoryStore{})
 	b.run(t)
 	a, c := <-b.started, <-b.clients
-	if c.secret == "" || c.secret != b.store.secret || !bytes.Equal(a.hash, ownersecret.Hash(c.secret)) {
-		t.Errorf("client has %q, keychain %q, agent the hash %x", c.secret, b.store.secret, a.hash)
+	if c.secret == "" || c.secret != b.store.secret || !bytes.Equal((<-a.owners).hash, ownersecret.Hash(c.secret)) {
+		t.Errorf("client has %q, keychain %q, and the agent the hash of neither", c.secret, b.store.secret)
 	}
 	// A stream that breaks is taken up again.
 	<-b.states
@@ -171,16 +185,22 @@ func TestFirstStartMakesTheSecret(t *testing.T) {
 	}
 }
 
+// TestLockedKeychainServesAndWaits: the menu bar asks with a secret of its own, and
+// with the owner's once there is one. Nothing is started again for it.
 func TestLockedKeychainServesAndWaits(t *testing.T) {
 	t.Parallel()
 	store := &memoryStore{}
 	store.fail(ownersecret.ErrLocked)
 	b := newBench(t, store)
 	b.run(t)
-	first := <-b.started
-	if first.hash != nil {
+	a, c := <-b.started, <-b.clients
+	if (<-a.owners).hash != nil {
 		t.Error("the owner tier is open with the keychain locked")
 	}
+	if c.secret == "" || !bytes.Equal(a.desk, ownersecret.Hash(c.secret)) {
+		t.Error("the menu bar cannot ask its own agent")
+	}
+	<-b.states // it is followed already
 	<-b.without
 	store.mu.Lock()
 	asked := store.gets
@@ -188,15 +208,45 @@ func TestLockedKeychainServesAndWaits(t *testing.T) {
 	if asked != 1 {
 		t.Errorf("the keychain was asked %d times, each time a question on the screen", asked)
 	}
-	store.fail(nil)
-	second, c := <-b.started, <-b.clients
-	select {
-	case <-first.done:
-	default:
-		t.Error("two agents run at once")
+	b.unlock <- struct{}{}
+	for store.mu.Lock(); store.gets == 1; store.mu.Lock() {
+		store.mu.Unlock()
+		time.Sleep(time.Millisecond)
 	}
-	if !bytes.Equal(second.hash, ownersecret.Hash(c.secret)) {
-		t.Error("the second agent has another secret")
+	store.mu.Unlock()
+	store.fail(nil)
+	owner, c2 := <-a.owners, <-b.clients
+	if !bytes.Equal(owner.hash, ownersecret.Hash(c2.secret)) || c2.secret == c.secret || !owner.keychain {
+		t.Error("the agent has another secret than the keychain")
+	}
+	select {
+	case <-a.done:
+		t.Error("the agent was stopped")
+	case <-b.started:
+		t.Error("another agent was started")
+	default:
+	}
+}
+
+// TestSlowKeychainHoldsNothingUp: the agent serves before the keychain answers.
+func TestSlowKeychainHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	store := &memoryStore{}
+	b := newBench(t, store)
+	b.askFor = time.Millisecond
+	b.engine.locked = func(context.Context) bool { return true }
+	store.mu.Lock() // no answer so far
+	b.run(t)
+	a, c := <-b.started, <-b.clients
+	if (<-a.owners).hash != nil || !bytes.Equal(a.desk, ownersecret.Hash(c.secret)) {
+		t.Error("the agent knows an owner secret that nobody told")
+	}
+	if why := <-b.without; !errors.Is(why, ownersecret.ErrLocked) {
+		t.Errorf("told of %v", why)
+	}
+	store.mu.Unlock()
+	if owner, c := <-a.owners, <-b.clients; !bytes.Equal(owner.hash, ownersecret.Hash(c.secret)) {
+		t.Error("the agent has another secret than the keychain")
 	}
 }
 
@@ -218,26 +268,22 @@ func TestNoKeychain(t *testing.T) {
 			store.fail(fmt.Errorf("nothing answers: %w", ownersecret.ErrUnavailable))
 			b := newBench(t, store)
 			b.run(t)
-			first := <-b.started
-			if first.hash != nil {
+			a := <-b.started
+			if (<-a.owners).hash != nil {
 				t.Error("the owner tier is open without a secret")
 			}
+			<-b.clients
 			if why := <-b.without; !errors.Is(why, ownersecret.ErrUnavailable) {
 				t.Errorf("told of %v", why)
 			}
 			c.end(b)
-			second, client := <-b.started, <-b.clients
+			owner, client := <-a.owners, <-b.clients
 			kept := b.inFile.(*memoryStore)
 			if c.keychain {
 				kept = store
 			}
-			if client.secret == "" || client.secret != kept.secret || !bytes.Equal(second.hash, ownersecret.Hash(client.secret)) || second.keychain != c.keychain {
-				t.Errorf("client has %q, the store %q, agent the hash %x (keychain %v)", client.secret, kept.secret, second.hash, second.keychain)
-			}
-			select {
-			case <-first.done:
-			default:
-				t.Error("two agents run at once")
+			if client.secret == "" || client.secret != kept.secret || !bytes.Equal(owner.hash, ownersecret.Hash(client.secret)) || owner.keychain != c.keychain {
+				t.Errorf("client has %q, the store %q, agent the hash %x (keychain %v)", client.secret, kept.secret, owner.hash, owner.keychain)
 			}
 		})
 	}
@@ -273,7 +319,7 @@ func TestStartsThatFail(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, &memoryStore{err: c.store})
 			if c.start != nil {
-				b.start = func(context.Context, []byte, bool) (runningAgent, error) { return nil, c.start }
+				b.start = func(context.Context, []byte, []byte, bool) (runningAgent, error) { return nil, c.start }
 			}
 			b.run(t)
 			if err := <-b.result; err == nil || !strings.Contains(err.Error(), c.want) {

@@ -14,10 +14,11 @@ var (
 // onSecretless has the owner asked for what the engine waits for.
 func (a *app) onSecretless(why error) {
 	reason, n := errLockedKeychain, note{
-		key:   keyKeychain,
-		title: "Your keychain is locked",
-		body:  "Your apps keep running. To approve or revoke one, unlock the keychain; Porchlight notices by itself.",
-		click: action{verb: doShow},
+		key:     keyKeychain,
+		title:   "Your keychain is locked",
+		body:    "Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain.",
+		buttons: []button{{"Unlock", action{verb: doUnlock}}},
+		click:   action{verb: doShow},
 	}
 	if errors.Is(why, ownersecret.ErrUnavailable) {
 		reason, n = errNoKeychain, note{
@@ -29,17 +30,31 @@ func (a *app) onSecretless(why error) {
 		}
 	}
 	a.mu.Lock()
-	a.client, a.reason, a.known = nil, reason, false
+	a.secretless = reason
 	a.mu.Unlock()
 	a.log.Warn(reason.Error())
-	a.draw()
-	a.window.emit("problem", reason.Error())
+	a.changed()
 	a.tell(n)
 }
 
-// noKeychainMenu is the menu while no keychain answers.
-func noKeychainMenu(atLogin bool) menu {
-	f := plainFrame(iconTrouble, "There is no keychain here")
-	f.address = line{text: "Keep the owner secret in a file", do: action{verb: doSecretFile}}
-	return f.draw(atLogin)
+// unlockKeychain has the keychain ask for its password, where that is waited for.
+func (a *app) unlockKeychain() {
+	if a.waitsFor() != nil {
+		raise(a.unlock)
+	}
+}
+
+// withoutSecret has a menu say first why the owner secret is not there, and offer
+// what helps.
+func (f *frame) withoutSecret(why error) {
+	f.icon = iconTrouble
+	f.trouble = append([]string{f.status}, f.trouble...)
+	f.trouble = f.trouble[:min(len(f.trouble), maxTrouble)]
+	if errors.Is(why, errNoKeychain) {
+		f.status = "There is no keychain here"
+		f.secret = line{text: "Keep the owner secret in a file", do: action{verb: doSecretFile}}
+		return
+	}
+	f.status = "Your keychain is locked"
+	f.secret = line{text: "Unlock…", do: action{verb: doUnlock}}
 }

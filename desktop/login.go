@@ -33,7 +33,7 @@ func (d watchedDesk) SetStartAtLogin(on bool) error {
 
 func (d watchedDesk) Preferences(ctx context.Context) ui.Preferences {
 	out := d.Desk.Preferences(ctx)
-	switch _, err := d.app.agent(); {
+	switch err := d.app.waitsFor(); {
 	case errors.Is(err, errNoKeychain):
 		out.SecretKept = "nowhere"
 	case errors.Is(err, errLockedKeychain):
@@ -43,7 +43,7 @@ func (d watchedDesk) Preferences(ctx context.Context) ui.Preferences {
 }
 
 func (d watchedDesk) KeepInFile() error {
-	if _, err := d.app.agent(); !errors.Is(err, errNoKeychain) {
+	if !errors.Is(d.app.waitsFor(), errNoKeychain) {
 		return nil // a keychain came first
 	}
 	if err := d.Desk.KeepInFile(); err != nil {

@@ -78,7 +78,11 @@ var (
 
 // menuOf draws the menu of a snapshot; atLogin says whether Porchlight starts
 // when the owner logs in.
-func menuOf(s agentapi.OwnerState, atLogin bool) menu {
+func menuOf(s agentapi.OwnerState, atLogin bool) menu { return menuWithout(s, nil, atLogin) }
+
+// menuWithout is menuOf, and says why the owner secret is not there; nil where it
+// is.
+func menuWithout(s agentapi.OwnerState, secret error, atLogin bool) menu {
 	requests, apps := sorted(s.Apps)
 	m := frame{
 		address:     line{text: shorten(s.Account.Host), do: action{verb: doCopy, text: s.Account.URL}},
@@ -112,6 +116,9 @@ func menuOf(s agentapi.OwnerState, atLogin bool) menu {
 		m.apps = append(m.apps, appOf(a, s.Account.Host, s.DarkSince != nil))
 	}
 	m.moreApps = more(len(apps)-maxApps, viewApps)
+	if secret != nil {
+		m.withoutSecret(secret)
+	}
 	return m.draw(atLogin)
 }
 
@@ -131,7 +138,7 @@ func plainFrame(icon, status string) frame {
 type frame struct {
 	icon, status          string
 	trouble               []string
-	address               line
+	secret, address       line // secret: what can be done about a missing owner secret
 	waitingHead, appsHead string
 	waiting, apps         []line
 	moreWaiting, moreApps line
@@ -151,7 +158,7 @@ func (f frame) draw(atLogin bool) menu {
 		}
 		lines = append(lines, l)
 	}
-	lines = append(lines, f.address, separator, line{text: f.waitingHead})
+	lines = append(lines, f.secret, f.address, separator, line{text: f.waitingHead})
 	lines = append(lines, padded(f.waiting, maxRequests, aRequest)...)
 	lines = append(lines, f.moreWaiting, separator, line{text: f.appsHead})
 	lines = append(lines, padded(f.apps, maxApps, anApp)...)

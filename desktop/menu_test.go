@@ -150,7 +150,8 @@ func menus() map[string]menu {
 		"menu-hostile":     menuOf(hostile(), false),
 		"menu-first":       menuOf(agentapi.OwnerState{Account: account()}, false),
 		"menu-starting":    plainMenu(iconOff, "Starting…", false),
-		"menu-no-keychain": noKeychainMenu(false),
+		"menu-no-keychain": menuWithout(everyday(), errNoKeychain, false),
+		"menu-locked":      menuWithout(everyday(), errLockedKeychain, false),
 	}
 }
 

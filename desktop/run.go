@@ -144,13 +144,15 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		chosenFile:  a.chosenFile,
 		locked:      keychainLocked,
 		unlockEvery: 2 * time.Second,
+		askFor:      askFor,
+		unlock:      a.unlock,
 		probeEvery:  probeEvery,
 		probeFor:    probeFor,
-		start: func(ctx context.Context, hash []byte, keychain bool) (runningAgent, error) {
+		start: func(ctx context.Context, desk, hash []byte, keychain bool) (runningAgent, error) {
 			r, err := host.Start(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
 				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
-				OwnerSecretHash: hash, Keychain: keychain, Log: logger,
+				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: logger,
 			})
 			if err != nil {
 				return nil, err

@@ -223,6 +223,8 @@ type OwnerState struct {
 	NoticesSeen uint64 `json:"noticesSeen"`
 	// Trouble is a sentence about what keeps visitors out, or empty.
 	Trouble string `json:"trouble"`
+	// Reachable is true while the control plane answers and a relay sends visitors.
+	Reachable bool `json:"reachable"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
 	// DarkSince is when the owner closed everything; nil when they have not.
@@ -248,6 +250,10 @@ type OwnerState struct {
 	// Connecting is a connection to a control plane under way, or the last one
 	// that failed; nil for none.
 	Connecting *Connecting `json:"connecting,omitempty"`
+	// Locked is true while the agent has no owner secret, because the keychain is
+	// locked: then only its own menu bar reads this, and it can take away and give
+	// nothing.
+	Locked bool `json:"locked"`
 }
 
 // Seen is a request as the owner looked at it. A program can change its request at

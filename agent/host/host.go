@@ -67,8 +67,9 @@ type Config struct {
 	// OnDemand has the engine stop when nothing needs it any more.
 	OnDemand        bool
 	OwnerSecretHash []byte // see agent.Config
+	DeskSecretHash  []byte // see agent.Config
 	// Keychain says that new device credentials are kept in the keychain; else
-	// they are in a file only the owner can read.
+	// they are in a file only the owner can read. SetOwnerSecret changes both.
 	Keychain bool
 	Log      *slog.Logger
 
@@ -87,6 +88,7 @@ type Host struct {
 	changes   broadcast.Signal
 	switched  chan struct{} // holds one: the agent is to be replaced
 	left      chan struct{} // holds one: there is something to take leave of
+	unlocked  chan struct{} // holds one: the keychain gives the device credential too
 
 	cancel context.CancelFunc
 	ctx    context.Context // ends with the host
@@ -100,6 +102,8 @@ type Host struct {
 	connecting *agentapi.Connecting
 	attempt    *attempt // under way
 	adopting   string   // id of the connection being taken on
+	secretHash []byte   // Config.OwnerSecretHash, or what SetOwnerSecret was told
+	keychain   bool     // Config.Keychain, likewise
 }
 
 // Start opens the data directory and the listeners and begins to serve; it
@@ -131,9 +135,13 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 		kept:      kept,
 		switched:  make(chan struct{}, 1),
 		left:      make(chan struct{}, 1),
+		unlocked:  make(chan struct{}, 1),
 		ctx:       ctx,
 		cancel:    cancel,
 		done:      make(chan struct{}),
+
+		secretHash: cfg.OwnerSecretHash,
+		keychain:   cfg.Keychain,
 	}
 	first, err := h.begin(ctx)
 	if err != nil {
@@ -199,6 +207,8 @@ func (h *Host) serve(ctx context.Context, r run) error {
 			return h.end(r)
 		case <-r.again():
 			h.log.Info("trying the device credential again")
+		case <-h.unlocked:
+			h.log.Info("the keychain is open; reading the device credential")
 		case <-h.switched:
 			r.Agent().EndVisits()
 		}
@@ -224,6 +234,7 @@ func (h *Host) begin(ctx context.Context) (run, error) {
 	}
 	h.mu.Lock()
 	h.current = r
+	r.Agent().SetOwnerSecretHash(h.secretHash) // it may have come meanwhile
 	h.mu.Unlock()
 	h.changes.Raise()
 	return r, nil
@@ -290,7 +301,7 @@ func (h *Host) credentials(c connection) ownersecret.Store {
 }
 
 func (h *Host) storeKind() string {
-	if h.cfg.Keychain {
+	if _, keychain := h.ownerSecret(); keychain {
 		return storeKeychain
 	}
 	return storeFile
@@ -303,8 +314,30 @@ func raise(signal chan struct{}) {
 	}
 }
 
+// SetOwnerSecret tells of an owner secret that could not be had at the start, and
+// whether secrets are kept in the keychain from now on. Nothing stops for it; only
+// a computer whose device credential is there too is made anew.
+func (h *Host) SetOwnerSecret(hash []byte, keychain bool) {
+	h.mu.Lock()
+	h.secretHash, h.keychain = hash, keychain
+	if h.current != nil {
+		h.current.Agent().SetOwnerSecretHash(hash)
+	}
+	h.mu.Unlock()
+	if c := h.kept.get().Current; c != nil && c.Store == storeKeychain {
+		raise(h.unlocked)
+	}
+}
+
+func (h *Host) ownerSecret() (hash []byte, keychain bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.secretHash, h.keychain
+}
+
 // localConfig is for this computer on its own.
 func (h *Host) localConfig(forget bool) local.Config {
+	hash, _ := h.ownerSecret()
 	return local.Config{
 		DataDir:         h.cfg.DataDir,
 		HTTPS:           h.cfg.HTTPS,
@@ -312,7 +345,8 @@ func (h *Host) localConfig(forget bool) local.Config {
 		FirstPartyApp:   h.cfg.FirstPartyApp,
 		Grace:           h.cfg.grace,
 		FirstWithin:     h.cfg.first,
-		OwnerSecretHash: h.cfg.OwnerSecretHash,
+		OwnerSecretHash: hash,
+		DeskSecretHash:  h.cfg.DeskSecretHash,
 		Listeners:       h.listeners,
 		Connector:       h,
 		ForgetPeople:    forget,

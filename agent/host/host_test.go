@@ -459,4 +459,17 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 	if !ok || r.again() != nil {
 		t.Error("the keychain is asked again behind the owner's back")
 	}
+	// The owner chose a file instead: the owner tier opens without another start.
+	secret, err := ownersecret.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := agentapi.NewOwner(h.OwnerSocket(), secret)
+	if _, err := owner.State(t.Context()); agentapi.CodeOf(err) != agentapi.CodeForbidden {
+		t.Errorf("without a secret: %v", err)
+	}
+	h.SetOwnerSecret(ownersecret.Hash(secret), false)
+	if state, err := owner.State(t.Context()); err != nil || state.Locked {
+		t.Errorf("with one: %+v, %v", state, err)
+	}
 }

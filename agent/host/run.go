@@ -101,7 +101,7 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 		cfg.Unlinked = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
 		cfg.Unlinked = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
-		if h.cfg.OwnerSecretHash != nil {
+		if hash, _ := h.ownerSecret(); hash != nil {
 			again = time.After(againAfter)
 		}
 	default:
@@ -119,9 +119,9 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 
 // credential is this computer's at the control plane of c. A keychain that did
 // not even give the owner secret is not asked again: whoever waits for that one
-// starts the host anew once it is unlocked.
+// tells once it is unlocked: SetOwnerSecret.
 func (h *Host) credential(ctx context.Context, c connection) (string, error) {
-	if c.Store == storeKeychain && h.cfg.Keychain && h.cfg.OwnerSecretHash == nil {
+	if hash, keychain := h.ownerSecret(); c.Store == storeKeychain && keychain && hash == nil {
 		return "", ownersecret.ErrLocked
 	}
 	return h.credentials(c).Get(ctx)
@@ -166,13 +166,15 @@ func (h *Host) ownRoot() string {
 }
 
 func (h *Host) agentConfig() agent.Config {
+	hash, _ := h.ownerSecret()
 	return agent.Config{
 		DataDir:         h.cfg.DataDir,
 		Mode:            h.cfg.Mode,
 		FirstPartyApp:   h.cfg.FirstPartyApp,
 		Grace:           h.cfg.grace,
 		FirstWithin:     h.cfg.first,
-		OwnerSecretHash: h.cfg.OwnerSecretHash,
+		OwnerSecretHash: hash,
+		DeskSecretHash:  h.cfg.DeskSecretHash,
 		Listeners:       h.listeners,
 		Connector:       h,
 		Log:             h.cfg.Log,

@@ -58,6 +58,7 @@ type Config struct {
 	Mode            agentapi.Mode
 	FirstPartyApp   string
 	OwnerSecretHash []byte             // see agent.Config
+	DeskSecretHash  []byte             // see agent.Config
 	Grace           time.Duration      // see agent.Config
 	FirstWithin     time.Duration      // see agent.Config
 	Listeners       *agent.Listeners   // see agent.Config; API is ignored with it
@@ -111,6 +112,7 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 		Mode:             cfg.Mode,
 		FirstPartyApp:    cfg.FirstPartyApp,
 		OwnerSecretHash:  cfg.OwnerSecretHash,
+		DeskSecretHash:   cfg.DeskSecretHash,
 		Grace:            cfg.Grace,
 		FirstWithin:      cfg.FirstWithin,
 		Listeners:        cfg.Listeners,

@@ -29,7 +29,7 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tags := map[tier]string{tierOpen: "open", tierCapability: "capability", tierOwner: "owner"}
+	tags := map[tier]string{tierOpen: "open", tierCapability: "capability", tierOwner: "owner", tierTake: "owner"}
 	var routes []string
 	for _, rt := range New(Config{}).routes {
 		operation := rt.method + " " + rt.path

@@ -46,8 +46,10 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Notices:       a.cfg.Apps.Notices(),
 		NoticesSeen:   a.cfg.Apps.SeenNotices(),
 		Trouble:       a.cfg.Backend.Trouble(),
+		Reachable:     a.cfg.Backend.Reachable(),
 		OutboxSize:    a.cfg.Backend.OutboxSize(ctx),
 		Connecting:    a.connecting(),
+		Locked:        len(a.cfg.OwnerSecretHash()) == 0,
 	}
 	if state.Notices == nil {
 		state.Notices = []agentapi.Notice{}

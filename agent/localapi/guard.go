@@ -149,23 +149,40 @@ func (a *API) admit(needs tier, from door, r *http.Request) error {
 			return err
 		}
 		return a.slow(r)
-	case tierOwner:
-		hash := a.cfg.OwnerSecretHash()
-		given := r.Header.Values(agentapi.HeaderOwnerSecret)
-		switch {
-		case !from.owner:
+	case tierOwner, tierTake:
+		if !from.owner {
 			return forbidden("Only the owner may do this, in Porchlight's menu or with the porchlight command.")
-		case len(hash) == 0:
-			return forbidden("Porchlight has no owner secret yet, so nobody can act as the owner. Is the keychain locked?")
-		case len(given) != 1:
-			return forbidden("Only the owner may do this: send the owner secret.")
 		}
-		if !ownersecret.Equal(hash, given[0]) {
-			return forbidden("This is not the owner secret. It may have been made anew; start the program again.")
+		if needs == tierTake && a.fromDesk(r) {
+			return nil
 		}
-		return nil
+		return a.isOwner(r)
 	}
 	return forbidden("Nobody may do this.")
+}
+
+// fromDesk says whether the menu bar of this process asks, before it has the owner
+// secret.
+func (a *API) fromDesk(r *http.Request) bool {
+	given := r.Header.Values(agentapi.HeaderOwnerSecret)
+	return len(given) == 1 && len(a.cfg.DeskSecretHash) > 0 && ownersecret.Equal(a.cfg.DeskSecretHash, given[0])
+}
+
+// isOwner refuses whoever does not show the owner secret.
+func (a *API) isOwner(r *http.Request) error {
+	hash := a.cfg.OwnerSecretHash()
+	given := r.Header.Values(agentapi.HeaderOwnerSecret)
+	switch {
+	case a.fromDesk(r):
+		return forbidden("Unlock your keychain first: it keeps the secret that makes you the owner.")
+	case len(hash) == 0:
+		return forbidden("Porchlight has no owner secret yet, so nobody can act as the owner. Is the keychain locked?")
+	case len(given) != 1:
+		return forbidden("Only the owner may do this: send the owner secret.")
+	case !ownersecret.Equal(hash, given[0]):
+		return forbidden("This is not the owner secret. It may have been made anew; start the program again.")
+	}
+	return nil
 }
 
 func forbidden(format string, args ...any) error {

@@ -53,6 +53,8 @@ type Backend interface {
 	Account() agentapi.Account
 	// Trouble is a sentence about what keeps visitors out, or empty.
 	Trouble() string
+	// Reachable says whether control plane and relay are there.
+	Reachable() bool
 	OutboxSize(ctx context.Context) int
 	// Outbox lists the kept mails, newest first.
 	Outbox(ctx context.Context) ([]agentapi.Mail, error)
@@ -75,8 +77,12 @@ type Config struct {
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
 	// owner tier refuses everybody.
 	OwnerSecretHash func() []byte
-	Connector       Connector    // nil refuses to connect to anything
-	Log             *slog.Logger // discarded when nil
+	// DeskSecretHash is the SHA-256 of what the menu bar of this very process
+	// shows instead, for as long as it runs; nil for none. It opens what only looks
+	// or takes away, also while the keychain keeps the owner secret from everybody.
+	DeskSecretHash []byte
+	Connector      Connector    // nil refuses to connect to anything
+	Log            *slog.Logger // discarded when nil
 }
 
 // API is made by New and serves once.
@@ -107,6 +113,7 @@ const (
 	tierOpen       tier = iota // any program on this computer
 	tierCapability             // a program that registered with this run of the engine
 	tierOwner                  // the owner: on the owner's socket, with the owner secret
+	tierTake                   // the owner, or the menu bar before it has that secret: looks, or takes away
 )
 
 type route struct {
@@ -146,45 +153,45 @@ func New(cfg Config) *API {
 		{"POST", "/people/grant", tierCapability, a.byProgram(a.grant)},
 		{"POST", "/people/revoke", tierCapability, a.byProgram(a.remove)},
 
-		{"GET", "/owner/state", tierOwner, a.ownerState},
-		{"GET", "/owner/events", tierOwner, a.ownerEvents},
-		{"GET", "/owner/account", tierOwner, a.ownerAccount},
+		{"GET", "/owner/state", tierTake, a.ownerState},
+		{"GET", "/owner/events", tierTake, a.ownerEvents},
+		{"GET", "/owner/account", tierTake, a.ownerAccount},
 		{"GET", "/owner/outbox", tierOwner, a.ownerOutbox},
 		{"POST", "/owner/connect", tierOwner, a.connect},
 		{"DELETE", "/owner/connect", tierOwner, a.cancelConnect},
 		{"POST", "/owner/disconnect", tierOwner, a.disconnect},
 		{"POST", "/owner/apps/{name}/approve", tierOwner, a.approve},
-		{"POST", "/owner/apps/{name}/deny", tierOwner, a.deny},
-		{"POST", "/owner/apps/{name}/stop", tierOwner, a.pause}, // its name for older programs
-		{"POST", "/owner/apps/{name}/revoke", tierOwner, a.revoke},
+		{"POST", "/owner/apps/{name}/deny", tierTake, a.deny},
+		{"POST", "/owner/apps/{name}/stop", tierTake, a.pause}, // its name for older programs
+		{"POST", "/owner/apps/{name}/revoke", tierTake, a.revoke},
 		{"POST", "/owner/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},
 		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
-		{"POST", "/owner/apps/{name}/pause", tierOwner, a.pause},
+		{"POST", "/owner/apps/{name}/pause", tierTake, a.pause},
 		{"POST", "/owner/apps/{name}/resume", tierOwner, a.resume},
 		{"PATCH", "/owner/apps/{name}/options", tierOwner, a.setOptions},
 		{"PUT", "/owner/apps/{name}/options", tierOwner, a.setOptions},
-		{"GET", "/owner/people", tierOwner, a.ownerPeople},
+		{"GET", "/owner/people", tierTake, a.ownerPeople},
 		{"POST", "/owner/people/invite", tierOwner, byOwner(a.invite)},
-		{"POST", "/owner/people/grant", tierOwner, byOwner(a.grant)},
-		{"POST", "/owner/people/revoke", tierOwner, byOwner(a.remove)},
-		{"POST", "/owner/people/undo", tierOwner, a.undoHeld},
-		{"POST", "/owner/people/settle", tierOwner, a.settleHeld},
-		{"GET", "/owner/visitors", tierOwner, a.visitors},
-		{"POST", "/owner/visitors/disconnect", tierOwner, a.disconnectVisitor},
-		{"GET", "/owner/grants", tierOwner, a.grants},
-		{"POST", "/owner/grants/{id}/revoke", tierOwner, a.revokeGrant},
+		{"POST", "/owner/people/grant", tierTake, byOwner(a.grant)},
+		{"POST", "/owner/people/revoke", tierTake, byOwner(a.remove)},
+		{"POST", "/owner/people/undo", tierTake, a.undoHeld},
+		{"POST", "/owner/people/settle", tierTake, a.settleHeld},
+		{"GET", "/owner/visitors", tierTake, a.visitors},
+		{"POST", "/owner/visitors/disconnect", tierTake, a.disconnectVisitor},
+		{"GET", "/owner/grants", tierTake, a.grants},
+		{"POST", "/owner/grants/{id}/revoke", tierTake, a.revokeGrant},
 		{"POST", "/owner/notices/{id}/undo", tierOwner, a.undo},
-		{"POST", "/owner/notices/{id}/seen", tierOwner, a.see},
-		{"POST", "/owner/dark", tierOwner, a.goDark},
+		{"POST", "/owner/notices/{id}/seen", tierTake, a.see},
+		{"POST", "/owner/dark", tierTake, a.goDark},
 		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
-		{"GET", "/owner/activity", tierOwner, a.activity},
+		{"GET", "/owner/activity", tierTake, a.activity},
 		{"DELETE", "/owner/activity", tierOwner, a.clearActivity},
-		{"GET", "/owner/users", tierOwner, a.users},
+		{"GET", "/owner/users", tierTake, a.users},
 		{"POST", "/owner/users/{id}/allow", tierOwner, a.allowUser},
-		{"POST", "/owner/users/{id}/deny", tierOwner, a.denyUser},
+		{"POST", "/owner/users/{id}/deny", tierTake, a.denyUser},
 		{"DELETE", "/owner/users/{id}", tierOwner, a.forgetUser},
-		{"GET", "/owner/settings", tierOwner, a.settings},
+		{"GET", "/owner/settings", tierTake, a.settings},
 		{"PUT", "/owner/settings", tierOwner, a.setSettings},
 	}
 	return a

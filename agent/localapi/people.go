@@ -83,6 +83,11 @@ func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) err
 	if req.HoldSeconds, err = heldFor(f, by); err != nil {
 		return err
 	}
+	if by == people.Owner && req.Granted {
+		if err := a.isOwner(r); err != nil { // only taking away is for whoever came this far
+			return err
+		}
+	}
 	changed, err := a.cfg.People.Grant(r.Context(), by, req)
 	if err != nil {
 		return err

@@ -103,6 +103,8 @@ func (o *outside) Trouble() string {
 	return o.trouble
 }
 
+func (o *outside) Reachable() bool { return o.Trouble() == "" }
+
 func (o *outside) Outbox(context.Context) ([]agentapi.Mail, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -214,6 +216,7 @@ func (r *rig) serve(t testing.TB) {
 		People:          r.people,
 		Connector:       r.connector,
 		OwnerSecretHash: func() []byte { return r.hash },
+		DeskSecretHash:  ownersecret.Hash(deskSecret),
 		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	r.api.outermost = described(t)
@@ -251,6 +254,9 @@ func (r *rig) approved(t testing.TB, name, label string) {
 }
 
 // request is one HTTP request as any program could send it.
+// deskSecret is that of the menu bar in the agent's process.
+const deskSecret = "the menu bar's own"
+
 type request struct {
 	method, path string
 	body         string

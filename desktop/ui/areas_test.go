@@ -79,7 +79,7 @@ func TestThePageAsksTheAgent(t *testing.T) {
 	t.Parallel()
 	agent := &asked{}
 	from := func() (Agent, error) { return agent, nil }
-	apps, people, settings := NewApps(from, nil), NewPeople(from), NewSettings(from, nil, nil)
+	apps, people, settings := NewApps(from, nil), NewPeople(from), NewSettings(from, nil, nil, func() {})
 
 	seen := agentapi.Seen{Label: "Notes", LocalPort: 3000, Program: new("node"), User: new("maya")}
 	_, err := apps.Approve("notes", seen)
@@ -141,7 +141,7 @@ func (d desk) ShowData(context.Context) error       { return d.err }
 func TestThePageAsksTheDesktop(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("This desktop keeps its own list of what starts.")
-	s := NewSettings(nil, desk{refusal}, nil)
+	s := NewSettings(nil, desk{refusal}, nil, func() {})
 	if !s.Preferences().Welcomed {
 		t.Error("the page may wait for its preferences for ever")
 	}

@@ -40,22 +40,22 @@ func TestExportGoesWhereTheOwnerSays(t *testing.T) {
 	}
 	from := func() (Agent, error) { return keeper{}, nil }
 	file := filepath.Join(dir, "mine.json")
-	if saved, err := NewSettings(from, nil, to(file, nil)).Export(); saved != file || err != nil {
+	if saved, err := NewSettings(from, nil, to(file, nil), nil).Export(); saved != file || err != nil {
 		t.Errorf("saved as %q, %v", saved, err)
 	}
 	if raw, err := os.ReadFile(file); err != nil || !strings.Contains(string(raw), "maya@example.com") {
 		t.Errorf("saved %q, %v", raw, err)
 	}
-	if saved, err := NewSettings(from, nil, to("", nil)).Export(); saved != "" || err != nil {
+	if saved, err := NewSettings(from, nil, to("", nil), nil).Export(); saved != "" || err != nil {
 		t.Errorf("an owner who rather not: %q, %v", saved, err)
 	}
 	closed := errors.New("Porchlight's window is closed.")
-	if _, err := NewSettings(from, nil, to("", closed)).Export(); !errors.Is(err, closed) {
+	if _, err := NewSettings(from, nil, to("", closed), nil).Export(); !errors.Is(err, closed) {
 		t.Errorf("nobody to ask: %v", err)
 	}
 	asked = 0
 	away := func() (Agent, error) { return keeper{err: ErrNotReady}, nil }
-	if _, err := NewSettings(away, nil, to(file, nil)).Export(); !errors.Is(err, ErrNotReady) || asked != 0 {
+	if _, err := NewSettings(away, nil, to(file, nil), nil).Export(); !errors.Is(err, ErrNotReady) || asked != 0 {
 		t.Errorf("nothing to export: asked %d times, %v", asked, err)
 	}
 }

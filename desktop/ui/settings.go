@@ -53,12 +53,14 @@ type Settings struct {
 	agent Source
 	desk  Desk
 	place func(name string) (path string, err error)
+
+	unlock func()
 }
 
-// NewSettings makes the area. place asks the owner where to save a file, name
+// NewSettings makes the area. unlock has the keychain ask for its password. place asks the owner where to save a file, name
 // being what it is called unless they say otherwise; "" when they rather not.
-func NewSettings(agent Source, desk Desk, place func(name string) (path string, err error)) *Settings {
-	return &Settings{agent, desk, place}
+func NewSettings(agent Source, desk Desk, place func(name string) (path string, err error), unlock func()) *Settings {
+	return &Settings{agent, desk, place, unlock}
 }
 
 // Export saves what Porchlight keeps for the owner where they say, and returns
@@ -133,6 +135,9 @@ func (s *Settings) Trust(trusted bool) error {
 
 // KeepInFile keeps the owner secret in a file where there is no keychain.
 func (s *Settings) KeepInFile() error { return s.desk.KeepInFile() }
+
+// Unlock has the keychain ask for its password.
+func (s *Settings) Unlock() { s.unlock() }
 
 // ShowData opens the data directory in the file manager.
 func (s *Settings) ShowData() error {

@@ -100,13 +100,15 @@
     connected: () => ({ account: connected, apps: few(), mails: [] }),
     empty: () => ({ account: local, apps: [], mails: [] }),
     nulls: () => ({ account: local, apps: null, notices: null, mails: null }),
-    stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.' }),
+    stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
     requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
     muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
-    unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.' }),
+    unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
     away: () => ({ account: local, apps: few(), mails: [], failing: ['State'] }),
-    keyless: () => ({ account: local, apps: few(), mails: [], failing: ['State'], sentence: 'No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.', preferences: { secretKept: 'nowhere' } }),
-    starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [] }),
+    keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
+    locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),
+    certificate: () => ({ account: connected, apps: few(), mails: [], trouble: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' }),
+    starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
   };
 
   const scene = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']();
@@ -120,7 +122,7 @@
     dataDir: '/home/maya/.local/share/porchlight', ...scene.preferences,
   };
   let state = {
-    seq: 1, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', notices: [], trouble: '',
+    seq: 1, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', notices: [], trouble: '', locked: false, reachable: true,
     outboxSize: mails?.length ?? 0, here: 2, peopleVersion: '1', peopleCount: people.length, grants: someGrants(),
     registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...scene,
   };
@@ -206,7 +208,6 @@
         Approve: bound('Approve', (name, seen) => approve(name, seen)),
         ApproveAlone: bound('ApproveAlone', (name, seen) => approve(name, seen, { openTo: [], openToCount: 0 })),
         Deny: bound('Deny', (name) => change(name, null)),
-        Stop: bound('Stop', (name) => ending(name, { status: 'revoked', connections: 0 })),
         Revoke: bound('Revoke', (name) => ending(name, null)),
         Open: bound('Open', () => {}),
         Unmute: bound('Unmute', (name) => change(name, { quiet: false, denials: 0 })),
@@ -263,9 +264,12 @@
         Appearance: bound('Appearance', (appearance) => void (preferences = { ...preferences, appearance })),
         Trust: bound('Trust', (trusted) => void (preferences = { ...preferences, trust: { ...preferences.trust, trusted } })),
         KeepInFile: bound('KeepInFile', () => {
-          failing.delete('State');
           preferences = { ...preferences, secretKept: 'file' };
-          setTimeout(emit);
+          set({ locked: false });
+        }),
+        Unlock: bound('Unlock', () => {
+          preferences = { ...preferences, secretKept: 'keychain' };
+          set({ locked: false });
         }),
         ShowData: bound('ShowData', () => {}),
         Export: bound('Export', () => '/home/maya/porchlight.json'),

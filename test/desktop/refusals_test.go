@@ -119,23 +119,40 @@ func TestNoKeychain(t *testing.T) {
 	}
 }
 
-// A locked keychain holds up approving, not the apps, and is noticed when it
-// opens.
+// A locked keychain holds up approving, not the apps and not taking away, and is
+// noticed when it opens.
 func TestLockedKeychain(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{keyring: "locked"})
-	p := s.launch()
-	p.serving()
+	p := s.launchDriven()
 	s.trayShows("Your keychain is locked", true)
+	s.trayShows("Unlock…", true)
 	if body := s.notified("Your keychain is locked"); !strings.Contains(body, "unlock") {
 		t.Errorf("the notification says %q", body)
 	}
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
+	s.trayShows("Waiting for you", true)
+	s.trayClick("Notes wants an address > Approve")
+	if body := s.notified("The app was not approved"); !strings.Contains(body, "Unlock your keychain first") {
+		t.Errorf("the notification says %q", body)
+	}
+	p.is("notes", "pending")
+
+	// One click in the window closes everything.
+	p.openWindow()
+	p.press(p.named("input", "Go dark"))
+	s.trayShows("Light up again", true)
 	s.shot("locked")
+	s.trayClick("Light up again")
+	if body := s.notified("Porchlight did not light up again"); !strings.Contains(body, "Unlock your keychain first") {
+		t.Errorf("the notification says %q", body)
+	}
 
 	s.unlock()
-	s.trayShows("Your keychain is locked", false)
+	s.trayShows("Unlock…", false)
+	s.trayClick("Light up again")
+	s.trayShows("Go dark", true)
 	s.trayClick("Notes wants an address > Approve")
 	p.is("notes", "live")
 }

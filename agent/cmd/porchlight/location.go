@@ -111,7 +111,7 @@ func keychainSecret(ctx context.Context, dataDir string) (string, error) {
 	case err == nil:
 		return secret, nil
 	case errors.Is(err, ownersecret.ErrLocked):
-		return "", fmt.Errorf("%w, so Porchlight cannot prove that you are the owner. Unlock it and try again", ownersecret.ErrLocked)
+		return "", fmt.Errorf("Unlock your keychain first: it keeps the secret that proves that you are the owner (%w)", ownersecret.ErrLocked)
 	}
 	return "", fmt.Errorf("the owner secret of %s is not to be had, so only the menu bar can do this: %w", dataDir, err)
 }

@@ -53,6 +53,7 @@ interface SettingsBinding {
   Appearance(appearance: string): Promise<void>;
   Trust(trusted: boolean): Promise<void>;
   KeepInFile(): Promise<void>;
+  Unlock(): Promise<void>;
   ShowData(): Promise<void>;
   Export(): Promise<string>;
   Connect(url: string, name: string): Promise<Connecting>;
@@ -166,6 +167,8 @@ export const bridge = {
   /** "" follows the system. */
   appearance: (appearance: string) => ask(() => settings()?.Appearance?.(appearance)),
   trust: (trusted: boolean) => ask(() => settings()?.Trust?.(trusted)),
+  /** Has the keychain ask for its password. */
+  unlock: () => ask(() => settings()?.Unlock?.()),
   /** Keeps the owner secret in a file where there is no keychain. */
   keepInFile: () => ask(() => settings()?.KeepInFile?.()),
   showData: () => ask(() => settings()?.ShowData?.()),

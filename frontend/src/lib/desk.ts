@@ -190,6 +190,10 @@ export class Desk {
     );
   }
 
+  unlock(): Promise<boolean> {
+    return this.#try(() => this.bridge.unlock());
+  }
+
   keepInFile(): Promise<boolean> {
     return this.#try(() => this.bridge.keepInFile());
   }

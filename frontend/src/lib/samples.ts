@@ -16,6 +16,6 @@ export const app = (name: string, more: Partial<OwnerApp> = {}): OwnerApp => ({
 });
 
 export const snapshot = (seq: number, more: Partial<OwnerState> = {}): OwnerState => ({
-  seq, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', account, apps: [], notices: [], noticesSeen: 0, trouble: '', outboxSize: 0,
+  seq, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', account, apps: [], notices: [], noticesSeen: 0, trouble: '', reachable: true, locked: false, outboxSize: 0,
   here: 0, peopleVersion: '1', peopleCount: 0, undelivered: [], grants: [], registrants: [], users: [], ...more,
 });

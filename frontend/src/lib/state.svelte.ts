@@ -4,18 +4,35 @@
  * waits for the next snapshot.
  */
 import type { Bridge } from './bridge';
+import { strings } from './strings';
 import type { OwnerState } from './types';
 
 /** How the owner's address is doing, as the sidebar words it. */
-export type Standing = 'connected' | 'local' | 'dark' | 'starting' | 'reconnecting' | 'unreachable' | 'away' | 'secretless';
+export type Standing = 'connected' | 'local' | 'dark' | 'starting' | 'reconnecting' | 'unreachable' | 'certificate' | 'away';
+
+/**
+ * The one place that says how the connection is: the sidebar, the account and
+ * inviting all ask here.
+ */
+export function standingOf(snapshot: OwnerState): Standing {
+  const { account, trouble } = snapshot;
+  if (snapshot.darkSince) return 'dark';
+  if (!snapshot.reachable) return !account.connected && !trouble ? 'starting' : account.local ? 'unreachable' : 'reconnecting';
+  if (trouble) return 'certificate'; // the way stands, and something else is not in order
+  return account.local ? 'local' : 'connected';
+}
+
+/** Why nobody can be invited now, as a sentence; empty when somebody can. */
+export function inviteWaits(snapshot: OwnerState): string {
+  if (snapshot.locked) return strings.people.waitsLocked;
+  return snapshot.accessUntil ? strings.people.waitsAway : '';
+}
 
 export class Owner {
   /** The last snapshot, or undefined before the first. */
   snapshot = $state.raw<OwnerState>();
   /** Why no snapshot could be had, as a sentence; empty while all is well. */
   problem = $state('');
-  /** The agent works, and the desktop waits for its keychain to be let in. */
-  secretless = $state(false);
   /** True while a snapshot is asked for. */
   asking = $state(false);
 
@@ -23,12 +40,8 @@ export class Owner {
   readonly account = $derived(this.snapshot?.account);
   readonly waiting = $derived(this.apps.filter((app) => app.status === 'pending').length);
   readonly standing = $derived.by((): Standing => {
-    if (this.problem) return this.secretless ? 'secretless' : 'away';
-    if (!this.snapshot) return 'starting';
-    if (this.snapshot.darkSince) return 'dark';
-    if (this.snapshot.trouble) return this.snapshot.account.local ? 'unreachable' : 'reconnecting';
-    if (!this.snapshot.account.connected) return 'starting';
-    return this.snapshot.account.local ? 'local' : 'connected';
+    if (this.problem) return 'away';
+    return this.snapshot ? standingOf(this.snapshot) : 'starting';
   });
   /** Something of the owner's can be opened right now. */
   readonly lit = $derived(

@@ -89,9 +89,10 @@ test('Go writes null for an empty list', () => {
 test.each([
   [{}, 'local'],
   [{ account: { ...account, local: false } }, 'connected'],
-  [{ account: { ...account, connected: false } }, 'starting'],
-  [{ account: { ...account, local: false }, trouble: 'No network.' }, 'reconnecting'],
-  [{ trouble: 'Port 8443 is taken.' }, 'unreachable'],
+  [{ account: { ...account, connected: false }, reachable: false }, 'starting'],
+  [{ account: { ...account, local: false }, trouble: 'No network.', reachable: false }, 'reconnecting'],
+  [{ account: { ...account, local: false }, trouble: 'No certificate could be had.' }, 'certificate'],
+  [{ trouble: 'Port 8443 is taken.', reachable: false }, 'unreachable'],
 ] as const)('standing of %j is %s', (more, standing) => {
   const { owner, emit } = hands();
   owner.start();

@@ -126,6 +126,10 @@ export interface OwnerState {
   users: LocalUser[];
   accessUntil?: string;
   connecting?: Connecting;
+  /** The keychain keeps the owner secret back: what gives something waits for it, taking away does not. */
+  locked: boolean;
+  /** The control plane answers and a relay sends visitors. */
+  reachable: boolean;
 }
 
 export interface OAuthGrant {

@@ -34,9 +34,8 @@ describe('first steps and trouble', () => {
 
   test('without a keychain the owner may choose a file', async () => {
     const page = await open({ scene: 'keyless' });
-    await page.getByText('No keychain answers here').waitFor();
+    await page.getByText('There is no keychain here').waitFor();
     expect(await page.getByText('does not answer').count()).toBe(0);
-    expect(await page.locator('.foot .state').textContent()).toBe('Waiting for a keychain');
     await page.getByRole('button', { name: 'Keep it in a file' }).click();
     await page.getByText('Paperless wants an address').waitFor();
     expect((await called(page, 'KeepInFile')).length).toBe(1);
@@ -44,12 +43,41 @@ describe('first steps and trouble', () => {
     await page.getByText('In a file only you can read').waitFor();
   });
 
+  test('with the keychain locked things are seen and taken away, and Unlock is offered', async () => {
+    const page = await open({ scene: 'locked' });
+    await page.getByText('Your keychain is locked').waitFor();
+    await page.getByText('Paperless wants an address').waitFor();
+    await page.getByRole('switch', { name: 'Go dark' }).click();
+    await expect.poll(async () => (await called(page, 'GoDark')).length).toBe(1);
+    await page.getByRole('button', { name: 'People' }).click();
+    expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Unlock…' }).click();
+    await page.getByText('Your keychain is locked').waitFor({ state: 'detached' });
+    expect(await page.getByRole('button', { name: 'Invite', exact: true }).isEnabled()).toBe(true);
+  });
+
+  test('one state of the connection: the account says what the sidebar says, and inviting waits with it', async () => {
+    const page = await open({ scene: 'certificate' });
+    expect(await page.locator('.foot .state').textContent()).toBe('Certificate not in order');
+    await page.getByRole('button', { name: 'Settings' }).click();
+    const account = page.locator('section', { has: page.getByRole('heading', { name: 'Account' }) });
+    await account.getByText('Certificate not in order').waitFor();
+    await page.evaluate('stub.set({trouble: "The relay cannot be reached.", reachable: false, accessUntil: new Date(Date.now() + 3600000).toISOString()})');
+    await account.getByText('Reconnecting…').waitFor();
+    expect(await account.getByText('Connected', { exact: true }).count()).toBe(0);
+    await page.getByRole('button', { name: 'People' }).click();
+    expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
+    await page.evaluate('stub.set({trouble: "", reachable: true, accessUntil: undefined})');
+    await expect.poll(() => page.getByRole('button', { name: 'Invite', exact: true }).isEnabled()).toBe(true);
+    expect(await page.locator('.foot .state').textContent()).toBe('Connected');
+  });
+
   test('what keeps visitors out is said for as long as it does', async () => {
     const page = await open();
-    await page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx)."})');
+    await page.evaluate('stub.set({trouble: "Port 8443 is taken by another program (nginx).", reachable: false})');
     await page.getByText('Port 8443 is taken').waitFor();
     expect(await page.locator('.foot .state').textContent()).toBe('Not reachable');
-    await page.evaluate('stub.set({trouble: ""})');
+    await page.evaluate('stub.set({trouble: "", reachable: true})');
     await page.getByText('Port 8443 is taken').waitFor({ state: 'detached' });
     expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
   });

@@ -1,0 +1,71 @@
+package localapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+)
+
+// TestDeskLooksAndTakesAway: with the keychain locked, the menu bar of this process
+// sees everything and takes away; it gives nothing, and nobody else does anything.
+func TestDeskLooksAndTakesAway(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.approved(t, "notes", "Notes")
+	r.approved(t, "wiki", "Wiki")
+	r.hash = nil
+	takes := map[string]bool{}
+	for _, path := range []string{
+		"GET /owner/state", "GET /owner/events", "GET /owner/account", "GET /owner/people", "GET /owner/visitors",
+		"GET /owner/grants", "GET /owner/activity", "GET /owner/users", "GET /owner/settings",
+		"POST /owner/apps/{name}/deny", "POST /owner/apps/{name}/stop", "POST /owner/apps/{name}/pause", "POST /owner/apps/{name}/revoke",
+		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",
+		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/notices/{id}/seen",
+		"POST /owner/dark", "POST /owner/users/{id}/deny",
+	} {
+		takes[path] = true
+	}
+	for _, rt := range r.api.routes {
+		if rt.tier != tierOwner && rt.tier != tierTake {
+			continue
+		}
+		if (rt.tier == tierTake) != takes[rt.method+" "+rt.path] {
+			t.Errorf("%s %s is of the tier %d", rt.method, rt.path, rt.tier)
+		}
+		q := request{method: rt.method, path: strings.NewReplacer("{name}", "nothing", "{id}", "1").Replace(rt.path), socket: true, secret: deskSecret}
+		if rt.tier == tierOwner {
+			if got := r.send(t, q); got.status != http.StatusForbidden || !strings.Contains(got.body, "Unlock your keychain first") {
+				t.Errorf("%s %s: %d %s", rt.method, rt.path, got.status, got.body)
+			}
+		}
+		for _, other := range []request{{socket: true}, {socket: true, secret: "another"}, {socket: true, secret: r.secret}, {secret: deskSecret}} {
+			q.socket, q.secret = other.socket, other.secret
+			if got := r.send(t, q); got.status != http.StatusForbidden {
+				t.Errorf("%s %s by %+v: %d %s", rt.method, rt.path, other, got.status, got.body)
+			}
+		}
+	}
+	owner := func(method, path, body string, want int) string {
+		t.Helper()
+		got := r.send(t, request{method: method, path: path, body: body, socket: true, secret: deskSecret})
+		if got.status != want {
+			t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
+		}
+		return got.body
+	}
+	if state := owner("GET", "/owner/state", "", 200); !strings.Contains(state, `"locked":true`) {
+		t.Errorf("the state does not say so: %s", state)
+	}
+	owner("POST", "/owner/apps/notes/pause", "", 200)
+	owner("POST", "/owner/apps/notes/resume", "", 403)
+	owner("POST", "/owner/apps/wiki/revoke", "", 200)
+	owner("POST", "/owner/dark", "", 200)
+	owner("DELETE", "/owner/dark", "", 403)
+	owner("POST", "/owner/people/grant", `{"accountId":"nobody","app":"Notes","granted":true}`, 403)
+	owner("POST", "/owner/people/grant", `{"accountId":"nobody","app":"Notes","granted":false}`, 503)
+	if app, _ := r.apps.Lookup("notes"); !app.Paused || app.Status != agentapi.StatusLive {
+		t.Errorf("the app is %+v", app)
+	}
+}
