@@ -182,7 +182,7 @@ test('is revoked from here', async () => {
   const page = await detail();
   const state = section(page, 'State');
   await state.getByText('Answering', { exact: true }).waitFor();
-  expect(await state.getByRole('button').allTextContents()).toEqual(['Revoke…']);
+  expect((await state.getByRole('button').allTextContents()).map((text) => text.trim())).toEqual(['Revoke…']);
   await state.getByRole('button', { name: 'Revoke…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await told(page, 'Notes has no address any more.');

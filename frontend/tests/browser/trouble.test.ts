@@ -49,7 +49,7 @@ describe('first steps and trouble', () => {
     await page.getByText('Paperless wants an address').waitFor();
     await page.getByRole('switch', { name: 'Go dark' }).click();
     await expect.poll(async () => (await called(page, 'GoDark')).length).toBe(1);
-    await page.getByRole('button', { name: 'People' }).click();
+    await page.getByRole('button', { name: 'People', exact: true }).click();
     expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Unlock…' }).click();
     await page.getByText('Your keychain is locked').waitFor({ state: 'detached' });
@@ -65,7 +65,7 @@ describe('first steps and trouble', () => {
     await page.evaluate('stub.set({trouble: "The relay cannot be reached.", reachable: false, accessUntil: new Date(Date.now() + 3600000).toISOString()})');
     await account.getByText('Reconnecting…').waitFor();
     expect(await account.getByText('Connected', { exact: true }).count()).toBe(0);
-    await page.getByRole('button', { name: 'People' }).click();
+    await page.getByRole('button', { name: 'People', exact: true }).click();
     expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
     await page.evaluate('stub.set({trouble: "", reachable: true, accessUntil: undefined})');
     await expect.poll(() => page.getByRole('button', { name: 'Invite', exact: true }).isEnabled()).toBe(true);
