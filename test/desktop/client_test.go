@@ -37,7 +37,7 @@ func TestClientsFromTheTray(t *testing.T) {
 	if got := asks(); got != http.StatusOK {
 		t.Fatalf("the client gets %d", got)
 	}
-	if body := s.notified("Pocket Notes was let in"); !strings.HasPrefix(body, "owner@") {
+	if body := s.notified("Pocket Notes was let in"); !strings.HasPrefix(body, "You allowed it") {
 		t.Errorf("the notification says %q", body)
 	}
 	open := openStream(t, remote.Do, notes, bearer)

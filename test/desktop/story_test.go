@@ -64,9 +64,14 @@ func TestStory(t *testing.T) {
 		t.Fatalf("the owner secret lies in %s", file)
 	}
 
+	// They go on when a part of the story is over.
+	ports := map[string]int{}
+	for _, name := range []string{"notes", "photos", "paperless", "diary"} {
+		ports[name] = webApp(t, name)
+	}
+
 	t.Run("approve from the tray", func(t *testing.T) {
-		port := webApp(t, "notes")
-		p.publish("notes", "Notes", port)
+		p.publish("notes", "Notes", ports["notes"])
 		p.is("notes", "pending")
 		s.trayShows("Notes wants an address", true)
 		body := s.notified("Notes wants an address")
@@ -122,7 +127,7 @@ func TestStory(t *testing.T) {
 	})
 
 	t.Run("approve with the mouse", func(t *testing.T) {
-		p.publish("photos", "Photos", webApp(t, "photos"))
+		p.publish("photos", "Photos", ports["photos"])
 		s.trayShows("Photos wants an address", true)
 		s.notified("Photos wants an address") // and off the screen
 		s.openTray()
@@ -136,7 +141,7 @@ func TestStory(t *testing.T) {
 	})
 
 	t.Run("approve in the window", func(t *testing.T) {
-		p.publish("paperless", "Paperless", webApp(t, "paperless"))
+		p.publish("paperless", "Paperless", ports["paperless"])
 		s.trayShows("Paperless wants an address", true)
 		asked := time.Now()
 		s.trayClick("Open Porchlight")
@@ -166,7 +171,7 @@ func TestStory(t *testing.T) {
 		t.Logf("private memory, window hidden: %.1f MiB", p.memory())
 		p.isStill("paperless", "live")
 		// What changes meanwhile is there when it comes back.
-		p.publish("diary", "Diary", webApp(t, "diary"))
+		p.publish("diary", "Diary", ports["diary"])
 		if code, said := p.again(); code != 0 || said != "" {
 			t.Fatalf("second start: exit %d, %q", code, said)
 		}
