@@ -196,5 +196,5 @@ func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
 	waitFor(t, conn, service, false)
 	background(t, nil, "gnome-keyring-daemon", "--components=secrets", "--foreground")
 	waitFor(t, conn, service, true)
-	s.finds("owner", wrong, "The keychain is locked", "Unlock it")
+	s.finds("owner", wrong, "Unlock your keychain first", "Unlock it")
 }
