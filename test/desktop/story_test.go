@@ -130,6 +130,7 @@ func TestStory(t *testing.T) {
 		p.publish("photos", "Photos", ports["photos"])
 		s.trayShows("Photos wants an address", true)
 		s.notified("Photos wants an address") // and off the screen
+		s.trayStays()
 		s.openTray()
 		s.shot("2-tray-menu")
 		// The address, then the request, and into it: Approve is its first line.
