@@ -42,7 +42,7 @@ if [ "$want" = test ]; then
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
-		webkit2gtk-driver chromium openssl radicale postgresql php-cli
+		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless"
 fi
 
