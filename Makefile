@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack screenshots
+        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,11 +70,14 @@ spec: setup-cli ## the interface, row by row: each promise with the tests that s
 test-frontend: frontend
 	cd frontend && npm run check && npm test && npm run test:browser
 
-test-e2e: cli
-	test/e2e/run.sh
+race: # the command line and the server with the race detector, in bin/race
+	CGO_ENABLED=1 go build -race -ldflags '$(LDFLAGS)' -o bin/race/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
 
-test-clients: cli ## real OAuth client libraries against the real programs
-	test/clients/run.sh
+test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
+	build/raced.sh test/e2e/run.sh
+
+test-clients: race ## real OAuth client libraries against the real programs
+	build/raced.sh test/clients/run.sh
 
 test-desktop: desktop cli
 	test/desktop/run.sh

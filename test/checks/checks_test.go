@@ -78,3 +78,24 @@ func TestEveryPartRuns(t *testing.T) {
 		t.Errorf("fine: %v; it says %q", fine, out)
 	}
 }
+
+// Weakness: a program under test may meet a data race while its test, which sees
+// only what it answers, goes on.
+func TestRacesOfProgramsUnderTestFail(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		does string
+		fine bool
+	}{
+		"no race":             {"true", true},
+		"a race, tests green": {`echo "DATA RACE" >"${GORACE#log_path=}.1"`, false},
+		"tests red":           {"false", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if out, fine := run(t, nil, "raced.sh", "sh", "-c", tt.does); fine != tt.fine {
+				t.Errorf("fine: %v; it says %q", fine, out)
+			}
+		})
+	}
+}

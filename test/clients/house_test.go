@@ -61,12 +61,8 @@ func newHouse(t testing.TB) *house {
 // emptyHouse has nothing published.
 func emptyHouse(t testing.TB) *house {
 	t.Helper()
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	h := &house{bin: bin, data: filepath.Join(dir, "data")}
+	h := &house{bin: binDir(t), data: filepath.Join(dir, "data")}
 	h.env = append(os.Environ(), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "PORCHLIGHT_DATA="+h.data, "PORCHLIGHT_API=")
 	h.startAgent(t)
 

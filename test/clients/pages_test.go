@@ -4,6 +4,7 @@ package clients
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -221,8 +222,9 @@ func freePort(t *testing.T) int {
 	return n
 }
 
-func binDir(t *testing.T) string {
-	bin, err := filepath.Abs("../../bin")
+// binDir is the directory of the programs under test.
+func binDir(t testing.TB) string {
+	bin, err := filepath.Abs(cmp.Or(os.Getenv("PORCHLIGHT_PROGRAMS"), "../../bin"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Holds the programs in bin/ against real OAuth client libraries (see doc.go).
+# Holds the programs in bin/ (or $PORCHLIGHT_PROGRAMS) against real OAuth client libraries (see doc.go).
 #
 #   test/clients/run.sh [go test flags]
 #
@@ -13,9 +13,10 @@ if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modu
 	touch node_modules/.package-lock.json
 fi
 cd ../../..
+export PORCHLIGHT_PROGRAMS="${PORCHLIGHT_PROGRAMS:-$PWD/bin}"
 for program in porchlight porchlight-control; do
-	if [ ! -x "bin/$program" ]; then
-		echo "run.sh: bin/$program is not there; build it with: make cli" >&2
+	if [ ! -x "$PORCHLIGHT_PROGRAMS/$program" ]; then
+		echo "run.sh: $PORCHLIGHT_PROGRAMS/$program is not there; build it with: make cli" >&2
 		exit 2
 	fi
 done

@@ -5,12 +5,11 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import https from 'node:https'
 import os from 'node:os'
 import path from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { freePort, startProcess } from './porchlight.mjs'
+import { freePort, programs, startProcess } from './porchlight.mjs'
 
 const run = promisify(execFile)
-const program = fileURLToPath(new URL('../../bin/porchlight-control', import.meta.url))
+const program = `${programs}/porchlight-control`
 
 // startControl resolves once the control plane answers. All of it ends with t.
 // args are further flags of serve, env what its environment has besides ours. A

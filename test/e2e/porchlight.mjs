@@ -14,15 +14,19 @@ import { promisify } from 'node:util'
 import { chromium } from 'playwright-core'
 
 const run = promisify(execFile)
-const program = fileURLToPath(new URL('../../bin/porchlight', import.meta.url))
+// PORCHLIGHT_PROGRAMS is the directory of the programs under test.
+const built = fileURLToPath(new URL('../../bin', import.meta.url))
+export const programs = process.env.PORCHLIGHT_PROGRAMS ?? built
+const program = `${programs}/porchlight`
 
 // startPorchlight resolves once the agent serves. t is the test's context; all
-// of it ends with the test.
-export async function startPorchlight(t) {
+// of it ends with the test. measured takes the program that has no race detector,
+// which would take several times the memory.
+export async function startPorchlight(t, { measured = false } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
   const data = path.join(dir, 'data')
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
-  const agent = spawn(program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
+  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -1,5 +1,5 @@
 #!/bin/bash
-# End-to-end tests: bin/porchlight, Chromium, Node-RED, Radicale.
+# End-to-end tests: the programs in bin/ (or $PORCHLIGHT_PROGRAMS), Chromium, Node-RED, Radicale.
 set -euo pipefail
 cd "$(dirname "$0")"
 missing=
@@ -10,9 +10,10 @@ if [ -n "$missing" ]; then
 	echo "run.sh: missing:$missing; install them with: build/setup.sh test" >&2
 	exit 2
 fi
+export PORCHLIGHT_PROGRAMS="${PORCHLIGHT_PROGRAMS:-$PWD/../../bin}"
 for program in porchlight porchlight-control; do
-	if [ ! -x "../../bin/$program" ]; then
-		echo "run.sh: bin/$program is not there; build it with: make cli" >&2
+	if [ ! -x "$PORCHLIGHT_PROGRAMS/$program" ]; then
+		echo "run.sh: $PORCHLIGHT_PROGRAMS/$program is not there; build it with: make cli" >&2
 		exit 2
 	fi
 done

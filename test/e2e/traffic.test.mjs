@@ -63,7 +63,7 @@ async function signedIn(porchlight, name) {
 }
 
 test('a large upload and a large download pass whole, with little memory', async (t) => {
-  const porchlight = await startPorchlight(t)
+  const porchlight = await startPorchlight(t, { measured: true })
   let received, poured
   const port = await startServer(t, async (req, res) => {
     const wanted = Number(new URL(req.url, 'http://app').searchParams.get('size'))
@@ -106,7 +106,7 @@ test('a large upload and a large download pass whole, with little memory', async
 })
 
 test('visitors who do not read cost little memory', async (t) => {
-  const porchlight = await startPorchlight(t)
+  const porchlight = await startPorchlight(t, { measured: true })
   const visitors = 50
   let stuck = 0
   let resolve
