@@ -64,7 +64,7 @@ test-go: frontend
 test-h2spec: ## HTTP/2 conformance of the proxy, beside a bare net/http server
 	build/soak.sh h2spec
 
-spec: setup-cli ## the interface, row by row: each promise with the tests that show it (the menu bar's are in test-desktop)
+spec: setup-cli ## the promises of docs/interface.md with the tests that show them, written to test/promises.txt too
 	@build/spec.sh
 
 test-frontend: frontend
