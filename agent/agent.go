@@ -23,7 +23,6 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/broadcast"
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/agent/localapi"
@@ -35,6 +34,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // Agent is made by New. Its methods are safe for concurrent use.

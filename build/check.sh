@@ -26,7 +26,7 @@ formatted() {
 }
 
 # The programs that need no C library must build without one, everywhere.
-types_for() { go run ./build/typecheck "$1" ./agent/... ./control/...; }
+types_for() { go run ./build/typecheck "$1" ./agent/... ./control/... ./internal/...; }
 
 check gofmt formatted
 check "go vet" go vet -tags "$every" ./...

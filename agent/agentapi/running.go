@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"porchlight/agent/durable"
+	"porchlight/internal/durable"
 )
 
 // runningFile is the file's name inside the data directory.

@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"golang.org/x/sync/singleflight"
 
-	"porchlight/control/acmeorder"
+	"porchlight/internal/acmeorder"
 )
 
 const (

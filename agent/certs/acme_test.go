@@ -17,7 +17,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"porchlight/control/acmeorder"
+	"porchlight/internal/acmeorder"
 )
 
 // TestRefusedCertificateRests: an authority that refuses is not asked again by

@@ -16,7 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"porchlight/control/localca"
+	"porchlight/internal/localca"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,7 +3,7 @@ package certs
 import (
 	"crypto/tls"
 
-	"porchlight/control/acmeorder"
+	"porchlight/internal/acmeorder"
 )
 
 // resumeMark begins what we add to a session ticket, so that it cannot be taken

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/broadcast"
 	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
 )
 
 // Limits of what programs on this computer can have stored.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/broadcast"
 	"porchlight/agent/procinfo"
+	"porchlight/internal/broadcast"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"porchlight/agent/certs"
 	"porchlight/agent/local"
-	"porchlight/control/localca"
+	"porchlight/internal/localca"
 )
 
 // Authorities are the certificate authorities a data directory relies on besides

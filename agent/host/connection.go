@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"porchlight/agent/durable"
+	"porchlight/internal/durable"
 )
 
 const (

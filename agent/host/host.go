@@ -30,9 +30,9 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/broadcast"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/broadcast"
 )
 
 const (

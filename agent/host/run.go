@@ -14,7 +14,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
-	"porchlight/control/localca"
+	"porchlight/internal/localca"
 )
 
 const (

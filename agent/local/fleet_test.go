@@ -21,10 +21,10 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
-	"porchlight/control/localca"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
 	"porchlight/control/web"
+	"porchlight/internal/localca"
 )
 
 // fleet is a control plane of two nodes on one database. The agent is at the

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"syscall"
 
-	"porchlight/agent/durable"
 	"porchlight/agent/procinfo"
+	"porchlight/internal/durable"
 )
 
 // portFile keeps the port of the local relay: it is part of every address, so it

@@ -29,10 +29,10 @@ import (
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
-	"porchlight/control/localca"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
 	"porchlight/control/web"
+	"porchlight/internal/localca"
 )
 
 const (

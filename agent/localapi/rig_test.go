@@ -21,12 +21,12 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/broadcast"
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
 	"porchlight/agent/rules"
 	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
 )
 
 // beOther makes this process a program of another user, and ends it, where it was

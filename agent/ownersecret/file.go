@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"strings"
 
-	"porchlight/agent/durable"
+	"porchlight/internal/durable"
 )
 
 // maxFile bounds what is read of the secret's file, in bytes.

@@ -28,7 +28,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
-	"porchlight/control/filelimit"
+	"porchlight/internal/filelimit"
 )
 
 // App is a published app as far as a visitor's request needs to know it.

@@ -18,7 +18,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"porchlight/control/boltfile"
+	"porchlight/internal/boltfile"
 )
 
 // FileName of the database inside the data directory.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/boltfile"
+	"porchlight/internal/boltfile"
 )
 
 // Weakness: a database that was cut short or written over by a dying disk ends

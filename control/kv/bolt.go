@@ -16,7 +16,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"porchlight/control/boltfile"
+	"porchlight/internal/boltfile"
 )
 
 // ErrInUse is wrapped by OpenBolt when another process holds the file.

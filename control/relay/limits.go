@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"porchlight/control/filelimit"
+	"porchlight/internal/filelimit"
 )
 
 // Limits bound what strangers can make the relay hold. Zero fields take the

@@ -41,7 +41,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
-	"porchlight/control/filelimit"
+	"porchlight/internal/filelimit"
 )
 
 // Config of a Relay. AuthHost, TLS, Handler and Authenticate are required.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"porchlight/control/acmeorder"
+	"porchlight/internal/acmeorder"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"porchlight/control/archive"
-	"porchlight/control/localca"
+	"porchlight/internal/localca"
 )
 
 // lookEvery is how often, at most, a handshake looks whether the certificate is

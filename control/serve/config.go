@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"porchlight/control/admin"
-	"porchlight/control/filelimit"
 	"porchlight/control/relay"
+	"porchlight/internal/filelimit"
 )
 
 // TLS modes of the auth host.

@@ -1,6 +1,6 @@
 package serve
 
-import "porchlight/control/samesite"
+import "porchlight/internal/samesite"
 
 // warnOfNeighbours says at the start what computers of different people can do to
 // each other by cookies, where the domain is on no list that keeps them apart.

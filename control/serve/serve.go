@@ -28,12 +28,12 @@ import (
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
-	"porchlight/control/filelimit"
 	"porchlight/control/kv"
-	"porchlight/control/localca"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
 	"porchlight/control/web"
+	"porchlight/internal/filelimit"
+	"porchlight/internal/localca"
 )
 
 // OpenStore opens the rows of a configuration; opts are for PostgreSQL.

@@ -19,8 +19,8 @@ import (
 
 	"porchlight/control/admin"
 	"porchlight/control/kv"
-	"porchlight/control/localca"
 	"porchlight/control/mail"
+	"porchlight/internal/localca"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

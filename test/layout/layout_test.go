@@ -45,7 +45,7 @@ var rules = []rule{
 		why:  "an agent knows the control plane by its wire only; agent/local puts both into one process",
 		from: "agent", to: "control",
 		except: []string{"agent/local"},
-		allow:  []string{"control/controlapi", "control/localca", "control/acmeorder", "control/commandline", "control/filelimit", "control/boltfile", "control/samesite"},
+		allow:  []string{"control/controlapi"},
 	},
 	{
 		why:  "the desktop has the agent wired for it, and knows the control plane not at all",
@@ -54,7 +54,7 @@ var rules = []rule{
 	{
 		why:  "the wire types of the loopback API are a leaf, but for how agent.json is written",
 		from: "agent/agentapi", to: "",
-		allow: []string{"agent/agentapi", "agent/durable"},
+		allow: []string{"agent/agentapi", "internal/durable"},
 	},
 	{
 		why:  "the wire types of the control plane are a leaf",
@@ -77,27 +77,12 @@ var rules = []rule{
 	{
 		why:  "storage is below everything",
 		from: "control/kv", to: "control",
-		allow: []string{"control/kv", "control/boltfile"},
+		allow: []string{"control/kv"},
 	},
 	{
 		why:  "what agent and server share is below both",
-		from: "control/acmeorder", to: "",
-	},
-	{
-		why:  "what agent and server share is below both",
-		from: "control/commandline", to: "",
-	},
-	{
-		why:  "what agent and server share is below both",
-		from: "control/filelimit", to: "",
-	},
-	{
-		why:  "what agent and server share is below both",
-		from: "control/boltfile", to: "",
-	},
-	{
-		why:  "what agent and server share is below both",
-		from: "control/samesite", to: "",
+		from: "internal", to: "",
+		allow: []string{"internal"},
 	},
 	{
 		why:  "one agent, wired in one place",

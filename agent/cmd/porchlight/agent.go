@@ -17,7 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // drain is how long stopping may take after a signal; more than the parts give

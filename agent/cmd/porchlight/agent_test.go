@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // TestBundledFindsTheOneThatRuns: an app that brings Porchlight along starts it

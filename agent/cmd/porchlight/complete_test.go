@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // completed is what the shell is offered for the last word.

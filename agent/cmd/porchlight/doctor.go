@@ -14,7 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // doctorWithin bounds each check of doctor, and proveWithin the one that asks a

@@ -18,7 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
-	"porchlight/control/samesite"
+	"porchlight/internal/samesite"
 )
 
 // skewAllowed is how far this computer's clock may be from the control plane's

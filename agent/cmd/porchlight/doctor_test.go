@@ -14,7 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // TestDoctor: what works is fine, and each thing that is broken is found, said in

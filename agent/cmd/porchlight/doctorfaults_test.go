@@ -20,7 +20,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // doctor runs it and returns what it found by check; its exit code has to follow

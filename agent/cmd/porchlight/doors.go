@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func pauseCommand(where *location, term *terminal) *cobra.Command {

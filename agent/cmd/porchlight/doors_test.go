@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 	"porchlight/test/visitor"
 )
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // endCommand is a verb that ends access to an app and says how much it closed.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // ownerWithin bounds how long a command waits to see what only the owner may

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/export"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func exportCommand(where *location, term *terminal) *cobra.Command {

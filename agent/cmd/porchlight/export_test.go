@@ -10,7 +10,7 @@ import (
 
 	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // TestExport: the same document on the standard output and in a file, with what

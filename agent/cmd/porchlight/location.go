@@ -12,7 +12,7 @@ import (
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // location says which agent a command speaks to.

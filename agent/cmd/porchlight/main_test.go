@@ -18,7 +18,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // TestMain keeps the owner secret's file out of the tester's home.

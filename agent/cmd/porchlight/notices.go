@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func noticesCommand(where *location, term *terminal) *cobra.Command {

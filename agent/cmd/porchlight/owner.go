@@ -10,7 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/openlink"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // browserReads is how long open waits for the browser to have read the link.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 const bob = "bob@example.com"

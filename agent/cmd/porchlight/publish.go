@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // pollEvery is how often publish --wait looks; the open tier has no events.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // quietKinds lists for the help what settings --quiet takes, a line each.

@@ -9,7 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/trust"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func trustCommand(where *location, term *terminal) *cobra.Command {

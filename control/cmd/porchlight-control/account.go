@@ -9,7 +9,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func accountCommand(term terminal) *cobra.Command {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 	"porchlight/test/pebble"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"porchlight/control/admin"
 	"porchlight/control/archive"
-	"porchlight/control/commandline"
 	"porchlight/control/kv"
 	"porchlight/control/serve"
+	"porchlight/internal/commandline"
 )
 
 // backupCommand is backup, and export, which leaves out what belongs to the

@@ -18,10 +18,10 @@ import (
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
-	"porchlight/control/commandline"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"
+	"porchlight/internal/commandline"
 )
 
 // A backup made while accounts are added holds what was acknowledged before it

@@ -17,11 +17,11 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
 	"porchlight/control/kv"
-	"porchlight/control/localca"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
+	"porchlight/internal/commandline"
+	"porchlight/internal/localca"
 )
 
 // patience bounds how long a command waits for another one that has the store

@@ -8,7 +8,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // keyCommand is "key": what signs access tokens.

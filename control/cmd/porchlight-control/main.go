@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // Version is set when the program is built for release.

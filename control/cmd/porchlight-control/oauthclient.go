@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // oauthClientCommand is "client": the apps that may ask people for access.

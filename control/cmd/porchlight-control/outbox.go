@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
 	"porchlight/control/mail"
+	"porchlight/internal/commandline"
 )
 
 // outboxCommand shows mails: those kept here, and those that did not arrive.

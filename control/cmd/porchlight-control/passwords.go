@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 // envSMTPPassword is a setting that is no flag: it would be a password in the

@@ -13,10 +13,10 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
+	"porchlight/internal/commandline"
 )
 
 // One life of a server: it starts in an empty directory, is administered over

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"porchlight/control/commandline"
 	"porchlight/control/serve"
+	"porchlight/internal/commandline"
 )
 
 // configurable are the settings that the environment and a configuration file

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 const (

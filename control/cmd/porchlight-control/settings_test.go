@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"porchlight/control/commandline"
+	"porchlight/internal/commandline"
 )
 
 func testFlags() *pflag.FlagSet {

@@ -18,9 +18,9 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/commandline"
 	"porchlight/control/controlapi"
 	controlmail "porchlight/control/mail"
+	"porchlight/internal/commandline"
 )
 
 var (
