@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/bounds"
 )
 
 // limit allows n events in any stretch of time of length per.
@@ -164,26 +165,10 @@ func (p *pace) spend(now time.Time, subjects ...subject) error {
 			return s.kind.refusal(wait)
 		}
 	}
-	if len(p.windows)+len(subjects) > paceSize {
-		p.shrink(now)
-	}
+	old := now.Add(-24 * time.Hour).UnixMilli()
 	for _, s := range subjects {
+		bounds.MakeRoom(p.windows, paceSize, func(w window) bool { return w[len(w)-1] <= old })
 		p.windows[s.key], _ = p.windows[s.key].spend(now, s.kind)
 	}
 	return nil
-}
-
-func (p *pace) shrink(now time.Time) {
-	old := now.Add(-24 * time.Hour).UnixMilli()
-	for key, w := range p.windows {
-		if w[len(w)-1] <= old {
-			delete(p.windows, key)
-		}
-	}
-	for key := range p.windows {
-		if len(p.windows) < paceSize*9/10 {
-			return
-		}
-		delete(p.windows, key)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/bounds"
 )
 
 // How often computers may ask. A credential is worth a bucket of its own, which a
@@ -21,8 +22,8 @@ import (
 //
 // Each node counts for itself and in memory: the store is what is spared.
 var (
-	bucketComputer = bucket{600, 50 * time.Millisecond}
-	bucketRefused  = bucket{60, time.Second}
+	bucketComputer = bounds.Bucket{Size: 600, Refill: 50 * time.Millisecond}
+	bucketRefused  = bounds.Bucket{Size: 60, Refill: time.Second}
 )
 
 const (
@@ -32,32 +33,12 @@ const (
 	devicePaceSize = 50_000
 )
 
-// bucket holds size requests and gets one more every refill.
-type bucket struct {
-	size   int
-	refill time.Duration
-}
-
-// take is the generic cell rate algorithm (ITU-T I.371): instead of a count it
-// keeps the time at which the bucket is full again. wait is how long until the
-// next request is free; full is then unchanged.
-func (b bucket) take(now, full time.Time) (after time.Time, wait time.Duration) {
-	depth := time.Duration(b.size) * b.refill
-	if full.Before(now) || full.Sub(now) > 2*depth { // the latter by a clock that was set back
-		full = now
-	}
-	after = full.Add(b.refill)
-	if wait = after.Sub(now) - depth; wait > 0 {
-		return full, wait
-	}
-	return after, 0
-}
-
 // devicePace is what this node remembers of who asked with which credential.
 type devicePace struct {
+	refused *bounds.Buckets[string] // by network, for credentials that were not good
+
 	mu        sync.Mutex
-	computers map[string]paced     // by hash of a good credential; guarded by mu
-	refused   map[string]time.Time // by network, for credentials that were not good: when its bucket is full again; guarded by mu
+	computers map[string]paced // by hash of a good credential; guarded by mu
 }
 
 // paced is when the two buckets of a computer are full again.
@@ -79,7 +60,7 @@ func (c paced) full() time.Time {
 }
 
 func newDevicePace() *devicePace {
-	return &devicePace{computers: map[string]paced{}, refused: map[string]time.Time{}}
+	return &devicePace{computers: map[string]paced{}, refused: bounds.NewBuckets[string](bucketRefused, devicePaceSize)}
 }
 
 // enter takes one from the bucket of a credential, or, where it was not good
@@ -88,31 +69,30 @@ func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (kn
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c, known := p.computers[hash]
-	if known {
-		full := c.bucket(visits)
-		*full, wait = bucketComputer.take(now, *full)
-		p.computers[hash] = c
-		return true, wait
+	if !known {
+		return false, p.refused.Take(now, network)
 	}
-	forget(p.refused, now, 0, func(full time.Time) time.Time { return full })
-	p.refused[network], wait = bucketRefused.take(now, p.refused[network])
-	return false, wait
+	full := c.bucket(visits)
+	*full, wait = bucketComputer.Take(now, *full)
+	p.computers[hash] = c
+	return true, wait
 }
 
 // settle notes what became of a credential that was not known to be good.
 func (p *devicePace) settle(now time.Time, hash, network string, visits, good, refused bool) {
+	if !refused {
+		p.refused.GiveBack(network)
+	}
+	if !good {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !refused {
-		p.refused[network] = p.refused[network].Add(-bucketRefused.refill)
-	}
-	if good {
-		forget(p.computers, now, deviceKept, paced.full)
-		c := p.computers[hash]
-		full := c.bucket(visits)
-		*full, _ = bucketComputer.take(now, *full)
-		p.computers[hash] = c
-	}
+	bounds.MakeRoom(p.computers, devicePaceSize, func(c paced) bool { return now.Sub(c.full()) > deviceKept })
+	c := p.computers[hash]
+	full := c.bucket(visits)
+	*full, _ = bucketComputer.Take(now, *full)
+	p.computers[hash] = c
 }
 
 // over has a credential that was good counted like any other from now on.
@@ -120,26 +100,7 @@ func (p *devicePace) over(now time.Time, hash, network string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.computers, hash)
-	p.refused[network], _ = bucketRefused.take(now, p.refused[network])
-}
-
-// forget makes room in a table that is full: what has been whole for longer than
-// kept goes, then any.
-func forget[T any](table map[string]T, now time.Time, kept time.Duration, whole func(T) time.Time) {
-	if len(table) < devicePaceSize {
-		return
-	}
-	for key, row := range table {
-		if now.Sub(whole(row)) > kept {
-			delete(table, key)
-		}
-	}
-	for key := range table {
-		if len(table) < devicePaceSize*9/10 {
-			return
-		}
-		delete(table, key)
-	}
+	p.refused.Take(now, network)
 }
 
 // AuthenticateFrom is Authenticate for a request that came from client: it also

@@ -14,6 +14,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/internal/bounds"
 )
 
 // Signing in by mail. BeginSignIn answers the same for every address, before
@@ -372,31 +373,21 @@ func (t *txn) completeSignIn(e entry, linkHash string, row signIn, client netip.
 // clientKey is what stands for a client address in budgets: an IPv4 address, or
 // the /64 an IPv6 client chooses its addresses from.
 func clientKey(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	if !a.IsValid() {
+	network := bounds.Network(a, 32, 64)
+	switch {
+	case !network.IsValid():
 		return "unknown"
+	case network.IsSingleIP():
+		return network.Addr().String()
 	}
-	if a.Is6() {
-		p, err := a.Prefix(64)
-		if err != nil {
-			return "unknown"
-		}
-		return p.String()
-	}
-	return a.String()
+	return network.String()
 }
 
 // siteKey is what holds the addresses one party easily has: an IPv4 /24, or an
 // IPv6 /48, which is what a site is given and would be 65,536 networks.
 func siteKey(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	bits := 24
-	if a.Is6() {
-		bits = 48
+	if network := bounds.Network(a, 24, 48); network.IsValid() {
+		return network.String()
 	}
-	p, err := a.Prefix(bits)
-	if err != nil || !a.IsValid() {
-		return "unknown"
-	}
-	return p.String()
+	return "unknown"
 }

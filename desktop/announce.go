@@ -78,7 +78,7 @@ type announcer struct {
 	since        time.Time // when trouble began; zero while there is none
 	troubleShown bool
 
-	paces map[kind]*pace
+	oneByOne map[kind][]time.Time // when notes were told one by one, within a minute
 }
 
 // told is what has to be known at the next start, or it would be told twice.
@@ -95,7 +95,7 @@ type toldRequest struct {
 }
 
 func newAnnouncer(before told, now func() time.Time) *announcer {
-	return &announcer{now: now, told: before, requested: map[string]toldRequest{}, paces: map[kind]*pace{}}
+	return &announcer{now: now, told: before, requested: map[string]toldRequest{}, oneByOne: map[kind][]time.Time{}}
 }
 
 // changes are what has to happen to the notifications on the screen.
@@ -144,7 +144,7 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	slices.SortFunc(fresh, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
 	last := fresh[len(fresh)-1]
 	k := kindOf(last)
-	if !a.pace(k).take(a.now(), len(fresh)) {
+	if !a.mayTell(k, len(fresh)) {
 		c.show = append(c.show, note{
 			key: keyNotices, kind: k, title: manyNotices(fresh), body: "The last one: " + last.Text,
 			buttons: []button{{"Show", action{verb: doShow, view: viewOf(k)}}},
@@ -204,7 +204,7 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 	}
 	a.told.grant = newest
 	show := action{verb: doShow, view: viewClients}
-	if len(fresh) > 0 && !a.pace(kindClient).take(a.now(), len(fresh)) {
+	if len(fresh) > 0 && !a.mayTell(kindClient, len(fresh)) {
 		var names []string
 		for _, g := range fresh[:min(len(fresh), maxNotes)] {
 			names = append(names, isolate(shorten(g.ClientName)))
@@ -256,27 +256,17 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 	}
 }
 
-// pace counts the notes of a kind, so that whoever causes them slowly causes no
-// storm either.
-type pace struct{ times []time.Time }
-
-func (a *announcer) pace(k kind) *pace {
-	if a.paces[k] == nil {
-		a.paces[k] = &pace{}
+// mayTell says whether n more of a kind may be told one by one now, so that
+// whoever causes them slowly causes no storm either.
+func (a *announcer) mayTell(k kind, n int) bool {
+	now := a.now()
+	lately := slices.DeleteFunc(a.oneByOne[k], func(t time.Time) bool { return now.Sub(t) >= time.Minute })
+	ok := n <= maxNotes && len(lately)+n <= maxAMinute
+	if ok {
+		lately = append(lately, slices.Repeat([]time.Time{now}, n)...)
 	}
-	return a.paces[k]
-}
-
-// take says whether n more may be told one by one now.
-func (p *pace) take(now time.Time, n int) bool {
-	p.times = slices.DeleteFunc(p.times, func(t time.Time) bool { return now.Sub(t) >= time.Minute })
-	if n > maxNotes || len(p.times)+n > maxAMinute {
-		return false
-	}
-	for range n {
-		p.times = append(p.times, now)
-	}
-	return true
+	a.oneByOne[k] = lately
+	return ok
 }
 
 // listed is "A, B, C and 4 more.", of all names that there are.

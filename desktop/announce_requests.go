@@ -26,7 +26,7 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		a.tellMany(c, loud)
 		return
 	}
-	one := len(fresh) > 0 && a.pace(kindRequest).take(a.now(), len(fresh))
+	one := len(fresh) > 0 && a.mayTell(kindRequest, len(fresh))
 	calmIn := time.Minute - a.now().Sub(a.groupedAt)
 	switch {
 	case a.flood && calmIn > 0:

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/bounds"
 )
 
 // Bearer finds out who a request comes from by its access token: the interface,
@@ -228,19 +229,7 @@ func check(token string, keys *keySet, audience string) (*verified, error) {
 func (b *Bearer) remember(digest [sha256.Size]byte, v *verified, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.cache) >= maxVerified {
-		for d, old := range b.cache {
-			if now.After(old.expires) || old.keys != v.keys {
-				delete(b.cache, d)
-			}
-		}
-		for d := range b.cache {
-			if len(b.cache) < maxVerified*9/10 {
-				break
-			}
-			delete(b.cache, d)
-		}
-	}
+	bounds.MakeRoom(b.cache, maxVerified, func(old *verified) bool { return now.After(old.expires) || old.keys != v.keys })
 	b.cache[digest] = v
 }
 

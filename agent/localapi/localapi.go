@@ -134,6 +134,7 @@ func New(cfg Config) *API {
 		heartbeat: agentapi.Heartbeat,
 		outermost: func(h http.Handler) http.Handler { return h },
 		userOf:    procinfo.CallerUser,
+		paces:     newPaces(),
 		streams:   make(chan struct{}, maxStreams),
 		ending:    make(chan struct{}),
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"porchlight/internal/bounds"
 )
 
 // Who connects costs this computer a file and, over HTTP/2, 38 KiB, before
@@ -274,11 +276,5 @@ func sourceOf(addr net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	source, _ := ip.Prefix(bits)
-	return source
+	return bounds.Network(tcp.AddrPort().Addr(), 32, 64)
 }

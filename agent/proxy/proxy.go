@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
 )
 
@@ -130,9 +132,9 @@ type Proxy struct {
 	now     func() time.Time
 	log     *slog.Logger
 	engine  *httputil.ReverseProxy
-	apps    upstream  // the engine's connections to apps
-	direct  *appConns // those of forwardDirect
-	wrong   wrongCodes
+	apps    upstream                      // the engine's connections to apps
+	direct  *appConns                     // those of forwardDirect
+	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	rooms   *rooms
 
 	down      sync.Map     // app id → struct{}: not answering
@@ -163,6 +165,7 @@ func New(c Config) (*Proxy, error) {
 	if p.config.Files <= 0 {
 		p.config.Files = filelimit.Limit()
 	}
+	p.wrong = bounds.NewBuckets[netip.Prefix](wrongCodes, wrongNetworks)
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	idle := max(1, min(maxIdleConns, p.config.Files/16))
 	p.apps, p.direct = newUpstream(p.dialApp, idle), newAppConns(idle)

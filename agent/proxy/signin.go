@@ -149,7 +149,7 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		return
 	}
 	from := networkOf(r.RemoteAddr)
-	if !p.wrong.try(from, p.now()) {
+	if p.wrong.Take(p.now(), from) > 0 {
 		p.tooManyWrong(w, r, at)
 		return
 	}
@@ -161,7 +161,7 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		RedirectURI:  at.origin + controlapi.CallbackPath,
 	})
 	if !wrongCode(err) && r.Context().Err() == nil { // who did not wait has had it looked at all the same
-		p.wrong.takeBack(from)
+		p.wrong.GiveBack(from)
 	}
 	if err != nil {
 		p.redeemFailed(w, r, at, back, restarts, err)

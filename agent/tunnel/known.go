@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/internal/bounds"
 )
 
 const (
@@ -22,10 +23,7 @@ const (
 func (t *Tunnel) letIn(addr netip.Addr) {
 	// One visitor has a whole /64 of IPv6, as the relays count: its many addresses
 	// must not have all others forgotten.
-	if addr = addr.Unmap().WithZone(""); addr.Is6() {
-		network, _ := addr.Prefix(64)
-		addr = network.Addr()
-	}
+	addr = bounds.Network(addr, 32, 64).Addr()
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
 )
 
@@ -188,15 +189,7 @@ func sourceOf(addr net.Addr) netip.Prefix {
 	return sourceOfIP(addrPort(addr).Addr())
 }
 
-func sourceOfIP(ip netip.Addr) netip.Prefix {
-	ip = ip.Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits) // the zero prefix for an address that is none
-	return prefix
-}
+func sourceOfIP(ip netip.Addr) netip.Prefix { return bounds.Network(ip, 32, 64) }
 
 // addrPort is addr with IPv4 in its short form; the zero value if it is no TCP address.
 func addrPort(addr net.Addr) netip.AddrPort {

@@ -1,10 +1,11 @@
 package relay
 
 import (
-	"maps"
 	"net/netip"
 	"sync"
 	"time"
+
+	"porchlight/internal/bounds"
 )
 
 // ramp says how many agents may connect now. It is a token bucket whose rate grows
@@ -81,20 +82,11 @@ func (r *ramp) take(source netip.Prefix) bool {
 	}
 	r.all.tokens--
 	theirs.tokens--
-	if !known && len(r.sources) >= rampSources {
-		r.forget(now)
+	if !known {
+		bounds.MakeRoom(r.sources, rampSources, func(b bucket) bool { return now.Sub(b.last) >= fullAgain })
 	}
 	r.sources[source] = theirs
 	return true
-}
-
-// forget drops the sources whose buckets are full again, or all: so many at once
-// are held back by what is for all.
-func (r *ramp) forget(now time.Time) {
-	maps.DeleteFunc(r.sources, func(_ netip.Prefix, b bucket) bool { return now.Sub(b.last) >= fullAgain })
-	if len(r.sources) >= rampSources {
-		clear(r.sources)
-	}
 }
 
 // fill adds what rate has given since the last time, in tokens per second, up to
