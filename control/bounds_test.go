@@ -120,7 +120,7 @@ func TestAuthHostIsNobodysApp(t *testing.T) {
 		"control.notporch.example":    true,
 		"control.maya.porch.example.": false,
 	} {
-		_, err := New(Config{Store: store, Domain: "porch.example", AuthHost: host, Mail: brokenQueue{}})
+		_, err := New(Config{Store: store, Naming: Naming{Domain: "porch.example", AuthHost: host}, Mail: brokenQueue{}})
 		if (err == nil) != good {
 			t.Errorf("%s: %v", host, err)
 		}

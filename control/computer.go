@@ -48,23 +48,6 @@ type Enrolment struct {
 	Credential string // in clear, this once
 }
 
-// ValidShortName refuses names no computer can have. The rules are those of
-// app names (the interface, Published app), because both become labels of one
-// host; the control plane's own host is reserved as well. A computer that is new
-// may not take every name that is valid: see takeName.
-func (s *Service) ValidShortName(name string) error {
-	if !labelPattern.MatchString(name) {
-		return refuse(controlapi.CodeInvalid,
-			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
-	}
-	if isReserved(name) || name+"."+s.cfg.Domain == s.cfg.AuthHost {
-		return refuse(controlapi.CodeInvalid, "The name \""+name+"\" is reserved. Choose another one.")
-	}
-	return nil
-}
-
-func isReserved(name string) bool { return name == "www" || name == "portal" }
-
 // EnsureComputer makes the computer named short of the account with this
 // address, and the account too if need be, and gives it a fresh device
 // credential; an earlier one stops working. A name that is somebody else's is
@@ -75,7 +58,7 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 	if err != nil {
 		return Enrolment{}, err
 	}
-	if err := s.ValidShortName(short); err != nil {
+	if err := s.cfg.ValidShortName(short); err != nil {
 		return Enrolment{}, err
 	}
 	accountID, computerID, credential := newID(), newID(), newToken()
@@ -135,8 +118,8 @@ func computerByName(tx kv.Tx, short string) (computer, bool, error) {
 }
 
 // computer as agents know it.
-func (s *Service) computer(c computer) controlapi.Computer {
-	host := s.withPort(c.Name + "." + s.cfg.Domain)
+func (s *core) computer(c computer) controlapi.Computer {
+	host := s.cfg.withPort(c.Name + "." + s.cfg.Domain)
 	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former}
 }
 

@@ -17,9 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,18 +28,10 @@ import (
 	"porchlight/control/mail"
 )
 
-// Config of a Service. Store, Domain, AuthHost and Mail are required.
+// Config of a Service. Store, Naming and Mail are required.
 type Config struct {
 	Store kv.Store
-	// Domain is the parent of every computer's root host, for example
-	// "localhost" or "porch.example".
-	Domain string
-	// AuthHost is where the pages and the agent interface are served, without
-	// the port, for example "control.localhost".
-	AuthHost string
-	// PublicPort is the port visitors use; hosts and addresses carry it unless
-	// it is 443. Zero means 443.
-	PublicPort int
+	Naming
 	// Mail takes the mails this service writes, within the transaction that
 	// caused them, and delivers them when Run is called.
 	Mail mail.Queue
@@ -69,8 +58,15 @@ type Config struct {
 	Log         *slog.Logger
 }
 
-// Service is safe for concurrent use.
+// Service is a control plane's domain. It is safe for concurrent use, and so is
+// each of its parts.
 type Service struct {
+	Naming
+	*core
+}
+
+// core is what the parts share: the store, and what this process remembers.
+type core struct {
 	cfg      Config
 	store    kv.Store
 	now      func() time.Time
@@ -103,15 +99,9 @@ func New(cfg Config) (*Service, error) {
 		return nil, errors.New("control: no store given")
 	case cfg.Mail == nil:
 		return nil, errors.New("control: no mail queue given")
-	case !isHostName(cfg.Domain):
-		return nil, fmt.Errorf("control: %q cannot be the parent domain of computers", cfg.Domain)
-	case !isHostName(cfg.AuthHost) || cfg.AuthHost == cfg.Domain || isAppHost(cfg.AuthHost, cfg.Domain):
-		return nil, fmt.Errorf("control: %q cannot be the host of the control plane", cfg.AuthHost)
-	case cfg.PublicPort < 0 || cfg.PublicPort > 65535:
-		return nil, fmt.Errorf("control: %d is not a port", cfg.PublicPort)
 	}
-	if cfg.PublicPort == 0 {
-		cfg.PublicPort = 443
+	if err := cfg.Naming.check(); err != nil {
+		return nil, fmt.Errorf("control: %w", err)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -119,7 +109,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{
+	s := &core{
 		cfg:      cfg,
 		store:    cfg.Store,
 		now:      cfg.Now,
@@ -135,7 +125,7 @@ func New(cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
 	}
 	s.keys.Store(ring)
-	return s, nil
+	return &Service{Naming: cfg.Naming, core: s}, nil
 }
 
 // Run does what is not anybody's request: it writes the mails of sign-ins,
@@ -196,29 +186,6 @@ func (s *Service) runSweeper(ctx context.Context) error {
 	}
 }
 
-// AuthHost is the host of the control plane, with the port unless it is 443.
-func (s *Service) AuthHost() string { return s.withPort(s.cfg.AuthHost) }
-
-// HostSuffix is what follows a computer's short name in its root host, with the
-// leading dot and with the port unless it is 443.
-func (s *Service) HostSuffix() string { return s.withPort("." + s.cfg.Domain) }
-
-// AuthURL is {auth_url} of the interface.
-func (s *Service) AuthURL() string { return "https://" + s.AuthHost() }
-
-// Local says whether this control plane lives under localhost, where nobody but
-// this computer can reach it.
-func (s *Service) Local() bool {
-	return s.cfg.AuthHost == "localhost" || strings.HasSuffix(s.cfg.AuthHost, ".localhost")
-}
-
-func (s *Service) withPort(host string) string {
-	if s.cfg.PublicPort == 443 {
-		return host
-	}
-	return net.JoinHostPort(host, strconv.Itoa(s.cfg.PublicPort))
-}
-
 // refuse makes an error a person may read.
 func refuse(code, sentence string) error {
 	return &controlapi.Error{Code: code, Message: sentence}
@@ -228,25 +195,4 @@ func refuse(code, sentence string) error {
 func IsRefusal(err error, code string) bool {
 	var e *controlapi.Error
 	return errors.As(err, &e) && e.Code == code
-}
-
-// isHostName accepts lower-case DNS names such as "localhost" or
-// "porch.example": what may be concatenated into hosts, addresses and policies.
-func isHostName(name string) bool {
-	if name == "" || len(name) > 200 {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if !labelPattern.MatchString(label) {
-			return false
-		}
-	}
-	return true
-}
-
-// isAppHost says whether host could be an app's, NAME.COMPUTER.DOMAIN, or be
-// below one. The relay would otherwise have two owners for one name.
-func isAppHost(host, domain string) bool {
-	below, ok := strings.CutSuffix(host, "."+domain)
-	return ok && strings.Contains(below, ".")
 }

@@ -103,7 +103,7 @@ func (s *Service) tellEnded(ctx context.Context, seen map[string]bool) error {
 	return nil
 }
 
-func (s *Service) credentialEnded(computerID string) {
+func (s *core) credentialEnded(computerID string) {
 	if s.cfg.OnCredentialEnded != nil {
 		s.cfg.OnCredentialEnded(computerID)
 	}

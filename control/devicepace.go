@@ -109,7 +109,7 @@ func (p *devicePace) over(now time.Time, hash, network string) {
 // visitor had the computer ask, which counts by itself. The only computer of local
 // mode is its operator's own and may ask as it likes.
 func (s *Service) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (controlapi.Computer, error) {
-	if s.Local() {
+	if s.cfg.Local() {
 		return s.Authenticate(ctx, credential)
 	}
 	if len(credential) != credentialLen {

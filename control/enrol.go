@@ -99,7 +99,7 @@ func (s *Service) BeginEnrolment(ctx context.Context, r controlapi.EnrolRequest,
 	case len(r.Apps) > MaxApps || slices.ContainsFunc(r.Apps, func(a string) bool { return !labelPattern.MatchString(a) }):
 		return controlapi.EnrolStarted{}, refuse(controlapi.CodeInvalid, "The request to connect names an app that cannot be published.")
 	}
-	if s.ValidShortName(r.Name) == nil && !slices.Contains(r.Apps, r.Name) {
+	if s.cfg.ValidShortName(r.Name) == nil && !slices.Contains(r.Apps, r.Name) {
 		row.Name = r.Name // anything else is no suggestion
 	}
 	budget := budgetEnrolments.of(clientKey(client))
@@ -138,8 +138,8 @@ func (s *Service) BeginEnrolment(ctx context.Context, r controlapi.EnrolRequest,
 	}
 	return controlapi.EnrolStarted{
 		DeviceCode: device, UserCode: code,
-		VerificationURI:         s.AuthURL() + controlapi.PathDevice,
-		VerificationURIComplete: s.AuthURL() + controlapi.PathDevice + "?code=" + code,
+		VerificationURI:         s.cfg.AuthURL() + controlapi.PathDevice,
+		VerificationURIComplete: s.cfg.AuthURL() + controlapi.PathDevice + "?code=" + code,
 		ExpiresIn:               int(EnrolmentLife / time.Second),
 		Interval:                int(EnrolmentInterval / time.Second),
 	}, nil

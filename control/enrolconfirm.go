@@ -50,7 +50,7 @@ func (s *Service) MayEnrol(account Account) error {
 		return nil
 	}
 	return refuse(controlapi.CodeForbidden, "Somebody shared apps with this address; that does not let it connect computers here. "+
-		"Ask whoever runs "+s.AuthHost()+" to allow it.")
+		"Ask whoever runs "+s.cfg.AuthHostPort()+" to allow it.")
 }
 
 // LookAtEnrolment finds the computer that shows this user code. A code that is
@@ -80,7 +80,7 @@ func (s *Service) ConfirmEnrolment(ctx context.Context, session Session, code, s
 	var out Confirmed
 	err := s.withEnrolment(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
 		out = Confirmed{}
-		if err := s.ValidShortName(short); err != nil {
+		if err := s.cfg.ValidShortName(short); err != nil {
 			return err
 		}
 		if slices.Contains(row.Apps, short) {
@@ -158,7 +158,7 @@ func (s *Service) withEnrolment(ctx context.Context, account Account, code strin
 // newComputer makes a computer that nobody's credential speaks for yet. It
 // refuses with CodeInvalid an account that has as many as it can have, and a name
 // that this account may not take.
-func (s *Service) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
+func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
 	former, err := s.takeName(tx, short, owner)
 	if err != nil {
 		return computer{}, err

@@ -76,7 +76,7 @@ func newBench(t testing.TB, change ...func(*Config)) *bench {
 	b.store = &tellingStore{Store: bolt, done: make(chan struct{}, 1)}
 	b.outbox = mail.NewOutbox(b.store, b.clock.Now)
 	cfg := Config{
-		Store: b.store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443,
+		Store: b.store, Naming: Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
 		Mail: b.outbox, Now: b.clock.Now,
 		Relays: []controlapi.Relay{{Address: "127.0.0.1:8443", ServerName: "control.localhost"}},
 	}

@@ -90,7 +90,7 @@ func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs [
 	}
 	accountID, mailID, link := newID(), newID(), newToken()
 	hash := hashOf(purposeInvitation, link)
-	address := s.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
+	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
 	var out controlapi.Person
 	err = s.update(ctx, func(tx *txn) error {
 		c, owner, err := computerWithOwner(tx, computerID)

@@ -76,7 +76,7 @@ func (r *keyRing) verifying(now time.Time) []signingKey {
 
 // loadKeys reads the keys, making them when this store has none. Nodes that
 // start together agree on those of whoever committed first.
-func (s *Service) loadKeys(ctx context.Context) (*keyRing, error) {
+func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
 	fresh := storedKeys{
 		Signing: []storedKey{newStoredKey(s.now())},
 		Sealing: make([]byte, 32),
@@ -192,7 +192,7 @@ func (s *Service) readKeys(ctx context.Context) error {
 }
 
 // keysStored are the keys as they are stored now, and made ready to use.
-func (s *Service) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
+func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
 	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
 		stored, _, err = get[storedKeys](tx, keyKeys)
 		return err

@@ -126,7 +126,7 @@ func (t *txn) touch(computerID string) error {
 // update runs fn in a transaction and, once it is durable, wakes the held syncs
 // of the computers it touched. fn may run more than once, so it must set its
 // results afresh each time and make no secrets.
-func (s *Service) update(ctx context.Context, fn func(*txn) error) error {
+func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	now, version := s.now(), newID()
 	var t *txn
 	err := s.store.Update(ctx, func(tx kv.Tx) error {

@@ -83,7 +83,7 @@ func (s *Service) Unseal(purpose, sealed string) (string, bool) {
 	return string(text), true
 }
 
-func (s *Service) seal(purpose, text string) []byte {
+func (s *core) seal(purpose, text string) []byte {
 	h := hmac.New(sha256.New, s.keys.Load().sealing)
 	fmt.Fprintf(h, "%s\n%s", purpose, text)
 	return h.Sum(nil)

@@ -184,9 +184,9 @@ func (s *Service) runSignIns(ctx context.Context) error {
 func (s *Service) writeSignIn(ctx context.Context, a attempt) {
 	message, err := mail.SignIn{
 		To:      a.email,
-		Link:    s.AuthURL() + PathSignInLink + "?" + url.Values{"token": {a.link}}.Encode(),
+		Link:    s.cfg.AuthURL() + PathSignInLink + "?" + url.Values{"token": {a.link}}.Encode(),
 		Code:    a.code[:3] + " " + a.code[3:],
-		Host:    s.AuthHost(),
+		Host:    s.cfg.AuthHostPort(),
 		Minutes: int(SignInLife / time.Minute),
 	}.Message()
 	if err != nil {

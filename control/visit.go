@@ -77,11 +77,11 @@ func (s *Service) ParseVisit(rawQuery string) (VisitRequest, error) {
 	rest, ok1 := strings.CutPrefix(v.RedirectURI, "https://")
 	host, ok2 := strings.CutSuffix(rest, controlapi.CallbackPath)
 	v.Host = host
-	root := s.withPort(v.Computer + "." + s.cfg.Domain)
+	root := s.cfg.withPort(v.Computer + "." + s.cfg.Domain)
 	label, ok3 := strings.CutSuffix(host, "."+root)
 	atRoot := host == root
 	switch {
-	case !ok1 || !ok2 || s.ValidShortName(v.Computer) != nil,
+	case !ok1 || !ok2 || s.cfg.ValidShortName(v.Computer) != nil,
 		!atRoot && (!ok3 || !labelPattern.MatchString(label)),
 		v.App != "" && !appIDPattern.MatchString(v.App),
 		!statePattern.MatchString(v.State),

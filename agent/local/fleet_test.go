@@ -65,7 +65,7 @@ func startFleet(t *testing.T) *fleet {
 		t.Cleanup(func() { store.Close() })
 		outbox := mail.NewOutbox(store, nil)
 		service, err := control.New(control.Config{
-			Store: store, Domain: domain, AuthHost: authHost, PublicPort: port, Mail: outbox,
+			Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox,
 			Relays: []controlapi.Relay{{Address: ln.Addr().String(), ServerName: authHost}}, SharedStore: true, Log: log,
 		})
 		if err != nil {

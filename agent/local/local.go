@@ -240,13 +240,12 @@ func storePath(dataDir string) string { return filepath.Join(controlDir(dataDir)
 
 // build makes control plane and relay for the address they listen on.
 func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {
+	naming := control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}
 	p.service, err = control.New(control.Config{
-		Store:      p.store,
-		Domain:     domain,
-		AuthHost:   authHost,
-		PublicPort: port,
-		Mail:       p.outbox,
-		Relays:     []controlapi.Relay{{Address: addr, ServerName: authHost}},
+		Store:  p.store,
+		Naming: naming,
+		Mail:   p.outbox,
+		Relays: []controlapi.Relay{{Address: addr, ServerName: authHost}},
 		OnCredentialEnded: func(computerID string) {
 			if p.relay != nil { // there is none yet when build replaces the last run's
 				p.relay.Kick(computerID)
@@ -268,7 +267,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	p.admin, err = admin.New(admin.Config{
 		Service: p.service,
 		Store:   p.store,
-		Naming:  admin.Naming{Domain: domain, AuthHost: authHost, PublicPort: port},
+		Naming:  naming,
 		Outbox:  p.outbox,
 		RootPEM: p.ca.RootPEM(),
 		Log:     cfg.Log.With("part", "admin"),

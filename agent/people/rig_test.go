@@ -120,7 +120,7 @@ func start(t *testing.T) *rig {
 	r := &rig{outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
 	quiet := slog.New(slog.DiscardHandler)
 	r.service, err = control.New(control.Config{
-		Store: store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443, Mail: r.outbox, Log: quiet,
+		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ type Config struct {
 	Store   kv.Portable
 	// Naming is what Service was made with; it is left beside the socket for
 	// commands that find nothing running.
-	Naming Naming
+	Naming control.Naming
 	// Outbox holds the mails that are read here; nil when they are delivered.
 	Outbox *mail.Outbox
 	// RootPEM is the certificate of the internal authority; nil without one.
@@ -42,13 +42,6 @@ type Config struct {
 	Files func() ([]archive.File, error)
 	Now   func() time.Time
 	Log   *slog.Logger
-}
-
-// Naming is how a control plane's hosts are called; see control.Config.
-type Naming struct {
-	Domain     string `json:"domain"`
-	AuthHost   string `json:"authHost"`
-	PublicPort int    `json:"publicPort"`
 }
 
 // Admin is safe for concurrent use.

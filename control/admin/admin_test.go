@@ -30,10 +30,10 @@ func newAdmin(t *testing.T) *Admin {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	naming := Naming{Domain: "porch.test", AuthHost: "control.porch.test", PublicPort: 8443}
+	naming := control.Naming{Domain: "porch.test", AuthHost: "control.porch.test", PublicPort: 8443}
 	outbox := mail.NewOutbox(store, nil)
 	service, err := control.New(control.Config{
-		Store: store, Domain: naming.Domain, AuthHost: naming.AuthHost, PublicPort: naming.PublicPort, Mail: outbox,
+		Store: store, Naming: naming, Mail: outbox,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"porchlight/control"
 )
 
 const (
@@ -35,7 +37,7 @@ var ErrNotRunning = errors.New("no control plane is running there")
 type word struct {
 	Socket string `json:"socket,omitempty"`
 	PID    int    `json:"pid,omitempty"`
-	Naming
+	control.Naming
 }
 
 // Socket is an Admin's open socket.
@@ -160,10 +162,10 @@ func (l *listener) open() (err error) {
 
 // ReadNaming returns how the hosts of dir's control plane were called when it
 // served last; ok is false when it never did.
-func ReadNaming(dir string) (n Naming, ok bool, err error) {
+func ReadNaming(dir string) (n control.Naming, ok bool, err error) {
 	w, err := readWord(dir)
 	if errors.Is(err, ErrNotRunning) {
-		return Naming{}, false, nil
+		return control.Naming{}, false, nil
 	}
 	return w.Naming, err == nil, err
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 )
 
 // TestBehindABalancer: a node whose operator names a balancer serves what comes
@@ -18,7 +18,7 @@ import (
 func TestBehindABalancer(t *testing.T) {
 	t.Parallel()
 	n, roots := runNode(t, Config{
-		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
 		TrustedProxies: []string{"127.0.0.0/8"},
 	})
 	addrs, _ := n.Addrs()

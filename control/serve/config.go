@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 	"porchlight/control/relay"
 	"porchlight/internal/filelimit"
 )
@@ -39,7 +39,7 @@ type Config struct {
 	// PostgresWait is how long Open waits for a database that cannot be reached or
 	// is recovering; zero means not at all.
 	PostgresWait time.Duration
-	admin.Naming
+	control.Naming
 	Listen []string // host:port of the relay and the auth host
 	// TunnelAddress is host:port at which agents reach this node; empty means
 	// the auth host and the public port.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 )
 
 // Weakness: a page of one computer sets thirty large cookies for the domain that
@@ -23,7 +23,7 @@ import (
 func TestTooManyCookiesGetAPage(t *testing.T) {
 	t.Parallel()
 	n, roots := runNode(t, Config{
-		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
 	})
 	addrs, _ := n.Addrs()
 	cookies := func(n, size int) string {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 )
@@ -44,7 +44,7 @@ func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 func TestTunnelEndsWithItsCredential(t *testing.T) {
 	t.Parallel()
 	n, roots := runNode(t, Config{
-		DataDir: t.TempDir(), Naming: admin.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
+		DataDir: t.TempDir(), Naming: control.Naming{Domain: "localhost"}, Listen: []string{"127.0.0.1:0"}, Grace: time.Second,
 	})
 	addrs, _ := n.Addrs()
 

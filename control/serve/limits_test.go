@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 	"porchlight/control/relay"
 )
 
 func limited(l relay.Limits, proxies ...string) Config {
-	return Config{DataDir: "d", Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{":443"}, Limits: l, TrustedProxies: proxies}
+	return Config{DataDir: "d", Naming: control.Naming{Domain: "porch.test"}, Listen: []string{":443"}, Limits: l, TrustedProxies: proxies}
 }
 
 // TestLimitsRefused: what cannot work is refused with the flag to change.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 )
 
 // TestNoServerInAnAgentsDirectory: one directory named for the other is refused,
@@ -17,7 +17,7 @@ func TestNoServerInAnAgentsDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, agentFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Open(t.Context(), Config{DataDir: dir, Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}})
+	_, err := Open(t.Context(), Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}})
 	if err == nil || !strings.Contains(err.Error(), "of a Porchlight agent") {
 		t.Fatalf("Open: %v", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 )
 
 // The operator is told at the start what the domain lets computers do to each
@@ -20,7 +20,7 @@ func TestWarnOfNeighbours(t *testing.T) {
 		{"localhost", "control.localhost", ""},
 	} {
 		var log bytes.Buffer
-		n := &Node{cfg: Config{Naming: admin.Naming{Domain: tt.domain, AuthHost: tt.authHost}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		n := &Node{cfg: Config{Naming: control.Naming{Domain: tt.domain, AuthHost: tt.authHost}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
 		n.warnOfNeighbours()
 		if said := log.String(); tt.want == "" && said != "" || !strings.Contains(said, tt.want) {
 			t.Errorf("computers below %s, signing in at %s: %q", tt.domain, tt.authHost, said)

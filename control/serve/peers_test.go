@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 )
 
 func TestPeersNeedWhatOthersCanReach(t *testing.T) {
 	t.Parallel()
 	base := Config{
-		DataDir: t.TempDir(), Postgres: "postgres:///x", Naming: admin.Naming{Domain: "porch.test"},
+		DataDir: t.TempDir(), Postgres: "postgres:///x", Naming: control.Naming{Domain: "porch.test"},
 		Listen: []string{":443"}, TunnelAddress: "relay1.porch.test:443", Node: "relay1", PeerAddress: "10.0.0.1:7443",
 	}
 	for name, c := range map[string]struct {

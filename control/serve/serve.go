@@ -190,9 +190,7 @@ func (n *Node) build() (err error) {
 	}
 	n.service, err = control.New(control.Config{
 		Store:        n.store,
-		Domain:       cfg.Domain,
-		AuthHost:     cfg.AuthHost,
-		PublicPort:   cfg.PublicPort,
+		Naming:       cfg.Naming,
 		Mail:         queue,
 		Relays:       []controlapi.Relay{here},
 		RelaysFor:    n.relaysFor,

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"porchlight/control/admin"
+	"porchlight/control"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/internal/localca"
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	base := func() Config {
-		return Config{DataDir: "d", Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:8443", ":9443"}}
+		return Config{DataDir: "d", Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:8443", ":9443"}}
 	}
 	c := base()
 	if err := c.Complete(); err != nil {
@@ -71,7 +71,7 @@ func TestComplete(t *testing.T) {
 
 func TestCompleteTakes(t *testing.T) {
 	t.Parallel()
-	base := Config{DataDir: "d", Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{":443"}}
+	base := Config{DataDir: "d", Naming: control.Naming{Domain: "porch.test"}, Listen: []string{":443"}}
 	for _, metrics := range []string{"127.0.0.1:9100", "localhost:9100", "[::1]:9100"} {
 		c := base
 		c.Metrics = metrics
@@ -100,7 +100,7 @@ func TestOpenFails(t *testing.T) {
 	}
 	defer taken.Close()
 	dir := t.TempDir()
-	cfg := Config{DataDir: dir, Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
+	cfg := Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}, Metrics: taken.Addr().String()}
 	if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "choose another address (--metrics)") {
 		t.Fatalf("Open on a port that is taken: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestPortTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	cfg := Config{DataDir: t.TempDir(), Naming: admin.Naming{Domain: "porch.test"}, Listen: []string{taken.Addr().String()}}
+	cfg := Config{DataDir: t.TempDir(), Naming: control.Naming{Domain: "porch.test"}, Listen: []string{taken.Addr().String()}}
 	refused := func(want string) {
 		t.Helper()
 		n, err := Open(t.Context(), cfg)

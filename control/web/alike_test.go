@@ -112,7 +112,7 @@ func TestKnownAndUnknownTakeTheSameTime(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		client++ // one request at a time
 		req.RemoteAddr = fmt.Sprintf("[2001:db8:%x:%x::1]:1", client>>16, client&0xffff)
-		req.Host = r.svc.AuthHost()
+		req.Host = r.svc.AuthHostPort()
 		handler.ServeHTTP(w, req)
 	}))
 	defer server.Close()

@@ -123,7 +123,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	r.outbox = mail.NewOutbox(r.store, nil)
 	log := slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg := control.Config{
-		Store: r.store, Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443,
+		Store: r.store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
 		Mail: r.outbox, Log: log,
 	}
 	for _, f := range change {

@@ -86,7 +86,7 @@ type invitedRow struct {
 // show writes a page. The policy allows nothing but our style sheet and icon.
 func (h *handler) show(w http.ResponseWriter, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
-	p.AuthHost, p.KeptMail = h.svc.AuthHost(), h.kept
+	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
 	var b bytes.Buffer
 	if err := pages[name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return err

@@ -159,7 +159,7 @@ func TestSyncBeat(t *testing.T) {
 		}
 		defer store.Close()
 		svc, err := control.New(control.Config{
-			Store: store, Domain: "localhost", AuthHost: "control.localhost", Mail: mail.NewOutbox(store, nil),
+			Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost"}, Mail: mail.NewOutbox(store, nil),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -195,7 +195,7 @@ func (h *handler) dispatch(rt route) http.Handler {
 	}))
 	next = guard.Handler(next)
 	return h.bounded(rt.tier, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHost() {
+		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHostPort() {
 			h.showError(w, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
 		}

@@ -83,7 +83,7 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 
 // naming is how the hosts are called: as given, else as they were when the data
 // directory was served last.
-func (w *where) naming() (admin.Naming, error) {
+func (w *where) naming() (control.Naming, error) {
 	n := w.Naming
 	if w.DataDir != "" {
 		last, ok, err := admin.ReadNaming(w.DataDir)
@@ -104,10 +104,10 @@ func (w *where) naming() (admin.Naming, error) {
 }
 
 // direct is the administration of a store that nobody serves.
-func direct(store kv.Portable, naming admin.Naming, dataDir string) (*admin.Admin, error) {
+func direct(store kv.Portable, naming control.Naming, dataDir string) (*admin.Admin, error) {
 	outbox := mail.NewOutbox(store, nil)
 	service, err := control.New(control.Config{
-		Store: store, Domain: naming.Domain, AuthHost: naming.AuthHost, PublicPort: naming.PublicPort, Mail: outbox,
+		Store: store, Naming: naming, Mail: outbox,
 	})
 	if err != nil {
 		return nil, err

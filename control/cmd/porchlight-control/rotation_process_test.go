@@ -44,7 +44,7 @@ type remote struct{ control.Credentials }
 func domain(t *testing.T, store kv.Store) *control.Service {
 	t.Helper()
 	svc, err := control.New(control.Config{
-		Store: store, Domain: "porch.test", AuthHost: "control.porch.test", Mail: mail.NewOutbox(store, nil),
+		Store: store, Naming: control.Naming{Domain: "porch.test", AuthHost: "control.porch.test"}, Mail: mail.NewOutbox(store, nil),
 	})
 	if err != nil {
 		t.Fatal(err)

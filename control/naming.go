@@ -2,13 +2,85 @@ package control
 
 import (
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
 )
+
+// Naming is how the hosts of a control plane are called. Domain and AuthHost are
+// required.
+type Naming struct {
+	// Domain is the parent of every computer's root host, for example
+	// "localhost" or "porch.example".
+	Domain string `json:"domain"`
+	// AuthHost is where the pages and the agent interface are served, without
+	// the port, for example "control.localhost".
+	AuthHost string `json:"authHost"`
+	// PublicPort is the port visitors use; hosts and addresses carry it unless
+	// it is 443. Zero means 443.
+	PublicPort int `json:"publicPort"`
+}
+
+// AuthHostPort is the host of the control plane, with the port unless it is 443.
+func (n Naming) AuthHostPort() string { return n.withPort(n.AuthHost) }
+
+// AuthURL is {auth_url} of the interface.
+func (n Naming) AuthURL() string { return "https://" + n.AuthHostPort() }
+
+// HostSuffix is what follows a computer's short name in its root host, with the
+// leading dot and with the port unless it is 443.
+func (n Naming) HostSuffix() string { return n.withPort("." + n.Domain) }
+
+// Local says whether this control plane lives under localhost, where nobody but
+// this computer can reach it.
+func (n Naming) Local() bool {
+	return n.AuthHost == "localhost" || strings.HasSuffix(n.AuthHost, ".localhost")
+}
+
+func (n Naming) withPort(host string) string {
+	if n.PublicPort == 443 || n.PublicPort == 0 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(n.PublicPort))
+}
+
+func (n Naming) check() error {
+	switch {
+	case !isHostName(n.Domain):
+		return fmt.Errorf("%q cannot be the parent domain of computers", n.Domain)
+	case !isHostName(n.AuthHost) || n.AuthHost == n.Domain || isAppHost(n.AuthHost, n.Domain):
+		return fmt.Errorf("%q cannot be the host of the control plane", n.AuthHost)
+	case n.PublicPort < 0 || n.PublicPort > 65535:
+		return fmt.Errorf("%d is not a port", n.PublicPort)
+	}
+	return nil
+}
+
+// isHostName accepts lower-case DNS names such as "localhost" or
+// "porch.example": what may be concatenated into hosts, addresses and policies.
+func isHostName(name string) bool {
+	if name == "" || len(name) > 200 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if !labelPattern.MatchString(label) {
+			return false
+		}
+	}
+	return true
+}
+
+// isAppHost says whether host could be an app's, NAME.COMPUTER.DOMAIN, or be
+// below one. The relay would otherwise have two owners for one name.
+func isAppHost(host, domain string) bool {
+	below, ok := strings.CutSuffix(host, "."+domain)
+	return ok && strings.Contains(below, ".")
+}
 
 // A computer's name is a host of the service's own domain, NAME.DOMAIN. So some
 // names are nobody's: those that programs and people take for the service's own.
@@ -23,6 +95,23 @@ const (
 	// removing computers is not to use up everybody's names.
 	maxKeptNames = MaxComputers
 )
+
+// ValidShortName refuses names no computer can have. The rules are those of
+// app names (the interface, Published app), because both become labels of one
+// host; the control plane's own host is reserved as well. A computer that is new
+// may not take every name that is valid: see takeName.
+func (n Naming) ValidShortName(name string) error {
+	if !labelPattern.MatchString(name) {
+		return refuse(controlapi.CodeInvalid,
+			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
+	}
+	if isReserved(name) || name+"."+n.Domain == n.AuthHost {
+		return refuse(controlapi.CodeInvalid, "The name \""+name+"\" is reserved. Choose another one.")
+	}
+	return nil
+}
+
+func isReserved(name string) bool { return name == "www" || name == "portal" }
 
 // serviceNames are the mailboxes and services of RFC 2142, names that programs
 // look up by themselves in the domain they are in, and names that a person would
@@ -63,7 +152,7 @@ const purposeFormer = "former owner of a name"
 
 // freeName keeps the name of a computer that is being removed back for its
 // account.
-func (s *Service) freeName(tx *txn, c computer) error {
+func (s *core) freeName(tx *txn, c computer) error {
 	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
 	if err != nil {
 		return err
@@ -84,8 +173,8 @@ func (s *Service) freeName(tx *txn, c computer) error {
 
 // takeName says whether a name that no computer has was another account's before.
 // It refuses with CodeInvalid a name that this account may not take.
-func (s *Service) takeName(tx *txn, name string, owner Account) (former bool, err error) {
-	if looksLikeService(name) && !s.Local() { // under localhost there are no others to mislead
+func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err error) {
+	if looksLikeService(name) && !s.cfg.Local() { // under localhost there are no others to mislead
 		return false, refuse(controlapi.CodeInvalid, "The name \""+name+"\" is kept for services of "+s.cfg.Domain+" itself. Choose another one.")
 	}
 	row, found, err := get[formerName](tx, keyFormerName(name))
@@ -100,6 +189,6 @@ func (s *Service) takeName(tx *txn, name string, owner Account) (former bool, er
 	return row.Mixed || !same, tx.Delete(keyKeptName(row.AccountID, name))
 }
 
-func (s *Service) emailHash(email string) string {
+func (s *core) emailHash(email string) string {
 	return fmt.Sprintf("%x", s.seal(purposeFormer, email))
 }
