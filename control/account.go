@@ -12,6 +12,14 @@ import (
 	"porchlight/control/kv"
 )
 
+// Accounts are those of everybody who can sign in.
+type Accounts struct {
+	*core
+	sessions  *Sessions
+	computers *Computers
+	people    *People
+}
+
 // Account is somebody who can sign in. Accounts of owners and of members do not
 // differ; what they may reach is written per computer.
 type Account struct {
@@ -60,7 +68,7 @@ func ParseEmail(input string) (string, error) {
 
 // AccountByEmail finds the account of a canonical address, or refuses with
 // CodeNotFound.
-func (s *Service) AccountByEmail(ctx context.Context, email string) (Account, error) {
+func (s *Accounts) ByEmail(ctx context.Context, email string) (Account, error) {
 	var a Account
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		var found bool
@@ -78,7 +86,7 @@ func (s *Service) AccountByEmail(ctx context.Context, email string) (Account, er
 
 // EnsureAccount returns the account of an address, making it when there is
 // none. Either way it may connect computers from then on.
-func (s *Service) EnsureAccount(ctx context.Context, email string) (Account, error) {
+func (s *Accounts) Ensure(ctx context.Context, email string) (Account, error) {
 	email, err := ParseEmail(email)
 	if err != nil {
 		return Account{}, err

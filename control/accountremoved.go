@@ -12,26 +12,26 @@ import (
 // its sessions. Whoever is invited at the address again gets another account. It
 // refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
 // it is called again.
-func (s *Service) RemoveAccount(ctx context.Context, email string) error {
-	account, err := s.AccountByEmail(ctx, email)
+func (s *Accounts) Remove(ctx context.Context, email string) error {
+	account, err := s.ByEmail(ctx, email)
 	if err != nil {
 		return err
 	}
-	memberships, err := s.Memberships(ctx, account.ID)
+	memberships, err := s.people.Memberships(ctx, account.ID)
 	if err != nil {
 		return err
 	}
 	for _, m := range memberships {
 		if m.Role == controlapi.RoleOwner {
-			err = s.RemoveComputer(ctx, account.ID, m.Computer.Name)
+			err = s.computers.Remove(ctx, account.ID, m.Computer.Name)
 		} else {
-			err = s.Leave(ctx, account.ID, m.Computer.Name)
+			err = s.people.Leave(ctx, account.ID, m.Computer.Name)
 		}
 		if err != nil && !IsRefusal(err, controlapi.CodeNotFound) { // gone meanwhile
 			return err
 		}
 	}
-	if err := s.SignOutEverywhere(ctx, account.ID); err != nil {
+	if err := s.sessions.SignOutEverywhere(ctx, account.ID); err != nil {
 		return err
 	}
 	return s.update(ctx, func(tx *txn) error {

@@ -13,47 +13,47 @@ func TestRemoveAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	maya := b.owner()
-	bob := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	bob := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(maya, "app1")
 	b.apps(bob, "app2")
 	// Each is shared something by the other.
-	p := ok[controlapi.Person](t)(b.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
-	ok[controlapi.Person](t)(b.Accept(t.Context(), maya.Computer.ID, p.AccountID))
-	p = ok[controlapi.Person](t)(b.Invite(t.Context(), bob.Computer.ID, "maya@example.com", []string{"app2"}))
-	ok[controlapi.Person](t)(b.Accept(t.Context(), bob.Computer.ID, p.AccountID))
+	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(b.People.Accept(t.Context(), maya.Computer.ID, p.AccountID))
+	p = ok[controlapi.Person](t)(b.People.Invite(t.Context(), bob.Computer.ID, "maya@example.com", []string{"app2"}))
+	ok[controlapi.Person](t)(b.People.Accept(t.Context(), bob.Computer.ID, p.AccountID))
 	b.run()
 	_, link, _ := b.begin("bob@example.com", 1)
-	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
 	_, late, _ := b.begin("bob@example.com", 2)
 
-	wantRefusal(t, b.RemoveAccount(t.Context(), "nobody@example.com"), controlapi.CodeNotFound)
-	if err := b.RemoveAccount(t.Context(), "bob@example.com"); err != nil {
+	wantRefusal(t, b.Accounts.Remove(t.Context(), "nobody@example.com"), controlapi.CodeNotFound)
+	if err := b.Accounts.Remove(t.Context(), "bob@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.AccountByEmail(t.Context(), "bob@example.com")
+	_, err := b.Accounts.ByEmail(t.Context(), "bob@example.com")
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, err = b.Session(t.Context(), in.Token)
+	_, err = b.Sessions.Of(t.Context(), in.Token)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	_, err = b.SignInWithLink(t.Context(), late, home)
+	_, err = b.SignIn.WithLink(t.Context(), late, home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, err = b.Authenticate(t.Context(), bob.Credential)
+	_, err = b.Agents.Authenticate(t.Context(), bob.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	_, err = b.ComputerByName(t.Context(), "bob")
+	_, err = b.Computers.ByName(t.Context(), "bob")
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	people := ok[[]controlapi.Person](t)(b.People(t.Context(), maya.Computer.ID))
+	people := ok[[]controlapi.Person](t)(b.People.List(t.Context(), maya.Computer.ID))
 	for _, p := range people {
 		if p.Email == "bob@example.com" && p.Status != controlapi.PersonRevoked {
 			t.Errorf("maya's computer has %+v", p)
 		}
 	}
-	if list := ok[[]Membership](t)(b.Memberships(t.Context(), maya.AccountID)); len(list) != 1 || list[0].Computer.ID != maya.Computer.ID {
+	if list := ok[[]Membership](t)(b.People.Memberships(t.Context(), maya.AccountID)); len(list) != 1 || list[0].Computer.ID != maya.Computer.ID {
 		t.Errorf("maya has %+v", list)
 	}
-	ok[controlapi.Computer](t)(b.Authenticate(t.Context(), maya.Credential))
-	wantRefusal(t, b.RemoveAccount(t.Context(), "bob@example.com"), controlapi.CodeNotFound)
+	ok[controlapi.Computer](t)(b.Agents.Authenticate(t.Context(), maya.Credential))
+	wantRefusal(t, b.Accounts.Remove(t.Context(), "bob@example.com"), controlapi.CodeNotFound)
 
 	// The address can begin anew, as somebody else.
-	again := ok[controlapi.Person](t)(b.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
+	again := ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
 	if again.AccountID == bob.AccountID || again.Status != controlapi.PersonPending {
 		t.Errorf("invited again: %+v", again)
 	}
@@ -80,13 +80,13 @@ func TestRemoveAccountWhileItConnects(t *testing.T) {
 	t.Parallel()
 	store := &meanwhile{}
 	b := newBench(t, func(c *Config) { store.Store = c.Store; c.Store = store })
-	ok[Account](t)(b.EnsureAccount(t.Context(), "bob@example.com"))
-	store.happens = func() { ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob")) }
-	wantRefusal(t, b.RemoveAccount(t.Context(), "bob@example.com"), controlapi.CodeInvalid)
-	ok[Account](t)(b.AccountByEmail(t.Context(), "bob@example.com"))
-	if err := b.RemoveAccount(t.Context(), "bob@example.com"); err != nil {
+	ok[Account](t)(b.Accounts.Ensure(t.Context(), "bob@example.com"))
+	store.happens = func() { ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob")) }
+	wantRefusal(t, b.Accounts.Remove(t.Context(), "bob@example.com"), controlapi.CodeInvalid)
+	ok[Account](t)(b.Accounts.ByEmail(t.Context(), "bob@example.com"))
+	if err := b.Accounts.Remove(t.Context(), "bob@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.ComputerByName(t.Context(), "bob")
+	_, err := b.Computers.ByName(t.Context(), "bob")
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }

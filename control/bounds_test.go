@@ -31,16 +31,16 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
 		t.Fatal(err)
 	}
 	for _, label := range []string{strings.Repeat("<", MaxLabel+1), strings.Repeat("𝄞", MaxLabel+1)} {
 		apps[0].Label = label
-		err := b.PutApps(t.Context(), e.Computer.ID, apps)
+		err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps)
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
 	apps[0].Label = strings.Repeat("𝄞", MaxLabel)
-	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
 		t.Error(err)
 	}
 }
@@ -52,7 +52,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	apps := fullApps()
-	if err := b.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -83,26 +83,26 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := json.Marshal(ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID)))
+	snapshot, err := json.Marshal(ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)))
 	if err != nil || len(snapshot) > controlapi.MaxAnswer*3/4 {
 		t.Errorf("the snapshot has %d bytes, %v", len(snapshot), err)
 	}
 
-	_, err = b.Grant(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
+	_, err = b.People.Grant(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	_, err = b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
 		t.Errorf("got %v", err)
 	}
-	if err := b.DeletePerson(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full)); err != nil {
+	if err := b.People.DeletePerson(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)
 	}
-	ok[controlapi.Person](t)(b.Withdraw(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", 0), ids[0]))
-	ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1]))
+	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", 0), ids[0]))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1]))
 }
 
 // An auth host that an app could have is refused: the relay would not know whose
@@ -135,15 +135,15 @@ func TestRemoveComputer(t *testing.T) {
 	c := b.registered()
 	bob := b.member(e.Computer.ID, "bob@example.com")
 	tokens := c.granted(bob, "maya")
-	if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+	if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, b.RemoveComputer(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
-	wantRefusal(t, b.DisconnectComputer(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
-	if err := b.RemoveComputer(t.Context(), e.AccountID, "maya"); err != nil {
+	wantRefusal(t, b.Computers.Remove(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	wantRefusal(t, b.Computers.Disconnect(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	if err := b.Computers.Remove(t.Context(), e.AccountID, "maya"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Authenticate(t.Context(), e.Credential)
+	_, err := b.Agents.Authenticate(t.Context(), e.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	_, err = c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
@@ -163,7 +163,7 @@ func TestRemoveComputer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if other := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "maya")); other.Computer.ID == e.Computer.ID {
+	if other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "maya")); other.Computer.ID == e.Computer.ID {
 		t.Error("the next one is the same computer")
 	}
 }
@@ -174,20 +174,20 @@ func TestLeave(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	bob := b.member(e.Computer.ID, "bob@example.com")
-	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID))
-	if err := b.Leave(t.Context(), bob.ID, "maya"); err != nil {
+	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+	if err := b.People.Leave(t.Context(), bob.ID, "maya"); err != nil {
 		t.Fatal(err)
 	}
-	if after := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID)); after.Version == before.Version {
+	if after := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)); after.Version == before.Version {
 		t.Error("the agent is not told")
 	}
-	wantRefusal(t, b.Leave(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
-	wantRefusal(t, b.Leave(t.Context(), bob.ID, "nowhere"), controlapi.CodeNotFound)
-	wantRefusal(t, b.Leave(t.Context(), e.AccountID, "maya"), controlapi.CodeForbidden)
-	if list := ok[[]Membership](t)(b.Memberships(t.Context(), bob.ID)); len(list) != 0 {
+	wantRefusal(t, b.People.Leave(t.Context(), bob.ID, "maya"), controlapi.CodeNotFound)
+	wantRefusal(t, b.People.Leave(t.Context(), bob.ID, "nowhere"), controlapi.CodeNotFound)
+	wantRefusal(t, b.People.Leave(t.Context(), e.AccountID, "maya"), controlapi.CodeForbidden)
+	if list := ok[[]Membership](t)(b.People.Memberships(t.Context(), bob.ID)); len(list) != 0 {
 		t.Errorf("bob still has %+v", list)
 	}
-	i := slices.IndexFunc(ok[[]controlapi.Person](t)(b.People(t.Context(), e.Computer.ID)), func(p controlapi.Person) bool {
+	i := slices.IndexFunc(ok[[]controlapi.Person](t)(b.People.List(t.Context(), e.Computer.ID)), func(p controlapi.Person) bool {
 		return p.AccountID == bob.ID && p.Status == controlapi.PersonRevoked
 	})
 	if i < 0 {
@@ -208,7 +208,7 @@ func TestSessionsPerAccount(t *testing.T) {
 		}
 		b.clock.Add(1e6)
 	}
-	list := ok[[]Session](t)(b.Sessions(t.Context(), e.AccountID))
+	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))
 	if len(list) != maxSessions || list[0].ID != fmt.Sprint("s", maxSessions+4) || list[maxSessions-1].ID != "s5" {
 		t.Errorf("%d sessions, from %s to %s", len(list), list[0].ID, list[len(list)-1].ID)
 	}

@@ -15,7 +15,7 @@ func TestOwnersInvitationsADay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.owner()
-	second := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "attic"))
+	second := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "attic"))
 	b.apps(first, "app1")
 	b.apps(second, "app2")
 	invite := func(n int) error {
@@ -23,7 +23,7 @@ func TestOwnersInvitationsADay(t *testing.T) {
 		if n%2 == 1 {
 			computer, app = second.Computer.ID, "app2"
 		}
-		_, err := b.Invite(t.Context(), computer, fmt.Sprintf("p%d@example.com", n), []string{app})
+		_, err := b.People.Invite(t.Context(), computer, fmt.Sprintf("p%d@example.com", n), []string{app})
 		return err
 	}
 	for n := range 50 {
@@ -42,9 +42,9 @@ func TestOwnersInvitationsADay(t *testing.T) {
 		t.Errorf("%d rows became %d, and there are %d mails", before, after, len(b.mails()))
 	}
 	// Others are not held up by it.
-	bob := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	bob := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(bob, "app3")
-	ok[controlapi.Person](t)(b.Invite(t.Context(), bob.Computer.ID, "p50@example.com", []string{"app3"}))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), bob.Computer.ID, "p50@example.com", []string{"app3"}))
 	b.clock.Add(refusal.RetryAfter)
 	if err := invite(50); err != nil {
 		t.Errorf("after the wait: %v", err)

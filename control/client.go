@@ -18,6 +18,9 @@ import (
 // OAuth clients: the interface, Resources: OAuth client. They are made by the
 // operator only, and all of them keep a secret.
 
+// Clients are the OAuth clients.
+type Clients struct{ *core }
+
 const (
 	maxRedirectURIs   = 10
 	maxRedirectURI    = 1024 // bytes
@@ -57,7 +60,7 @@ func noClient() error {
 }
 
 // AddClient registers a client and returns its secret, this once.
-func (s *Service) AddClient(ctx context.Context, name string, redirectURIs []string) (Client, string, error) {
+func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (Client, string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxClientName ||
 		strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -88,7 +91,7 @@ func (s *Service) AddClient(ctx context.Context, name string, redirectURIs []str
 }
 
 // Clients lists the registered clients, oldest first.
-func (s *Service) Clients(ctx context.Context) ([]Client, error) {
+func (s *Clients) List(ctx context.Context) ([]Client, error) {
 	var out []Client
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
@@ -107,7 +110,7 @@ func (s *Service) Clients(ctx context.Context) ([]Client, error) {
 
 // RotateClient replaces a client's secret and returns the new one, this once.
 // The old one stops working; grants stay. It refuses with CodeNotFound.
-func (s *Service) RotateClient(ctx context.Context, id string) (secret string, err error) {
+func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err error) {
 	secret = newToken()
 	hash := hashOf(purposeClient, secret)
 	err = s.update(ctx, func(tx *txn) error {
@@ -130,7 +133,7 @@ func (s *Service) RotateClient(ctx context.Context, id string) (secret string, e
 // RemoveClient ends a client: at once nobody gets tokens with its id, and then
 // every grant it holds is revoked. Called again it goes on where it was
 // interrupted. It refuses with CodeNotFound.
-func (s *Service) RemoveClient(ctx context.Context, id string) error {
+func (s *Clients) Remove(ctx context.Context, id string) error {
 	for first := true; ; first = false {
 		var more bool
 		err := s.update(ctx, func(tx *txn) error {
@@ -166,7 +169,7 @@ func (s *Service) RemoveClient(ctx context.Context, id string) error {
 // ClientFor finds the client of an authorization request, or refuses with
 // CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
 // one of its own, byte for byte. Nobody may be redirected then.
-func (s *Service) ClientFor(ctx context.Context, id, redirectURI string) (Client, error) {
+func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, error) {
 	var out Client
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		c, err := clientFor(tx, id, redirectURI)
@@ -203,7 +206,7 @@ func unknownClient() error {
 
 // AuthenticateClient checks a client's credentials and changes nothing, or
 // refuses with CodeInvalidClient.
-func (s *Service) AuthenticateClient(ctx context.Context, cred Credentials) error {
+func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
 	return s.store.View(ctx, func(tx kv.Tx) error {
 		_, err := authenticateClient(tx, cred)
 		return err

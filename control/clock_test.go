@@ -50,10 +50,10 @@ func TestFreshAfterTheClockWasAhead(t *testing.T) {
 		-time.Second: true, -time.Hour: false, -365 * 24 * time.Hour: false,
 	} {
 		session := Session{CreatedAt: now.Add(-age)}
-		if got := b.Fresh(session); got != fresh {
+		if got := b.Enrolment.Fresh(session); got != fresh {
 			t.Errorf("%v old: %v", age, got)
 		}
-		_, err := b.ConfirmEnrolment(t.Context(), session, "BCDF-GHJK", "maya", false, home)
+		_, err := b.Enrolment.Confirm(t.Context(), session, "BCDF-GHJK", "maya", false, home)
 		if !fresh && !IsRefusal(err, controlapi.CodeUnauthorized) {
 			t.Errorf("%v old: %v", age, err)
 		}

@@ -26,6 +26,9 @@ var (
 	platformPattern = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
 )
 
+// Computers are those of all accounts, as their owners and the operator see them.
+type Computers struct{ *core }
+
 // computer as stored. The device credential is kept as a hash only.
 type computer struct {
 	ID             string    `json:"id"`
@@ -40,31 +43,23 @@ type computer struct {
 	Former bool `json:"former,omitempty"`
 }
 
-// Enrolment is what a computer needs to speak for itself from now on.
-type Enrolment struct {
-	AccountID  string
-	Email      string
-	Computer   controlapi.Computer
-	Credential string // in clear, this once
-}
-
 // EnsureComputer makes the computer named short of the account with this
 // address, and the account too if need be, and gives it a fresh device
 // credential; an earlier one stops working. A name that is somebody else's is
 // refused with CodeForbidden. Calling it again changes nothing but the
 // credential.
-func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enrolment, error) {
+func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi.Enrolled, error) {
 	email, err := ParseEmail(email)
 	if err != nil {
-		return Enrolment{}, err
+		return controlapi.Enrolled{}, err
 	}
 	if err := s.cfg.ValidShortName(short); err != nil {
-		return Enrolment{}, err
+		return controlapi.Enrolled{}, err
 	}
 	accountID, computerID, credential := newID(), newID(), newToken()
 	hash := hashOf(purposeCredential, credential)
 
-	var out Enrolment
+	var out controlapi.Enrolled
 	err = s.update(ctx, func(tx *txn) error {
 		account, err := tx.ensureOwnAccount(accountID, email)
 		if err != nil {
@@ -82,18 +77,18 @@ func (s *Service) EnsureComputer(ctx context.Context, email, short string) (Enro
 				return err
 			}
 		}
-		out = Enrolment{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}
+		out = controlapi.Enrolled{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}
 		return tx.giveCredential(c, hash)
 	})
 	if err != nil {
-		return Enrolment{}, err
+		return controlapi.Enrolled{}, err
 	}
 	return out, nil
 }
 
 // ComputerByName finds a computer by its short name, or refuses with
 // CodeNotFound.
-func (s *Service) ComputerByName(ctx context.Context, short string) (OwnedComputer, error) {
+func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, error) {
 	var out OwnedComputer
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		c, found, err := computerByName(tx, short)
@@ -126,7 +121,7 @@ func (s *core) computer(c computer) controlapi.Computer {
 // PutApps replaces what a computer reports as approved. Apps that are no longer
 // among them take their grants along, so that a name approved later starts with
 // nobody (the interface, States: any approved state, owner revokes).
-func (s *Service) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
+func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
 	if len(apps) > MaxApps {
 		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
 	}
@@ -163,7 +158,7 @@ func (s *Service) PutApps(ctx context.Context, computerID string, apps []control
 }
 
 // Apps are the approved apps a computer reported last.
-func (s *Service) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
+func (s *Agents) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
 	var out []controlapi.App
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		var err error

@@ -25,13 +25,13 @@ func TestEnsureComputerAgain(t *testing.T) {
 	if second.Computer != first.Computer || second.AccountID != first.AccountID || second.Credential == first.Credential {
 		t.Errorf("the second enrolment is %+v after %+v", second, first)
 	}
-	_, err := b.Authenticate(t.Context(), first.Credential)
+	_, err := b.Agents.Authenticate(t.Context(), first.Credential)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	if got := ok[controlapi.Computer](t)(b.Authenticate(t.Context(), second.Credential)); got != want {
+	if got := ok[controlapi.Computer](t)(b.Agents.Authenticate(t.Context(), second.Credential)); got != want {
 		t.Errorf("authenticated as %+v", got)
 	}
 	for _, credential := range []string{"", "x", second.Credential + "x", strings.Repeat("A", 43)} {
-		_, err := b.Authenticate(t.Context(), credential)
+		_, err := b.Agents.Authenticate(t.Context(), credential)
 		wantRefusal(t, err, controlapi.CodeUnauthorized)
 	}
 	if n := b.rows("credential/"); n != 1 {
@@ -44,14 +44,14 @@ func TestShortNames(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	for _, name := range []string{"", "www", "portal", "control", "Maya", "a.b", "ä", strings.Repeat("a", 64), "a b", "a\n"} {
-		_, err := b.EnsureComputer(t.Context(), "maya@example.com", name)
+		_, err := b.Computers.Ensure(t.Context(), "maya@example.com", name)
 		if !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	_, err := b.EnsureComputer(t.Context(), "bob@example.com", "maya")
+	_, err := b.Computers.Ensure(t.Context(), "bob@example.com", "maya")
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	if _, err := b.AccountByEmail(t.Context(), "bob@example.com"); !IsRefusal(err, controlapi.CodeNotFound) {
+	if _, err := b.Accounts.ByEmail(t.Context(), "bob@example.com"); !IsRefusal(err, controlapi.CodeNotFound) {
 		t.Errorf("a refused enrolment left an account: %v", err)
 	}
 }
@@ -93,12 +93,12 @@ func TestPutAppsRefuses(t *testing.T) {
 		"name twice":    {good, {ID: "b", Name: "a", Label: "B"}},
 		"too many":      many,
 	} {
-		if err := b.PutApps(t.Context(), e.Computer.ID, apps); !IsRefusal(err, controlapi.CodeInvalid) {
+		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for i, label := range []string{"A", "Photos & more", "写真", "صور", "👩‍👩‍👧", "a\u0301", strings.Repeat("é", MaxLabel)} {
-		if err := b.PutApps(t.Context(), e.Computer.ID, []controlapi.App{{ID: "a", Name: "a", Label: label}}); err != nil {
+		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, []controlapi.App{{ID: "a", Name: "a", Label: label}}); err != nil {
 			t.Errorf("label %d, %q: %v", i, label, err)
 		}
 	}
@@ -110,20 +110,20 @@ func TestSessionSlides(t *testing.T) {
 	b.owner()
 	b.run()
 	_, link, _ := b.begin("maya@example.com", 1)
-	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
 	for day := range 90 {
 		b.clock.Add(24 * time.Hour)
-		if s := ok[Session](t)(b.Session(t.Context(), in.Token)); !s.Renewed {
+		if s := ok[Session](t)(b.Sessions.Of(t.Context(), in.Token)); !s.Renewed {
 			t.Fatalf("day %d: not renewed", day)
 		}
-		if s := ok[Session](t)(b.Session(t.Context(), in.Token)); s.Renewed {
+		if s := ok[Session](t)(b.Sessions.Of(t.Context(), in.Token)); s.Renewed {
 			t.Fatalf("day %d: renewed twice", day)
 		}
 	}
 	b.clock.Add(30*24*time.Hour - time.Second)
-	ok[Session](t)(b.Session(t.Context(), in.Token))
+	ok[Session](t)(b.Sessions.Of(t.Context(), in.Token))
 	b.clock.Add(30 * 24 * time.Hour)
-	_, err := b.Session(t.Context(), in.Token)
+	_, err := b.Sessions.Of(t.Context(), in.Token)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 }
 
@@ -135,25 +135,25 @@ func TestSignOut(t *testing.T) {
 	var tokens []string
 	for n := range 3 {
 		_, link, _ := b.begin("maya@example.com", n+1)
-		tokens = append(tokens, ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home)).Token)
+		tokens = append(tokens, ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home)).Token)
 	}
-	if list := ok[[]Session](t)(b.Sessions(t.Context(), e.AccountID)); len(list) != 3 {
+	if list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID)); len(list) != 3 {
 		t.Errorf("the sessions are %+v", list)
 	}
-	if err := b.SignOut(t.Context(), tokens[0]); err != nil {
+	if err := b.Sessions.SignOut(t.Context(), tokens[0]); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Session(t.Context(), tokens[0])
+	_, err := b.Sessions.Of(t.Context(), tokens[0])
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
-	ok[Session](t)(b.Session(t.Context(), tokens[1]))
+	ok[Session](t)(b.Sessions.Of(t.Context(), tokens[1]))
 
-	watch := b.Watch(e.Computer.ID)
+	watch := b.Agents.Watch(e.Computer.ID)
 	defer watch.Stop()
-	if err := b.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
+	if err := b.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	for _, token := range tokens {
-		_, err := b.Session(t.Context(), token)
+		_, err := b.Sessions.Of(t.Context(), token)
 		wantRefusal(t, err, controlapi.CodeUnauthorized)
 	}
 	select {
@@ -170,19 +170,19 @@ func TestKeysAreKept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	again := ok[*Service](t)(New(b.cfg))
-	if !slices.Equal(again.PublicKeys(), b.PublicKeys()) || again.Instance() != b.Instance() {
+	if !slices.Equal(again.Keys.Public(), b.Keys.Public()) || again.Keys.Instance() != b.Keys.Instance() {
 		t.Error("another start made other keys")
 	}
-	text, found := again.Unseal("a", b.Seal("a", "text"))
+	text, found := again.Keys.Unseal("a", b.Keys.Seal("a", "text"))
 	if !found || text != "text" {
 		t.Errorf("unsealed %q, %t", text, found)
 	}
-	for _, forged := range []string{"", ".", "x.y", b.Seal("b", "text"), newBench(t).Seal("a", "text"), b.Seal("a", "text") + "A"} {
-		if _, found := b.Unseal("a", forged); found {
+	for _, forged := range []string{"", ".", "x.y", b.Keys.Seal("b", "text"), newBench(t).Keys.Seal("a", "text"), b.Keys.Seal("a", "text") + "A"} {
+		if _, found := b.Keys.Unseal("a", forged); found {
 			t.Errorf("unsealed %q", forged)
 		}
 	}
-	block, _ := pem.Decode([]byte(b.PublicKeys()[0]))
+	block, _ := pem.Decode([]byte(b.Keys.Public()[0]))
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if _, isEd := key.(ed25519.PublicKey); err != nil || !isEd {
 		t.Errorf("the public key is %T, %v", key, err)
@@ -247,12 +247,12 @@ func TestConnectedElsewhere(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		b := newBench(t, func(c *Config) { c.SharedStore = shared })
 		e := b.owner()
-		if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+		if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
 			t.Fatal(err)
 		}
 		connected := func() bool {
 			t.Helper()
-			own := ok[[]OwnComputer](t)(b.OwnComputers(t.Context(), e.AccountID))
+			own := ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))
 			return len(own) == 1 && own[0].Connected
 		}
 		if connected() != shared {
@@ -262,7 +262,7 @@ func TestConnectedElsewhere(t *testing.T) {
 		if connected() {
 			t.Errorf("on a shared store (%t) it is connected for ever", shared)
 		}
-		watch := b.Watch(e.Computer.ID)
+		watch := b.Agents.Watch(e.Computer.ID)
 		if !connected() {
 			t.Error("with a sync held here it is not connected")
 		}
@@ -277,10 +277,10 @@ func TestSeenIsWrittenOnceAMinute(t *testing.T) {
 	e := b.owner()
 	seen := func() time.Time {
 		t.Helper()
-		if err := b.MarkSeen(t.Context(), e.Computer.ID); err != nil {
+		if err := b.Agents.MarkSeen(t.Context(), e.Computer.ID); err != nil {
 			t.Fatal(err)
 		}
-		return ok[[]OwnComputer](t)(b.OwnComputers(t.Context(), e.AccountID))[0].SeenAt
+		return ok[[]OwnComputer](t)(b.Computers.Own(t.Context(), e.AccountID))[0].SeenAt
 	}
 	first := seen()
 	if !first.Equal(b.clock.Now()) {
@@ -301,20 +301,20 @@ func TestSeenIsWrittenOnceAMinute(t *testing.T) {
 func TestChoices(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	own := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "zoo"))
+	own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "zoo"))
 	for _, short := range []string{"active", "invited", "revoked"} {
-		e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", short))
+		e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", short))
 		b.apps(e, "app1")
-		p := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+		p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
 		switch short {
 		case "active":
-			ok[controlapi.Person](t)(b.Accept(t.Context(), e.Computer.ID, p.AccountID))
+			ok[controlapi.Person](t)(b.People.Accept(t.Context(), e.Computer.ID, p.AccountID))
 		case "revoked":
-			ok[controlapi.Person](t)(b.Revoke(t.Context(), e.Computer.ID, p.AccountID))
+			ok[controlapi.Person](t)(b.People.Revoke(t.Context(), e.Computer.ID, p.AccountID))
 		}
 	}
 	var names []string
-	for _, m := range ok[[]Membership](t)(b.Choices(t.Context(), own.AccountID)) {
+	for _, m := range ok[[]Membership](t)(b.People.Choices(t.Context(), own.AccountID)) {
 		names = append(names, m.Computer.Name)
 	}
 	if want := []string{"zoo", "active"}; !slices.Equal(names, want) {

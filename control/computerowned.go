@@ -34,7 +34,7 @@ type OwnComputer struct {
 }
 
 // OwnComputers lists the computers of an account by name.
-func (s *Service) OwnComputers(ctx context.Context, accountID string) ([]OwnComputer, error) {
+func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, error) {
 	var out []OwnComputer
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
@@ -62,12 +62,12 @@ func (s *Service) OwnComputers(ctx context.Context, accountID string) ([]OwnComp
 
 // connected says whether a computer's agent is there: it holds a sync here, or
 // has begun one lately on another node.
-func (s *Service) connected(computerID string, seen time.Time) bool {
+func (s *Computers) connected(computerID string, seen time.Time) bool {
 	return s.watchers.watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter
 }
 
 // MarkSeen notes that a computer's agent was here. It writes once a minute.
-func (s *Service) MarkSeen(ctx context.Context, computerID string) error {
+func (s *Agents) MarkSeen(ctx context.Context, computerID string) error {
 	var seen time.Time
 	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
 		seen, _, err = get[time.Time](tx, keyComputerSeen(computerID))
@@ -88,7 +88,7 @@ func (s *Service) MarkSeen(ctx context.Context, computerID string) error {
 // DisconnectComputer ends the device credential of an account's computer. Its
 // short name, people and grants are kept for when it is connected again. It
 // refuses with CodeNotFound.
-func (s *Service) DisconnectComputer(ctx context.Context, accountID, short string) error {
+func (s *Computers) Disconnect(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
 		c, err := tx.ownComputer(accountID, short)
 		if err != nil {
@@ -104,7 +104,7 @@ func (s *Service) DisconnectComputer(ctx context.Context, accountID, short strin
 // RemoveComputer removes an account's computer altogether: its credential ends,
 // everybody's access and every OAuth grant for it with it, and its short name is
 // kept back for that account for KeepName. It refuses with CodeNotFound.
-func (s *Service) RemoveComputer(ctx context.Context, accountID, short string) error {
+func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
 		c, err := tx.ownComputer(accountID, short)
 		if err != nil {

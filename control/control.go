@@ -62,7 +62,21 @@ type Config struct {
 // each of its parts.
 type Service struct {
 	Naming
+	Accounts  *Accounts
+	SignIn    *SignIn
+	Sessions  *Sessions
+	Computers *Computers
+	Enrolment *Enrolment
+	Agents    *Agents
+	People    *People
+	Visits    *Visits
+	Clients   *Clients
+	Grants    *Grants
+	Keys      *Keys
+
 	*core
+	closing chan struct{}
+	drain   func() // closes closing, once
 }
 
 // core is what the parts share: the store, and what this process remembers.
@@ -71,18 +85,12 @@ type core struct {
 	store    kv.Store
 	now      func() time.Time
 	log      *slog.Logger
-	keys     atomic.Pointer[keyRing]
-	parties  parties // of grants refreshed lately
+	keyRing  atomic.Pointer[keyRing]
 	watchers watchers
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
 	endedHere sync.Map
-	pace      *pace        // what one node remembers of the budgets
-	devices   *devicePace  // how often computers asked this node
-	attempts  chan attempt // sign-ins answered, whose mail is still to be written
-	intake    intake       // of attempts
-	closing   chan struct{}
-	drain     func() // closes closing, once
+	pace      *pace // what one node remembers of the budgets
 }
 
 // Sweeping removes rows whose time is over; they are unreadable long before.
@@ -110,22 +118,37 @@ func New(cfg Config) (*Service, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &core{
-		cfg:      cfg,
-		store:    cfg.Store,
-		now:      cfg.Now,
-		log:      cfg.Log,
-		pace:     newPace(),
-		devices:  newDevicePace(),
-		attempts: make(chan attempt, 256),
-		closing:  make(chan struct{}),
+		cfg:   cfg,
+		store: cfg.Store,
+		now:   cfg.Now,
+		log:   cfg.Log,
+		pace:  newPace(),
 	}
-	s.drain = sync.OnceFunc(func() { close(s.closing) })
 	ring, err := s.loadKeys(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("control: reading the keys: %w", err)
 	}
-	s.keys.Store(ring)
-	return &Service{Naming: cfg.Naming, core: s}, nil
+	s.keyRing.Store(ring)
+	keys, clients := &Keys{s}, &Clients{s}
+	sessions, computers, people := &Sessions{s}, &Computers{s}, &People{s}
+	closing := make(chan struct{})
+	return &Service{
+		Naming:    cfg.Naming,
+		Accounts:  &Accounts{s, sessions, computers, people},
+		SignIn:    &SignIn{core: s, keys: keys, attempts: make(chan attempt, 256)},
+		Sessions:  sessions,
+		Computers: computers,
+		Enrolment: &Enrolment{s},
+		Agents:    &Agents{s, keys, newDevicePace()},
+		People:    people,
+		Visits:    &Visits{s},
+		Clients:   clients,
+		Grants:    &Grants{core: s, clients: clients},
+		Keys:      keys,
+		core:      s,
+		closing:   closing,
+		drain:     sync.OnceFunc(func() { close(closing) }),
+	}, nil
 }
 
 // Run does what is not anybody's request: it writes the mails of sign-ins,
@@ -137,14 +160,14 @@ func (s *Service) Run(ctx context.Context) error {
 	defer s.Drain()
 	g, ctx := errgroup.WithContext(ctx)
 	for range signInWorkers {
-		g.Go(func() error { return s.runSignIns(ctx) })
+		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
 	g.Go(func() error { return s.runSweeper(ctx) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
-		g.Go(func() error { return s.runVersionReader(ctx) })
-		g.Go(func() error { return s.runKeyReader(ctx) })
-		g.Go(func() error { return s.runEndedReader(ctx) })
+		g.Go(func() error { return s.Agents.runVersionReader(ctx) })
+		g.Go(func() error { return s.Keys.runReader(ctx) })
+		g.Go(func() error { return s.Agents.runEndedReader(ctx) })
 	}
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {

@@ -13,6 +13,13 @@ import (
 // request, wakes the syncs held with it, and is told of through
 // Config.OnCredentialEnded, on every node, so that the tunnel it opened ends too.
 
+// Agents are what computers ask, with their device credentials.
+type Agents struct {
+	*core
+	keys    *Keys
+	devices *devicePace // how often they asked this node
+}
+
 // giveCredential makes the credential with this hash the only one of a computer.
 func (t *txn) giveCredential(c computer, hash string) error {
 	if err := t.endCredential(&c); err != nil {
@@ -50,7 +57,7 @@ func (t *txn) endCredential(c *computer) error {
 // ones end, and so does the tunnel it opened. The computer's short name, its
 // people and their apps are kept. It refuses with CodeUnauthorized when the
 // credential is over.
-func (s *Service) EndCredential(ctx context.Context, credential string) error {
+func (s *Agents) EndCredential(ctx context.Context, credential string) error {
 	hash := hashOf(purposeCredential, credential)
 	return s.update(ctx, func(tx *txn) error {
 		c, err := computerByCredential(tx, hash)
@@ -73,7 +80,7 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 
 // tellEnded tells of credentials that other nodes ended since the last call,
 // given what was seen until then.
-func (s *Service) tellEnded(ctx context.Context, seen map[string]bool) error {
+func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	now := map[string]string{}
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		return each(tx, keyEndedCredentials, func(event string, value []byte) error {
@@ -118,7 +125,7 @@ func credentialUnknown() error {
 
 // Authenticate finds the computer a device credential belongs to, or refuses
 // with CodeUnauthorized.
-func (s *Service) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
+func (s *Agents) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
 	if len(credential) != credentialLen {
 		return controlapi.Computer{}, credentialUnknown()
 	}
@@ -152,7 +159,7 @@ func computerByCredential(tx kv.Tx, hash string) (computer, error) {
 }
 
 // runEndedReader tells of device credentials that other nodes ended.
-func (s *Service) runEndedReader(ctx context.Context) error {
+func (s *Agents) runEndedReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
 	seen := map[string]bool{}

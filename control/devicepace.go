@@ -108,7 +108,7 @@ func (p *devicePace) over(now time.Time, hash, network string) {
 // when too many credentials from that network were refused. visits is whether a
 // visitor had the computer ask, which counts by itself. The only computer of local
 // mode is its operator's own and may ask as it likes.
-func (s *Service) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (controlapi.Computer, error) {
+func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client netip.Addr, visits bool) (controlapi.Computer, error) {
 	if s.cfg.Local() {
 		return s.Authenticate(ctx, credential)
 	}

@@ -21,7 +21,7 @@ func public(cfg *Config) {
 func (b *bench) asks(n int, credential, client string) (in int) {
 	b.t.Helper()
 	for range n {
-		_, err := b.AuthenticateFrom(b.t.Context(), credential, netip.MustParseAddr(client), false)
+		_, err := b.Agents.AuthenticateFrom(b.t.Context(), credential, netip.MustParseAddr(client), false)
 		switch {
 		case !IsRefusal(err, controlapi.CodeTooMany):
 			in++
@@ -36,7 +36,7 @@ func TestComputersAskAsOftenAsTheyMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, public)
 	maya := b.owner()
-	ben, err := b.EnsureComputer(t.Context(), "ben@example.com", "ben")
+	ben, err := b.Computers.Ensure(t.Context(), "ben@example.com", "ben")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	gone, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	for i := range bucketRefused.Size {
-		if _, err := b.AuthenticateFrom(gone, wrong(i), netip.MustParseAddr(here), false); !errors.Is(err, context.Canceled) {
+		if _, err := b.Agents.AuthenticateFrom(gone, wrong(i), netip.MustParseAddr(here), false); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%d: %v", i, err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestRefusedCredentialsAreBounded(t *testing.T) {
 	}
 
 	// A credential that is over loses its place at once.
-	if err := b.EndCredential(t.Context(), maya.Credential); err != nil {
+	if err := b.Agents.EndCredential(t.Context(), maya.Credential); err != nil {
 		t.Fatal(err)
 	}
 	b.clock.Add(time.Hour)

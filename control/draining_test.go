@@ -29,7 +29,7 @@ func TestNoSignInIsLostWhenTheServiceEnds(t *testing.T) {
 				if n == 30 {
 					cancel()
 				}
-				_, err := b.BeginSignIn(t.Context(), newID()+"@example.com", Browser{Client: network(n)}, "")
+				_, err := b.SignIn.Begin(t.Context(), newID()+"@example.com", Browser{Client: network(n)}, "")
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
@@ -49,7 +49,7 @@ func TestNoSignInIsLostWhenTheServiceEnds(t *testing.T) {
 		if n := len(b.mails()); n != answered {
 			t.Fatalf("%d sign-ins were answered and %d refused; %d mails were written", answered, refused, n)
 		}
-		_, err := b.BeginSignIn(t.Context(), "late@example.com", Browser{Client: home}, "")
+		_, err := b.SignIn.Begin(t.Context(), "late@example.com", Browser{Client: home}, "")
 		wantRefusal(t, err, controlapi.CodeUnavailable)
 	}
 }

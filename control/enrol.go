@@ -51,6 +51,9 @@ var (
 		"Many wrong codes came from your network. Try again later."}
 )
 
+// Enrolment is how computers get their credentials.
+type Enrolment struct{ *core }
+
 // enrolmentStatus is how far an enrolment has come.
 type enrolmentStatus string
 
@@ -85,7 +88,7 @@ func (e enrolment) left(now time.Time) time.Duration {
 
 // BeginEnrolment answers a computer that wants to be connected. It refuses with
 // CodeInvalid what cannot be shown to a person, and with CodeTooMany.
-func (s *Service) BeginEnrolment(ctx context.Context, r controlapi.EnrolRequest, client netip.Addr) (controlapi.EnrolStarted, error) {
+func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client netip.Addr) (controlapi.EnrolStarted, error) {
 	row := enrolment{
 		Status: enrolmentWaiting, Machine: shown(r.Machine), Platform: r.Platform,
 		Apps: r.Apps, Interval: EnrolmentInterval,
@@ -149,7 +152,7 @@ func (s *Service) BeginEnrolment(ctx context.Context, r controlapi.EnrolRequest,
 // device credential, once, or with the refusals of RFC 8628, section 3.5.
 // Polling too early lengthens the interval by five seconds each time; a
 // confirmation is told of whenever the poll comes.
-func (s *Service) PollEnrolment(ctx context.Context, deviceCode string) (controlapi.Enrolled, error) {
+func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enrolled, error) {
 	over := refuse(controlapi.CodeExpiredToken, "The code is over, or was used already. Start connecting again.")
 	if len(deviceCode) != 43 {
 		return controlapi.Enrolled{}, over
@@ -172,7 +175,7 @@ func (s *Service) PollEnrolment(ctx context.Context, deviceCode string) (control
 			if err := tx.Delete(key); err != nil {
 				return err
 			}
-			out, err = s.completeEnrolment(tx, row, hash)
+			out, err = s.complete(tx, row, hash)
 			outcome = refusalOnly(err)
 			if outcome != nil {
 				return nil // the enrolment is used up all the same
@@ -209,7 +212,7 @@ func enrolmentRefused() error {
 // completeEnrolment gives the computer of a confirmed enrolment the credential
 // with this hash. An earlier credential ends, if it is the one whose owner was
 // told so.
-func (s *Service) completeEnrolment(tx *txn, row enrolment, credentialHash string) (controlapi.Enrolled, error) {
+func (s *Enrolment) complete(tx *txn, row enrolment, credentialHash string) (controlapi.Enrolled, error) {
 	c, found, err := get[computer](tx, keyComputer(row.ComputerID))
 	if err != nil {
 		return controlapi.Enrolled{}, err

@@ -29,19 +29,19 @@ func (b *bench) enrolling(change ...func(*controlapi.EnrolRequest)) enrolling {
 	for _, f := range change {
 		f(&r)
 	}
-	account := ok[Account](b.t)(b.EnsureAccount(b.t.Context(), "olga@example.com"))
+	account := ok[Account](b.t)(b.Accounts.Ensure(b.t.Context(), "olga@example.com"))
 	return enrolling{
-		bench: b, started: ok[controlapi.EnrolStarted](b.t)(b.BeginEnrolment(b.t.Context(), r, home)),
+		bench: b, started: ok[controlapi.EnrolStarted](b.t)(b.Enrolment.Begin(b.t.Context(), r, home)),
 		session: Session{Account: account, CreatedAt: b.clock.Now()},
 	}
 }
 
 func (e enrolling) confirm(name string, replace bool) (Confirmed, error) {
-	return e.ConfirmEnrolment(e.t.Context(), e.session, e.started.UserCode, name, replace, home)
+	return e.Enrolment.Confirm(e.t.Context(), e.session, e.started.UserCode, name, replace, home)
 }
 
 func (e enrolling) poll() (controlapi.Enrolled, error) {
-	return e.PollEnrolment(e.t.Context(), e.started.DeviceCode)
+	return e.Enrolment.Poll(e.t.Context(), e.started.DeviceCode)
 }
 
 func TestEnrolment(t *testing.T) {
@@ -51,20 +51,20 @@ func TestEnrolment(t *testing.T) {
 	if !regexp.MustCompile(`^[B-DF-HJ-NP-TV-XZ]{4}-[B-DF-HJ-NP-TV-XZ]{4}$`).MatchString(e.started.UserCode) {
 		t.Errorf("the code is %s", e.started.UserCode)
 	}
-	asking := ok[Asking](t)(b.LookAtEnrolment(t.Context(), e.session.Account, e.started.UserCode, home))
+	asking := ok[Asking](t)(b.Enrolment.LookAt(t.Context(), e.session.Account, e.started.UserCode, home))
 	if want := (Asking{Machine: "laptop", Platform: "linux", Name: "study", Client: home, BeganAt: b.clock.Now()}); asking != want {
 		t.Errorf("asking is %+v", asking)
 	}
 	done := ok[Confirmed](t)(e.confirm("study", false))
 	_, err := e.confirm("other", false)
 	wantRefusal(t, err, controlapi.CodeNotFound) // the code was used
-	_, err = b.Authenticate(t.Context(), e.started.DeviceCode)
+	_, err = b.Agents.Authenticate(t.Context(), e.started.DeviceCode)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 	got := ok[controlapi.Enrolled](t)(e.poll())
 	if got.Computer != done.Computer || got.Email != "olga@example.com" {
 		t.Errorf("got %+v", got)
 	}
-	if c := ok[controlapi.Computer](t)(b.Authenticate(t.Context(), got.Credential)); c != done.Computer {
+	if c := ok[controlapi.Computer](t)(b.Agents.Authenticate(t.Context(), got.Credential)); c != done.Computer {
 		t.Errorf("authenticated as %+v", c)
 	}
 	_, err = e.poll()
@@ -99,7 +99,7 @@ func TestEnrolmentIsAnsweredOnce(t *testing.T) {
 	if len(won) != 1 {
 		t.Fatalf("%d polls were answered", len(won))
 	}
-	ok[controlapi.Computer](t)(b.Authenticate(t.Context(), won[0]))
+	ok[controlapi.Computer](t)(b.Agents.Authenticate(t.Context(), won[0]))
 }
 
 func TestEnrolmentPolling(t *testing.T) {
@@ -183,7 +183,7 @@ func TestEnrolmentNames(t *testing.T) {
 	// A wish that cannot come true is none.
 	for _, wish := range []string{"www", "Laptop of Olga", "notes", ""} {
 		e := b.enrolling(func(r *controlapi.EnrolRequest) { r.Name, r.Apps = wish, []string{"notes"} })
-		if a := ok[Asking](t)(b.LookAtEnrolment(t.Context(), e.session.Account, e.started.UserCode, home)); a.Name != "" {
+		if a := ok[Asking](t)(b.Enrolment.LookAt(t.Context(), e.session.Account, e.started.UserCode, home)); a.Name != "" {
 			t.Errorf("%q is suggested as %q", wish, a.Name)
 		}
 	}
@@ -202,7 +202,7 @@ func TestEnrolmentShowsNoTricks(t *testing.T) {
 		"<script>alert(1)</script> &c": "<script>alert(1)</script> &c",
 	} {
 		e := b.enrolling(func(r *controlapi.EnrolRequest) { r.Machine = machine })
-		if a := ok[Asking](t)(b.LookAtEnrolment(t.Context(), e.session.Account, e.started.UserCode, home)); a.Machine != want {
+		if a := ok[Asking](t)(b.Enrolment.LookAt(t.Context(), e.session.Account, e.started.UserCode, home)); a.Machine != want {
 			t.Errorf("%q is shown as %q", machine, a.Machine)
 		}
 	}
@@ -212,7 +212,7 @@ func TestEnrolmentShowsNoTricks(t *testing.T) {
 		"apps that are not": {Machine: "m", Platform: "linux", Apps: []string{"Notes"}},
 		"apps without end":  {Machine: "m", Platform: "linux", Apps: slices.Repeat([]string{"a"}, MaxApps+1)},
 	} {
-		_, err := b.BeginEnrolment(t.Context(), r, home)
+		_, err := b.Enrolment.Begin(t.Context(), r, home)
 		if !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -227,7 +227,7 @@ func TestEnrolmentCodesCannotBeGuessed(t *testing.T) {
 	b := newBench(t)
 	e := b.enrolling()
 	look := func(account Account, code string) error {
-		_, err := b.LookAtEnrolment(t.Context(), account, code, home)
+		_, err := b.Enrolment.LookAt(t.Context(), account, code, home)
 		return err
 	}
 	for range 5 {
@@ -243,7 +243,7 @@ func TestEnrolmentCodesCannotBeGuessed(t *testing.T) {
 	}
 	other.ID = "yet another"
 	wantRefusal(t, look(other, e.started.UserCode), controlapi.CodeTooMany)
-	if _, err := b.LookAtEnrolment(t.Context(), other, e.started.UserCode, netip.MustParseAddr("198.51.100.1")); err != nil {
+	if _, err := b.Enrolment.LookAt(t.Context(), other, e.started.UserCode, netip.MustParseAddr("198.51.100.1")); err != nil {
 		t.Errorf("somebody elsewhere is locked out: %v", err)
 	}
 	b.clock.Add(10 * time.Minute)
@@ -254,7 +254,7 @@ func TestEnrolmentsPerAddress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ask := func(from string) error {
-		_, err := b.BeginEnrolment(t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, netip.MustParseAddr(from))
+		_, err := b.Enrolment.Begin(t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, netip.MustParseAddr(from))
 		return err
 	}
 	for n := range 30 {
@@ -288,16 +288,16 @@ func TestWhoMayEnrol(t *testing.T) {
 		b := newBench(t, c.change)
 		owner := b.owner()
 		b.member(owner.Computer.ID, "bob@example.com")
-		bob := ok[Account](t)(b.AccountByEmail(t.Context(), "bob@example.com"))
-		if err := b.MayEnrol(bob); (err == nil) != c.may || err != nil && !IsRefusal(err, controlapi.CodeForbidden) {
+		bob := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "bob@example.com"))
+		if err := b.Enrolment.MayEnrol(bob); (err == nil) != c.may || err != nil && !IsRefusal(err, controlapi.CodeForbidden) {
 			t.Errorf("%s: a member gets %v", name, err)
 		}
-		maya := ok[Account](t)(b.AccountByEmail(t.Context(), "maya@example.com"))
-		if err := b.MayEnrol(maya); err != nil {
+		maya := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "maya@example.com"))
+		if err := b.Enrolment.MayEnrol(maya); err != nil {
 			t.Errorf("%s: an owner gets %v", name, err)
 		}
 		// The operator adds a member.
-		if err := b.MayEnrol(ok[Account](t)(b.EnsureAccount(t.Context(), "bob@example.com"))); err != nil {
+		if err := b.Enrolment.MayEnrol(ok[Account](t)(b.Accounts.Ensure(t.Context(), "bob@example.com"))); err != nil {
 			t.Errorf("%s: an account added gets %v", name, err)
 		}
 	}
@@ -307,7 +307,7 @@ func TestComputersPerAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for n := range MaxComputers {
-		ok[Enrolment](t)(b.EnsureComputer(t.Context(), "olga@example.com", fmt.Sprint("c", n)))
+		ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", fmt.Sprint("c", n)))
 	}
 	e := b.enrolling()
 	_, err := e.confirm("one-more", false)
@@ -333,7 +333,7 @@ func TestEnrolmentReplacesWhatWasShown(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	ok[Confirmed](t)(third.confirm("study", true))
-	if err := b.RemoveComputer(t.Context(), third.session.Account.ID, "study"); err != nil {
+	if err := b.Computers.Remove(t.Context(), third.session.Account.ID, "study"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = third.poll()
@@ -356,12 +356,12 @@ func TestEndedCredentialsReachOtherNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := b.owner()
-	if err := b.EndCredential(t.Context(), e.Credential); err != nil {
+	if err := b.Agents.EndCredential(t.Context(), e.Credential); err != nil {
 		t.Fatal(err)
 	}
 	seenHere, seenThere := map[string]bool{}, map[string]bool{}
 	for range 3 {
-		if err := errors.Join(b.tellEnded(t.Context(), seenHere), there.tellEnded(t.Context(), seenThere)); err != nil {
+		if err := errors.Join(b.Agents.tellEnded(t.Context(), seenHere), there.Agents.tellEnded(t.Context(), seenThere)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -370,7 +370,7 @@ func TestEndedCredentialsReachOtherNodes(t *testing.T) {
 		t.Errorf("heard %v and %d more", got, len(heard))
 	}
 	b.clock.Add(endedMemory)
-	if err := there.tellEnded(context.Background(), seenThere); err != nil || len(seenThere) != 0 {
+	if err := there.Agents.tellEnded(context.Background(), seenThere); err != nil || len(seenThere) != 0 {
 		t.Errorf("%d are remembered, %v", len(seenThere), err)
 	}
 }

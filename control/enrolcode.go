@@ -57,7 +57,7 @@ func userCodeWrong() error {
 
 // userCodeHash is keyed: the plain hash of so short a code could be turned back
 // into it by whoever reads the store.
-func (s *Service) userCodeHash(code string) string {
+func (s *Enrolment) userCodeHash(code string) string {
 	return hex.EncodeToString(s.seal(purposeUserCode, code))
 }
 

@@ -20,7 +20,7 @@ const MaxComputers = 50
 // Fresh says whether the person of a session has just proven who they are. A
 // session from the future, made while the clock was wrong, is not: it would stay
 // fresh for as long as the clock was ahead.
-func (s *Service) Fresh(session Session) bool {
+func (s *Enrolment) Fresh(session Session) bool {
 	age := s.now().Sub(session.CreatedAt)
 	return age < FreshFor && age > -clocksDiffer
 }
@@ -45,7 +45,7 @@ type Confirmed struct {
 // MayEnrol refuses with CodeForbidden an account that may not connect computers:
 // one that exists only because somebody shared an app with it, unless the
 // operator allows that.
-func (s *Service) MayEnrol(account Account) error {
+func (s *Enrolment) MayEnrol(account Account) error {
 	if account.MayEnrol || s.cfg.MembersEnrol || s.cfg.OpenSignUp {
 		return nil
 	}
@@ -56,9 +56,9 @@ func (s *Service) MayEnrol(account Account) error {
 // LookAtEnrolment finds the computer that shows this user code. A code that is
 // not right counts against the account and the address that tried it, and is
 // refused with CodeNotFound, or CodeTooMany after five.
-func (s *Service) LookAtEnrolment(ctx context.Context, account Account, code string, client netip.Addr) (Asking, error) {
+func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, client netip.Addr) (Asking, error) {
 	var out Asking
-	err := s.withEnrolment(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
+	err := s.with(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
 		address, _ := netip.ParseAddr(row.Client) // the zero Addr where it is not known
 		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: row.Name, Client: address, BeganAt: row.BeganAt}
 		return nil
@@ -72,13 +72,13 @@ func (s *Service) LookAtEnrolment(ctx context.Context, account Account, code str
 // CodeForbidden, a name that cannot be chosen with CodeInvalid, and a wrong code
 // as by LookAtEnrolment. Taking the place of a computer that is connected needs
 // replace.
-func (s *Service) ConfirmEnrolment(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (Confirmed, error) {
+func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (Confirmed, error) {
 	if !s.Fresh(session) {
 		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
 	}
 	computerID := newID()
 	var out Confirmed
-	err := s.withEnrolment(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
+	err := s.with(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
 		out = Confirmed{}
 		if err := s.cfg.ValidShortName(short); err != nil {
 			return err
@@ -115,8 +115,8 @@ func (s *Service) ConfirmEnrolment(ctx context.Context, session Session, code, s
 
 // DenyEnrolment refuses the computer that shows this user code; it is told so by
 // its next poll.
-func (s *Service) DenyEnrolment(ctx context.Context, account Account, code string, client netip.Addr) error {
-	return s.withEnrolment(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
+func (s *Enrolment) Deny(ctx context.Context, account Account, code string, client netip.Addr) error {
+	return s.with(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
 		row.Status = enrolmentDenied
 		if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (s *Service) DenyEnrolment(ctx context.Context, account Account, code strin
 
 // withEnrolment runs fn with the waiting enrolment of a code as ParseUserCode
 // returns it, or counts a wrong try.
-func (s *Service) withEnrolment(ctx context.Context, account Account, code string, client netip.Addr, fn func(tx *txn, device string, row enrolment) error) error {
+func (s *Enrolment) with(ctx context.Context, account Account, code string, client netip.Addr, fn func(tx *txn, device string, row enrolment) error) error {
 	if err := s.MayEnrol(account); err != nil {
 		return err
 	}

@@ -137,9 +137,9 @@ func (b *bench) mails() []mail.Entry {
 	return list
 }
 
-func (b *bench) owner() Enrolment {
+func (b *bench) owner() controlapi.Enrolled {
 	b.t.Helper()
-	e, err := b.EnsureComputer(b.t.Context(), "maya@example.com", "maya")
+	e, err := b.Computers.Ensure(b.t.Context(), "maya@example.com", "maya")
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (b *bench) mailed(email string, nth int) (link, code string) {
 func (b *bench) begin(email string, nth int) (browser, link, code string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
-	browser, err := b.BeginSignIn(b.t.Context(), email, Browser{Client: home}, "")
+	browser, err := b.SignIn.Begin(b.t.Context(), email, Browser{Client: home}, "")
 	if err != nil {
 		b.t.Fatal(err)
 	}

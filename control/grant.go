@@ -35,6 +35,13 @@ const (
 	maxClientGrants = 20
 )
 
+// Grants are what people allowed OAuth clients, from the code to the tokens.
+type Grants struct {
+	*core
+	clients *Clients
+	parties parties // of grants refreshed lately
+}
+
 // grant as stored.
 type grant struct {
 	ID          string    `json:"id"`
@@ -168,7 +175,7 @@ type AccountGrant struct {
 
 // AccountGrants lists what an account has allowed, a row for each client and
 // computer, newest first.
-func (s *Service) AccountGrants(ctx context.Context, accountID string) ([]AccountGrant, error) {
+func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGrant, error) {
 	var out []AccountGrant
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
@@ -202,7 +209,7 @@ func (s *Service) AccountGrants(ctx context.Context, accountID string) ([]Accoun
 
 // ComputerGrants lists all grants for a computer, whoever gave them, newest
 // first.
-func (s *Service) ComputerGrants(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
+func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
 	var out []controlapi.OAuthGrant
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = []controlapi.OAuthGrant{}
@@ -218,17 +225,17 @@ func (s *Service) ComputerGrants(ctx context.Context, computerID string) ([]cont
 // RevokeAccountGrant ends all that an account allowed the client of a grant on the
 // grant's computer. It refuses with CodeNotFound when the account gave none of
 // that id.
-func (s *Service) RevokeAccountGrant(ctx context.Context, accountID, id string) error {
-	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
+func (s *Grants) RevokeForAccount(ctx context.Context, accountID, id string) error {
+	return s.revokeIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
 }
 
 // RevokeComputerGrant is the same for a computer, whoever allowed it: it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
-func (s *Service) RevokeComputerGrant(ctx context.Context, computerID, id string) error {
-	return s.revokeGrantIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })
+func (s *Grants) RevokeForComputer(ctx context.Context, computerID, id string) error {
+	return s.revokeIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })
 }
 
-func (s *Service) revokeGrantIf(ctx context.Context, id string, theirs func(grant) bool) error {
+func (s *Grants) revokeIf(ctx context.Context, id string, theirs func(grant) bool) error {
 	none := refuse(controlapi.CodeNotFound, "That app is not connected any more.")
 	if !idPattern.MatchString(id) {
 		return none

@@ -29,7 +29,7 @@ type registered struct {
 
 func (b *bench) registered() registered {
 	b.t.Helper()
-	c, secret, err := b.AddClient(b.t.Context(), "Pocket Notes", []string{appRedirect})
+	c, secret, err := b.Clients.Add(b.t.Context(), "Pocket Notes", []string{appRedirect})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -37,15 +37,15 @@ func (b *bench) registered() registered {
 }
 
 func (c registered) code(account Account, short string) (string, error) {
-	return c.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: challengeOf(proof)}, account, short)
+	return c.Grants.Authorize(c.t.Context(), Authorization{ClientID: c.ID, RedirectURI: appRedirect, Challenge: challengeOf(proof)}, account, short)
 }
 
 func (c registered) exchange(code string) (Tokens, error) {
-	return c.ExchangeCode(c.t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect, Verifier: proof})
+	return c.Grants.Exchange(c.t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect, Verifier: proof})
 }
 
 func (c registered) use(token string) (Tokens, error) {
-	return c.Refresh(c.t.Context(), c.Credentials, token)
+	return c.Grants.Refresh(c.t.Context(), c.Credentials, token)
 }
 
 // granted is a grant of an account for a computer.
@@ -57,11 +57,11 @@ func (c registered) granted(account Account, short string) Tokens {
 // member is an active member of maya's computer.
 func (b *bench) member(computerID, email string) Account {
 	b.t.Helper()
-	if err := b.PutApps(b.t.Context(), computerID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := b.Agents.PutApps(b.t.Context(), computerID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		b.t.Fatal(err)
 	}
-	p := ok[controlapi.Person](b.t)(b.Invite(b.t.Context(), computerID, email, []string{"app1"}))
-	ok[controlapi.Person](b.t)(b.Accept(b.t.Context(), computerID, p.AccountID))
+	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), computerID, email, []string{"app1"}))
+	ok[controlapi.Person](b.t)(b.People.Accept(b.t.Context(), computerID, p.AccountID))
 	return Account{ID: p.AccountID, Email: email}
 }
 
@@ -116,23 +116,23 @@ func TestSpec(t *testing.T) {
 		t.Parallel()
 		b := newBench(t)
 		c := b.registered()
-		listed := ok[[]Client](t)(b.Clients(t.Context()))
+		listed := ok[[]Client](t)(b.Clients.List(t.Context()))
 		if len(listed) != 1 || listed[0].ID != c.ID || listed[0].Name != "Pocket Notes" || !slices.Equal(listed[0].RedirectURIs, []string{appRedirect}) ||
 			strings.Contains(fmt.Sprint(listed), c.Secret) {
 			t.Errorf("listed %+v", listed)
 		}
-		secret := ok[string](t)(b.RotateClient(t.Context(), c.ID))
-		wantRefusal(t, b.AuthenticateClient(t.Context(), c.Credentials), controlapi.CodeInvalidClient)
-		if err := b.AuthenticateClient(t.Context(), Credentials{c.ID, secret}); err != nil {
+		secret := ok[string](t)(b.Clients.Rotate(t.Context(), c.ID))
+		wantRefusal(t, b.Clients.Authenticate(t.Context(), c.Credentials), controlapi.CodeInvalidClient)
+		if err := b.Clients.Authenticate(t.Context(), Credentials{c.ID, secret}); err != nil {
 			t.Error(err)
 		}
-		if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+		if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
 			t.Error(err)
 		}
-		wantRefusal(t, b.RemoveClient(t.Context(), c.ID), controlapi.CodeNotFound)
-		_, err := b.RotateClient(t.Context(), c.ID)
+		wantRefusal(t, b.Clients.Remove(t.Context(), c.ID), controlapi.CodeNotFound)
+		_, err := b.Clients.Rotate(t.Context(), c.ID)
 		wantRefusal(t, err, controlapi.CodeNotFound)
-		wantRefusal(t, b.AuthenticateClient(t.Context(), Credentials{c.ID, secret}), controlapi.CodeInvalidClient)
+		wantRefusal(t, b.Clients.Authenticate(t.Context(), Credentials{c.ID, secret}), controlapi.CodeInvalidClient)
 	})
 }
 
@@ -202,7 +202,7 @@ func TestRedirectURIs(t *testing.T) {
 		"myapp:/cb":                                                false,
 		"https://pocketnotes.example/" + strings.Repeat("x", 1000): false,
 	} {
-		_, _, err := b.AddClient(t.Context(), "Pocket Notes", []string{uri})
+		_, _, err := b.Clients.Add(t.Context(), "Pocket Notes", []string{uri})
 		if (err == nil) != fine || err != nil && !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%q: %v", uri, err)
 		}
@@ -211,7 +211,7 @@ func TestRedirectURIs(t *testing.T) {
 		"": {appRedirect}, " ": {appRedirect}, "a\nb": {appRedirect}, "a\u202eb": {appRedirect}, "\xff": {appRedirect},
 		strings.Repeat("n", 81): {appRedirect}, "none": nil, "twice": {appRedirect, appRedirect}, "many": slices.Repeat([]string{appRedirect}, 11),
 	} {
-		_, _, err := b.AddClient(t.Context(), name, uris)
+		_, _, err := b.Clients.Add(t.Context(), name, uris)
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
 }
@@ -232,11 +232,11 @@ func TestStoredRedirectURIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, uri := range stored {
-		if _, err := b.ClientFor(t.Context(), c.ID, uri); err != nil {
+		if _, err := b.Clients.For(t.Context(), c.ID, uri); err != nil {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
-	_, err = b.ClientFor(t.Context(), c.ID, "https://host.example/cb")
+	_, err = b.Clients.For(t.Context(), c.ID, "https://host.example/cb")
 	wantRefusal(t, err, controlapi.CodeInvalidRedirectURI)
 }
 
@@ -316,7 +316,7 @@ func TestGrantModel(t *testing.T) {
 				}
 			},
 			"revoke": func(*rapid.T) {
-				if err := b.RevokeAccountGrant(context.Background(), account.ID, grantID(valid)); err != nil {
+				if err := b.Grants.RevokeForAccount(context.Background(), account.ID, grantID(valid)); err != nil {
 					rt.Fatal(err)
 				}
 				revoked = true
@@ -335,7 +335,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	b := newBench(t)
 	c, owner := b.registered(), b.owner()
 	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
-	first := b.PublicKey()
+	first := b.Keys.Signing()
 	signedBy := func(access, public string) bool {
 		key := ok[any](t)(func() (any, error) { return jwt.ParseEdPublicKeyFromPEM([]byte(public)) }())
 		_, err := jwt.Parse(access, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithTimeFunc(b.clock.Now))
@@ -350,37 +350,37 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	}
 
 	other := ok[*Service](t)(New(b.cfg)) // another node on the same store
-	if err := b.RotateKey(t.Context()); err != nil {
+	if err := b.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantRefusal(t, b.RotateKey(t.Context()), controlapi.CodeInvalid)
-	keys := b.PublicKeys()
-	if len(keys) != 2 || keys[1] != first || b.PublicKey() != first || !signedBy(next(), first) {
+	wantRefusal(t, b.Keys.Rotate(t.Context()), controlapi.CodeInvalid)
+	keys := b.Keys.Public()
+	if len(keys) != 2 || keys[1] != first || b.Keys.Signing() != first || !signedBy(next(), first) {
 		t.Error("the new key is in use before everybody knows it")
 	}
-	if len(other.PublicKeys()) != 1 {
+	if len(other.Keys.Public()) != 1 {
 		t.Error("the other node knew without reading")
 	}
-	if err := other.readKeys(t.Context()); err != nil || !slices.Equal(other.PublicKeys(), keys) {
-		t.Errorf("the other node has %d keys, %v", len(other.PublicKeys()), err)
+	if err := other.Keys.read(t.Context()); err != nil || !slices.Equal(other.Keys.Public(), keys) {
+		t.Errorf("the other node has %d keys, %v", len(other.Keys.Public()), err)
 	}
 	b.clock.Add(KeyLead)
-	if b.PublicKey() != keys[0] || other.PublicKey() != keys[0] || !signedBy(next(), keys[0]) {
+	if b.Keys.Signing() != keys[0] || other.Keys.Signing() != keys[0] || !signedBy(next(), keys[0]) {
 		t.Error("the new key is not in use")
 	}
 	b.clock.Add(controlapi.GrantMemory - time.Second)
-	if len(b.PublicKeys()) != 2 {
+	if len(b.Keys.Public()) != 2 {
 		t.Error("the old key is gone while a token could be used")
 	}
 	b.clock.Add(time.Second)
-	if got := b.PublicKeys(); len(got) != 1 || got[0] != keys[0] {
+	if got := b.Keys.Public(); len(got) != 1 || got[0] != keys[0] {
 		t.Errorf("%d keys verify", len(got))
 	}
-	if err := b.RotateKey(t.Context()); err != nil {
+	if err := b.Keys.Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	restarted := ok[*Service](t)(New(b.cfg))
-	if got := restarted.PublicKeys(); len(got) != 2 || got[1] != keys[0] || !slices.Equal(got, b.PublicKeys()) {
+	if got := restarted.Keys.Public(); len(got) != 2 || got[1] != keys[0] || !slices.Equal(got, b.Keys.Public()) {
 		t.Errorf("after a restart %d keys verify", len(got))
 	}
 }

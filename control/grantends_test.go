@@ -17,13 +17,13 @@ func TestGrantEnds(t *testing.T) {
 	for range 3 {
 		b.clock.Add(90*24*time.Hour - time.Hour)
 		kept = ok[Tokens](t)(c.use(kept.Refresh))
-		if n := len(ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))); n != 1 && n != 2 {
+		if n := len(ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), account.ID))); n != 1 && n != 2 {
 			t.Fatalf("%d grants are listed", n)
 		}
 	}
 	_, err := c.use(lost.Refresh)
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
-	grants := ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))
+	grants := ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), account.ID))
 	if len(grants) != 1 || grants[0].ID != grantID(kept.Refresh) || !grants[0].LastUsedAt.Equal(b.clock.Now()) {
 		t.Errorf("listed %+v", grants)
 	}
@@ -40,11 +40,11 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(b *bench, computer, account string) error{
 		"revoked": func(b *bench, computer, account string) error {
-			_, err := b.Revoke(b.t.Context(), computer, account)
+			_, err := b.People.Revoke(b.t.Context(), computer, account)
 			return err
 		},
 		"deleted": func(b *bench, computer, account string) error {
-			return b.DeletePerson(b.t.Context(), computer, account)
+			return b.People.DeletePerson(b.t.Context(), computer, account)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 			c, owner := b.registered(), b.owner()
 			computer := owner.Computer.ID
 			bob := b.member(computer, "bob@example.com")
-			own := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+			own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 			tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
 			open := ok[string](t)(c.code(bob, "maya"))
 			if err := end(b, computer, bob.ID); err != nil {
@@ -65,7 +65,7 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 			wantRefusal(t, err, controlapi.CodeInvalidGrant)
 			_, err = c.code(bob, "maya")
 			wantRefusal(t, err, controlapi.CodeForbidden)
-			snapshot := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), computer))
+			snapshot := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), computer))
 			if len(snapshot.RevokedGrants) != 1 || snapshot.RevokedGrants[0].ID != grantID(tokens.Refresh) {
 				t.Errorf("the agent hears of %+v", snapshot.RevokedGrants)
 			}
@@ -73,7 +73,7 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 			_, err = c.use(tokens.Refresh)
 			wantRefusal(t, err, controlapi.CodeAccessDenied)
 			ok[Tokens](t)(c.use(elsewhere.Refresh))
-			if other := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), own.Computer.ID)); len(other.RevokedGrants) != 0 {
+			if other := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), own.Computer.ID)); len(other.RevokedGrants) != 0 {
 				t.Errorf("another agent hears of %+v", other.RevokedGrants)
 			}
 		})
@@ -102,13 +102,13 @@ func TestRevokedGrantsAreToldFor720Seconds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	c, owner := b.registered(), b.owner()
-	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)) // without the client's origins
+	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)) // without the client's origins
 	tokens := c.granted(Account{ID: owner.AccountID}, "maya")
-	if err := b.RevokeComputerGrant(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)); err != nil {
+	if err := b.Grants.RevokeForComputer(t.Context(), owner.Computer.ID, grantID(tokens.Refresh)); err != nil {
 		t.Fatal(err)
 	}
 	told := func() int {
-		s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID))
+		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID))
 		if (len(s.RevokedGrants) > 0) == (s.Version == before.Version) {
 			t.Error("the version does not tell")
 		}
@@ -135,13 +135,13 @@ func TestRemovingAClientEndsItsGrants(t *testing.T) {
 	c.granted(account, "maya")
 	kept := other.granted(account, "maya")
 	open := ok[string](t)(c.code(account, "maya"))
-	if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+	if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
 		t.Fatal(err)
 	}
-	if s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)); len(s.RevokedGrants) != 2 {
+	if s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)); len(s.RevokedGrants) != 2 {
 		t.Errorf("the agent hears of %+v", s.RevokedGrants)
 	}
-	if list := ok[[]controlapi.OAuthGrant](t)(b.ComputerGrants(t.Context(), owner.Computer.ID)); len(list) != 1 {
+	if list := ok[[]controlapi.OAuthGrant](t)(b.Grants.OfComputer(t.Context(), owner.Computer.ID)); len(list) != 1 {
 		t.Errorf("left are %+v", list)
 	}
 	_, err := c.exchange(open)
@@ -169,7 +169,7 @@ func TestRemovingAClientWithManyGrants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.RemoveClient(t.Context(), c.ID); err != nil {
+	if err := b.Clients.Remove(t.Context(), c.ID); err != nil {
 		t.Fatal(err)
 	}
 	if left, told := b.rows(keyClientGrants(c.ID)), b.rows(keyRevokedGrants(owner.Computer.ID)); left != 0 || told != many {

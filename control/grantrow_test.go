@@ -13,12 +13,12 @@ import (
 // client, person and computer, and any of its ids ends all of it.
 func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(b *bench, owner Enrolment, id string) error{
-		"by its person": func(b *bench, owner Enrolment, id string) error {
-			return b.RevokeAccountGrant(b.t.Context(), owner.AccountID, id)
+	for name, end := range map[string]func(b *bench, owner controlapi.Enrolled, id string) error{
+		"by its person": func(b *bench, owner controlapi.Enrolled, id string) error {
+			return b.Grants.RevokeForAccount(b.t.Context(), owner.AccountID, id)
 		},
-		"by the owner": func(b *bench, owner Enrolment, id string) error {
-			return b.RevokeComputerGrant(b.t.Context(), owner.Computer.ID, id)
+		"by the owner": func(b *bench, owner controlapi.Enrolled, id string) error {
+			return b.Grants.RevokeForComputer(b.t.Context(), owner.Computer.ID, id)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 			phone := one.granted(account, "maya")
 			b.clock.Add(time.Minute)
 			laptop, kept := one.granted(account, "maya"), other.granted(account, "maya")
-			rows := ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID))
+			rows := ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), account.ID))
 			if len(rows) != 2 || rows[1].ID != grantID(phone.Refresh) || !rows[1].LastUsedAt.Equal(b.clock.Now()) {
 				t.Fatalf("listed %+v", rows)
 			}
@@ -41,7 +41,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 				wantRefusal(t, err, controlapi.CodeAccessDenied)
 			}
 			ok[Tokens](t)(other.use(kept.Refresh))
-			if told := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)).RevokedGrants; len(told) != 2 {
+			if told := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)).RevokedGrants; len(told) != 2 {
 				t.Errorf("the agent hears of %+v", told)
 			}
 
@@ -62,12 +62,12 @@ func TestAnAppOnTwoComputersIsTwoRows(t *testing.T) {
 	b := newBench(t)
 	c, owner := b.registered(), b.owner()
 	bob := b.member(owner.Computer.ID, "bob@example.com")
-	ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	there, own := c.granted(bob, "maya"), c.granted(bob, "bob")
-	if rows := ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), bob.ID)); len(rows) != 2 {
+	if rows := ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), bob.ID)); len(rows) != 2 {
 		t.Errorf("listed %+v", rows)
 	}
-	if err := b.RevokeAccountGrant(t.Context(), bob.ID, grantID(there.Refresh)); err != nil {
+	if err := b.Grants.RevokeForAccount(t.Context(), bob.ID, grantID(there.Refresh)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.use(there.Refresh)
@@ -104,7 +104,7 @@ func TestLoginsOfOneClientEndNoOther(t *testing.T) {
 		t.Errorf("%d grants", n)
 	}
 	// A login that was dropped still names its row to whoever revokes it.
-	if err := b.RevokeAccountGrant(t.Context(), account.ID, grantID(logins[1].Refresh)); err != nil {
+	if err := b.Grants.RevokeForAccount(t.Context(), account.ID, grantID(logins[1].Refresh)); err != nil {
 		t.Fatal(err)
 	}
 	_, err = busy.use(logins[len(logins)-1].Refresh)
@@ -166,7 +166,7 @@ func TestLoginsFromBeforeTheBoundStay(t *testing.T) {
 	if n := b.rows("account-grant/" + account.ID); n != 60 {
 		t.Errorf("%d of 60 logins are left", n)
 	}
-	if rows := ok[[]AccountGrant](t)(b.AccountGrants(t.Context(), account.ID)); len(rows) != 1 {
+	if rows := ok[[]AccountGrant](t)(b.Grants.OfAccount(t.Context(), account.ID)); len(rows) != 1 {
 		t.Errorf("listed %d rows", len(rows))
 	}
 }
@@ -194,7 +194,7 @@ func TestACodeUsedTwiceEndsWhatItGave(t *testing.T) {
 	_, err = c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
 	ok[Tokens](t)(c.use(kept.Refresh))
-	if told := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), owner.Computer.ID)).RevokedGrants; len(told) != 1 || told[0].ID != grantID(tokens.Refresh) {
+	if told := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)).RevokedGrants; len(told) != 1 || told[0].ID != grantID(tokens.Refresh) {
 		t.Errorf("the agent hears of %+v", told)
 	}
 }
@@ -223,7 +223,7 @@ func TestNothingIsLeftOfAUsedCode(t *testing.T) {
 		t.Errorf("of a used code there is %+v", row)
 	}
 	code = ok[string](t)(c.code(account, "maya"))
-	_, err := c.ExchangeCode(t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect + "/other", Verifier: proof})
+	_, err := c.Grants.Exchange(t.Context(), c.Credentials, Exchange{Code: code, RedirectURI: appRedirect + "/other", Verifier: proof})
 	wantRefusal(t, err, controlapi.CodeInvalidGrant)
 	if row := left(code); row != (authorization{ClientID: c.ID, UsedFor: usedForNone}) {
 		t.Errorf("of a wasted code there is %+v", row)

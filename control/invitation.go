@@ -77,7 +77,7 @@ func invitationOver() error {
 // there is none, and mails a link. The inviting owner and the address both spend
 // from the mail budget. Somebody active keeps that status and has the apps
 // added. A refusal leaves nothing behind.
-func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
+func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
 	email, err := ParseEmail(email)
 	if err != nil {
 		return controlapi.Person{}, err
@@ -145,7 +145,7 @@ func (s *Service) Invite(ctx context.Context, computerID, email string, appIDs [
 // LookAtInvitation says what the page of a link shows, and consumes nothing:
 // mail scanners open links. The browser's session token tells who is signed in
 // there; it may be empty. It refuses with CodeNotFound.
-func (s *Service) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
+func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
 	if len(link) != 43 {
 		return Invitation{}, invitationOver()
 	}
@@ -182,7 +182,7 @@ func (s *Service) LookAtInvitation(ctx context.Context, link, sessionToken strin
 // session it had ends, unless it is the same person's and without limits. A
 // limited one of the same person passes on what it may visit. It refuses with
 // CodeNotFound.
-func (s *Service) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
+func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
 	if len(link) != 43 {
 		return Accepted{}, invitationOver()
 	}
@@ -295,14 +295,14 @@ func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
 
 // appsOpen are the live apps a person may open, those the invitation names
 // first.
-func (s *Service) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
+func (s *People) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
 	return s.appsNamed(tx, c, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
 		return !slices.Contains(p.Apps, id)
 	}))
 }
 
 // appsNamed are the live apps among the ids, in that order, each once.
-func (s *Service) appsNamed(tx kv.Tx, c computer, ids []string) ([]InvitedApp, error) {
+func (s *People) appsNamed(tx kv.Tx, c computer, ids []string) ([]InvitedApp, error) {
 	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	if err != nil {
 		return nil, err

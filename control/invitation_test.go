@@ -18,10 +18,10 @@ import (
 const bob = "bob@example.com"
 
 // invite invites bob and returns the token of the link mailed.
-func (b *bench) invite(e Enrolment, apps ...string) (controlapi.Person, string) {
+func (b *bench) invite(e controlapi.Enrolled, apps ...string) (controlapi.Person, string) {
 	b.t.Helper()
 	b.clock.Add(time.Millisecond) // so that mails have an order
-	p := ok[controlapi.Person](b.t)(b.Invite(b.t.Context(), e.Computer.ID, bob, apps))
+	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), e.Computer.ID, bob, apps))
 	m := b.mails()[0]
 	u := ok[*url.URL](b.t)(url.Parse(m.Links[0]))
 	if m.To != bob || u.Path != PathInvitation || !strings.HasPrefix(m.Links[0], b.AuthURL()+"/") {
@@ -32,14 +32,17 @@ func (b *bench) invite(e Enrolment, apps ...string) (controlapi.Person, string) 
 
 func TestInvitationEnds(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(*bench, Enrolment, controlapi.Person) error{
-		"after seven days": func(b *bench, _ Enrolment, _ controlapi.Person) error { b.clock.Add(7 * 24 * time.Hour); return nil },
-		"when revoked": func(b *bench, e Enrolment, p controlapi.Person) error {
-			_, err := b.Revoke(b.t.Context(), e.Computer.ID, p.AccountID)
+	for name, end := range map[string]func(*bench, controlapi.Enrolled, controlapi.Person) error{
+		"after seven days": func(b *bench, _ controlapi.Enrolled, _ controlapi.Person) error {
+			b.clock.Add(7 * 24 * time.Hour)
+			return nil
+		},
+		"when revoked": func(b *bench, e controlapi.Enrolled, p controlapi.Person) error {
+			_, err := b.People.Revoke(b.t.Context(), e.Computer.ID, p.AccountID)
 			return err
 		},
-		"with the row": func(b *bench, e Enrolment, p controlapi.Person) error {
-			return b.DeletePerson(b.t.Context(), e.Computer.ID, p.AccountID)
+		"with the row": func(b *bench, e controlapi.Enrolled, p controlapi.Person) error {
+			return b.People.DeletePerson(b.t.Context(), e.Computer.ID, p.AccountID)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,20 +53,20 @@ func TestInvitationEnds(t *testing.T) {
 			p, link := b.invite(e, "app1")
 			if name == "after seven days" {
 				b.clock.Add(7*24*time.Hour - time.Second) // and it is good to the end
-				ok[Invitation](t)(b.LookAtInvitation(t.Context(), link, ""))
+				ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))
 				b.clock.Add(-7*24*time.Hour + time.Second)
 			}
 			b.clock.Add(time.Minute)
-			i := ok[Invitation](t)(b.LookAtInvitation(t.Context(), link, ""))
+			i := ok[Invitation](t)(b.People.LookAtInvitation(t.Context(), link, ""))
 			if i.Owner != e.Email || i.Email != bob || len(i.Apps) != 1 || i.Apps[0].Host != "notes.maya.localhost:8443" || i.Other != "" {
 				t.Errorf("the invitation is %+v", i)
 			}
 			if err := end(b, e, p); err != nil {
 				t.Fatal(err)
 			}
-			_, err := b.LookAtInvitation(t.Context(), link, "")
+			_, err := b.People.LookAtInvitation(t.Context(), link, "")
 			wantRefusal(t, err, controlapi.CodeNotFound)
-			_, err = b.AcceptInvitation(t.Context(), link, "", home)
+			_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
 			wantRefusal(t, err, controlapi.CodeNotFound)
 			if n := b.rows("session/"); n != 0 {
 				t.Errorf("%d sessions were opened", n)
@@ -94,9 +97,9 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.LookAtInvitation(t.Context(), link, "")
+	_, err = b.People.LookAtInvitation(t.Context(), link, "")
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, err = b.AcceptInvitation(t.Context(), link, "", home)
+	_, err = b.People.AcceptInvitation(t.Context(), link, "", home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
 
@@ -111,7 +114,7 @@ func TestInvitationIsUsedOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			_, err := b.AcceptInvitation(t.Context(), link, "", home)
+			_, err := b.People.AcceptInvitation(t.Context(), link, "", home)
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -133,35 +136,35 @@ func TestLimitedSession(t *testing.T) {
 	b := newBench(t)
 	maya := b.owner()
 	b.apps(maya, "app1")
-	olga := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "olga@example.com", "olga"))
+	olga := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", "olga"))
 	b.apps(olga, "app1")
 	_, link := b.invite(maya, "app1")
-	first := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, "", home))
+	first := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, "", home))
 	may := func(token, short string, want bool) {
 		t.Helper()
-		if _, err := b.SessionFor(t.Context(), token, short); (err == nil) != want || err != nil && !IsRefusal(err, controlapi.CodeUnauthorized) {
+		if _, err := b.Sessions.For(t.Context(), token, short); (err == nil) != want || err != nil && !IsRefusal(err, controlapi.CodeUnauthorized) {
 			t.Errorf("%s: %v", short, err)
 		}
 	}
 	may(first.Token, "maya", true)
 	may(first.Token, "olga", false)
 	may(first.Token, "nobody", false)
-	_, err := b.Session(t.Context(), first.Token)
+	_, err := b.Sessions.Of(t.Context(), first.Token)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 
 	_, link = b.invite(olga, "app1")
-	second := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, first.Token, home))
+	second := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, first.Token, home))
 	may(second.Token, "maya", true)
 	may(second.Token, "olga", true)
 	may(first.Token, "maya", false) // ended
-	_, err = b.Session(t.Context(), second.Token)
+	_, err = b.Sessions.Of(t.Context(), second.Token)
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 
 	// Somebody else's browser passes nothing on.
 	b.clock.Add(time.Hour)
-	ok[controlapi.Person](t)(b.Invite(t.Context(), maya.Computer.ID, "carol@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "carol@example.com", []string{"app1"}))
 	u := ok[*url.URL](t)(url.Parse(b.mails()[0].Links[0]))
-	third := ok[Accepted](t)(b.AcceptInvitation(t.Context(), u.Query().Get("token"), second.Token, home))
+	third := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), u.Query().Get("token"), second.Token, home))
 	may(third.Token, "maya", true)
 	may(third.Token, "olga", false)
 	may(second.Token, "olga", false) // ended
@@ -186,7 +189,7 @@ func TestLimitedSessionIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted := ok[Accepted](t)(b.AcceptInvitation(t.Context(), link, before.token, home))
+	accepted := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), link, before.token, home))
 	err = b.store.View(t.Context(), func(tx kv.Tx) error {
 		row, found, err := get[session](tx, keySession(hashOf(purposeSession, accepted.Token)))
 		if err == nil && (!found || len(row.Only) != maxVisitable || row.Only[0] != e.Computer.ID) {
@@ -206,10 +209,10 @@ func TestInvitationNeedsItsMail(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Mail = brokenQueue{full} })
 	e := b.owner()
 	b.apps(e, "app1")
-	if _, err := b.Invite(t.Context(), e.Computer.ID, bob, []string{"app1"}); !errors.Is(err, full) {
+	if _, err := b.People.Invite(t.Context(), e.Computer.ID, bob, []string{"app1"}); !errors.Is(err, full) {
 		t.Fatalf("got %v", err)
 	}
-	if people := ok[[]controlapi.Person](t)(b.People(t.Context(), e.Computer.ID)); len(people) != 1 || b.rows("invitation/")+b.rows("budget/") != 0 {
+	if people := ok[[]controlapi.Person](t)(b.People.List(t.Context(), e.Computer.ID)); len(people) != 1 || b.rows("invitation/")+b.rows("budget/") != 0 {
 		t.Errorf("left are %+v", people)
 	}
 }

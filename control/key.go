@@ -28,6 +28,10 @@ const (
 	readKeysEvery = 15 * time.Second
 )
 
+// Keys are the secrets made at the first start: what this control plane signs
+// tokens with, and what it knows its own words by.
+type Keys struct{ *core }
+
 // storedKeys is the row of secrets made at the first start.
 type storedKeys struct {
 	Signing []storedKey `json:"signing"` // newest first
@@ -132,7 +136,7 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 // RotateKey makes a new signing key. It signs after KeyLead; until then, and for
 // controlapi.GrantMemory after, the old one verifies, too. It refuses with
 // CodeInvalid while an earlier rotation is under way.
-func (s *Service) RotateKey(ctx context.Context) error {
+func (s *Keys) Rotate(ctx context.Context) error {
 	fresh := newStoredKey(s.now())
 	fresh.SignsFrom = fresh.CreatedAt.Add(KeyLead)
 	var next *keyRing
@@ -160,13 +164,13 @@ func (s *Service) RotateKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.keys.Store(next)
+	s.keyRing.Store(next)
 	s.log.Info("a new signing key was made", "signs_from", fresh.SignsFrom)
 	return nil
 }
 
 // runKeyReader notices the rotations of other nodes.
-func (s *Service) runKeyReader(ctx context.Context) error {
+func (s *Keys) runReader(ctx context.Context) error {
 	tick := time.NewTicker(readKeysEvery)
 	defer tick.Stop()
 	for {
@@ -175,19 +179,19 @@ func (s *Service) runKeyReader(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if err := s.readKeys(ctx); err != nil && ctx.Err() == nil {
+		if err := s.read(ctx); err != nil && ctx.Err() == nil {
 			s.log.Warn("reading the signing keys failed", "error", err)
 		}
 	}
 }
 
 // readKeys takes over the keys as they are stored now.
-func (s *Service) readKeys(ctx context.Context) error {
+func (s *Keys) read(ctx context.Context) error {
 	_, ring, err := s.keysStored(ctx)
 	if err != nil {
 		return err
 	}
-	s.keys.Store(ring)
+	s.keyRing.Store(ring)
 	return nil
 }
 
@@ -206,9 +210,9 @@ func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing
 
 // PublicKeys are the keys that verify what this control plane signs, as PEM
 // (PKIX, Ed25519), newest first.
-func (s *Service) PublicKeys() []string {
+func (s *Keys) Public() []string {
 	var out []string
-	for _, k := range s.keys.Load().verifying(s.now()) {
+	for _, k := range s.keyRing.Load().verifying(s.now()) {
 		out = append(out, k.public)
 	}
 	return out
@@ -229,7 +233,7 @@ type Key struct {
 
 // Keys are the keys whose tokens are accepted now, newest first. They are read
 // from the store, so a rotation at another node is among them.
-func (s *Service) Keys(ctx context.Context) ([]Key, error) {
+func (s *Keys) List(ctx context.Context) ([]Key, error) {
 	stored, ring, err := s.keysStored(ctx)
 	if err != nil {
 		return nil, err
@@ -252,8 +256,8 @@ func (s *Service) Keys(ctx context.Context) ([]Key, error) {
 }
 
 // PublicKey is the one of PublicKeys whose private half signs now.
-func (s *Service) PublicKey() string { return s.keys.Load().signer(s.now()).public }
+func (s *Keys) Signing() string { return s.keyRing.Load().signer(s.now()).public }
 
 // Instance is eight characters that tell this control plane's cookies from
 // those of another on the same host, as cookies ignore ports.
-func (s *Service) Instance() string { return s.keys.Load().instance }
+func (s *Keys) Instance() string { return s.keyRing.Load().instance }

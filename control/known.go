@@ -37,7 +37,7 @@ type knownAddress struct {
 
 // Remember returns the proof a browser is to keep after it has signed in with
 // email, for BeginSignIn. known is the one it kept before, or anything.
-func (s *Service) Remember(known, email string) string {
+func (s *SignIn) Remember(known, email string) string {
 	b, ok := s.parseKnown(known)
 	if !ok {
 		b.device = newID()
@@ -54,11 +54,11 @@ func (s *Service) Remember(known, email string) string {
 	for _, a := range with {
 		text += fmt.Sprintf(" %s:%d", a.hash, a.at)
 	}
-	return s.Seal(sealKnown, text)
+	return s.keys.Seal(sealKnown, text)
 }
 
 // knownFor says which known browser asks for mail at email, if it is one.
-func (s *Service) knownFor(known, email string) (device string, ok bool) {
+func (s *SignIn) knownFor(known, email string) (device string, ok bool) {
 	b, ok := s.parseKnown(known)
 	if !ok {
 		return "", false
@@ -72,8 +72,8 @@ func (s *Service) knownFor(known, email string) (device string, ok bool) {
 	return "", false
 }
 
-func (s *Service) parseKnown(known string) (b knownBrowser, ok bool) {
-	text, ok := s.Unseal(sealKnown, known)
+func (s *SignIn) parseKnown(known string) (b knownBrowser, ok bool) {
+	text, ok := s.keys.Unseal(sealKnown, known)
 	if !ok {
 		return knownBrowser{}, false
 	}

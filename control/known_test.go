@@ -22,10 +22,10 @@ func TestStrangersCannotSpendAKnownBrowsersMails(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	ask := func(from Browser) error {
-		_, err := b.BeginSignIn(t.Context(), "maya@example.com", from, "")
+		_, err := b.SignIn.Begin(t.Context(), "maya@example.com", from, "")
 		return err
 	}
-	known := b.Remember("", "maya@example.com")
+	known := b.SignIn.Remember("", "maya@example.com")
 	for n := range 20 {
 		if err := ask(Browser{Client: network(n)}); err != nil {
 			t.Fatal(err)
@@ -35,11 +35,11 @@ func TestStrangersCannotSpendAKnownBrowsersMails(t *testing.T) {
 	wantRefusal(t, ask(Browser{Client: network(99)}), controlapi.CodeTooMany)
 	wantRefusal(t, ask(Browser{Client: home}), controlapi.CodeTooMany)
 	for name, proof := range map[string]string{
-		"another address's":  b.Remember("", "bob@example.com"),
+		"another address's":  b.SignIn.Remember("", "bob@example.com"),
 		"a changed one":      "A" + known,
 		"a cut one":          known[:len(known)-1],
-		"one of other seals": b.Seal(sealKnown+"x", "device"),
-		"an empty one":       b.Seal(sealKnown, ""),
+		"one of other seals": b.Keys.Seal(sealKnown+"x", "device"),
+		"an empty one":       b.Keys.Seal(sealKnown, ""),
 		"a hostile one":      strings.Repeat(". ", 50_000),
 	} {
 		if err := ask(Browser{Client: home, Known: proof}); !IsRefusal(err, controlapi.CodeTooMany) {
@@ -57,7 +57,7 @@ func TestStrangersCannotSpendAKnownBrowsersMails(t *testing.T) {
 		t.Errorf("after the wait: %v", err)
 	}
 	// Another browser of hers is not held up by this one.
-	if err := ask(Browser{Client: home, Known: b.Remember("", "maya@example.com")}); err != nil {
+	if err := ask(Browser{Client: home, Known: b.SignIn.Remember("", "maya@example.com")}); err != nil {
 		t.Errorf("another known browser: %v", err)
 	}
 	b.clock.Add(180 * 24 * time.Hour)
@@ -77,18 +77,18 @@ func TestKnownBrowserAfterARestart(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	b.run()
-	known := b.Remember("", "maya@example.com")
+	known := b.SignIn.Remember("", "maya@example.com")
 	for n := range 5 {
-		ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: network(n)}, ""))
+		ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: network(n)}, ""))
 	}
 	b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
 	again := ok[*Service](t)(New(b.cfg))
-	_, err := again.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: home}, "")
+	_, err := again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home}, "")
 	wantRefusal(t, err, controlapi.CodeTooMany)
-	ok[string](t)(again.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: home, Known: known}, ""))
+	ok[string](t)(again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home, Known: known}, ""))
 
 	b.clock.Add(time.Second)
-	ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: home, Known: known}, ""))
+	ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home, Known: known}, ""))
 	b.mailed("maya@example.com", 6)
 	if n := b.spentOn("maya@example.com"); n != 5 {
 		t.Errorf("the known browser spent from the strangers' budget: %d", n)
@@ -101,7 +101,7 @@ func TestOneNetworkCannotSpendTheDay(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	ask := func(client netip.Addr) error {
-		_, err := b.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: client}, "")
+		_, err := b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: client}, "")
 		return err
 	}
 	// A site has 65,536 networks of IPv6, and a customer of a data centre often
@@ -135,26 +135,26 @@ func TestRemember(t *testing.T) {
 	known := ""
 	for _, email := range emails {
 		b.clock.Add(time.Hour)
-		known = b.Remember(known, email)
+		known = b.SignIn.Remember(known, email)
 	}
 	if strings.Contains(known, "example") || len(known) > 1000 {
 		t.Errorf("the proof is %q", known)
 	}
-	device, isKnown := b.knownFor(known, "e@example.com")
+	device, isKnown := b.SignIn.knownFor(known, "e@example.com")
 	if !isKnown || device == "" {
 		t.Fatal("the last address is not known")
 	}
 	for n, email := range emails {
-		if got, is := b.knownFor(known, email); is != (n > 0) || is && got != device {
+		if got, is := b.SignIn.knownFor(known, email); is != (n > 0) || is && got != device {
 			t.Errorf("%s: %q %t", email, got, is)
 		}
 	}
-	again := b.Remember(known, "b@example.com")
-	if got, is := b.knownFor(again, "c@example.com"); !is || got != device {
+	again := b.SignIn.Remember(known, "b@example.com")
+	if got, is := b.SignIn.knownFor(again, "c@example.com"); !is || got != device {
 		t.Errorf("signing in again: %q %t", got, is)
 	}
 	other := newBench(t)
-	if _, is := other.knownFor(known, "e@example.com"); is {
+	if _, is := other.SignIn.knownFor(known, "e@example.com"); is {
 		t.Error("another control plane takes the proof")
 	}
 }

@@ -18,7 +18,7 @@ type OwnedComputer struct {
 }
 
 // Accounts are all accounts, in no order that means anything.
-func (s *Service) Accounts(ctx context.Context) ([]Account, error) {
+func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 	var out []Account
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = []Account{}
@@ -35,7 +35,7 @@ func (s *Service) Accounts(ctx context.Context) ([]Account, error) {
 }
 
 // Computers are all computers, in no order that means anything.
-func (s *Service) Computers(ctx context.Context) ([]OwnedComputer, error) {
+func (s *Computers) List(ctx context.Context) ([]OwnedComputer, error) {
 	var out []OwnedComputer
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = []OwnedComputer{}
@@ -52,7 +52,7 @@ func (s *Service) Computers(ctx context.Context) ([]OwnedComputer, error) {
 	return out, err
 }
 
-func (s *Service) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
+func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
 	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
 	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}, err
 }

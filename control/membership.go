@@ -21,7 +21,7 @@ type Membership struct {
 
 // Memberships lists the computers an account has a row on, by name, removed ones
 // left out.
-func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
+func (s *People) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
 	var out []Membership
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil
@@ -59,7 +59,7 @@ func (s *Service) Memberships(ctx context.Context, accountID string) ([]Membersh
 
 // Choices are the memberships somebody may connect a client to, because they are
 // active there: their own computers first, by name.
-func (s *Service) Choices(ctx context.Context, accountID string) ([]Membership, error) {
+func (s *People) Choices(ctx context.Context, accountID string) ([]Membership, error) {
 	all, err := s.Memberships(ctx, accountID)
 	all = slices.DeleteFunc(all, func(m Membership) bool { return m.Status != controlapi.PersonActive })
 	slices.SortStableFunc(all, func(a, b Membership) int {
@@ -78,7 +78,7 @@ func (s *Service) Choices(ctx context.Context, accountID string) ([]Membership, 
 // Leave gives up what somebody was shared on a computer. The owner sees them as
 // removed, and may invite them again. It refuses with CodeNotFound a computer
 // that is not shared with them, and with CodeForbidden their own.
-func (s *Service) Leave(ctx context.Context, accountID, short string) error {
+func (s *People) Leave(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
 		none := refuse(controlapi.CodeNotFound, "That computer is not shared with you any more.")
 		c, found, err := computerByName(tx, short)

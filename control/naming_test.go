@@ -24,7 +24,7 @@ func TestNamesOfServices(t *testing.T) {
 		mail mail2 smtp imap pop pop3 mx mx1 ns ns1 dns wpad autodiscover autoconfig isatap mta-sts localhost broadcasthost
 		login signin admin api auth oauth account accounts static cdn status help root ssl tls
 		xn--mya-hoa xn-- ab--c 12--`) {
-		_, err := b.EnsureComputer(t.Context(), "maya@example.com", name)
+		_, err := b.Computers.Ensure(t.Context(), "maya@example.com", name)
 		if !IsRefusal(err, controlapi.CodeInvalid) || !strings.Contains(err.Error(), "Choose another") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -33,12 +33,12 @@ func TestNamesOfServices(t *testing.T) {
 		t.Errorf("%d accounts were made", n)
 	}
 	for _, name := range []string{"maya", "mailbox", "nas1", "a-b", "a-", "abc---b", "x-n--y", "mx-5", "information"} {
-		if _, err := b.EnsureComputer(t.Context(), "maya@example.com", name); err != nil {
+		if _, err := b.Computers.Ensure(t.Context(), "maya@example.com", name); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	// As a store written before has it.
-	e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "mine"))
+	e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "mine"))
 	err := b.update(t.Context(), func(tx *txn) error {
 		c := ok[computer](t)(tx.ownComputer(e.AccountID, "mine"))
 		c.Name = "mail"
@@ -50,7 +50,7 @@ func TestNamesOfServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := b.EnsureComputer(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
+	if again, err := b.Computers.Ensure(t.Context(), "maya@example.com", "mail"); err != nil || again.Computer.ID != e.Computer.ID {
 		t.Errorf("a computer that has such a name lost it: %+v, %v", again, err)
 	}
 	if err := b.ValidShortName("mail"); err != nil {
@@ -63,12 +63,12 @@ func TestNamesOfServices(t *testing.T) {
 func TestEnrolmentRefusesNames(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
-	maya := ok[Account](t)(b.EnsureAccount(t.Context(), "maya@example.com"))
+	maya := ok[Account](t)(b.Accounts.Ensure(t.Context(), "maya@example.com"))
 	session := Session{Account: maya, CreatedAt: b.clock.Now()}
-	started := ok[controlapi.EnrolStarted](t)(b.BeginEnrolment(t.Context(), controlapi.EnrolRequest{Platform: "linux"}, home))
-	_, err := b.ConfirmEnrolment(t.Context(), session, started.UserCode, "wpad", false, home)
+	started := ok[controlapi.EnrolStarted](t)(b.Enrolment.Begin(t.Context(), controlapi.EnrolRequest{Platform: "linux"}, home))
+	_, err := b.Enrolment.Confirm(t.Context(), session, started.UserCode, "wpad", false, home)
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	if done := ok[Confirmed](t)(b.ConfirmEnrolment(t.Context(), session, started.UserCode, "nas", false, home)); done.Computer.Name != "nas" {
+	if done := ok[Confirmed](t)(b.Enrolment.Confirm(t.Context(), session, started.UserCode, "nas", false, home)); done.Computer.Name != "nas" {
 		t.Errorf("confirmed %+v", done)
 	}
 }
@@ -80,14 +80,14 @@ func TestEnrolmentRefusesNames(t *testing.T) {
 func TestFreedNameIsKeptBack(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
-	take := func(email string) (Enrolment, error) { return b.EnsureComputer(t.Context(), email, "nest") }
-	remove := func(e Enrolment) {
+	take := func(email string) (controlapi.Enrolled, error) { return b.Computers.Ensure(t.Context(), email, "nest") }
+	remove := func(e controlapi.Enrolled) {
 		t.Helper()
-		if err := b.RemoveComputer(t.Context(), e.AccountID, "nest"); err != nil {
+		if err := b.Computers.Remove(t.Context(), e.AccountID, "nest"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	maya := ok[Enrolment](t)(take("maya@example.com"))
+	maya := ok[controlapi.Enrolled](t)(take("maya@example.com"))
 	remove(maya)
 
 	_, err := take("bob@example.com")
@@ -95,7 +95,7 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 	if until := b.clock.Now().Add(KeepName).Format("2 January 2006"); !strings.Contains(err.Error(), until) {
 		t.Errorf("it is not said until when: %v", err)
 	}
-	again := ok[Enrolment](t)(take("maya@example.com"))
+	again := ok[controlapi.Enrolled](t)(take("maya@example.com"))
 	if again.Computer.Former || again.Computer.ID == maya.Computer.ID {
 		t.Errorf("its own account got %+v", again.Computer)
 	}
@@ -108,13 +108,13 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 	_, err = take("bob@example.com")
 	wantRefusal(t, err, controlapi.CodeInvalid)
 	b.clock.Add(time.Minute)
-	bob := ok[Enrolment](t)(take("bob@example.com"))
-	snapshot := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), bob.Computer.ID))
+	bob := ok[controlapi.Enrolled](t)(take("bob@example.com"))
+	snapshot := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), bob.Computer.ID))
 	if !bob.Computer.Former || !snapshot.Computer.Former {
 		t.Errorf("bob is not told that the name was another's: %+v", snapshot.Computer)
 	}
 	remove(bob)
-	if e := ok[Enrolment](t)(take("bob@example.com")); !e.Computer.Former {
+	if e := ok[controlapi.Enrolled](t)(take("bob@example.com")); !e.Computer.Former {
 		t.Error("after bob took it anew the name counts as always bob's")
 	}
 }
@@ -123,14 +123,14 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 func TestNameOfUnknownPastIsFree(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
-	maya := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "nest"))
-	if err := b.RemoveComputer(t.Context(), maya.AccountID, "nest"); err != nil {
+	maya := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
+	if err := b.Computers.Remove(t.Context(), maya.AccountID, "nest"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyFormerName("nest")) }); err != nil {
 		t.Fatal(err)
 	}
-	if e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
+	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "nest")); e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}
 }
@@ -141,13 +141,13 @@ func TestNameOfUnknownPastIsFree(t *testing.T) {
 func TestNamesOfRemovedAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, amongOthers)
-	ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "nest"))
-	if err := b.RemoveAccount(t.Context(), "maya@example.com"); err != nil {
+	ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest"))
+	if err := b.Accounts.Remove(t.Context(), "maya@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.EnsureComputer(t.Context(), "bob@example.com", "nest")
+	_, err := b.Computers.Ensure(t.Context(), "bob@example.com", "nest")
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	if e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", "nest")); !e.Computer.Former {
+	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", "nest")); !e.Computer.Former {
 		t.Errorf("the new account got %+v", e.Computer)
 	}
 }
@@ -160,14 +160,14 @@ func TestKeptNamesAreBounded(t *testing.T) {
 	var name string
 	for i := range maxKeptNames + 1 {
 		name = "nest-" + strings.Repeat("x", i+1)
-		e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "maya@example.com", name))
-		if err := b.RemoveComputer(t.Context(), e.AccountID, name); err != nil {
+		e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", name))
+		if err := b.Computers.Remove(t.Context(), e.AccountID, name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err := b.EnsureComputer(t.Context(), "bob@example.com", "nest-x")
+	_, err := b.Computers.Ensure(t.Context(), "bob@example.com", "nest-x")
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	if e := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", name)); !e.Computer.Former {
+	if e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", name)); !e.Computer.Former {
 		t.Errorf("got %+v", e.Computer)
 	}
 }

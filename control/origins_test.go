@@ -15,14 +15,14 @@ func TestSnapshotNamesClientOrigins(t *testing.T) {
 	e := b.owner()
 	c := b.registered()
 	origins := func() []string {
-		return ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID)).ClientOrigins
+		return ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)).ClientOrigins
 	}
 	if got := origins(); len(got) != 0 {
 		t.Errorf("without a grant: %q", got)
 	}
 	account := b.member(e.Computer.ID, "bob@example.com")
 	code := ok[string](t)(c.code(account, e.Computer.Name))
-	watch := b.Watch(e.Computer.ID)
+	watch := b.Agents.Watch(e.Computer.ID)
 	defer watch.Stop()
 	tokens := ok[Tokens](t)(c.exchange(code))
 	select {
@@ -33,7 +33,7 @@ func TestSnapshotNamesClientOrigins(t *testing.T) {
 	if got := origins(); !slices.Equal(got, []string{"https://pocketnotes.example"}) {
 		t.Errorf("with a grant: %q", got)
 	}
-	if err := b.RevokeComputerGrant(t.Context(), e.Computer.ID, grantID(tokens.Refresh)); err != nil {
+	if err := b.Grants.RevokeForComputer(t.Context(), e.Computer.ID, grantID(tokens.Refresh)); err != nil {
 		t.Fatal(err)
 	}
 	if got := origins(); len(got) != 0 {

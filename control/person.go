@@ -21,6 +21,10 @@ const (
 	MaxGrants = 50_000
 )
 
+// People are those who may reach a computer: its owner, and whom the owner
+// invited.
+type People struct{ *core }
+
 // person is one row of who may reach a computer.
 type person struct {
 	AccountID string                  `json:"accountId"`
@@ -127,7 +131,7 @@ func (p person) wire() controlapi.Person {
 
 // People lists everybody with a row on a computer, removed ones included, in the
 // order of their account ids.
-func (s *Service) People(ctx context.Context, computerID string) ([]controlapi.Person, error) {
+func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Person, error) {
 	var out []controlapi.Person
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = []controlapi.Person{}
@@ -151,27 +155,27 @@ func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
 }
 
 // Accept makes an invited person active.
-func (s *Service) Accept(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+func (s *People) Accept(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personAccepted)
 }
 
 // Grant gives a person one app this computer has approved.
-func (s *Service) Grant(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+func (s *People) Grant(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personGranted, appID)
 }
 
 // Withdraw takes one app from a person; one they never had is no error.
-func (s *Service) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personWithdrawn, appID)
 }
 
 // Revoke ends a person's access to the whole computer, every session they have
 // on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
-func (s *Service) Revoke(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+func (s *People) Revoke(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personRevoked)
 }
 
-func (s *Service) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
+func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
 	var out controlapi.Person
 	err := s.update(ctx, func(tx *txn) error {
 		if ev == personGranted {
@@ -196,7 +200,7 @@ func (s *Service) change(ctx context.Context, computerID, accountID string, ev p
 }
 
 // DeletePerson removes a person's row altogether. The owner's stays.
-func (s *Service) DeletePerson(ctx context.Context, computerID, accountID string) error {
+func (s *People) DeletePerson(ctx context.Context, computerID, accountID string) error {
 	return s.update(ctx, func(tx *txn) error {
 		p, found, err := get[person](tx, keyPerson(computerID, accountID))
 		if err != nil {

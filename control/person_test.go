@@ -28,7 +28,7 @@ func TestPersonModel(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(t *rapid.T) {
 		run++
-		e, err := b.EnsureComputer(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run))
+		e, err := b.Computers.Ensure(b.t.Context(), fmt.Sprintf("owner%d@example.com", run), fmt.Sprintf("c%d", run))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestPersonModel(t *testing.T) {
 			for _, a := range live {
 				apps = append(apps, controlapi.App{ID: a, Name: a, Label: a, Live: true})
 			}
-			if err := b.PutApps(ctx, id, apps); err != nil {
+			if err := b.Agents.PutApps(ctx, id, apps); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -48,14 +48,14 @@ func TestPersonModel(t *testing.T) {
 		model := map[string]*modelPerson{}
 		accounts := map[string]string{}
 		for _, email := range emails {
-			a, err := b.EnsureAccount(ctx, email)
+			a, err := b.Accounts.Ensure(ctx, email)
 			if err != nil {
 				t.Fatal(err)
 			}
 			accounts[email], model[email] = a.ID, &modelPerson{apps: map[string]bool{}}
 		}
 		version := func() string {
-			s, err := b.Snapshot(ctx, id)
+			s, err := b.Agents.Snapshot(ctx, id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func TestPersonModel(t *testing.T) {
 				apps := rapid.SliceOfN(anApp, 1, 3).Draw(t, "apps")
 				p := model[email]
 				allowed := !slices.ContainsFunc(apps, func(a string) bool { return !slices.Contains(live, a) })
-				_, err := b.Invite(ctx, id, email, apps)
+				_, err := b.People.Invite(ctx, id, email, apps)
 				expect("invite", err, allowed)
 				if !allowed {
 					return
@@ -90,7 +90,7 @@ func TestPersonModel(t *testing.T) {
 			"accept": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				_, err := b.Accept(ctx, id, accounts[email])
+				_, err := b.People.Accept(ctx, id, accounts[email])
 				expect("accept", err, p.exists && p.status != controlapi.PersonRevoked)
 				if err == nil {
 					p.status = controlapi.PersonActive
@@ -99,7 +99,7 @@ func TestPersonModel(t *testing.T) {
 			"grant": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.Grant(ctx, id, accounts[email], app)
+				_, err := b.People.Grant(ctx, id, accounts[email], app)
 				expect("grant", err, p.exists && slices.Contains(live, app))
 				if err == nil {
 					p.apps[app] = true
@@ -108,14 +108,14 @@ func TestPersonModel(t *testing.T) {
 			"withdraw": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.Withdraw(ctx, id, accounts[email], app)
+				_, err := b.People.Withdraw(ctx, id, accounts[email], app)
 				expect("withdraw", err, p.exists)
 				delete(p.apps, app)
 			},
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				_, err := b.Revoke(ctx, id, accounts[email])
+				_, err := b.People.Revoke(ctx, id, accounts[email])
 				expect("revoke", err, p.exists)
 				if p.exists && p.status != controlapi.PersonRevoked {
 					p.status = controlapi.PersonRevoked
@@ -125,7 +125,7 @@ func TestPersonModel(t *testing.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
 				allowed := p.exists && p.status != controlapi.PersonRevoked
-				expect("leave", b.Leave(ctx, accounts[email], e.Computer.Name), allowed)
+				expect("leave", b.People.Leave(ctx, accounts[email], e.Computer.Name), allowed)
 				if allowed {
 					p.status = controlapi.PersonRevoked
 				}
@@ -133,12 +133,12 @@ func TestPersonModel(t *testing.T) {
 			"delete": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				expect("delete", b.DeletePerson(ctx, id, accounts[email]), p.exists)
+				expect("delete", b.People.DeletePerson(ctx, id, accounts[email]), p.exists)
 				*p = modelPerson{apps: map[string]bool{}}
 			},
 			"sign out everywhere": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
-				expect("sign out", b.SignOutEverywhere(ctx, accounts[email]), true)
+				expect("sign out", b.Sessions.SignOutEverywhere(ctx, accounts[email]), true)
 			},
 			"the owner revokes or approves an app": func(t *rapid.T) {
 				app := anApp.Draw(t, "app")
@@ -155,7 +155,7 @@ func TestPersonModel(t *testing.T) {
 			"": func(t *rapid.T) {
 				b.clock.Add(2 * time.Hour) // keeps the mail budgets out of the way
 				before := version()
-				s, err := b.Snapshot(ctx, id)
+				s, err := b.Agents.Snapshot(ctx, id)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,7 +200,7 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	var account string
 	look := func(what string, rises bool) {
 		t.Helper()
-		s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 		i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.Email == "bob@example.com" })
 		if i < 0 {
 			t.Fatalf("%s: bob has no row", what)
@@ -214,18 +214,18 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	invite := func() {
 		t.Helper()
 		b.clock.Add(time.Hour)
-		ok[controlapi.Person](t)(b.Invite(t.Context(), id, "bob@example.com", []string{"app1"}))
+		ok[controlapi.Person](t)(b.People.Invite(t.Context(), id, "bob@example.com", []string{"app1"}))
 	}
 	invite()
 	look("invited", true)
-	ok[controlapi.Person](t)(b.Accept(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Accept(t.Context(), id, account))
 	look("accepted", false)
-	ok[controlapi.Person](t)(b.Grant(t.Context(), id, account, "app2"))
-	ok[controlapi.Person](t)(b.Withdraw(t.Context(), id, account, "app1"))
+	ok[controlapi.Person](t)(b.People.Grant(t.Context(), id, account, "app2"))
+	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), id, account, "app1"))
 	look("granted and withdrawn", false)
 	invite()
 	look("invited while active", false)
-	if err := b.SignOutEverywhere(t.Context(), account); err != nil {
+	if err := b.Sessions.SignOutEverywhere(t.Context(), account); err != nil {
 		t.Fatal(err)
 	}
 	look("signed out everywhere", true)
@@ -236,18 +236,18 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 		account, session string
 		ends             bool
 	}{{account, "s2", false}, {e.AccountID, "s1", false}, {account, "s1", true}, {account, "s1", false}} {
-		if err := b.EndSession(t.Context(), c.account, c.session); err != nil {
+		if err := b.Sessions.End(t.Context(), c.account, c.session); err != nil {
 			t.Fatal(err)
 		}
 		look("ended session "+c.session, c.ends)
 	}
-	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), id, account))
 	look("revoked", true)
-	ok[controlapi.Person](t)(b.Revoke(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), id, account))
 	look("revoked again", false)
 	invite()
 	look("invited again", true)
-	if err := b.DeletePerson(t.Context(), id, account); err != nil {
+	if err := b.People.DeletePerson(t.Context(), id, account); err != nil {
 		t.Fatal(err)
 	}
 	invite()
@@ -262,21 +262,21 @@ func TestOwnerCannotBeChanged(t *testing.T) {
 	id, me := e.Computer.ID, e.AccountID
 	tries := map[string]func() error{
 		"invite": func() error {
-			_, err := b.Invite(t.Context(), id, e.Email, []string{"app1"})
+			_, err := b.People.Invite(t.Context(), id, e.Email, []string{"app1"})
 			return err
 		},
-		"grant":    func() error { _, err := b.Grant(t.Context(), id, me, "app1"); return err },
-		"withdraw": func() error { _, err := b.Withdraw(t.Context(), id, me, "app1"); return err },
-		"revoke":   func() error { _, err := b.Revoke(t.Context(), id, me); return err },
-		"delete":   func() error { return b.DeletePerson(t.Context(), id, me) },
+		"grant":    func() error { _, err := b.People.Grant(t.Context(), id, me, "app1"); return err },
+		"withdraw": func() error { _, err := b.People.Withdraw(t.Context(), id, me, "app1"); return err },
+		"revoke":   func() error { _, err := b.People.Revoke(t.Context(), id, me); return err },
+		"delete":   func() error { return b.People.DeletePerson(t.Context(), id, me) },
 	}
-	before := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 	for name, try := range tries {
 		if err := try(); !IsRefusal(err, controlapi.CodeForbidden) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	after := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+	after := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 	if before.Version != after.Version {
 		t.Error("the snapshot changed")
 	}
@@ -295,7 +295,7 @@ func TestInviteRefuses(t *testing.T) {
 		"no app":         {"bob@example.com", nil},
 		"unknown app":    {"bob@example.com", []string{"app1", "app9"}},
 	} {
-		_, err := b.Invite(t.Context(), e.Computer.ID, tt.email, tt.apps)
+		_, err := b.People.Invite(t.Context(), e.Computer.ID, tt.email, tt.apps)
 		if !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

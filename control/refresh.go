@@ -22,7 +22,7 @@ var errReplay = errors.New("used refresh token")
 // It is what a service with many clients does most, so it is one transaction,
 // and with PostgreSQL two round trips: the rows it looks at, and the row it
 // changes with the commit.
-func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
+func (s *Grants) Refresh(ctx context.Context, cred Credentials, token string) (Tokens, error) {
 	id, wellFormed := grantOfToken(token)
 	next := newRefreshToken(id)
 	hash, nextHash := hashOf(purposeRefresh, token), hashOf(purposeRefresh, next)
@@ -87,7 +87,7 @@ func (s *Service) Refresh(ctx context.Context, cred Credentials, token string) (
 
 // readAhead reads in one go what a refresh is going to look at, as far as it can
 // be told before the grant is known.
-func (s *Service) readAhead(tx kv.Tx, cred Credentials, grantID string) error {
+func (s *Grants) readAhead(tx kv.Tx, cred Credentials, grantID string) error {
 	keys := []string{keyGrant(grantID)}
 	of, known := s.parties.of(grantID)
 	if known {

@@ -8,7 +8,7 @@ import (
 )
 
 // relaysFor are the relays the agent of a computer is told of.
-func (s *Service) relaysFor(computerID string) []controlapi.Relay {
+func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 	if s.cfg.RelaysFor != nil {
 		if relays := s.cfg.RelaysFor(computerID); len(relays) > 0 {
 			return relays
@@ -22,7 +22,7 @@ func (s *Service) relaysFor(computerID string) []controlapi.Relay {
 
 // RelaysChanged has every held sync look again, because Config.RelaysFor may
 // answer something else by now.
-func (s *Service) RelaysChanged() {
+func (s *Agents) RelaysChanged() {
 	for _, id := range s.watchers.watched() {
 		s.watchers.wake(id)
 	}
@@ -30,6 +30,6 @@ func (s *Service) RelaysChanged() {
 
 // PeerSecret is 32 bytes that the nodes on one store share, by which their
 // relays know each other.
-func (s *Service) PeerSecret() ([]byte, error) {
-	return hkdf.Key(sha256.New, s.keys.Load().sealing, nil, "porchlight peers 1", 32)
+func (s *Keys) PeerSecret() ([]byte, error) {
+	return hkdf.Key(sha256.New, s.keyRing.Load().sealing, nil, "porchlight peers 1", 32)
 }

@@ -62,7 +62,7 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ok[map[string]string](t)(b.versions(t.Context(), append(ids, "gone")))
+	got := ok[map[string]string](t)(b.Agents.versions(t.Context(), append(ids, "gone")))
 	if len(got) != many+1 || got[ids[0]] == "" || got[ids[0]] == got[ids[many-1]] || got["gone"] != "" || store.reads > 3 {
 		t.Errorf("%d versions in %d reads", len(got), store.reads)
 	}

@@ -63,14 +63,14 @@ func hashOf(purpose string, parts ...string) string {
 // Seal signs text for this control plane, so that a value handed to a browser
 // and given back is known to be ours. The result is URL- and cookie-safe. It
 // hides nothing.
-func (s *Service) Seal(purpose, text string) string {
+func (s *Keys) Seal(purpose, text string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." +
 		base64.RawURLEncoding.EncodeToString(s.seal(purpose, text))
 }
 
 // Unseal returns what Seal was given, when it was sealed here for the same
 // purpose.
-func (s *Service) Unseal(purpose, sealed string) (string, bool) {
+func (s *Keys) Unseal(purpose, sealed string) (string, bool) {
 	body, sum, ok := strings.Cut(sealed, ".")
 	if !ok {
 		return "", false
@@ -84,7 +84,7 @@ func (s *Service) Unseal(purpose, sealed string) (string, bool) {
 }
 
 func (s *core) seal(purpose, text string) []byte {
-	h := hmac.New(sha256.New, s.keys.Load().sealing)
+	h := hmac.New(sha256.New, s.keyRing.Load().sealing)
 	fmt.Fprintf(h, "%s\n%s", purpose, text)
 	return h.Sum(nil)
 }

@@ -10,6 +10,9 @@ import (
 	"porchlight/control/kv"
 )
 
+// Sessions are those of browsers on the control plane.
+type Sessions struct{ *core }
+
 // SessionLife is how long a session lasts after it was last used.
 const SessionLife = 30 * 24 * time.Hour
 
@@ -62,16 +65,16 @@ func noSession() error {
 // Session returns the session of a token, or refuses with CodeUnauthorized. A
 // session that an invitation made is refused, too: it shows no account, gives no
 // consent and connects no computer.
-func (s *Service) Session(ctx context.Context, token string) (Session, error) {
-	return s.findSession(ctx, token, func(_ kv.Tx, row session) (bool, error) {
+func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
+	return s.find(ctx, token, func(_ kv.Tx, row session) (bool, error) {
 		return len(row.Only) == 0, nil
 	})
 }
 
 // SessionFor returns the session of a token when it may visit the computer of
 // this short name, or refuses with CodeUnauthorized.
-func (s *Service) SessionFor(ctx context.Context, token, short string) (Session, error) {
-	return s.findSession(ctx, token, func(tx kv.Tx, row session) (bool, error) {
+func (s *Sessions) For(ctx context.Context, token, short string) (Session, error) {
+	return s.find(ctx, token, func(tx kv.Tx, row session) (bool, error) {
 		if len(row.Only) == 0 {
 			return true, nil
 		}
@@ -81,7 +84,7 @@ func (s *Service) SessionFor(ctx context.Context, token, short string) (Session,
 }
 
 // findSession reads the session of a token, if allowed says that it will do.
-func (s *Service) findSession(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
+func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
 	if len(token) != 43 {
 		return Session{}, noSession()
 	}
@@ -180,7 +183,7 @@ func (t *txn) putSession(hash string, row session) error {
 }
 
 // SignOut ends the session of a token; an unknown one is no error.
-func (s *Service) SignOut(ctx context.Context, token string) error {
+func (s *Sessions) SignOut(ctx context.Context, token string) error {
 	return s.update(ctx, func(tx *txn) error { return tx.endSession(hashOf(purposeSession, token)) })
 }
 
@@ -197,17 +200,17 @@ func (t *txn) endSession(hash string) error {
 
 // SignOutEverywhere ends every session of an account: those here, and those on
 // every computer it can reach, which hear of it by their epoch.
-func (s *Service) SignOutEverywhere(ctx context.Context, accountID string) error {
+func (s *Sessions) SignOutEverywhere(ctx context.Context, accountID string) error {
 	return s.signOutBut(ctx, accountID, "")
 }
 
 // SignOutElsewhere is SignOutEverywhere but for one session here, of the id
 // given.
-func (s *Service) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
+func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
 	return s.signOutBut(ctx, accountID, keep)
 }
 
-func (s *Service) signOutBut(ctx context.Context, accountID, keep string) error {
+func (s *Sessions) signOutBut(ctx context.Context, accountID, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
 		err := eachSession(tx, accountID, func(hash string, row session) error {
 			if keep != "" && row.ID == keep {
@@ -226,7 +229,7 @@ func (s *Service) signOutBut(ctx context.Context, accountID, keep string) error 
 // computers it can reach, as nobody can tell which browser opened those; browsers
 // still signed in here open them again by themselves. A session that is over is
 // no error.
-func (s *Service) EndSession(ctx context.Context, accountID, id string) error {
+func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 	return s.update(ctx, func(tx *txn) error {
 		ended := false
 		err := eachSession(tx, accountID, func(hash string, row session) error {
@@ -260,7 +263,7 @@ func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) e
 }
 
 // Sessions lists an account's sessions, the one used last first.
-func (s *Service) Sessions(ctx context.Context, accountID string) ([]Session, error) {
+func (s *Sessions) List(ctx context.Context, accountID string) ([]Session, error) {
 	var out []Session
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		out = nil

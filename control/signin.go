@@ -44,6 +44,14 @@ const (
 	finishIn = 3 * time.Second
 )
 
+// SignIn is signing in by mail.
+type SignIn struct {
+	*core
+	keys     *Keys
+	attempts chan attempt // answered, whose mail is still to be written
+	intake   intake       // of attempts
+}
+
 // attempt is a sign-in that was answered.
 type attempt struct {
 	email    string
@@ -99,7 +107,7 @@ type Browser struct {
 	Known  string     // what Remember returned for it, or ""
 }
 
-// intake is the way into Service.attempts. Once it is shut nothing more comes in,
+// intake is the way into SignIn.attempts. Once it is shut nothing more comes in,
 // so that whoever empties the queue then has emptied it.
 type intake struct {
 	mu   sync.RWMutex // held for reading while an attempt is put into the queue
@@ -117,7 +125,7 @@ func (i *intake) close() {
 // only together with it. It refuses with CodeTooMany when a budget is spent and
 // with CodeUnavailable when mails cannot be written fast enough, or not any more
 // because Run has ended; none depends on whether the address has an account.
-func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, returnTo string) (browserToken string, err error) {
+func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo string) (browserToken string, err error) {
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
@@ -154,7 +162,7 @@ func (s *Service) BeginSignIn(ctx context.Context, email string, from Browser, r
 
 // runSignIns writes the mails of answered sign-ins until ctx is done, and then
 // those still waiting.
-func (s *Service) runSignIns(ctx context.Context) error {
+func (s *SignIn) run(ctx context.Context) error {
 	for {
 		select {
 		case a := <-s.attempts:
@@ -164,7 +172,7 @@ func (s *Service) runSignIns(ctx context.Context) error {
 			case <-ctx.Done():
 				begin.Stop()
 			}
-			s.writeSignIn(context.WithoutCancel(ctx), a) // it was answered, so it is written
+			s.write(context.WithoutCancel(ctx), a) // it was answered, so it is written
 		case <-ctx.Done():
 			s.intake.close()
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishIn)
@@ -172,7 +180,7 @@ func (s *Service) runSignIns(ctx context.Context) error {
 			for {
 				select {
 				case a := <-s.attempts:
-					s.writeSignIn(last, a)
+					s.write(last, a)
 				default:
 					return ctx.Err()
 				}
@@ -181,7 +189,7 @@ func (s *Service) runSignIns(ctx context.Context) error {
 	}
 }
 
-func (s *Service) writeSignIn(ctx context.Context, a attempt) {
+func (s *SignIn) write(ctx context.Context, a attempt) {
 	message, err := mail.SignIn{
 		To:      a.email,
 		Link:    s.cfg.AuthURL() + PathSignInLink + "?" + url.Values{"token": {a.link}}.Encode(),
@@ -227,7 +235,7 @@ func linkOver() error {
 
 // LookAtLink says whose a link is and where it leads, and consumes nothing:
 // mail scanners open links. It refuses with CodeNotFound.
-func (s *Service) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
+func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
 	if len(link) != 43 {
 		return "", "", linkOver()
 	}
@@ -247,7 +255,7 @@ func (s *Service) LookAtLink(ctx context.Context, link string) (email, returnTo 
 
 // SignInWithLink uses a link up and opens a session for the browser that sent
 // it. It refuses with CodeNotFound.
-func (s *Service) SignInWithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
+func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
 	if len(link) != 43 {
 		return SignedIn{}, linkOver()
 	}
@@ -277,7 +285,7 @@ var errWrongCode = errors.New("wrong code")
 // asked for. Five wrong ones end it, and twenty in a day, however many mails were
 // asked for, all codes sent to that address; links still work. A refusal (CodeForbidden) is the same for
 // a wrong code, one that is over, and an address that never got a mail.
-func (s *Service) SignInWithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
+func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client netip.Addr) (SignedIn, error) {
 	wrong := refuse(controlapi.CodeForbidden, "That code is not right, or it is over. After five tries a new mail is needed.")
 	code = digits(code)
 	next := newEntry()

@@ -23,22 +23,22 @@ func TestLinkSignsInOnce(t *testing.T) {
 	_, link, _ := b.begin("maya@example.com", 1)
 
 	for range 3 { // scanners look, and look again
-		email, _, err := b.LookAtLink(t.Context(), link)
+		email, _, err := b.SignIn.LookAtLink(t.Context(), link)
 		if err != nil || email != "maya@example.com" {
 			t.Fatalf("LookAtLink: %q, %v", email, err)
 		}
 	}
-	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
 	if in.Account.ID != owner.AccountID {
 		t.Errorf("signed in as %+v", in.Account)
 	}
-	s := ok[Session](t)(b.Session(t.Context(), in.Token))
+	s := ok[Session](t)(b.Sessions.Of(t.Context(), in.Token))
 	if s.Account != in.Account || s.Client != home {
 		t.Errorf("the session is %+v", s)
 	}
-	_, err := b.SignInWithLink(t.Context(), link, home)
+	_, err := b.SignIn.WithLink(t.Context(), link, home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
-	_, _, err = b.LookAtLink(t.Context(), link)
+	_, _, err = b.SignIn.LookAtLink(t.Context(), link)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
 
@@ -50,13 +50,13 @@ func TestCodeNeedsItsBrowser(t *testing.T) {
 	browser, link, code := b.begin("maya@example.com", 1)
 	other, _, _ := b.begin("maya@example.com", 2)
 
-	_, err := b.SignInWithCode(t.Context(), other, code, home)
+	_, err := b.SignIn.WithCode(t.Context(), other, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	in := ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, " "+code+" ", home))
+	in := ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, " "+code+" ", home))
 	if in.Account.Email != "maya@example.com" {
 		t.Errorf("signed in as %+v", in.Account)
 	}
-	_, err = b.SignInWithLink(t.Context(), link, home) // one of the two ends both
+	_, err = b.SignIn.WithLink(t.Context(), link, home) // one of the two ends both
 	wantRefusal(t, err, controlapi.CodeNotFound)
 }
 
@@ -71,13 +71,13 @@ func TestFiveTriesForACode(t *testing.T) {
 		wrong = "000001"
 	}
 	for range 5 {
-		_, err := b.SignInWithCode(t.Context(), browser, wrong, home)
+		_, err := b.SignIn.WithCode(t.Context(), browser, wrong, home)
 		wantRefusal(t, err, controlapi.CodeForbidden)
 	}
-	_, err := b.SignInWithCode(t.Context(), browser, code, home)
+	_, err := b.SignIn.WithCode(t.Context(), browser, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	// A stranger who guesses does not take the link from its owner.
-	ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
 }
 
 // Weakness: strangers may ask for twenty mails a day to an address they know, and
@@ -88,7 +88,7 @@ func TestGuessesADay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.owner()
-	ok[Account](t)(b.EnsureAccount(t.Context(), "bob@example.com"))
+	ok[Account](t)(b.Accounts.Ensure(t.Context(), "bob@example.com"))
 	b.run()
 	var last, link, code string
 	for mail := range 5 {
@@ -97,18 +97,18 @@ func TestGuessesADay(t *testing.T) {
 			break
 		}
 		for range 5 {
-			_, err := b.SignInWithCode(t.Context(), last, "", home)
+			_, err := b.SignIn.WithCode(t.Context(), last, "", home)
 			wantRefusal(t, err, controlapi.CodeForbidden)
 		}
 	}
-	_, err := b.SignInWithCode(t.Context(), last, code, home)
+	_, err := b.SignIn.WithCode(t.Context(), last, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
 	browser, _, code := b.begin("bob@example.com", 1)
-	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+	ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, home))
 	b.clock.Add(24 * time.Hour)
 	browser, _, code = b.begin("maya@example.com", 6)
-	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+	ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, home))
 }
 
 func TestFifthTryMayBeRight(t *testing.T) {
@@ -118,10 +118,10 @@ func TestFifthTryMayBeRight(t *testing.T) {
 	b.run()
 	browser, _, code := b.begin("maya@example.com", 1)
 	for range 4 {
-		_, err := b.SignInWithCode(t.Context(), browser, "", home)
+		_, err := b.SignIn.WithCode(t.Context(), browser, "", home)
 		wantRefusal(t, err, controlapi.CodeForbidden)
 	}
-	ok[SignedIn](t)(b.SignInWithCode(t.Context(), browser, code, home))
+	ok[SignedIn](t)(b.SignIn.WithCode(t.Context(), browser, code, home))
 }
 
 func TestLinkAndCodeEndAfterFifteenMinutes(t *testing.T) {
@@ -133,12 +133,12 @@ func TestLinkAndCodeEndAfterFifteenMinutes(t *testing.T) {
 	b.clock.Add(15*time.Minute - time.Millisecond)
 	_, early, _ := b.begin("maya@example.com", 2)
 	b.clock.Add(time.Millisecond)
-	_, err := b.SignInWithCode(t.Context(), browser, code, home)
+	_, err := b.SignIn.WithCode(t.Context(), browser, code, home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	_, err = b.SignInWithLink(t.Context(), link, home)
+	_, err = b.SignIn.WithLink(t.Context(), link, home)
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	b.clock.Add(14 * time.Minute)
-	ok[SignedIn](t)(b.SignInWithLink(t.Context(), early, home))
+	ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), early, home))
 }
 
 // A stranger must not learn who has an account: the answer is given before
@@ -149,7 +149,7 @@ func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
 	b.owner()
 	before := b.rows("")
 	for _, email := range []string{"maya@example.com", "nobody@example.com"} {
-		if token, err := b.BeginSignIn(t.Context(), email, Browser{Client: home}, ""); err != nil || len(token) != 43 {
+		if token, err := b.SignIn.Begin(t.Context(), email, Browser{Client: home}, ""); err != nil || len(token) != 43 {
 			t.Fatalf("%s: %q, %v", email, token, err)
 		}
 	}
@@ -166,8 +166,8 @@ func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
 	}
 
 	// Typing codes is answered and counted alike, too.
-	token := ok[string](t)(b.BeginSignIn(t.Context(), "nobody@example.com", Browser{Client: home}, ""))
-	_, err := b.SignInWithCode(t.Context(), token, "123456", home)
+	token := ok[string](t)(b.SignIn.Begin(t.Context(), "nobody@example.com", Browser{Client: home}, ""))
+	_, err := b.SignIn.WithCode(t.Context(), token, "123456", home)
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	if n := b.rows("signin-tries/"); n != 1 {
 		t.Errorf("%d tries were counted", n)
@@ -182,8 +182,8 @@ func TestOpenSignUpMakesTheAccountWhenTheLinkIsUsed(t *testing.T) {
 	if n := b.rows("account/"); n != 0 {
 		t.Errorf("%d accounts before the link was used", n)
 	}
-	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link, home))
-	found := ok[Account](t)(b.AccountByEmail(t.Context(), "new@example.com"))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))
+	found := ok[Account](t)(b.Accounts.ByEmail(t.Context(), "new@example.com"))
 	if found.ID != in.Account.ID {
 		t.Errorf("signed in as %+v, stored is %+v", in.Account, found)
 	}
@@ -198,10 +198,10 @@ func TestOneOfManyWins(t *testing.T) {
 	browser, _, code := b.begin("maya@example.com", 2)
 	v, verifier := b.visitFor(owner, "app1")
 	uses := map[string]func() error{
-		"link": func() error { _, err := b.SignInWithLink(t.Context(), link, home); return err },
-		"code": func() error { _, err := b.SignInWithCode(t.Context(), browser, code, home); return err },
+		"link": func() error { _, err := b.SignIn.WithLink(t.Context(), link, home); return err },
+		"code": func() error { _, err := b.SignIn.WithCode(t.Context(), browser, code, home); return err },
 		"visit": func() error {
-			_, err := b.Redeem(t.Context(), owner.Computer.ID, controlapi.Redeem{Code: v, CodeVerifier: verifier, RedirectURI: callback})
+			_, err := b.Visits.Redeem(t.Context(), owner.Computer.ID, controlapi.Redeem{Code: v, CodeVerifier: verifier, RedirectURI: callback})
 			return err
 		},
 	}
@@ -235,7 +235,7 @@ func TestOneOfManyWins(t *testing.T) {
 func TestMailBudgets(t *testing.T) {
 	t.Parallel()
 	spend := func(b *bench, email string, client netip.Addr) error {
-		_, err := b.BeginSignIn(t.Context(), email, Browser{Client: client}, "")
+		_, err := b.SignIn.Begin(t.Context(), email, Browser{Client: client}, "")
 		return err
 	}
 	addr := network
@@ -301,7 +301,7 @@ func TestMailBudgets(t *testing.T) {
 		}
 		b.until("the budget to be written", func() bool { return b.spentOn("maya@example.com") == 5 })
 		again := ok[*Service](t)(New(b.cfg))
-		_, err := again.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: netip.MustParseAddr("203.0.113.9")}, "")
+		_, err := again.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: netip.MustParseAddr("203.0.113.9")}, "")
 		wantWait(t, err, 15*time.Minute)
 	})
 	t.Run("invitations spend from the same", func(t *testing.T) {
@@ -310,9 +310,9 @@ func TestMailBudgets(t *testing.T) {
 		e := b.owner()
 		b.apps(e, "app1")
 		for range 5 {
-			ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+			ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
 		}
-		_, err := b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"})
+		_, err := b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"})
 		wantWait(t, err, 15*time.Minute)
 		wantWait(t, spend(b, "bob@example.com", home), 15*time.Minute)
 	})
@@ -350,7 +350,7 @@ func TestSignInsAnsweredAreWrittenBeforeRunReturns(t *testing.T) {
 	b := newBench(t)
 	b.owner()
 	for range 3 {
-		ok[string](t)(b.BeginSignIn(t.Context(), "maya@example.com", Browser{Client: home}, ""))
+		ok[string](t)(b.SignIn.Begin(t.Context(), "maya@example.com", Browser{Client: home}, ""))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -371,7 +371,7 @@ func TestStoreHoldsNoSecret(t *testing.T) {
 	b.run()
 	browser, link, code := b.begin("maya@example.com", 1)
 	_, link2, _ := b.begin("maya@example.com", 2)
-	in := ok[SignedIn](t)(b.SignInWithLink(t.Context(), link2, home))
+	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link2, home))
 	visitCode, _ := b.visitFor(e, "app1")
 	err := b.store.View(t.Context(), func(tx kv.Tx) error {
 		return each(tx, "", func(key string, value []byte) error {

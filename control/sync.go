@@ -29,9 +29,9 @@ const syncsPerComputer = 4
 // Snapshot is everything the agent of a computer needs to decide who may open
 // what. Its version is a hash of its content, so that whatever changes it, a
 // new relay address as well as a person, makes it another version.
-func (s *Service) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
+func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
 	out := controlapi.Snapshot{
-		PublicKeys: s.PublicKeys(),
+		PublicKeys: s.keys.Public(),
 		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
 		Relays:     s.relaysFor(computerID),
 	}
@@ -86,7 +86,7 @@ type Watch struct {
 
 // Watch begins to watch a computer. What was changed before it is not told of,
 // so read the snapshot afterwards.
-func (s *Service) Watch(computerID string) *Watch { return s.watchers.add(computerID) }
+func (s *Agents) Watch(computerID string) *Watch { return s.watchers.add(computerID) }
 
 // Stop ends the watch.
 func (w *Watch) Stop() { w.owner.remove(w) }
@@ -150,7 +150,7 @@ func (ws *watchers) watched() []string {
 
 // versions are those of the computers with these ids, read many at a time; that
 // of a computer which is gone is empty.
-func (s *Service) versions(ctx context.Context, ids []string) (map[string]string, error) {
+func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string, error) {
 	out := make(map[string]string, len(ids))
 	err := s.store.View(ctx, func(tx kv.Tx) error {
 		for some := range slices.Chunk(ids, kv.MaxKeys) {
@@ -173,7 +173,7 @@ func (s *Service) versions(ctx context.Context, ids []string) (map[string]string
 
 // runVersionReader wakes the watches of computers whose version another node
 // raised. It reads the versions of all computers held here in one transaction.
-func (s *Service) runVersionReader(ctx context.Context) error {
+func (s *Agents) runVersionReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
 	seen := map[string]string{}

@@ -11,7 +11,7 @@ func TestSnapshotSaysEverything(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID))
+	s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	if s.Version == "" || s.Computer != e.Computer || len(s.People) != 1 || s.People[0].Apps == nil ||
 		s.RevokedGrants == nil || len(s.PublicKeys) != 1 || len(s.Relays) != 1 ||
 		s.Billing != (controlapi.Billing{Plan: "self-hosted", Standing: "good"}) {
@@ -19,11 +19,11 @@ func TestSnapshotSaysEverything(t *testing.T) {
 	}
 	other := b.cfg
 	other.Relays = []controlapi.Relay{{Address: "127.0.0.1:9443", ServerName: "control.localhost"}}
-	moved := ok[controlapi.Snapshot](t)(ok[*Service](t)(New(other)).Snapshot(t.Context(), e.Computer.ID))
+	moved := ok[controlapi.Snapshot](t)(ok[*Service](t)(New(other)).Agents.Snapshot(t.Context(), e.Computer.ID))
 	if moved.Version == s.Version {
 		t.Error("another relay is not another version")
 	}
-	_, err := b.Snapshot(t.Context(), "nobody")
+	_, err := b.Agents.Snapshot(t.Context(), "nobody")
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 }
 
@@ -31,9 +31,9 @@ func TestEveryChangeIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	other := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(e, "app1", "app2")
-	watch, bystander := b.Watch(e.Computer.ID), b.Watch(other.Computer.ID)
+	watch, bystander := b.Agents.Watch(e.Computer.ID), b.Agents.Watch(other.Computer.ID)
 	defer watch.Stop()
 	defer bystander.Stop()
 	id, account := e.Computer.ID, ""
@@ -43,17 +43,17 @@ func TestEveryChangeIsTold(t *testing.T) {
 		do   func() error
 	}{
 		{"invite", func() error {
-			p, err := b.Invite(t.Context(), id, "eve@example.com", []string{"app1"})
+			p, err := b.People.Invite(t.Context(), id, "eve@example.com", []string{"app1"})
 			account = p.AccountID
 			return err
 		}},
-		{"accept", func() error { _, err := b.Accept(t.Context(), id, account); return err }},
-		{"grant", func() error { _, err := b.Grant(t.Context(), id, account, "app2"); return err }},
-		{"withdraw", func() error { _, err := b.Withdraw(t.Context(), id, account, "app1"); return err }},
-		{"app gone", func() error { return b.PutApps(t.Context(), id, nil) }},
-		{"sign out", func() error { return b.SignOutEverywhere(t.Context(), account) }},
-		{"revoke", func() error { _, err := b.Revoke(t.Context(), id, account); return err }},
-		{"delete", func() error { return b.DeletePerson(t.Context(), id, account) }},
+		{"accept", func() error { _, err := b.People.Accept(t.Context(), id, account); return err }},
+		{"grant", func() error { _, err := b.People.Grant(t.Context(), id, account, "app2"); return err }},
+		{"withdraw", func() error { _, err := b.People.Withdraw(t.Context(), id, account, "app1"); return err }},
+		{"app gone", func() error { return b.Agents.PutApps(t.Context(), id, nil) }},
+		{"sign out", func() error { return b.Sessions.SignOutEverywhere(t.Context(), account) }},
+		{"revoke", func() error { _, err := b.People.Revoke(t.Context(), id, account); return err }},
+		{"delete", func() error { return b.People.DeletePerson(t.Context(), id, account) }},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -63,7 +63,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		default:
 			t.Errorf("%s was not told", step.name)
 		}
-		s := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), id))
+		s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 		if s.Version == version {
 			t.Errorf("%s made no new version", step.name)
 		}
@@ -79,7 +79,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	first := b.Watch("x")
+	first := b.Agents.Watch("x")
 	defer first.Stop()
 	for range syncsPerComputer {
 		select {
@@ -87,7 +87,7 @@ func TestWatchesAreBounded(t *testing.T) {
 			t.Fatal("replaced too early")
 		default:
 		}
-		defer b.Watch("x").Stop()
+		defer b.Agents.Watch("x").Stop()
 	}
 	select {
 	case <-first.Replaced:
@@ -103,10 +103,10 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 	a.run()
 	other := ok[*Service](t)(New(a.cfg))
 	e := a.owner()
-	watch := a.Watch(e.Computer.ID)
+	watch := a.Agents.Watch(e.Computer.ID)
 	defer watch.Stop()
-	before := ok[controlapi.Snapshot](t)(a.Snapshot(t.Context(), e.Computer.ID))
-	if err := other.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
+	before := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID))
+	if err := other.Sessions.SignOutEverywhere(t.Context(), e.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	late := time.After(30 * time.Second)
@@ -116,7 +116,7 @@ func TestOtherNodesChangesAreSeen(t *testing.T) {
 		case <-late:
 			t.Fatal("the change was not seen")
 		}
-		if s := ok[controlapi.Snapshot](t)(a.Snapshot(t.Context(), e.Computer.ID)); s.Version != before.Version {
+		if s := ok[controlapi.Snapshot](t)(a.Agents.Snapshot(t.Context(), e.Computer.ID)); s.Version != before.Version {
 			return
 		}
 	}

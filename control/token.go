@@ -55,7 +55,7 @@ type authorization struct {
 // Authorize issues a code: the account allows the client to open apps on the
 // computer of that short name. It refuses with CodeForbidden when the account
 // cannot reach such a computer.
-func (s *Service) Authorize(ctx context.Context, a Authorization, account Account, short string) (code string, err error) {
+func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account, short string) (code string, err error) {
 	if !ValidChallenge(a.Challenge) {
 		return "", refuse(controlapi.CodeInvalid, "The code challenge is not one of S256.")
 	}
@@ -147,9 +147,9 @@ func accessEnded() error {
 // then the code is untouched, or with CodeInvalidGrant; a code presented by its
 // own client is used up whatever else is wrong. One that comes a second time has
 // been copied by somebody, so what it gave ends (RFC 6749, section 4.1.2).
-func (s *Service) ExchangeCode(ctx context.Context, cred Credentials, x Exchange) (Tokens, error) {
+func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (Tokens, error) {
 	// Checked by reading only: strangers cannot make the store write.
-	if err := s.AuthenticateClient(ctx, cred); err != nil {
+	if err := s.clients.Authenticate(ctx, cred); err != nil {
 		return Tokens{}, err
 	}
 	if len(x.Code) != 43 {
@@ -241,7 +241,7 @@ func grantOfToken(token string) (grantID string, ok bool) {
 }
 
 // tokens signs the access token that goes with a grant's new refresh token.
-func (s *Service) tokens(g grant, c computer, refresh string) (Tokens, error) {
+func (s *Grants) tokens(g grant, c computer, refresh string) (Tokens, error) {
 	out := Tokens{Refresh: refresh, Computer: s.computer(c)}
 	now := s.now()
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, controlapi.AccessClaims{
@@ -257,7 +257,7 @@ func (s *Service) tokens(g grant, c computer, refresh string) (Tokens, error) {
 		ID:       newID(),
 	})
 	var err error
-	if out.Access, err = token.SignedString(s.keys.Load().signer(now).private); err != nil {
+	if out.Access, err = token.SignedString(s.keyRing.Load().signer(now).private); err != nil {
 		return Tokens{}, fmt.Errorf("signing an access token: %w", err)
 	}
 	return out, nil

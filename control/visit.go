@@ -18,6 +18,9 @@ import (
 // 7636 in shape); this side says who is there, and whether they may, before any
 // code exists, so that the owner of the computer learns nothing of strangers.
 
+// Visits are people on their way to an app.
+type Visits struct{ *core }
+
 // VisitLife is how long a visitor's code can be redeemed.
 const VisitLife = 60 * time.Second
 
@@ -49,7 +52,7 @@ const maxVisitQuery = 2048
 // once and be well formed, and the redirect URI must be the callback of a host
 // of the computer named; anything else is refused with CodeInvalid. Nothing is
 // looked up, so that the answer tells nothing about what exists.
-func (s *Service) ParseVisit(rawQuery string) (VisitRequest, error) {
+func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 	malformed := refuse(controlapi.CodeInvalid, "This address is not complete. Go back to the app and open it again.")
 	if len(rawQuery) > maxVisitQuery {
 		return VisitRequest{}, malformed
@@ -105,7 +108,7 @@ type visit struct {
 // the redirect URI with code and state. Somebody who may not open the app, a
 // computer or app that does not exist, and a host that is not the app's are all
 // refused alike, with CodeForbidden.
-func (s *Service) Visit(ctx context.Context, v VisitRequest, account Account) (string, error) {
+func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (string, error) {
 	if err := s.pace.spend(s.now(), budgetVisits.of(account.ID)); err != nil {
 		return "", err
 	}
@@ -147,7 +150,7 @@ func (s *Service) Visit(ctx context.Context, v VisitRequest, account Account) (s
 
 // hostIsApps says whether the host of a visit is that of the app it names,
 // which must be live; the launcher is at the root host and at portal.
-func (s *Service) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error) {
+func (s *Visits) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error) {
 	root := s.computer(c).Host
 	if v.App == "" {
 		return v.Host == root || v.Host == "portal."+root, nil
@@ -168,7 +171,7 @@ func (s *Service) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error)
 // code was issued for can use it, once, with the verifier of its challenge and
 // the same redirect URI; everything else is refused with CodeInvalidGrant, and
 // a code presented by its own computer is used up whatever else was wrong.
-func (s *Service) Redeem(ctx context.Context, computerID string, r controlapi.Redeem) (controlapi.Visitor, error) {
+func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Redeem) (controlapi.Visitor, error) {
 	refused := refuse(controlapi.CodeInvalidGrant, "This sign-in was used already, or took too long. Open the app again.")
 	if len(r.Code) != 43 || !verifierPattern.MatchString(r.CodeVerifier) {
 		return controlapi.Visitor{}, refused

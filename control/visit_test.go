@@ -15,7 +15,7 @@ const callback = "https://notes.maya.localhost:8443/.porchlight/callback"
 
 // apps reports one live app per id on the computer; app1 is notes, the others
 // are named by their ids.
-func (b *bench) apps(e Enrolment, ids ...string) {
+func (b *bench) apps(e controlapi.Enrolled, ids ...string) {
 	b.t.Helper()
 	var list []controlapi.App
 	for _, id := range ids {
@@ -25,7 +25,7 @@ func (b *bench) apps(e Enrolment, ids ...string) {
 		}
 		list = append(list, controlapi.App{ID: id, Name: name, Label: "Label of " + id, Live: true})
 	}
-	if err := b.PutApps(b.t.Context(), e.Computer.ID, list); err != nil {
+	if err := b.Agents.PutApps(b.t.Context(), e.Computer.ID, list); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -53,7 +53,7 @@ func challengeOf(verifier string) string {
 }
 
 // visitFor issues a code to the owner.
-func (b *bench) visitFor(e Enrolment, app string) (code, verifier string) {
+func (b *bench) visitFor(e controlapi.Enrolled, app string) (code, verifier string) {
 	b.t.Helper()
 	b.apps(e, app)
 	return b.codeFor(Account{ID: e.AccountID, Email: e.Email}, visitQuery("app", app)), theVerifier
@@ -61,8 +61,8 @@ func (b *bench) visitFor(e Enrolment, app string) (code, verifier string) {
 
 func (b *bench) codeFor(a Account, query string) string {
 	b.t.Helper()
-	v := ok[VisitRequest](b.t)(b.ParseVisit(query))
-	to := ok[string](b.t)(b.Visit(b.t.Context(), v, a))
+	v := ok[VisitRequest](b.t)(b.Visits.Parse(query))
+	to := ok[string](b.t)(b.Visits.Begin(b.t.Context(), v, a))
 	u := ok[*url.URL](b.t)(url.Parse(to))
 	if got := u.Scheme + "://" + u.Host + u.Path; got != v.RedirectURI || u.Query().Get("state") != v.State {
 		b.t.Fatalf("the visit leads to %s", to)
@@ -75,9 +75,9 @@ func TestVisit(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	code, verifier := b.visitFor(e, "app1")
-	got := ok[controlapi.Visitor](t)(b.Redeem(t.Context(), e.Computer.ID,
+	got := ok[controlapi.Visitor](t)(b.Visits.Redeem(t.Context(), e.Computer.ID,
 		controlapi.Redeem{Code: code, CodeVerifier: verifier, RedirectURI: callback}))
-	snapshot := ok[controlapi.Snapshot](t)(b.Snapshot(t.Context(), e.Computer.ID))
+	snapshot := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
 	want := controlapi.Visitor{
 		AccountID: e.AccountID, Email: "maya@example.com", Role: controlapi.RoleOwner, AppID: "app1",
 		Epoch: snapshot.People[0].Epoch,
@@ -105,20 +105,20 @@ func TestVisitRefusesAlike(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	if err := b.PutApps(t.Context(), e.Computer.ID, []controlapi.App{
+	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, []controlapi.App{
 		{ID: "app1", Name: "notes", Label: "Notes", Live: true},
 		{ID: "app2", Name: "photos", Label: "Photos", Live: true},
 		{ID: "app3", Name: "stopped", Label: "Stopped"},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	invited := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "pending@example.com", []string{"app1"}))
-	member := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "member@example.com", []string{"app1"}))
-	ok[controlapi.Person](t)(b.Accept(t.Context(), e.Computer.ID, member.AccountID))
-	removed := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "removed@example.com", []string{"app1"}))
-	ok[controlapi.Person](t)(b.Accept(t.Context(), e.Computer.ID, removed.AccountID))
-	ok[controlapi.Person](t)(b.Revoke(t.Context(), e.Computer.ID, removed.AccountID))
-	stranger := ok[Account](t)(b.EnsureAccount(t.Context(), "stranger@example.com"))
+	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "pending@example.com", []string{"app1"}))
+	member := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "member@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(b.People.Accept(t.Context(), e.Computer.ID, member.AccountID))
+	removed := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "removed@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(b.People.Accept(t.Context(), e.Computer.ID, removed.AccountID))
+	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), e.Computer.ID, removed.AccountID))
+	stranger := ok[Account](t)(b.Accounts.Ensure(t.Context(), "stranger@example.com"))
 
 	at := func(name string) string {
 		return "https://" + name + ".maya.localhost:8443" + controlapi.CallbackPath
@@ -142,8 +142,8 @@ func TestVisitRefusesAlike(t *testing.T) {
 	sentences := map[string]bool{}
 	for name, tt := range tests {
 		before := b.rows("visit/")
-		v := ok[VisitRequest](t)(b.ParseVisit(tt.query))
-		to, err := b.Visit(t.Context(), v, Account{ID: tt.account})
+		v := ok[VisitRequest](t)(b.Visits.Parse(tt.query))
+		to, err := b.Visits.Begin(t.Context(), v, Account{ID: tt.account})
 		if !IsRefusal(err, controlapi.CodeForbidden) || to != "" {
 			t.Errorf("%s: got %q, %v", name, to, err)
 			continue
@@ -197,7 +197,7 @@ func TestParseVisitRefuses(t *testing.T) {
 		"long":                  visitQuery() + "&x=" + strings.Repeat("x", maxVisitQuery),
 	}
 	for name, query := range tests {
-		if v, err := b.ParseVisit(query); !IsRefusal(err, controlapi.CodeInvalid) {
+		if v, err := b.Visits.Parse(query); !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: got %+v, %v", name, v, err)
 		}
 	}
@@ -207,9 +207,9 @@ func TestRedeemRefuses(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	e := b.owner()
-	other := ok[Enrolment](t)(b.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	other := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	redeem := func(computer string, r controlapi.Redeem) error {
-		_, err := b.Redeem(t.Context(), computer, r)
+		_, err := b.Visits.Redeem(t.Context(), computer, r)
 		return err
 	}
 	fresh := func() controlapi.Redeem {
@@ -254,11 +254,11 @@ func TestRedeemAfterAccessEnded(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(*bench, string, string) error{
 		"withdrawn": func(b *bench, c, a string) error {
-			_, err := b.Withdraw(t.Context(), c, a, "app1")
+			_, err := b.People.Withdraw(t.Context(), c, a, "app1")
 			return err
 		},
-		"revoked": func(b *bench, c, a string) error { _, err := b.Revoke(t.Context(), c, a); return err },
-		"deleted": func(b *bench, c, a string) error { return b.DeletePerson(t.Context(), c, a) },
+		"revoked": func(b *bench, c, a string) error { _, err := b.People.Revoke(t.Context(), c, a); return err },
+		"deleted": func(b *bench, c, a string) error { return b.People.DeletePerson(t.Context(), c, a) },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -266,13 +266,13 @@ func TestRedeemAfterAccessEnded(t *testing.T) {
 			b := newBench(t)
 			e := b.owner()
 			b.apps(e, "app1")
-			p := ok[controlapi.Person](t)(b.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
-			ok[controlapi.Person](t)(b.Accept(t.Context(), e.Computer.ID, p.AccountID))
+			p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+			ok[controlapi.Person](t)(b.People.Accept(t.Context(), e.Computer.ID, p.AccountID))
 			code := b.codeFor(Account{ID: p.AccountID}, visitQuery())
 			if err := end(b, e.Computer.ID, p.AccountID); err != nil {
 				t.Fatal(err)
 			}
-			_, err := b.Redeem(t.Context(), e.Computer.ID, controlapi.Redeem{Code: code, CodeVerifier: theVerifier, RedirectURI: callback})
+			_, err := b.Visits.Redeem(t.Context(), e.Computer.ID, controlapi.Redeem{Code: code, CodeVerifier: theVerifier, RedirectURI: callback})
 			wantRefusal(t, err, controlapi.CodeInvalidGrant)
 		})
 	}
@@ -283,17 +283,17 @@ func TestVisitsArePaced(t *testing.T) {
 	b := newBench(t)
 	e := b.owner()
 	b.apps(e, "app1")
-	v := ok[VisitRequest](t)(b.ParseVisit(visitQuery()))
+	v := ok[VisitRequest](t)(b.Visits.Parse(visitQuery()))
 	account := Account{ID: e.AccountID}
 	var err error
 	for range 301 {
-		if _, err = b.Visit(t.Context(), v, account); err != nil {
+		if _, err = b.Visits.Begin(t.Context(), v, account); err != nil {
 			break
 		}
 	}
 	wantRefusal(t, err, controlapi.CodeTooMany)
 	b.clock.Add(time.Minute)
-	ok[string](t)(b.Visit(t.Context(), v, account))
+	ok[string](t)(b.Visits.Begin(t.Context(), v, account))
 }
 
 func FuzzParseVisit(f *testing.F) {
@@ -303,7 +303,7 @@ func FuzzParseVisit(f *testing.F) {
 	f.Add("computer=maya&computer=maya&redirect_uri=%00")
 	b := newBench(f)
 	f.Fuzz(func(t *testing.T, query string) {
-		v, err := b.ParseVisit(query)
+		v, err := b.Visits.Parse(query)
 		if err != nil {
 			return
 		}

@@ -76,7 +76,7 @@ func startFleet(t *testing.T) *fleet {
 	p := &plane{ca: ca}
 	p.service, p.outbox = node()
 	f.elsewhere, _ = node()
-	e, err := p.service.EnsureComputer(t.Context(), "owner@maya."+domain, "maya")
+	e, err := p.service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func startFleet(t *testing.T) *fleet {
 		AuthHost:     authHost,
 		TLS:          certs.TLSConfig(certs.New(certs.Config{Issue: ca.Issue, Allowed: func(name string) bool { return name == authHost }, Log: log})),
 		Handler:      web.New(p.service, web.Config{Log: log}),
-		Authenticate: p.service.Authenticate,
+		Authenticate: p.service.Agents.Authenticate,
 		Grace:        time.Millisecond,
 		Log:          log,
 	})

@@ -37,10 +37,10 @@ func TestForgetPeople(t *testing.T) {
 	}
 	r := begin()
 	owner := r.agent.Account().AccountID
-	if err := r.plane.service.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := r.plane.service.Agents.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.plane.service.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
+	if _, err := r.plane.service.People.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
 		t.Fatal(err)
 	}
 	r.allowClient(t, r.agent.Account().Email)
@@ -48,7 +48,7 @@ func TestForgetPeople(t *testing.T) {
 	cfg.ForgetPeople = true
 	r = begin()
 	defer end(r)
-	people, err := r.plane.service.People(t.Context(), r.plane.computerID)
+	people, err := r.plane.service.People.List(t.Context(), r.plane.computerID)
 	if err != nil || len(people) != 2 {
 		t.Fatal(people, err)
 	}
@@ -61,7 +61,7 @@ func TestForgetPeople(t *testing.T) {
 			t.Errorf("%s is %s", p.Email, p.Status)
 		}
 	}
-	if grants, err := r.plane.service.ComputerGrants(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
+	if grants, err := r.plane.service.Grants.OfComputer(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
 		t.Errorf("remote clients are %+v, %v", grants, err)
 	}
 }

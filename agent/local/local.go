@@ -284,7 +284,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		AuthHost:     authHost,
 		TLS:          certs.TLSConfig(names),
 		Handler:      web.New(p.service, web.Config{KeptMail: "porchlight outbox", Log: cfg.Log.With("part", "control")}),
-		Authenticate: p.service.Authenticate,
+		Authenticate: p.service.Agents.Authenticate,
 		Grace:        relayGrace,
 		Log:          cfg.Log.With("part", "relay"),
 	})
@@ -303,7 +303,7 @@ func controlDir(dataDir string) string { return filepath.Join(dataDir, "control"
 // the device credential: it lives in this process only.
 func (p *plane) enrol(ctx context.Context) error {
 	short := shortName(loginName())
-	e, err := p.service.EnsureComputer(ctx, "owner@"+short+"."+domain, short)
+	e, err := p.service.Computers.Ensure(ctx, "owner@"+short+"."+domain, short)
 	if err != nil {
 		return fmt.Errorf("cannot set up the local control plane: %w", err)
 	}

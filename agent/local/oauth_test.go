@@ -44,7 +44,7 @@ func TestRemoteClient(t *testing.T) {
 	// Where the client waits for its code.
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "You can close this window.") }))
 	t.Cleanup(back.Close)
-	client, secret, err := h.plane.service.AddClient(ctx, "Pocket Notes", []string{back.URL + "/callback"})
+	client, secret, err := h.plane.service.Clients.Add(ctx, "Pocket Notes", []string{back.URL + "/callback"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,27 +154,27 @@ func (r *Running) allowClient(t *testing.T, email string) (token, grantID string
 	t.Helper()
 	ctx, service := t.Context(), r.plane.service
 	const back = "https://client.example/callback"
-	registered, clientSecret, err := service.AddClient(ctx, "Pocket Notes", []string{back})
+	registered, clientSecret, err := service.Clients.Add(ctx, "Pocket Notes", []string{back})
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := service.AccountByEmail(ctx, email)
+	account, err := service.Accounts.ByEmail(ctx, email)
 	if err != nil {
 		t.Fatal(err)
 	}
 	verifier := oauth2.GenerateVerifier()
-	code, err := service.Authorize(ctx, control.Authorization{
+	code, err := service.Grants.Authorize(ctx, control.Authorization{
 		ClientID: registered.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 	}, account, r.agent.Account().Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := service.ExchangeCode(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
+	tokens, err := service.Grants.Exchange(ctx, control.Credentials{ID: registered.ID, Secret: clientSecret},
 		control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
 	if err != nil {
 		t.Fatal(err)
 	}
-	grants, err := service.AccountGrants(ctx, account.ID)
+	grants, err := service.Grants.OfAccount(ctx, account.ID)
 	if err != nil || len(grants) != 1 {
 		t.Fatalf("%d grants, %v", len(grants), err)
 	}

@@ -84,11 +84,11 @@ func TestFiguresElsewhere(t *testing.T) {
 	f.crowd(t, n.sockets)
 	computer := f.computerID(t)
 	withdraw := func() error {
-		_, err := f.elsewhere.Withdraw(t.Context(), computer, f.bobID, f.notesID)
+		_, err := f.elsewhere.People.Withdraw(t.Context(), computer, f.bobID, f.notesID)
 		return err
 	}
 	give := func() error {
-		_, err := f.elsewhere.Grant(t.Context(), computer, f.bobID, f.notesID)
+		_, err := f.elsewhere.People.Grant(t.Context(), computer, f.bobID, f.notesID)
 		return err
 	}
 	f.measure(t, "a withdrawal at another node", n.sockets, n.trials, withdraw, give)

@@ -20,7 +20,7 @@ func TestRevokingAClientShutsOutAllItsLogins(t *testing.T) {
 	ctx, service := t.Context(), h.plane.service
 	address := h.publish(t)
 	account := h.agent.Account()
-	person, err := service.AccountByEmail(ctx, account.Email)
+	person, err := service.Accounts.ByEmail(ctx, account.Email)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,20 +28,20 @@ func TestRevokingAClientShutsOutAllItsLogins(t *testing.T) {
 	var clients [2]control.Credentials
 	var logins [2][2]control.Tokens
 	for i := range clients {
-		c, secret, err := service.AddClient(ctx, "Client", []string{back})
+		c, secret, err := service.Clients.Add(ctx, "Client", []string{back})
 		if err != nil {
 			t.Fatal(err)
 		}
 		clients[i] = control.Credentials{ID: c.ID, Secret: secret}
 		for j := range logins[i] {
 			verifier := oauth2.GenerateVerifier()
-			code, err := service.Authorize(ctx, control.Authorization{
+			code, err := service.Grants.Authorize(ctx, control.Authorization{
 				ClientID: c.ID, RedirectURI: back, Challenge: oauth2.S256ChallengeFromVerifier(verifier),
 			}, person, account.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			logins[i][j], err = service.ExchangeCode(ctx, clients[i], control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
+			logins[i][j], err = service.Grants.Exchange(ctx, clients[i], control.Exchange{Code: code, RedirectURI: back, Verifier: verifier})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestRevokingAClientShutsOutAllItsLogins(t *testing.T) {
 			if got := open(login.Access); got != want {
 				t.Errorf("login %d of client %d gets %d, want %d", j, i, got, want)
 			}
-			_, err := service.Refresh(ctx, clients[i], login.Refresh)
+			_, err := service.Grants.Refresh(ctx, clients[i], login.Refresh)
 			if i == gone != control.IsRefusal(err, controlapi.CodeAccessDenied) || i != gone && err != nil {
 				t.Errorf("login %d of client %d refreshes: %v", j, i, err)
 			}

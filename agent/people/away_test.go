@@ -199,7 +199,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	if _, err := r.service.Grant(t.Context(), r.device.Computer.ID, id, notes); err != nil {
+	if _, err := r.service.People.Grant(t.Context(), r.device.Computer.ID, id, notes); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
@@ -234,7 +234,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	r.up()
 	home := r.device
 	var err error
-	if r.device, err = r.service.EnsureComputer(t.Context(), "maya@elsewhere.example", "study"); err != nil {
+	if r.device, err = r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study"); err != nil {
 		t.Fatal(err)
 	}
 	before := r.gate.asked.Load()
@@ -291,7 +291,7 @@ func TestGoneMeanwhile(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	id := r.invited(t, true, "Notes")
 	r.down()
-	if err := r.service.DeletePerson(t.Context(), r.device.Computer.ID, id); err != nil {
+	if err := r.service.People.DeletePerson(t.Context(), r.device.Computer.ID, id); err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRevoked {
@@ -321,7 +321,7 @@ func TestLabelGoneWhileInviting(t *testing.T) {
 			t.Error(err)
 		}
 		r.await(t, func() bool {
-			apps, err := r.service.Apps(t.Context(), r.device.Computer.ID)
+			apps, err := r.service.Agents.Apps(t.Context(), r.device.Computer.ID)
 			return err == nil && len(apps) == 1
 		})
 	}

@@ -18,13 +18,13 @@ func (r *rig) login(t *testing.T, client control.Credentials) {
 	const redirect = "https://pocket.example/cb"
 	verifier := strings.Repeat("v", 43)
 	digest := sha256.Sum256([]byte(verifier))
-	code, err := r.service.Authorize(t.Context(), control.Authorization{
+	code, err := r.service.Grants.Authorize(t.Context(), control.Authorization{
 		ClientID: client.ID, RedirectURI: redirect, Challenge: base64.RawURLEncoding.EncodeToString(digest[:]),
 	}, control.Account{ID: r.device.AccountID, Email: ownerMail}, "maya")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.service.ExchangeCode(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}); err != nil {
+	if _, err := r.service.Grants.Exchange(t.Context(), client, control.Exchange{Code: code, RedirectURI: redirect, Verifier: verifier}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -36,7 +36,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	r := start(t)
 	var clients []control.Credentials
 	for _, name := range []string{"Pocket Notes", "Other"} {
-		c, secret, err := r.service.AddClient(t.Context(), name, []string{"https://pocket.example/cb"})
+		c, secret, err := r.service.Clients.Add(t.Context(), name, []string{"https://pocket.example/cb"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 	if err != nil || len(rows) != 2 {
 		t.Fatalf("listed %+v, %v", rows, err)
 	}
-	all, err := r.service.ComputerGrants(t.Context(), r.device.Computer.ID)
+	all, err := r.service.Grants.OfComputer(t.Context(), r.device.Computer.ID)
 	if err != nil || len(all) != 3 {
 		t.Fatalf("%+v, %v", all, err)
 	}

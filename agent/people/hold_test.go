@@ -50,7 +50,7 @@ func (r *rig) stored(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 // row is a person as the control plane has them.
 func (r *rig) row(t *testing.T, id string) controlapi.Person {
 	t.Helper()
-	people, err := r.service.People(t.Context(), r.device.Computer.ID)
+	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

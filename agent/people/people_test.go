@@ -93,7 +93,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("%d mails", n)
 		}
 		// Somebody who accepted is invited to more: the answer is the same.
-		if _, err := r.service.Accept(t.Context(), r.device.Computer.ID, r.member(t, bobMail).AccountID); err != nil {
+		if _, err := r.service.People.Accept(t.Context(), r.device.Computer.ID, r.member(t, bobMail).AccountID); err != nil {
 			t.Fatal(err)
 		}
 		r.publish(t, "todo", "Todo")

@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 type rig struct {
 	service *control.Service
 	outbox  *mail.Outbox
-	device  control.Enrolment
+	device  controlapi.Enrolled
 	server  *httptest.Server
 	gate    *gate
 
@@ -125,7 +125,7 @@ func start(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.device, err = r.service.EnsureComputer(t.Context(), ownerMail, "maya"); err != nil {
+	if r.device, err = r.service.Computers.Ensure(t.Context(), ownerMail, "maya"); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -265,7 +265,7 @@ func (r *rig) capability(t *testing.T) string {
 // member is a person's row in the control plane.
 func (r *rig) member(t *testing.T, email string) (row agentapi.Person) {
 	t.Helper()
-	people, err := r.service.People(t.Context(), r.device.Computer.ID)
+	people, err := r.service.People.List(t.Context(), r.device.Computer.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +299,7 @@ func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	}
 	id := r.member(t, bobMail).AccountID
 	if active {
-		if _, err := r.service.Accept(t.Context(), r.device.Computer.ID, id); err != nil {
+		if _, err := r.service.People.Accept(t.Context(), r.device.Computer.ID, id); err != nil {
 			t.Fatal(err)
 		}
 	}

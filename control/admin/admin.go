@@ -163,7 +163,7 @@ type Added struct {
 }
 
 func (a *Admin) accounts(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Accounts(r.Context())
+	list, err := a.cfg.Service.Accounts.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -191,19 +191,19 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	// looked for first; nobody makes it in between.
 	a.adding.Lock()
 	defer a.adding.Unlock()
-	account, err := svc.AccountByEmail(ctx, email)
+	account, err := svc.Accounts.ByEmail(ctx, email)
 	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
 	if err != nil && !fresh {
 		return err
 	}
 	if ask.Short == "" {
-		if account, err = svc.EnsureAccount(ctx, email); err != nil {
+		if account, err = svc.Accounts.Ensure(ctx, email); err != nil {
 			return err
 		}
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
 		return nil
 	}
-	c, err := svc.ComputerByName(ctx, ask.Short)
+	c, err := svc.Computers.ByName(ctx, ask.Short)
 	switch {
 	case control.IsRefusal(err, controlapi.CodeNotFound):
 	case err != nil:
@@ -214,7 +214,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
 		return nil
 	}
-	e, err := svc.EnsureComputer(ctx, email, ask.Short)
+	e, err := svc.Computers.Ensure(ctx, email, ask.Short)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Computers(r.Context())
+	list, err := a.cfg.Service.Computers.List(r.Context())
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestVerbs(t *testing.T) {
 		if err != nil || again.Credential != "" || again.Computer == nil {
 			t.Errorf("AddAccount again: %+v %v", again, err)
 		}
-		if _, err := a.cfg.Service.Authenticate(ctx, with.Credential); err != nil {
+		if _, err := a.cfg.Service.Agents.Authenticate(ctx, with.Credential); err != nil {
 			t.Errorf("the credential given out first: %v", err)
 		}
 		for _, ask := range []AddAccount{{}, {Email: "x"}, {Email: "ben@example.net", Short: "anna"}, {Email: "ben@example.net", Short: "portal"}, {Email: "ben@example.net", Short: "control"}} {

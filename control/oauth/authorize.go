@@ -153,7 +153,7 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, client control.Client, session control.Session, computer string) error {
 	if computer == "" {
-		choices, err := h.svc.Choices(r.Context(), session.Account.ID)
+		choices, err := h.svc.People.Choices(r.Context(), session.Account.ID)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 		}
 		computer = choices[0].Computer.Name
 	}
-	code, err := h.svc.Authorize(r.Context(), control.Authorization{
+	code, err := h.svc.Grants.Authorize(r.Context(), control.Authorization{
 		ClientID: req.ClientID, RedirectURI: req.RedirectURI, Challenge: req.Challenge,
 	}, session.Account, computer)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
@@ -178,7 +178,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 // answered.
 func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, client control.Client, ok bool, err error) {
 	if req, err = ParseRequest(r.URL.RawQuery); err == nil {
-		client, err = h.svc.ClientFor(r.Context(), req.ClientID, req.RedirectURI)
+		client, err = h.svc.Clients.For(r.Context(), req.ClientID, req.RedirectURI)
 	}
 	if err != nil {
 		return req, client, false, h.refused(w, r, req.ClientID, err)
@@ -221,7 +221,7 @@ func browser(r *http.Request) bool {
 func here(r *http.Request) string { return controlapi.PathAuthorize + "?" + r.URL.RawQuery }
 
 func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, req Request, client control.Client, session control.Session, problem string) error {
-	choices, err := h.svc.Choices(r.Context(), session.Account.ID)
+	choices, err := h.svc.People.Choices(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}

@@ -95,13 +95,13 @@ func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (tokens control
 	ctx := r.Context()
 	switch {
 	case req.incomplete != nil:
-		if err = h.svc.AuthenticateClient(ctx, req.client); err == nil {
+		if err = h.svc.Clients.Authenticate(ctx, req.client); err == nil {
 			err = req.incomplete
 		}
 	case req.grantType == grantCode:
-		tokens, err = h.svc.ExchangeCode(ctx, req.client, req.exchange)
+		tokens, err = h.svc.Grants.Exchange(ctx, req.client, req.exchange)
 	default:
-		tokens, err = h.svc.Refresh(ctx, req.client, req.refresh)
+		tokens, err = h.svc.Grants.Refresh(ctx, req.client, req.refresh)
 	}
 	return tokens, req.client.ID, err
 }

@@ -79,25 +79,25 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 			return c.Leave(t.Context())
 		},
 		"the credential is replaced": func(string) error {
-			_, err := n.service.EnsureComputer(t.Context(), "maya@example.com", "maya")
+			_, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
 			return err
 		},
 		"the owner disconnects it": func(string) error {
-			a, err := n.service.AccountByEmail(t.Context(), "maya@example.com")
+			a, err := n.service.Accounts.ByEmail(t.Context(), "maya@example.com")
 			if err != nil {
 				return err
 			}
-			return n.service.DisconnectComputer(t.Context(), a.ID, "maya")
+			return n.service.Computers.Disconnect(t.Context(), a.ID, "maya")
 		},
 		"the owner removes it": func(string) error {
-			a, err := n.service.AccountByEmail(t.Context(), "maya@example.com")
+			a, err := n.service.Accounts.ByEmail(t.Context(), "maya@example.com")
 			if err != nil {
 				return err
 			}
-			return n.service.RemoveComputer(t.Context(), a.ID, "maya")
+			return n.service.Computers.Remove(t.Context(), a.ID, "maya")
 		},
 	} {
-		e, err := n.service.EnsureComputer(t.Context(), "maya@example.com", "maya")
+		e, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")
 		if err != nil {
 			t.Fatal(err)
 		}

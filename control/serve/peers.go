@@ -67,13 +67,13 @@ func (n *Node) relayPeers(here controlapi.Relay) (*relay.Peers, error) {
 	if n.peers == nil {
 		return nil, nil
 	}
-	secret, err := n.service.PeerSecret()
+	secret, err := n.service.Keys.PeerSecret()
 	if err != nil {
 		return nil, err
 	}
 	return &relay.Peers{
 		Store: n.store, Secret: secret, Listener: n.peers, Address: n.cfg.PeerAddress,
-		Relay: here, Domain: n.cfg.Domain, Changed: n.service.RelaysChanged,
+		Relay: here, Domain: n.cfg.Domain, Changed: n.service.Agents.RelaysChanged,
 	}, nil
 }
 

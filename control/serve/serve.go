@@ -222,7 +222,7 @@ func (n *Node) build() (err error) {
 		AuthHost:     cfg.AuthHost,
 		TLS:          auth,
 		Handler:      count.handler(web.New(n.service, pages)),
-		Authenticate: n.service.Authenticate,
+		Authenticate: n.service.Agents.Authenticate,
 		Node:         cfg.Node,
 		Grace:        cfg.Grace,
 		Limits:       cfg.Limits,

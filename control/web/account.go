@@ -38,16 +38,16 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := page{Title: "Your account", Wide: true, Email: session.Account.Email}
-	p.MayEnrol = h.svc.MayEnrol(session.Account) == nil && !h.svc.Local()
+	p.MayEnrol = h.svc.Enrolment.MayEnrol(session.Account) == nil && !h.svc.Local()
 	if err := h.accountComputers(r, session, &p); err != nil {
 		return err
 	}
-	grants, err := h.svc.AccountGrants(r.Context(), session.Account.ID)
+	grants, err := h.svc.Grants.OfAccount(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
 	p.Grants = grantRows(grants)
-	sessions, err := h.svc.Sessions(r.Context(), session.Account.ID)
+	sessions, err := h.svc.Sessions.List(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -63,14 +63,14 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 
 // accountComputers fills in the computers of one's own and those shared.
 func (h *handler) accountComputers(r *http.Request, session control.Session, p *page) error {
-	own, err := h.svc.OwnComputers(r.Context(), session.Account.ID)
+	own, err := h.svc.Computers.Own(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
 	for _, c := range own {
 		p.Own = append(p.Own, h.computerRow(c))
 	}
-	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
+	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	own, err := h.svc.OwnComputers(r.Context(), session.Account.ID)
+	own, err := h.svc.Computers.Own(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,9 @@ func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
 	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
 		switch f.Get("decision") {
 		case "disconnect":
-			return h.svc.DisconnectComputer(r.Context(), session.Account.ID, f.Get("computer"))
+			return h.svc.Computers.Disconnect(r.Context(), session.Account.ID, f.Get("computer"))
 		case "remove":
-			return h.svc.RemoveComputer(r.Context(), session.Account.ID, f.Get("computer"))
+			return h.svc.Computers.Remove(r.Context(), session.Account.ID, f.Get("computer"))
 		default:
 			return invalid("This form was not sent by its page. Open the page again.")
 		}
@@ -186,7 +186,7 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
+	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handler) leaveComputer(w http.ResponseWriter, r *http.Request) error {
 	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		return h.svc.Leave(r.Context(), session.Account.ID, f.Get("computer"))
+		return h.svc.People.Leave(r.Context(), session.Account.ID, f.Get("computer"))
 	})
 }
 
@@ -211,16 +211,16 @@ func (h *handler) leaveComputer(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) endSession(w http.ResponseWriter, r *http.Request) error {
 	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
 		if f.Get("others") != "" {
-			return h.svc.SignOutElsewhere(r.Context(), session.Account.ID, session.ID)
+			return h.svc.Sessions.SignOutElsewhere(r.Context(), session.Account.ID, session.ID)
 		}
-		return h.svc.EndSession(r.Context(), session.Account.ID, f.Get("session"))
+		return h.svc.Sessions.End(r.Context(), session.Account.ID, f.Get("session"))
 	})
 }
 
 // revokeGrant ends a connected app's access.
 func (h *handler) revokeGrant(w http.ResponseWriter, r *http.Request) error {
 	return h.accountPost(w, r, func(session control.Session, f url.Values) error {
-		return h.svc.RevokeAccountGrant(r.Context(), session.Account.ID, f.Get("grant"))
+		return h.svc.Grants.RevokeForAccount(r.Context(), session.Account.ID, f.Get("grant"))
 	})
 }
 

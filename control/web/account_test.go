@@ -109,11 +109,11 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 		t.Error("the computer is still there")
 	}
 	// The name is still her own, and nobody comes along with it.
-	e, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya")
+	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if people, err := r.svc.People(t.Context(), e.Computer.ID); err != nil || len(people) != 1 {
+	if people, err := r.svc.People.List(t.Context(), e.Computer.ID); err != nil || len(people) != 1 {
 		t.Errorf("its people are %+v, %v", people, err)
 	}
 }
@@ -380,10 +380,10 @@ func TestDeviceDoneNamesOnesOwnOnly(t *testing.T) {
 func TestSyncTellsOfFormerOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	if err := r.svc.RemoveAccount(t.Context(), "maya@example.com"); err != nil {
+	if err := r.svc.Accounts.Remove(t.Context(), "maya@example.com"); err != nil {
 		t.Fatal(err)
 	}
-	e, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya") // another account of the same address
+	e, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya") // another account of the same address
 	if err != nil {
 		t.Fatal(err)
 	}

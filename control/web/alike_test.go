@@ -102,7 +102,7 @@ func TestKnownAndUnknownTakeTheSameTime(t *testing.T) {
 		for _, known := range []bool{true, false} {
 			emails[known] = append(emails[known], fmt.Sprintf("person%03d-%d@example.com", n, map[bool]int{true: 1}[known]))
 		}
-		if _, err := r.svc.EnsureAccount(t.Context(), emails[true][n]); err != nil {
+		if _, err := r.svc.Accounts.Ensure(t.Context(), emails[true][n]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -41,7 +41,7 @@ func (h *handler) deviceForm(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	if err := h.svc.MayEnrol(session.Account); err != nil {
+	if err := h.svc.Enrolment.MayEnrol(session.Account); err != nil {
 		return h.deviceRefused(w, session, err)
 	}
 	return h.showDevice(w, http.StatusOK, session, page{Code: code})
@@ -67,7 +67,7 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 	case "":
 		err = h.showAsking(w, r, http.StatusOK, session, page{Code: code})
 	case "deny":
-		if err = h.svc.DenyEnrolment(r.Context(), session.Account, code, clientAddr(r)); err == nil {
+		if err = h.svc.Enrolment.Deny(r.Context(), session.Account, code, clientAddr(r)); err == nil {
 			return seeOther(w, r, "/device/done")
 		}
 	case "allow":
@@ -91,7 +91,7 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request, session contro
 	// The step that asks for a replacement names what it replaces, so that a
 	// name changed after it asks again.
 	replace := f.Get("replace") != "" && f.Get("replace") == name
-	done, err := h.svc.ConfirmEnrolment(r.Context(), session, code, name, replace, clientAddr(r))
+	done, err := h.svc.Enrolment.Confirm(r.Context(), session, code, name, replace, clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeInvalid) {
 		return h.showAsking(w, r, http.StatusBadRequest, session, page{Code: code, Name: name, Problem: err.Error()})
 	}
@@ -115,7 +115,7 @@ func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
 		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
 	}
 	p := page{Title: "Nothing was connected", Email: session.Account.Email}
-	memberships, err := h.svc.Memberships(r.Context(), session.Account.ID)
+	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (h *handler) freshly(w http.ResponseWriter, r *http.Request, code string) (
 	if err != nil {
 		return control.Session{}, false, err
 	}
-	if !ok || !h.svc.Fresh(session) {
+	if !ok || !h.svc.Enrolment.Fresh(session) {
 		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: devicePath(code)}))
 	}
 	return session, true, nil
@@ -146,7 +146,7 @@ func (h *handler) showDevice(w http.ResponseWriter, status int, session control.
 }
 
 func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int, session control.Session, p page) error {
-	asking, err := h.svc.LookAtEnrolment(r.Context(), session.Account, p.Code, clientAddr(r))
+	asking, err := h.svc.Enrolment.LookAt(r.Context(), session.Account, p.Code, clientAddr(r))
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int,
 }
 
 func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session control.Session, code string, c controlapi.Computer) error {
-	asking, err := h.svc.LookAtEnrolment(r.Context(), session.Account, code, clientAddr(r))
+	asking, err := h.svc.Enrolment.LookAt(r.Context(), session.Account, code, clientAddr(r))
 	if err != nil {
 		return err
 	}

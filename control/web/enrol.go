@@ -14,7 +14,7 @@ func (h *handler) enrol(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
 	}
-	started, err := h.svc.BeginEnrolment(r.Context(), body, clientAddr(r))
+	started, err := h.svc.Enrolment.Begin(r.Context(), body, clientAddr(r))
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSONUpTo(maxAsk, w, r, &body); err != nil {
 		return err
 	}
-	enrolled, err := h.svc.PollEnrolment(r.Context(), body.DeviceCode)
+	enrolled, err := h.svc.Enrolment.Poll(r.Context(), body.DeviceCode)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 
 // leave ends the credential it is asked with.
 func (h *handler) leave(w http.ResponseWriter, r *http.Request, _ controlapi.Computer) error {
-	if err := h.svc.EndCredential(r.Context(), bearer(r)); err != nil {
+	if err := h.svc.Agents.EndCredential(r.Context(), bearer(r)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

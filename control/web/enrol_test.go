@@ -89,7 +89,7 @@ func connectAComputer(t *testing.T, r *rig) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if _, err := r.svc.ComputerByName(t.Context(), "study"); !control.IsRefusal(err, controlapi.CodeNotFound) {
+	if _, err := r.svc.Computers.ByName(t.Context(), "study"); !control.IsRefusal(err, controlapi.CodeNotFound) {
 		t.Errorf("looking made a computer: %v", err)
 	}
 	done := b.post("/device", "code", started.UserCode, "name", "study", "decision", "allow").to(t)

@@ -68,7 +68,7 @@ type rig struct {
 	store  *tellingStore
 	server *httptest.Server
 	logs   *lockedBuffer
-	owner  control.Enrolment
+	owner  controlapi.Enrolled
 	stop   func() // ends Run and waits for it
 }
 
@@ -133,7 +133,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	if r.svc, err = control.New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	if r.owner, err = r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya"); err != nil {
+	if r.owner, err = r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"); err != nil {
 		t.Fatal(err)
 	}
 	r.putApps(controlapi.App{ID: "app1", Name: "notes", Label: "Secret Diary", Live: true})
@@ -159,7 +159,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 
 func (r *rig) putApps(apps ...controlapi.App) {
 	r.t.Helper()
-	if err := r.svc.PutApps(r.t.Context(), r.owner.Computer.ID, apps); err != nil {
+	if err := r.svc.Agents.PutApps(r.t.Context(), r.owner.Computer.ID, apps); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -167,9 +167,9 @@ func (r *rig) putApps(apps ...controlapi.App) {
 // member makes an active member who may open the apps.
 func (r *rig) member(email string, apps ...string) controlapi.Person {
 	r.t.Helper()
-	p, err := r.svc.Invite(r.t.Context(), r.owner.Computer.ID, email, apps)
+	p, err := r.svc.People.Invite(r.t.Context(), r.owner.Computer.ID, email, apps)
 	if err == nil {
-		p, err = r.svc.Accept(r.t.Context(), r.owner.Computer.ID, p.AccountID)
+		p, err = r.svc.People.Accept(r.t.Context(), r.owner.Computer.ID, p.AccountID)
 	}
 	if err != nil {
 		r.t.Fatal(err)

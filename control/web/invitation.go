@@ -13,7 +13,7 @@ import (
 // here, too.
 func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
-	i, err := h.svc.LookAtInvitation(r.Context(), token, cookie(r, h.session))
+	i, err := h.svc.People.LookAtInvitation(r.Context(), token, cookie(r, h.session))
 	if err != nil {
 		return h.invitationError(w, err)
 	}
@@ -41,7 +41,7 @@ func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	accepted, err := h.svc.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
+	accepted, err := h.svc.People.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
 	if err != nil {
 		return h.invitationError(w, err)
 	}

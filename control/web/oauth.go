@@ -88,7 +88,7 @@ func grantRows(grants []control.AccountGrant) []grantRow {
 // listGrants and endGrant are the owner's side, through the agent of their
 // computer.
 func (h *handler) listGrants(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	grants, err := h.svc.ComputerGrants(r.Context(), c.ID)
+	grants, err := h.svc.Grants.OfComputer(r.Context(), c.ID)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (h *handler) endGrant(w http.ResponseWriter, r *http.Request, c controlapi.
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if err := h.svc.RevokeComputerGrant(r.Context(), c.ID, body.ID); err != nil {
+	if err := h.svc.Grants.RevokeForComputer(r.Context(), c.ID, body.ID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

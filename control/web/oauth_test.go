@@ -32,7 +32,7 @@ func (r *rig) remote(style oauth2.AuthStyle, redirectURIs ...string) *remote {
 	if len(redirectURIs) == 0 {
 		redirectURIs = []string{clientRedirect}
 	}
-	c, secret, err := r.svc.AddClient(r.t.Context(), "Pocket Notes", redirectURIs)
+	c, secret, err := r.svc.Clients.Add(r.t.Context(), "Pocket Notes", redirectURIs)
 	if err != nil {
 		r.t.Fatal(err)
 	}

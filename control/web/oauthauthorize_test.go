@@ -79,7 +79,7 @@ func specConsent(t *testing.T) {
 	r := newRig(t)
 	c := r.remote(0)
 	r.member("bob@example.com", "app1")
-	own := must(r.svc.EnsureComputer(t.Context(), "bob@example.com", "bob"))
+	own := must(r.svc.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	owner, bob, carol := r.browser(), r.browser(), r.browser()
 	owner.signIn("maya@example.com", "")
 	bob.signIn("bob@example.com", "")
@@ -93,7 +93,7 @@ func specConsent(t *testing.T) {
 
 	// With a choice to make, no answer is no choice; another's computer is none.
 	golden(t, "consent-again", bob.post(c.authorizePath(), "decision", "allow").want(t, http.StatusBadRequest).body)
-	if must(r.svc.EnsureComputer(t.Context(), "zoe@example.com", "zoe")).Computer.Name != "zoe" {
+	if must(r.svc.Computers.Ensure(t.Context(), "zoe@example.com", "zoe")).Computer.Name != "zoe" {
 		t.Fatal("no computer of a stranger")
 	}
 	for _, name := range []string{"zoe", "nobody", "MAYA", own.Computer.ID} {
@@ -112,7 +112,7 @@ func specConsent(t *testing.T) {
 	bob.post(c.authorizePath(), "decision", "allow", "computer", "bob", "account", shown).want(t, http.StatusConflict)
 
 	// Nothing to connect: said so, and the way back is open.
-	if _, err := r.svc.EnsureAccount(t.Context(), "carol@example.com"); err != nil {
+	if _, err := r.svc.Accounts.Ensure(t.Context(), "carol@example.com"); err != nil {
 		t.Fatal(err)
 	}
 	carol.signIn("carol@example.com", "")

@@ -72,11 +72,11 @@ func benchmarkRefresh(b *testing.B, r *rig, clients int) {
 	tokens := make([]string, clients)
 	for i := range tokens {
 		short := "home-" + strconv.Itoa(i)
-		home := must(r.svc.EnsureComputer(b.Context(), short+"@example.com", short))
+		home := must(r.svc.Computers.Ensure(b.Context(), short+"@example.com", short))
 		a := control.Authorization{ClientID: c.client.ID, RedirectURI: clientRedirect, Challenge: challenge()}
-		code := must(r.svc.Authorize(b.Context(), a, control.Account{ID: home.AccountID}, short))
+		code := must(r.svc.Grants.Authorize(b.Context(), a, control.Account{ID: home.AccountID}, short))
 		cred := control.Credentials{ID: c.client.ID, Secret: c.config.ClientSecret}
-		tokens[i] = must(r.svc.ExchangeCode(b.Context(), cred, control.Exchange{Code: code, RedirectURI: clientRedirect, Verifier: verifier})).Refresh
+		tokens[i] = must(r.svc.Grants.Exchange(b.Context(), cred, control.Exchange{Code: code, RedirectURI: clientRedirect, Verifier: verifier})).Refresh
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()

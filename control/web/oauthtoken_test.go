@@ -143,7 +143,7 @@ func TestOneWinner(t *testing.T) {
 		if won := race(64, func() bool { return c.exchange(code).StatusCode == http.StatusOK }); won != 1 {
 			t.Errorf("%d of 64 got tokens for one code", won)
 		}
-		if n := len(must(r.svc.AccountGrants(t.Context(), r.owner.AccountID))); n != 0 {
+		if n := len(must(r.svc.Grants.OfAccount(t.Context(), r.owner.AccountID))); n != 0 {
 			t.Errorf("%d grants of a code that was used twice", n)
 		}
 		tokens := c.grant(b)
@@ -278,7 +278,7 @@ func specRevokedGrant(t *testing.T) {
 		first := c.grant(b)
 		second := c.refresh(first.RefreshToken).want(t, http.StatusOK).tokens(t)
 		grant := claims(t, second.AccessToken)["grant"].(string)
-		watch := r.svc.Watch(r.owner.Computer.ID)
+		watch := r.svc.Agents.Watch(r.owner.Computer.ID)
 		revoke(b, grant)
 		for _, token := range []string{second.RefreshToken, first.RefreshToken} {
 			c.refresh(token).refused(t, http.StatusBadRequest, "access_denied")
@@ -302,7 +302,7 @@ func specRevokedGrant(t *testing.T) {
 		t.Errorf("signed out, led to %s", to)
 	}
 	stranger := r.client()
-	stranger.Credential = must(r.svc.EnsureComputer(t.Context(), "zoe@example.com", "zoe")).Credential
+	stranger.Credential = must(r.svc.Computers.Ensure(t.Context(), "zoe@example.com", "zoe")).Credential
 	var refusal *controlapi.Error
 	if err := stranger.RevokeOAuthGrant(t.Context(), grant); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeNotFound {
 		t.Errorf("another computer: %v", err)
@@ -354,10 +354,10 @@ func specClientErrors(t *testing.T) {
 
 	// A removed client has nothing left; a rotated one only its new secret.
 	old := c.config.ClientSecret
-	c.config.ClientSecret = must(r.svc.RotateClient(t.Context(), c.client.ID))
+	c.config.ClientSecret = must(r.svc.Clients.Rotate(t.Context(), c.client.ID))
 	c.refresh(tokens.RefreshToken, "client_secret", old).refused(t, http.StatusBadRequest, "invalid_client")
 	tokens = c.refresh(tokens.RefreshToken).want(t, http.StatusOK).tokens(t)
-	if err := r.svc.RemoveClient(t.Context(), c.client.ID); err != nil {
+	if err := r.svc.Clients.Remove(t.Context(), c.client.ID); err != nil {
 		t.Fatal(err)
 	}
 	c.refresh(tokens.RefreshToken).refused(t, http.StatusBadRequest, "invalid_client")

@@ -28,7 +28,7 @@ func TestOneBrowserWins(t *testing.T) {
 			won := race(cap(all), func() bool {
 				b := <-all
 				a := b.post(path, fields...)
-				signedIn := a.StatusCode == http.StatusSeeOther && strings.Contains(strings.Join(a.Header["Set-Cookie"], "; "), "__Host-porchlight-"+r.svc.Instance()+"=")
+				signedIn := a.StatusCode == http.StatusSeeOther && strings.Contains(strings.Join(a.Header["Set-Cookie"], "; "), "__Host-porchlight-"+r.svc.Keys.Instance()+"=")
 				if !signedIn && a.StatusCode >= 500 {
 					t.Errorf("%s: %d %s", what, a.StatusCode, a.body)
 				}
@@ -47,7 +47,7 @@ func TestOneBrowserWins(t *testing.T) {
 		jar := asking.http.Jar
 		winners("code", func() *browser { b := r.browser(); b.http.Jar = jar; return b }, "/signin/code", "code", code)
 
-		must(r.svc.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
+		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
 		winners("invitation", r.browser, "/invitation", "token", tokenOf(t, r.invitations("ben@example.com", 1)))
 	})
 }
@@ -93,7 +93,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 		c.allow(b, c.authorizePath()) // a code that is never used
 		r.browser().post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
 		r.mails("maya@example.com", 2) // a link that is never used
-		must(r.svc.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
+		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
 		c.refresh(tokens.RefreshToken).want(t, http.StatusOK)
 		if n := count(store, short...); n < len(short) {
 			t.Fatalf("%s: only %d rows to sweep", name, n)
@@ -117,7 +117,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 		if n := count(store, "account/", "computer/", "client/", "keys"); n != kept || n == 0 {
 			t.Errorf("%s: of %d rows that stay, %d are left", name, kept, n)
 		}
-		if _, err := rigs[name].svc.Clients(t.Context()); err != nil {
+		if _, err := rigs[name].svc.Clients.List(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

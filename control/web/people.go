@@ -11,7 +11,7 @@ import (
 // name: a member's session or token has no way in.
 
 func (h *handler) people(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	members, err := h.svc.People(r.Context(), c.ID)
+	members, err := h.svc.People.List(r.Context(), c.ID)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (h *handler) invite(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	p, err := h.svc.Invite(r.Context(), c.ID, body.Email, body.Apps)
+	p, err := h.svc.People.Invite(r.Context(), c.ID, body.Email, body.Apps)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ func (h *handler) grant(w http.ResponseWriter, r *http.Request, c controlapi.Com
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	change := h.svc.Withdraw
+	change := h.svc.People.Withdraw
 	if body.Granted {
-		change = h.svc.Grant
+		change = h.svc.People.Grant
 	}
 	p, err := change(r.Context(), c.ID, body.AccountID, body.App)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *handler) revoke(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	p, err := h.svc.Revoke(r.Context(), c.ID, body.AccountID)
+	p, err := h.svc.People.Revoke(r.Context(), c.ID, body.AccountID)
 	if err != nil {
 		return err
 	}

@@ -141,7 +141,7 @@ func specRefusalsWriteNothing(t *testing.T) {
 	if n, err := r.outbox.Size(t.Context()); err != nil || n != 0 {
 		t.Errorf("%d mails were written, %v", n, err)
 	}
-	if _, err := r.svc.AccountByEmail(t.Context(), invited); !control.IsRefusal(err, controlapi.CodeNotFound) {
+	if _, err := r.svc.Accounts.ByEmail(t.Context(), invited); !control.IsRefusal(err, controlapi.CodeNotFound) {
 		t.Errorf("an account was made: %v", err)
 	}
 }
@@ -217,14 +217,14 @@ func specOneClickSignsInAndAccepts(t *testing.T) {
 func TestInvitationSessionIsLimited(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
-	other, err := r.svc.EnsureComputer(t.Context(), "olga@example.com", "olga")
+	other, err := r.svc.Computers.Ensure(t.Context(), "olga@example.com", "olga")
 	if err == nil {
-		err = r.svc.PutApps(t.Context(), other.Computer.ID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}})
+		err = r.svc.Agents.PutApps(t.Context(), other.Computer.ID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}})
 	}
 	if err == nil {
 		var p controlapi.Person
-		if p, err = r.svc.Invite(t.Context(), other.Computer.ID, invited, []string{"app1"}); err == nil {
-			_, err = r.svc.Accept(t.Context(), other.Computer.ID, p.AccountID)
+		if p, err = r.svc.People.Invite(t.Context(), other.Computer.ID, invited, []string{"app1"}); err == nil {
+			_, err = r.svc.People.Accept(t.Context(), other.Computer.ID, p.AccountID)
 		}
 	}
 	if err != nil {
@@ -438,7 +438,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 			}
 		}
 	}
-	other, err := r.svc.EnsureComputer(t.Context(), "olga@example.com", "olga")
+	other, err := r.svc.Computers.Ensure(t.Context(), "olga@example.com", "olga")
 	if err != nil {
 		t.Fatal(err)
 	}

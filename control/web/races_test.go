@@ -33,11 +33,11 @@ var here = netip.MustParseAddr("192.0.2.1")
 func (r *rig) enrollers(n int) (sessions []control.Session, asked []controlapi.EnrolStarted) {
 	r.t.Helper()
 	for i := range n {
-		account := must(r.svc.EnsureAccount(r.t.Context(), fmt.Sprintf("o%d@example.com", i)))
+		account := must(r.svc.Accounts.Ensure(r.t.Context(), fmt.Sprintf("o%d@example.com", i)))
 		sessions = append(sessions, control.Session{Account: account, CreatedAt: time.Now()})
 		// Each from a network of its own, whose budget is not what is tested.
 		from := netip.AddrFrom4([4]byte{198, 51, 100, byte(i)})
-		asked = append(asked, must(r.svc.BeginEnrolment(r.t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, from)))
+		asked = append(asked, must(r.svc.Enrolment.Begin(r.t.Context(), controlapi.EnrolRequest{Machine: "m", Platform: "linux"}, from)))
 	}
 	return sessions, asked
 }
@@ -55,7 +55,7 @@ func TestOneAccountGetsAName(t *testing.T) {
 		}
 		won := race(len(asked), func() bool {
 			i := <-next
-			got, err := r.svc.ConfirmEnrolment(t.Context(), sessions[i], asked[i].UserCode, "attic", false, here)
+			got, err := r.svc.Enrolment.Confirm(t.Context(), sessions[i], asked[i].UserCode, "attic", false, here)
 			switch {
 			case err == nil:
 				return got.Computer.Name == "attic" && !got.Replaces
@@ -69,9 +69,9 @@ func TestOneAccountGetsAName(t *testing.T) {
 		}
 		credentials := 0
 		for _, a := range asked {
-			if got, err := r.svc.PollEnrolment(t.Context(), a.DeviceCode); err == nil {
+			if got, err := r.svc.Enrolment.Poll(t.Context(), a.DeviceCode); err == nil {
 				credentials++
-				if c := must(r.svc.Authenticate(t.Context(), got.Credential)); c.Name != "attic" {
+				if c := must(r.svc.Agents.Authenticate(t.Context(), got.Credential)); c.Name != "attic" {
 					t.Errorf("a credential for %q", c.Name)
 				}
 			}
@@ -96,7 +96,7 @@ func TestACodeIsConfirmedOnce(t *testing.T) {
 		var winner atomic.Int64
 		won := race(len(asked), func() bool {
 			i := <-next
-			_, err := r.svc.ConfirmEnrolment(t.Context(), sessions[i], asked[0].UserCode, fmt.Sprintf("name%d", i), false, here)
+			_, err := r.svc.Enrolment.Confirm(t.Context(), sessions[i], asked[0].UserCode, fmt.Sprintf("name%d", i), false, here)
 			if err == nil {
 				winner.Store(int64(i))
 			} else if !control.IsRefusal(err, controlapi.CodeNotFound) {
@@ -107,11 +107,11 @@ func TestACodeIsConfirmedOnce(t *testing.T) {
 		if won != 1 {
 			t.Fatalf("%d confirmations counted", won)
 		}
-		got := must(r.svc.PollEnrolment(t.Context(), asked[0].DeviceCode))
+		got := must(r.svc.Enrolment.Poll(t.Context(), asked[0].DeviceCode))
 		if i := winner.Load(); got.AccountID != sessions[i].Account.ID || got.Computer.Name != fmt.Sprintf("name%d", i) {
 			t.Errorf("confirmed by %d, and became %+v", i, got)
 		}
-		if all := must(r.svc.Computers(t.Context())); len(all) != 2 { // maya's, too
+		if all := must(r.svc.Computers.List(t.Context())); len(all) != 2 { // maya's, too
 			t.Errorf("there are %d computers", len(all))
 		}
 	})
@@ -127,23 +127,23 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 	for what, end := range map[string]func(*rig, *remote, []string) error{
 		"the grants are revoked": func(r *rig, c *remote, grants []string) error {
 			for _, id := range grants {
-				if err := r.svc.RevokeComputerGrant(r.t.Context(), r.owner.Computer.ID, id); err != nil {
+				if err := r.svc.Grants.RevokeForComputer(r.t.Context(), r.owner.Computer.ID, id); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		"the client is removed": func(r *rig, c *remote, _ []string) error { return r.svc.RemoveClient(r.t.Context(), c.client.ID) },
+		"the client is removed": func(r *rig, c *remote, _ []string) error { return r.svc.Clients.Remove(r.t.Context(), c.client.ID) },
 		"the account is removed": func(r *rig, _ *remote, _ []string) error {
-			return r.svc.RemoveAccount(r.t.Context(), "ben@example.com")
+			return r.svc.Accounts.Remove(r.t.Context(), "ben@example.com")
 		},
 		"the person is revoked": func(r *rig, _ *remote, _ []string) error {
-			ben := must(r.svc.AccountByEmail(r.t.Context(), "ben@example.com"))
-			_, err := r.svc.Revoke(r.t.Context(), r.owner.Computer.ID, ben.ID)
+			ben := must(r.svc.Accounts.ByEmail(r.t.Context(), "ben@example.com"))
+			_, err := r.svc.People.Revoke(r.t.Context(), r.owner.Computer.ID, ben.ID)
 			return err
 		},
 		"the computer is removed": func(r *rig, _ *remote, _ []string) error {
-			return r.svc.RemoveComputer(r.t.Context(), r.owner.AccountID, "maya")
+			return r.svc.Computers.Remove(r.t.Context(), r.owner.AccountID, "maya")
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 				b := r.browser()
 				b.signIn("ben@example.com", "")
 				refresh := func(token string) (control.Tokens, error) {
-					return r.svc.Refresh(t.Context(), control.Credentials{ID: c.config.ClientID, Secret: c.config.ClientSecret}, token)
+					return r.svc.Grants.Refresh(t.Context(), control.Credentials{ID: c.config.ClientID, Secret: c.config.ClientSecret}, token)
 				}
 				var grants, tokens []string
 				for range clients {
@@ -235,27 +235,27 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 	onEngines(t, func(t *testing.T, r *rig) {
 		for i := range 10 {
 			email := fmt.Sprintf("p%d@example.com", i)
-			p := must(r.svc.Invite(t.Context(), r.owner.Computer.ID, email, []string{"app1"}))
+			p := must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, email, []string{"app1"}))
 			token := tokenOf(t, r.invitations(email, 1))
 			var both sync.WaitGroup
 			both.Go(func() {
-				_, err := r.svc.AcceptInvitation(t.Context(), token, "", here)
+				_, err := r.svc.People.AcceptInvitation(t.Context(), token, "", here)
 				if err != nil && !control.IsRefusal(err, controlapi.CodeNotFound) {
 					t.Error(err)
 				}
 			})
 			both.Go(func() {
-				if _, err := r.svc.Revoke(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
+				if _, err := r.svc.People.Revoke(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
 					t.Error(err)
 				}
 			})
 			both.Wait()
-			for _, now := range must(r.svc.People(t.Context(), r.owner.Computer.ID)) {
+			for _, now := range must(r.svc.People.List(t.Context(), r.owner.Computer.ID)) {
 				if now.Email == email && now.Status != controlapi.PersonRevoked {
 					t.Errorf("%s is %s", email, now.Status)
 				}
 			}
-			if _, err := r.svc.AcceptInvitation(t.Context(), token, "", here); !control.IsRefusal(err, controlapi.CodeNotFound) {
+			if _, err := r.svc.People.AcceptInvitation(t.Context(), token, "", here); !control.IsRefusal(err, controlapi.CodeNotFound) {
 				t.Errorf("the link still works: %v", err)
 			}
 		}

@@ -100,7 +100,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return destination{path: devicePath(code), fresh: true}
 		}
 	case controlapi.PathVisit:
-		if v, err := h.svc.ParseVisit(query); err == nil {
+		if v, err := h.svc.Visits.Parse(query); err == nil {
 			return destination{path: raw, host: v.Host, leads: v.Origin()}
 		}
 	case controlapi.PathAuthorize:
@@ -108,7 +108,7 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		if err != nil || req.Problem != "" {
 			break
 		}
-		if client, err := h.svc.ClientFor(ctx, req.ClientID, req.RedirectURI); err == nil {
+		if client, err := h.svc.Clients.For(ctx, req.ClientID, req.RedirectURI); err == nil {
 			return destination{path: raw, app: client.Name}
 		}
 	}
@@ -151,14 +151,14 @@ func cookie(r *http.Request, name string) string {
 // current is the session of the browser; ok is false when it is signed out, or
 // signed in by an invitation only, which is good for visits and nothing else.
 func (h *handler) current(w http.ResponseWriter, r *http.Request) (session control.Session, ok bool, err error) {
-	return h.sessionBy(w, r, h.svc.Session)
+	return h.sessionBy(w, r, h.svc.Sessions.Of)
 }
 
 // visiting is the session of a browser that may visit the computer of this short
 // name, limited to it or not.
 func (h *handler) visiting(w http.ResponseWriter, r *http.Request, computer string) (session control.Session, ok bool, err error) {
 	return h.sessionBy(w, r, func(ctx context.Context, token string) (control.Session, error) {
-		return h.svc.SessionFor(ctx, token, computer)
+		return h.svc.Sessions.For(ctx, token, computer)
 	})
 }
 

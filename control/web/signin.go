@@ -18,7 +18,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ok && (!to.fresh || h.svc.Fresh(session)) {
+	if ok && (!to.fresh || h.svc.Enrolment.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
 	return h.showSignIn(w, http.StatusOK, to, page{Email: session.Account.Email})
@@ -40,17 +40,17 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.showSignIn(w, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
 	}
-	token, err := h.svc.BeginSignIn(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
+	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
 	if err != nil {
 		return err
 	}
-	setCookie(w, h.signIn, h.svc.Seal(sealSignIn, token+" "+email), control.SignInLife)
+	setCookie(w, h.signIn, h.svc.Keys.Seal(sealSignIn, token+" "+email), control.SignInLife)
 	return seeOther(w, r, signInPath("/signin/check", to))
 }
 
 // began is what the browser's cookie says of the sign-in it began.
 func (h *handler) began(r *http.Request) (token, email string, ok bool) {
-	text, ok := h.svc.Unseal(sealSignIn, cookie(r, h.signIn))
+	text, ok := h.svc.Keys.Unseal(sealSignIn, cookie(r, h.signIn))
 	if !ok {
 		return "", "", false
 	}
@@ -81,7 +81,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
 	}
-	in, err := h.svc.SignInWithCode(r.Context(), token, f.Get("code"), clientAddr(r))
+	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
 		return h.showCheckMail(w, http.StatusForbidden, to, page{Email: email, Problem: err.Error()})
 	}
@@ -95,7 +95,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 // here, too.
 func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
-	email, returnTo, err := h.svc.LookAtLink(r.Context(), token)
+	email, returnTo, err := h.svc.SignIn.LookAtLink(r.Context(), token)
 	if err != nil {
 		return h.linkError(w, err)
 	}
@@ -110,7 +110,7 @@ func (h *handler) signInLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	in, err := h.svc.SignInWithLink(r.Context(), f.Get("token"), clientAddr(r))
+	in, err := h.svc.SignIn.WithLink(r.Context(), f.Get("token"), clientAddr(r))
 	if err != nil {
 		return h.linkError(w, err)
 	}
@@ -130,12 +130,12 @@ func (h *handler) linkError(w http.ResponseWriter, err error) error {
 // where it was going.
 func (h *handler) signedIn(w http.ResponseWriter, r *http.Request, in control.SignedIn) error {
 	if old := cookie(r, h.session); old != "" {
-		if err := h.svc.SignOut(r.Context(), old); err != nil {
+		if err := h.svc.Sessions.SignOut(r.Context(), old); err != nil {
 			return err
 		}
 	}
 	setCookie(w, h.session, in.Token, control.SessionLife)
-	setCookie(w, h.known, h.svc.Remember(cookie(r, h.known), in.Account.Email), control.KnownLife)
+	setCookie(w, h.known, h.svc.SignIn.Remember(cookie(r, h.known), in.Account.Email), control.KnownLife)
 	dropCookie(w, h.signIn)
 	return h.onward(w, r, h.parseReturn(r.Context(), in.ReturnTo).path)
 }
@@ -160,9 +160,9 @@ func (h *handler) signOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if ok && f.Get("everywhere") != "" {
-		err = h.svc.SignOutEverywhere(r.Context(), session.Account.ID)
+		err = h.svc.Sessions.SignOutEverywhere(r.Context(), session.Account.ID)
 	} else if token := cookie(r, h.session); token != "" {
-		err = h.svc.SignOut(r.Context(), token) // an invitation's session, too
+		err = h.svc.Sessions.SignOut(r.Context(), token) // an invitation's session, too
 	}
 	if err != nil {
 		return err

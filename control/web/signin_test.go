@@ -315,7 +315,7 @@ func TestSigningInReplacesTheSession(t *testing.T) {
 	b := r.browser()
 	b.signIn("maya@example.com", "")
 	b.signIn("bob@example.com", "")
-	sessions, err := r.svc.Sessions(t.Context(), r.owner.AccountID)
+	sessions, err := r.svc.Sessions.List(t.Context(), r.owner.AccountID)
 	if err != nil || len(sessions) != 0 {
 		t.Errorf("maya's sessions are %+v, %v", sessions, err)
 	}
@@ -333,7 +333,7 @@ func TestSigningOutTakesTheCookie(t *testing.T) {
 		b.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", n+1))).want(t, http.StatusSeeOther)
 		clock.Add(later)
 		a := b.post("/signout", "everywhere", "yes").want(t, http.StatusSeeOther)
-		if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != "__Host-porchlight-"+r.svc.Instance() || cookies[0].Value != "" || cookies[0].MaxAge >= 0 {
+		if cookies := a.Cookies(); len(cookies) != 1 || cookies[0].Name != "__Host-porchlight-"+r.svc.Keys.Instance() || cookies[0].Value != "" || cookies[0].MaxAge >= 0 {
 			t.Errorf("signing out after %v sets %v", later, cookies)
 		}
 	}
@@ -349,7 +349,7 @@ func TestCookies(t *testing.T) {
 	for _, a := range []answer{first, second} {
 		for _, c := range a.Cookies() {
 			n++
-			if !strings.HasPrefix(c.Name, "__Host-porchlight-") || !strings.HasSuffix(c.Name, r.svc.Instance()) ||
+			if !strings.HasPrefix(c.Name, "__Host-porchlight-") || !strings.HasSuffix(c.Name, r.svc.Keys.Instance()) ||
 				!c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 				t.Errorf("the cookie is %s", c.Raw)
 			}

@@ -37,7 +37,7 @@ func (h *handler) visited(serve deviceHandler) func(http.ResponseWriter, *http.R
 
 func (h *handler) paced(serve deviceHandler, visits bool) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		computer, err := h.svc.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r), visits)
+		computer, err := h.svc.Agents.AuthenticateFrom(r.Context(), bearer(r), clientAddr(r), visits)
 		if err != nil {
 			return err
 		}
@@ -55,13 +55,13 @@ const writeWithin = 10 * time.Second
 // can only break the connection.
 func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
 	has := strings.Trim(strings.TrimPrefix(strings.TrimSpace(r.Header.Get("If-None-Match")), "W/"), `"`)
-	watch := h.svc.Watch(c.ID) // before the snapshot is read, so that nothing falls between
+	watch := h.svc.Agents.Watch(c.ID) // before the snapshot is read, so that nothing falls between
 	defer watch.Stop()
-	snapshot, err := h.svc.Snapshot(r.Context(), c.ID)
+	snapshot, err := h.svc.Agents.Snapshot(r.Context(), c.ID)
 	if err != nil {
 		return err
 	}
-	if err := h.svc.MarkSeen(r.Context(), c.ID); err != nil {
+	if err := h.svc.Agents.MarkSeen(r.Context(), c.ID); err != nil {
 		h.log.Warn("noting when a computer was seen failed", "error", err)
 	}
 	if snapshot.Version != has {
@@ -92,9 +92,9 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 			return nil
 		case <-watch.Changed:
 			// The credential may be what changed.
-			_, err := h.svc.Authenticate(r.Context(), bearer(r))
+			_, err := h.svc.Agents.Authenticate(r.Context(), bearer(r))
 			if err == nil {
-				snapshot, err = h.svc.Snapshot(r.Context(), c.ID)
+				snapshot, err = h.svc.Agents.Snapshot(r.Context(), c.ID)
 			}
 			var over *controlapi.Error
 			if errors.As(err, &over) {
@@ -123,7 +123,7 @@ func (h *handler) putApps(w http.ResponseWriter, r *http.Request, c controlapi.C
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	if err := h.svc.PutApps(r.Context(), c.ID, body.Apps); err != nil {
+	if err := h.svc.Agents.PutApps(r.Context(), c.ID, body.Apps); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -135,7 +135,7 @@ func (h *handler) redeem(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	visitor, err := h.svc.Redeem(r.Context(), c.ID, body)
+	visitor, err := h.svc.Visits.Redeem(r.Context(), c.ID, body)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ const getOrOptions = "GET, OPTIONS"
 func (h *handler) publicKey(w http.ResponseWriter, _ *http.Request) error {
 	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.Header().Set("Cache-Control", "public, max-age=60")
-	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.PublicKey()})
+	writeJSON(w, http.StatusOK, controlapi.PublicKey{PublicKey: h.svc.Keys.Signing()})
 	return nil
 }
 

@@ -73,7 +73,7 @@ func TestHeldSyncEndsWithTheCredential(t *testing.T) {
 		_, err := c.Sync(t.Context(), first.Version)
 		held <- err
 	}()
-	if _, err := r.svc.EnsureComputer(t.Context(), "maya@example.com", "maya"); err != nil {
+	if _, err := r.svc.Computers.Ensure(t.Context(), "maya@example.com", "maya"); err != nil {
 		t.Fatal(err)
 	}
 	r.member("bob@example.com", "app1")
@@ -164,11 +164,11 @@ func TestSyncBeat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		owner, err := svc.EnsureComputer(t.Context(), "maya@example.com", "maya")
+		owner, err := svc.Computers.Ensure(t.Context(), "maya@example.com", "maya")
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := svc.Snapshot(t.Context(), owner.Computer.ID)
+		first, err := svc.Agents.Snapshot(t.Context(), owner.Computer.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestPutApps(t *testing.T) {
 	if err := c.PutApps(t.Context(), controlapi.Apps{Apps: want}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.svc.Apps(t.Context(), r.owner.Computer.ID)
+	got, err := r.svc.Agents.Apps(t.Context(), r.owner.Computer.ID)
 	if err != nil || len(got) != 1 || got[0] != want[0] {
 		t.Errorf("stored is %+v, %v", got, err)
 	}
@@ -218,7 +218,7 @@ func TestPublicKey(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	key, err := r.client().PublicKey(t.Context())
-	if err != nil || key.PublicKey != r.svc.PublicKeys()[0] {
+	if err != nil || key.PublicKey != r.svc.Keys.Public()[0] {
 		t.Errorf("got %+v, %v", key, err)
 	}
 	b := r.browser()

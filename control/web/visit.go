@@ -10,7 +10,7 @@ import (
 // visit is where an agent sends a browser without a session: to the sign-in
 // page, to the app with a code, or to the page that says no.
 func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.svc.ParseVisit(r.URL.RawQuery)
+	v, err := h.svc.Visits.Parse(r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -22,7 +22,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", here))
 	}
-	to, err := h.svc.Visit(r.Context(), v, session.Account)
+	to, err := h.svc.Visits.Begin(r.Context(), v, session.Account)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
 		return h.show(w, http.StatusForbidden, "no-access", page{
 			Title: "No access", Email: session.Account.Email, Host: v.Host, Return: here.path,

@@ -74,9 +74,9 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 	}
 	h := &handler{
 		svc: svc, now: cfg.Now, log: cfg.Log,
-		session: "__Host-porchlight-" + svc.Instance(),
-		signIn:  "__Host-porchlight-signin-" + svc.Instance(),
-		known:   "__Host-porchlight-known-" + svc.Instance(),
+		session: "__Host-porchlight-" + svc.Keys.Instance(),
+		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
+		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),
 	}
 	if svc.Local() {
 		h.kept = cfg.KeptMail

@@ -54,7 +54,7 @@ func domain(t *testing.T, store kv.Store) *control.Service {
 
 func register(t *testing.T, svc *control.Service) remote {
 	t.Helper()
-	c, secret, err := svc.AddClient(t.Context(), "Pocket Notes", []string{testRedirect})
+	c, secret, err := svc.Clients.Add(t.Context(), "Pocket Notes", []string{testRedirect})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,12 +74,12 @@ func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 	var out []*chain
 	for range n {
 		short := "home-" + strings.ToLower(rand.Text())
-		home, err := svc.EnsureComputer(t.Context(), short+"@example.com", short)
+		home, err := svc.Computers.Ensure(t.Context(), short+"@example.com", short)
 		must(err)
 		a := control.Authorization{ClientID: c.ID, RedirectURI: testRedirect, Challenge: testChallenge()}
-		code, err := svc.Authorize(t.Context(), a, control.Account{ID: home.AccountID}, short)
+		code, err := svc.Grants.Authorize(t.Context(), a, control.Account{ID: home.AccountID}, short)
 		must(err)
-		tokens, err := svc.ExchangeCode(t.Context(), c.Credentials, control.Exchange{Code: code, RedirectURI: testRedirect, Verifier: testVerifier})
+		tokens, err := svc.Grants.Exchange(t.Context(), c.Credentials, control.Exchange{Code: code, RedirectURI: testRedirect, Verifier: testVerifier})
 		must(err)
 		out = append(out, &chain{token: tokens.Refresh})
 	}
