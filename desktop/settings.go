@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/assets"
+	"porchlight/internal/durable"
 )
 
 // settingsFile inside the data directory (0600): what the desktop app remembers
@@ -81,22 +82,13 @@ func (s *settings) change(fn func(*settingsValues)) error {
 	}
 	raw, err := json.MarshalIndent(next, "", "  ")
 	if err == nil {
-		err = s.write(append(raw, '\n'))
+		err = durable.Replace(s.path, append(raw, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("Porchlight cannot keep its settings, so nothing was changed. Is the disk full, or read-only? (%w)", err)
 	}
 	s.values = next
 	return nil
-}
-
-// write replaces the file, whole or not at all.
-func (s *settings) write(raw []byte) error {
-	tmp := s.path + ".new"
-	if err := os.WriteFile(tmp, raw, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(tmp, s.path)
 }
 
 // panel is what the tray icon is drawn on.

@@ -45,7 +45,7 @@ func TestSettingsThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In the way, also of a test that runs as root.
-	inTheWay := filepath.Join(dir, settingsFile+".new")
+	inTheWay := filepath.Join(dir, settingsFile)
 	if err := os.Mkdir(inTheWay, 0o700); err != nil {
 		t.Fatal(err)
 	}

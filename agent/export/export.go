@@ -15,11 +15,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/durable"
 )
 
 const (
@@ -120,20 +120,7 @@ func (d Document) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it is not a file")
 	}
-	// The directory may be everybody's: the name is not to be guessed.
-	f, err := os.CreateTemp(filepath.Dir(path), ".porchlight-export-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if err := errors.Join(d.Write(f), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return durable.ReplaceWith(path, func(f *os.File) error { return d.Write(f) })
 }
 
 // FileName is what an export of that time is called, unless the owner says

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/internal/durable"
 )
 
 const (
@@ -191,22 +192,12 @@ func readWord(dir string) (word, error) {
 	return w, nil
 }
 
-// writeWord replaces the file at once: a reader finds the old one or the new.
 func writeWord(dir string, w word) error {
 	raw, err := json.MarshalIndent(w, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+wordName+"-*") // 0600
-	if err != nil {
-		return fmt.Errorf("cannot write down where administration listens: %w", err)
-	}
-	defer os.Remove(f.Name()) // nothing is there any more after the rename
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, wordName))
-	}
-	if err != nil {
+	if err := durable.Replace(filepath.Join(dir, wordName), append(raw, '\n')); err != nil {
 		return fmt.Errorf("cannot write down where administration listens: %w", err)
 	}
 	return nil

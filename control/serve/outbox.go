@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"porchlight/control/mail"
+	"porchlight/internal/durable"
 )
 
 const (
@@ -116,19 +115,5 @@ func outboxName(e mail.Entry) string {
 
 func (o *outboxFiles) write(name string, e mail.Entry) error {
 	text := fmt.Sprintf("To: %s\nSubject: %s\nDate: %s\n\n%s", e.To, e.Subject, e.At.UTC().Format(time.RFC1123Z), e.Text)
-	f, err := os.CreateTemp(o.dir, ".mail-*") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(o.dir, name))
-	}
-	if err != nil {
-		if removeErr := os.Remove(f.Name()); !errors.Is(removeErr, fs.ErrNotExist) {
-			err = errors.Join(err, removeErr)
-		}
-	}
-	return err
+	return durable.Replace(filepath.Join(o.dir, name), []byte(text))
 }

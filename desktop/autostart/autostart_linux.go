@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"porchlight/internal/durable"
 )
 
 // entryName within the autostart directory (Desktop Application Autostart
@@ -61,12 +63,8 @@ func enable(executable string) error {
 		return fmt.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	entry := "[Desktop Entry]\nType=Application\nName=Porchlight\nIcon=porchlight\nTerminal=false\nExec=" + command(executable) + "\n"
-	fresh := path + ".new"
-	if err := os.WriteFile(fresh, []byte(entry), 0o600); err != nil {
+	if err := durable.Replace(path, []byte(entry)); err != nil {
 		return fmt.Errorf("Porchlight cannot start at login: %w", err)
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		return errors.Join(fmt.Errorf("Porchlight cannot start at login: %w", err), os.Remove(fresh))
 	}
 	return nil
 }

@@ -10,8 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"time"
+
+	"porchlight/internal/durable"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -57,17 +58,5 @@ func create(path string) error {
 	if os.Link(f.Name(), path) != nil {
 		return nil
 	}
-	return syncDir(dir)
-}
-
-// syncDir makes the new name durable. Windows cannot, and needs not.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(dir)
 }

@@ -8,18 +8,29 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"syscall"
 )
 
 // Replace makes content the content of the file at path (0600), whose directory
 // has to be there.
 func Replace(path string, content []byte) error {
+	return ReplaceWith(path, func(f *os.File) error {
+		_, err := f.Write(content)
+		return err
+	})
+}
+
+// ReplaceWith is Replace with what write writes into the new file, and may read
+// back. Where write fails, its error is returned and the old file stays.
+func ReplaceWith(path string, write func(*os.File) error) error {
 	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
+	// The directory may be everybody's: the name is not to be guessed.
+	f, err := os.CreateTemp(dir, ".porchlight-*") // 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // nothing is there any more after the rename
-	_, err = f.Write(content)
+	err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -32,8 +43,8 @@ func Replace(path string, content []byte) error {
 	return SyncDir(dir)
 }
 
-// SyncDir makes the names in a directory durable, for who removed one. Windows
-// cannot, and needs not.
+// SyncDir makes the names in a directory durable, for who renamed or removed one.
+// Windows and some file systems cannot.
 func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -42,5 +53,9 @@ func SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"porchlight/internal/durable"
 )
 
 // Names of the files in an authority's directory.
@@ -96,7 +98,7 @@ func (ca *CA) save(dir string) error {
 			return err
 		}
 	}
-	if err := syncDir(tmp); err != nil {
+	if err := durable.SyncDir(tmp); err != nil {
 		return err
 	}
 	if err := moveAside(dir); err != nil {
@@ -105,7 +107,7 @@ func (ca *CA) save(dir string) error {
 	if err := os.Rename(tmp, dir); err != nil {
 		return err
 	}
-	return syncDir(parent)
+	return durable.SyncDir(parent)
 }
 
 // moveAside makes room for dir, keeping what was there as dir.old but for its
@@ -138,18 +140,6 @@ func writeFile(path string, data []byte, mode fs.FileMode) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// syncDir makes the names in a directory durable. Windows cannot, and needs not.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Load reads the authority of dir and checks it whole. The error is

@@ -16,6 +16,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
+	"porchlight/internal/durable"
 )
 
 // backupCommand is backup, and export, which leaves out what belongs to the
@@ -46,36 +47,30 @@ machine.`
 }
 
 // writeBackup leaves a whole archive at path, which must be free, or nothing.
-func writeBackup(ctx context.Context, c *admin.Client, path string, rows bool) (err error) {
+func writeBackup(ctx context.Context, c *admin.Client, path string, rows bool) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s exists already; choose another name", path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
+	var refused error // says by itself what is wrong
+	err := durable.ReplaceWith(path, func(f *os.File) error {
+		refused = fetchBackup(ctx, c, f, rows)
+		return refused
+	})
+	if err != nil && refused == nil {
 		return fmt.Errorf("cannot write the backup: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	err = c.Backup(ctx, f, rows)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		err = archive.Check(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	return err
+}
+
+// fetchBackup writes the archive to f and reads it back.
+func fetchBackup(ctx context.Context, c *admin.Client, f *os.File, rows bool) error {
+	if err := c.Backup(ctx, f, rows); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("cannot write the backup: %w", err)
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
-	return nil
+	return archive.Check(f)
 }
 
 // restoreCommand is restore, and import, which takes the rows alone.
@@ -170,13 +165,13 @@ func stageCA(dataDir string, files []archive.File) (install func() error, drop f
 	}
 	drop = func() { _ = os.RemoveAll(staged) }
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(staged, f.Name), f.Data, 0o600); err != nil {
+		if err := durable.Replace(filepath.Join(staged, f.Name), f.Data); err != nil {
 			drop()
 			return nil, nil, fmt.Errorf("cannot restore the certificate authority: %w", err)
 		}
 	}
 	return func() error {
-		if err := os.Rename(staged, dir); err != nil {
+		if err := errors.Join(os.Rename(staged, dir), durable.SyncDir(dataDir)); err != nil {
 			return fmt.Errorf("the rows are restored, but not the certificate authority: %w", err)
 		}
 		return nil
