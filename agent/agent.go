@@ -15,9 +15,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
+	"os"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,7 +29,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/remote"
-	"porchlight/agent/rules"
+	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
@@ -43,17 +42,18 @@ type Agent struct {
 	log   *slog.Logger
 	store *store.Store
 
-	apps    *engine.Apps
-	reg     *engine.Registry
-	access  *access.Access
-	rules   *rules.Rules
-	people  *people.People
-	proxy   *proxy.Proxy
-	api     *localapi.API
-	client  *controlapi.Client // nil when there is no link
-	remote  *remote.Remote     // nil when there is no link
-	tunnel  *tunnel.Tunnel     // nil when there is no link
-	changes broadcast.Signal
+	changes  broadcast.Signal // raised after every change that the owner sees, by whatever part
+	settings *settings.Settings
+	access   *access.Access
+	apps     *engine.Apps
+	reg      *engine.Registry
+	users    *engine.Users
+	client   *controlapi.Client // nil when there is no link
+	tunnel   *tunnel.Tunnel     // nil when there is no link
+	remote   *remote.Remote     // nil when there is no link
+	people   *people.People
+	proxy    *proxy.Proxy
+	api      *localapi.API
 
 	ownerHash atomic.Pointer[[]byte] // never nil; see SetOwnerSecretHash
 
@@ -68,94 +68,102 @@ type Agent struct {
 // New opens the data directory and listens; it serves nothing before Run. The
 // errors are sentences for the owner. Call Close when Run is not going to be
 // called.
-func New(cfg Config) (_ *Agent, err error) {
+//
+// The parts are made in one order, in which each needs only those before it. What
+// an earlier one has to learn of a later one, it learns by a.changes.
+func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), ready: make(chan struct{})}
 	a.ownerHash.Store(&cfg.OwnerSecretHash)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.Close())
-		}
-	}()
-	if a.store, err = store.Open(cfg.DataDir); err != nil {
-		return nil, err
-	}
-	if err := a.store.BecomeComputer(cfg.ComputerID); err != nil {
-		return nil, err
-	}
 	if a.listeners = cfg.Listeners; a.listeners == nil {
 		a.listeners, a.ownsListeners = NewListeners(cfg.DataDir, cfg.API), true
 	}
-	if err := a.listeners.listen(); err != nil {
-		return nil, err
+	for _, step := range []func() error{
+		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeLink, a.makePeople, a.makeProxy,
+	} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, a.Close())
+		}
 	}
-	a.ownPorts = append([]int{portOf(a.listeners.API())}, cfg.OwnPorts...)
-	a.access, err = access.New(access.Config{
-		Store:         a.store,
-		Now:           cfg.Now,
-		ClientName:    a.clientName,
-		Log:           cfg.Log.With("part", "access"),
-		OnConnections: a.changes.Raise,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := a.makeEngine(); err != nil {
-		return nil, err
-	}
-	if err := a.makeProxy(); err != nil {
-		return nil, err
-	}
-	if err := a.makeLink(); err != nil {
-		return nil, err
-	}
-	a.reg = engine.NewRegistry(engine.RegistryConfig{
-		Grace:       cfg.Grace,
-		FirstWithin: cfg.FirstWithin,
-		Log:         cfg.Log.With("part", "engine"),
-	})
-	if err := a.makeRules(); err != nil {
-		return nil, err
-	}
-	if err := a.makePeople(); err != nil {
-		return nil, err
-	}
-	a.api = localapi.New(localapi.Config{
-		Apps:            a.apps,
-		Registry:        a.reg,
-		Backend:         (*backend)(a),
-		Rules:           a.rules,
-		People:          a.people,
-		OwnerSecretHash: func() []byte { return *a.ownerHash.Load() },
-		DeskSecretHash:  cfg.DeskSecretHash,
-		Connector:       cfg.Connector,
-		Log:             cfg.Log.With("part", "api"),
-	})
+	a.makeAPI()
 	return a, nil
+}
+
+func (a *Agent) openStore() (err error) {
+	if a.store, err = store.Open(a.cfg.DataDir); err != nil {
+		return err
+	}
+	return a.store.BecomeComputer(a.cfg.ComputerID)
+}
+
+func (a *Agent) listen() error {
+	if err := a.listeners.listen(); err != nil {
+		return err
+	}
+	a.ownPorts = append([]int{portOf(a.listeners.API())}, a.cfg.OwnPorts...)
+	return nil
+}
+
+func (a *Agent) makeAccess() (err error) {
+	if a.settings, err = settings.New(a.store, &a.changes); err != nil {
+		return err
+	}
+	a.access, err = access.New(access.Config{
+		Store:    a.store,
+		Settings: a.settings,
+		Changes:  &a.changes,
+		Now:      a.cfg.Now,
+		Log:      a.cfg.Log.With("part", "access"),
+	})
+	return err
 }
 
 func (a *Agent) makeEngine() (err error) {
 	a.apps, err = engine.NewApps(engine.AppsConfig{
-		Store: a.store,
-		Root: func() engine.Root {
-			c := a.computer()
-			return engine.Root{Name: c.Name, Host: c.Host}
-		},
+		Store:        a.store,
+		Root:         func() engine.Root { c := a.computer(); return engine.Root{Name: c.Name, Host: c.Host} },
 		OwnPorts:     func() []int { return a.ownPorts },
-		AskAgain:     func() bool { return a.rules.Settings().AskAgain },
+		AskAgain:     a.settings.AskAgain,
 		Listener:     listener,
 		ListenerUser: listenerUser,
 		Answers:      answers,
 		Listens:      listens,
-		Own:          func(user string) bool { return procinfo.Own(user) || a.rules.EverybodyTrusted() },
+		Own:          func(user string) bool { return procinfo.Own(user) || a.settings.TrustEverybody() },
 		UserName:     procinfo.UserName,
 		Me:           me(),
-		Certificate:  a.certificate,
-		OnLive:       a.announce,
 		OnGone: func(appID string) agentapi.Closed {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
-		Log: a.cfg.Log.With("part", "engine"),
+		Changes: &a.changes,
+		Log:     a.cfg.Log.With("part", "engine"),
 	})
+	if err != nil {
+		return err
+	}
+	a.reg = engine.NewRegistry(engine.RegistryConfig{
+		Grace:       a.cfg.Grace,
+		FirstWithin: a.cfg.FirstWithin,
+		Changes:     &a.changes,
+		Log:         a.cfg.Log.With("part", "engine"),
+	})
+	a.users, err = engine.NewUsers(a.store, a.apps, a.reg)
+	return err
+}
+
+func (a *Agent) makePeople() (err error) {
+	cfg := people.Config{
+		Apps:    a.apps,
+		Access:  a.access,
+		Store:   a.store,
+		Changes: &a.changes,
+		Log:     a.cfg.Log.With("part", "people"),
+	}
+	if a.client != nil {
+		cfg.Control = a.client
+		cfg.Report = a.remote.Report
+		cfg.Away = func() bool { return !a.remote.State().Connected }
+		cfg.Refused = func() bool { return a.remote.State().Refused }
+	}
+	a.people, err = people.New(cfg)
 	return err
 }
 
@@ -185,34 +193,34 @@ func (a *Agent) makeProxy() error {
 	return err
 }
 
-func (a *Agent) makeLink() (err error) {
-	link := a.cfg.Link
-	if link == nil {
-		return nil
-	}
-	a.client = &controlapi.Client{
-		BaseURL:    link.AuthURL,
-		Credential: link.Credential,
-		HTTP:       &http.Client{Transport: link.transport()},
-		OnClock:    a.access.SetClockAhead,
-	}
-	changed, _ := a.apps.Subscribe()
-	a.remote = remote.New(remote.Config{
-		Control:     a.client,
-		Apps:        a.approvedApps,
-		AppsChanged: changed,
-		OnSnapshot:  a.takeSnapshot,
-		OnContact:   func() { a.access.Touch(); a.people.Synced() },
-		OnChange:    a.connectionChanged,
-		Log:         a.cfg.Log.With("part", "remote"),
+func (a *Agent) makeAPI() {
+	a.api = localapi.New(localapi.Config{
+		Settings: a.settings,
+		Access:   a.access,
+		Apps:     a.apps,
+		Registry: a.reg,
+		Users:    a.users,
+		People:   a.people,
+		Changes:  &a.changes,
+		Info: agentapi.EngineInfo{
+			EngineVersion: Version,
+			Protocol:      agentapi.Protocol,
+			PID:           os.Getpid(),
+			Mode:          a.cfg.Mode,
+			FirstPartyApp: a.cfg.FirstPartyApp,
+			Billing:       agentapi.Billing{Plan: "self-hosted", Standing: "good"},
+		},
+		Link:            a.link,
+		Announce:        a.announce,
+		Certificate:     a.certificate,
+		MakeLink:        a.proxy.OpenLink,
+		Outbox:          a.cfg.Outbox,
+		OutboxSize:      a.cfg.OutboxSize,
+		OwnerSecretHash: func() []byte { return *a.ownerHash.Load() },
+		DeskSecretHash:  a.cfg.DeskSecretHash,
+		Connector:       a.cfg.Connector,
+		Log:             a.cfg.Log.With("part", "api"),
 	})
-	a.tunnel, err = tunnel.New(tunnel.Config{
-		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
-		Credential: func() string { return link.Credential },
-		RootCAs:    link.RootCAs,
-		Log:        a.cfg.Log.With("part", "tunnel"),
-	})
-	return err
 }
 
 // Run serves until ctx ends or a part fails, and closes everything. It writes
@@ -291,31 +299,6 @@ func (a *Agent) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// connectionChanged tells the owner's side at once, and again when what lasts
-// counts as trouble.
-func (a *Agent) connectionChanged() {
-	a.changes.Raise()
-	time.AfterFunc(settling, a.changes.Raise)
-}
-
-// watchTunnel has the owner's state follow the tunnel, and the sync try at once
-// when the tunnel stands again: both ends were likely away for the same reason.
-// A snapshot that came through wakes the tunnel in turn.
-func (a *Agent) watchTunnel(ctx context.Context) error {
-	for {
-		changed := a.tunnel.Changes()
-		a.connectionChanged()
-		if state := a.remote.State(); a.tunnel.Connected() && !state.Connected && !state.Refused {
-			a.remote.Wake()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		}
-	}
-}
-
 // Idle is closed when nothing was attached to the engine for Config.Grace; never
 // without one. Whoever runs the agent stops it then.
 func (a *Agent) Idle() <-chan struct{} { return a.reg.Idle() }
@@ -325,46 +308,3 @@ func (a *Agent) API() string { return a.listeners.API() }
 
 // OwnerSocket is the path of the owner tier's unix socket.
 func (a *Agent) OwnerSocket() string { return a.listeners.OwnerSocket() }
-
-func (a *Agent) local() bool { return a.cfg.Link != nil && a.cfg.Link.Local }
-
-func (a *Agent) authURL() string {
-	if a.cfg.Link == nil {
-		return ""
-	}
-	return a.cfg.Link.AuthURL
-}
-
-// computer is what the last snapshot says of this computer, across restarts.
-func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
-
-// takeSnapshot swaps who may open what and has the tunnel look at the relays.
-func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
-	before := a.access.Snapshot()
-	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
-		a.log.Info("access ended elsewhere", "connections_closed", closed)
-	}
-	if a.computer() != before.Computer {
-		a.log.Info("this computer's address", "url", a.computer().URL)
-	}
-	a.tellAccepted(before, snapshot)
-	a.people.Synced()
-	a.tunnel.Wake()
-	a.changes.Raise()
-}
-
-// Account is whose computer this is.
-func (a *Agent) Account() agentapi.Account {
-	c := a.computer()
-	owner, known := a.access.Owner()
-	return agentapi.Account{
-		Connected: known && a.remote != nil && !a.remote.State().Refused,
-		Email:     owner.Email,
-		AccountID: owner.AccountID,
-		Name:      c.Name,
-		Host:      c.Host,
-		URL:       c.URL,
-		AuthURL:   a.authURL(),
-		Local:     a.local(),
-	}
-}

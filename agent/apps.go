@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"net"
 	"os/user"
 	"runtime"
@@ -14,47 +13,10 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
-	"porchlight/control/controlapi"
 )
 
-// How the published apps look from where they are needed: to the proxy, which
-// carries visitors to them, and to the control plane, which lets people in.
-
-func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Visitor, error) {
-	if a.client == nil {
-		return controlapi.Visitor{}, &controlapi.Error{
-			Code:    controlapi.CodeUnavailable,
-			Message: "This computer is not connected to an account.",
-		}
-	}
-	return a.client.RedeemVisit(ctx, r)
-}
-
-// announceWait bounds how long an app's going live waits for the control plane
-// to know of it. Without the wait a visitor who is quicker would be refused; with
-// the control plane away, nobody new can sign in anyhow.
-const announceWait = 2 * time.Second
-
-// announce tells the control plane at once that an app went live.
-func (a *Agent) announce(ctx context.Context) {
-	if a.remote == nil || !a.remote.State().Connected {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, announceWait)
-	defer cancel()
-	if err := a.remote.Report(ctx); err != nil {
-		a.log.Warn("could not tell the control plane of an app that went live; it is told later", "err", err)
-	}
-}
-
-func (a *Agent) approvedApps() []controlapi.App {
-	approved := a.apps.Approved()
-	apps := make([]controlapi.App, len(approved))
-	for i, app := range approved {
-		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
-	}
-	return apps
-}
+// How the published apps look to the proxy, which carries visitors to them, and who
+// listens on their ports.
 
 // appLookup is the engine as the proxy sees it.
 type appLookup struct{ *Agent }

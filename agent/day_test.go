@@ -23,6 +23,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/remote"
+	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -122,7 +123,14 @@ func TestADay(t *testing.T) {
 			Version: "v1", Computer: controlapi.Computer{ID: "c", Name: "maya", Host: "maya.test"},
 			People: []controlapi.Person{{AccountID: bob, Email: "bob@example.com", Role: controlapi.RoleMember, Status: controlapi.PersonActive, Apps: []string{notes}, Epoch: 1}},
 		}}
-		who, err := access.New(access.Config{Store: kept, FailStatic: 4 * time.Hour})
+		if err := kept.SaveSettings(agentapi.Settings{FailStaticHours: 4}); err != nil {
+			t.Fatal(err)
+		}
+		chosen, err := settings.New(kept, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		who, err := access.New(access.Config{Store: kept, Settings: chosen})
 		if err != nil {
 			t.Fatal(err)
 		}

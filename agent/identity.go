@@ -28,25 +28,8 @@ func (a *Agent) makeCertificates() certs.Reporter {
 
 // orderCertificates keeps the certificates of the root host and the live apps.
 func (a *Agent) orderCertificates(ctx context.Context) error {
-	apps, cancelApps := a.apps.Subscribe()
-	defer cancelApps()
-	snapshots, cancelSnapshots := a.changes.Subscribe()
-	defer cancelSnapshots()
-	changed := make(chan struct{}, 1)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-apps:
-			case <-snapshots:
-			}
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		}
-	}()
+	changed, cancel := a.changes.Subscribe()
+	defer cancel()
 	return a.acme.Run(ctx, a.orderedNames, changed)
 }
 
@@ -153,7 +136,3 @@ func portOf(address string) int {
 
 // EndVisits closes everything visitors have open. They come back if they may.
 func (a *Agent) EndVisits() { a.access.CloseAll() }
-
-// Linked says whether there is a control plane that knows this computer, as far
-// as is known.
-func (a *Agent) Linked() bool { return a.remote != nil && !a.remote.State().Refused }

@@ -22,35 +22,35 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // Config of New. Store is required.
 type Config struct {
 	Store *store.Store
-	Now   func() time.Time // time.Now when nil
-	Log   *slog.Logger     // discarded when nil
-	// FailStatic is how long after the last contact with the control plane its
-	// last snapshot still decides; DefaultFailStatic when zero. See
-	// SetFailStatic for its bounds.
-	FailStatic time.Duration
-	// ClientName names the remote client of an OAuth grant, for the activity;
-	// nil, or an empty answer, leaves its client_id.
-	ClientName func(grantID string) string
-	// OnConnections is called from Run when the number of live connections of
-	// any app has changed, at most twice a second. It may call Connections.
-	OnConnections func()
+	// Settings say how long the last snapshot decides without the control plane;
+	// DefaultFailStatic when nil.
+	Settings *settings.Settings
+	// Changes is raised after each contact with the control plane, when everything
+	// was closed or opened, and from Run when the number of live connections of any
+	// app has changed, at most twice a second. Run listens to it, too: it is how it
+	// learns that the settings were replaced. Nil when nobody follows anything.
+	Changes *broadcast.Signal
+	Now     func() time.Time // time.Now when nil
+	Log     *slog.Logger     // discarded when nil
 }
 
 // Access is safe for concurrent use. Run must be running for sessions to slide
 // durably and for access to end when the snapshot grows too old.
 type Access struct {
-	store      *store.Store
-	now        func() time.Time
-	log        *slog.Logger
-	onChange   func()
-	clientName func(grantID string) string
+	store    *store.Store
+	settings *settings.Settings
+	changes  *broadcast.Signal
+	now      func() time.Time
+	log      *slog.Logger
 
 	// writing is held by whoever replaces state, so that two writers cannot
 	// lose each other's change. It also protects contactSaved and silenceSaved.
@@ -60,10 +60,10 @@ type Access struct {
 	state        atomic.Pointer[state]
 	changed      atomic.Pointer[chan struct{}]
 
-	mark       atomic.Pointer[mark] // the control plane's silence; nil before the first snapshot
-	failStatic atomic.Int64         // time.Duration
-	clockAhead atomic.Int64         // time.Duration; see SetClockAhead
-	expiry     chan struct{}        // capacity 1: when access ends may have changed
+	mark       atomic.Pointer[mark]              // the control plane's silence; nil before the first snapshot
+	contacts   atomic.Uint64                     // see Contacts
+	clockAhead atomic.Int64                      // time.Duration; see SetClockAhead
+	clients    atomic.Pointer[map[string]string] // see NameClients
 
 	sessions sessions
 	links    links
@@ -89,26 +89,20 @@ type person struct {
 
 // New reads the last snapshot and the deny records from the store.
 func New(c Config) (*Access, error) {
-	a := &Access{store: c.Store, now: c.Now, log: c.Log, onChange: c.OnConnections, clientName: c.ClientName}
+	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, log: c.Log}
 	if a.now == nil {
 		a.now = time.Now
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	if c.FailStatic <= 0 {
-		c.FailStatic = DefaultFailStatic
-	}
-	a.failStatic.Store(int64(min(max(c.FailStatic, MinFailStatic), DefaultFailStatic)))
-	a.expiry = make(chan struct{}, 1)
+	a.clients.Store(&map[string]string{})
 	a.activity.visits = map[visitKey]time.Time{}
-	a.activity.wake = make(chan struct{}, 1)
 	a.sessions.cache = map[store.SessionKey]*session{}
 	a.sessions.unsaved = map[store.SessionKey]time.Time{}
 	a.links.open = map[[32]byte]link{}
 	a.live.conns = map[*conn]struct{}{}
 	a.live.perApp = map[string]int{}
-	a.live.wake = make(chan struct{}, 1)
 	a.changed.Store(new(make(chan struct{})))
 
 	records, err := c.Store.DenyRecords()
@@ -196,13 +190,21 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	} else {
 		a.contactSaved = now
 	}
+	a.contacts.Add(1) // after the swap: who sees the count sees the snapshot, too
+	a.changes.Raise()
 	return closed
 }
+
+// Contacts counts the answers of the control plane, each a snapshot or that
+// nothing changed. Read it before Snapshot: that is then at least as new.
+func (a *Access) Contacts() uint64 { return a.contacts.Load() }
 
 // Touch notes that the control plane has just confirmed the snapshot.
 func (a *Access) Touch() {
 	now := a.now()
 	a.contacted(now)
+	a.contacts.Add(1)
+	defer a.changes.Raise()
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if !a.state.Load().known || now.Sub(a.contactSaved).Abs() < time.Minute {

@@ -1,12 +1,14 @@
 package access
 
 import (
+	"cmp"
 	"maps"
 	"sync"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
 )
 
 const (
@@ -31,7 +33,7 @@ type activity struct {
 	// writing is held while lines go to the store, so that who reads or clears
 	// sees all that came before, and none comes back after.
 	writing sync.Mutex
-	wake    chan struct{} // capacity 1: unwritten has lines
+	wake    broadcast.Signal // unwritten has lines
 }
 
 // visitKey is somebody at an app: by browser, or by a remote client.
@@ -56,15 +58,14 @@ func (a *Access) Opened(id Identity, email, appID, label string) {
 	}
 	line := agentapi.Activity{At: now, Email: email, App: label, Kind: agentapi.ActivityOpened}
 	if id.GrantID != "" {
-		line.Kind, line.By = agentapi.ActivityClient, id.ClientID
-		if a.clientName != nil {
-			if name := a.clientName(id.GrantID); name != "" {
-				line.By = name
-			}
-		}
+		line.Kind, line.By = agentapi.ActivityClient, cmp.Or((*a.clients.Load())[id.GrantID], id.ClientID)
 	}
 	a.AddActivity(line)
 }
+
+// NameClients tells the names of the remote clients, by the id of their grant. One
+// that has no name is shown by its client_id.
+func (a *Access) NameClients(names map[string]string) { a.clients.Store(&names) }
 
 // forget drops the visits that are over and says whether there is room now.
 // mu is held.
@@ -88,10 +89,7 @@ func (a *Access) AddActivity(line agentapi.Activity) {
 		v.dropped++
 	}
 	v.mu.Unlock()
-	select {
-	case v.wake <- struct{}{}:
-	default:
-	}
+	v.wake.Raise()
 }
 
 // writeActivity brings the waiting lines to the store. The caller holds

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -11,27 +10,27 @@ import (
 )
 
 // GoDark closes everything to everybody, the owner included, until LightUp, and
-// returns how many live connections it closed. Approvals, people and sessions
-// stay; the control plane is not told. It holds across restarts: the record is
-// durable before access ends, and when it cannot be written access ends anyway
-// and the error says so. Going dark again keeps the first time.
-func (a *Access) GoDark() (closed int, err error) {
+// answers what it closed. Approvals, people and sessions stay; the control plane is
+// not told. It holds across restarts: the record is durable before access ends, and
+// when it cannot be written access ends anyway and the error says so. Going dark
+// again keeps the first time.
+func (a *Access) GoDark() (agentapi.Closed, error) {
+	defer a.changes.Raise()
+	began := time.Now()
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	now := a.state.Load()
-	since := now.dark
-	if since == nil {
-		at := a.now().UTC()
-		since = &at
+	next := *a.state.Load()
+	if next.dark == nil {
+		next.dark = new(a.now().UTC())
 	}
-	err = a.store.SetDark(since)
-	next := *now
-	next.dark = since
-	closed = a.swap(&next)
+	err := a.store.SetDark(next.dark)
+	closed := a.swap(&next)
 	if err != nil {
-		return closed, fmt.Errorf("everything is closed, but that could not be kept for a restart: %w", err)
+		a.log.Error("everything is closed, but not over a restart", "err", err)
+		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
+			"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 	}
-	return closed, nil
+	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(time.Since(began).Milliseconds())}, nil
 }
 
 // LightUp takes a GoDark back. Nobody has to sign in again for it.
@@ -39,11 +38,14 @@ func (a *Access) LightUp() error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if err := a.store.SetDark(nil); err != nil {
-		return fmt.Errorf("open again: %w", err)
+		a.log.Error("everything stays closed", "err", err)
+		return agentapi.Errorf(agentapi.CodeInternal,
+			"Porchlight could not write to its data directory, so everything stays closed. Is the disk full?")
 	}
 	next := *a.state.Load()
 	next.dark = nil
 	a.swap(&next)
+	a.changes.Raise()
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
 )
 
 // live is the register of everything open through the proxy. It is one set and
@@ -15,7 +16,7 @@ type live struct {
 	mu     sync.Mutex
 	conns  map[*conn]struct{}
 	perApp map[string]int
-	wake   chan struct{} // capacity 1: perApp has changed
+	wake   broadcast.Signal // perApp has changed
 }
 
 type conn struct {
@@ -47,7 +48,7 @@ func (l *live) enter(c *conn) {
 	l.conns[c] = struct{}{}
 	l.perApp[c.app]++
 	l.mu.Unlock()
-	l.notify()
+	l.wake.Raise()
 }
 
 func (l *live) leave(c *conn) {
@@ -59,14 +60,7 @@ func (l *live) leave(c *conn) {
 		}
 	}
 	l.mu.Unlock()
-	l.notify()
-}
-
-func (l *live) notify() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.wake.Raise()
 }
 
 // close cancels every connection over tells of that is not closing already.

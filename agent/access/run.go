@@ -25,32 +25,42 @@ func (a *Access) Run(ctx context.Context) error {
 	defer write.Stop()
 	expiry := time.NewTimer(a.untilExpiry())
 	defer expiry.Stop()
-	wake, happened := a.live.wake, a.activity.wake
+	counted, cancelCounted := a.live.wake.Subscribe()
+	defer cancelCounted()
+	gathered, cancelGathered := a.activity.wake.Subscribe()
+	defer cancelGathered()
+	changed, cancelChanged := a.changes.Subscribe()
+	defer cancelChanged()
+	connections, happened := counted, gathered // nil while each is waited for
+	failStatic := a.FailStatic()
 	a.sweepSessions()
 	a.sweepActivity()
+	a.flushActivity() // what happened before Run listened
 	for {
 		select {
-		case <-wake:
-			if a.onChange != nil {
-				a.onChange()
-			}
-			wake = nil
+		case <-connections:
+			a.changes.Raise()
+			connections = nil
 			report.Reset(reportGap)
 		case <-report.C:
-			wake = a.live.wake
+			connections = counted
 		case <-happened:
 			happened = nil
 			write.Reset(writeEvery)
 		case <-write.C:
 			a.flushActivity()
-			happened = a.activity.wake
+			happened = gathered
 		case <-flush.C:
 			a.flushSessions()
 			a.observe(a.now())
 			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile
-		case <-a.expiry:
-			expiry.Reset(a.untilExpiry())
+		case <-changed:
+			if now := a.FailStatic(); now != failStatic {
+				failStatic = now
+				a.expire()
+				expiry.Reset(a.untilExpiry())
+			}
 		case <-expiry.C:
 			a.observe(a.now())
 			a.expire()
@@ -82,9 +92,7 @@ func (a *Access) untilExpiry() time.Duration {
 func (a *Access) expire() {
 	if n := a.closeRefused(); n > 0 {
 		a.log.Warn("the control plane has been away too long, connections closed", "closed", n)
-		if a.onChange != nil {
-			a.onChange()
-		}
+		a.changes.Raise()
 	}
 }
 

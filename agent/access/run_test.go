@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // Run reports changes of the number of connections at most twice a second, the
@@ -24,17 +25,26 @@ func TestRun(t *testing.T) {
 	}
 	defer db.Close()
 	synctest.Test(t, func(t *testing.T) {
-		var reports, last atomic.Int64
-		var a *access.Access
-		a, err = access.New(access.Config{Store: db, OnConnections: func() {
-			reports.Add(1)
-			last.Store(int64(a.Connections()[notes]))
-		}})
+		var changes broadcast.Signal
+		a, err := access.New(access.Config{Store: db, Changes: &changes})
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.SetSnapshot(snapshot(nil))
 		ctx, cancel := context.WithCancel(t.Context())
+		var reports, last atomic.Int64
+		changed, stop := changes.Subscribe()
+		defer stop()
+		go func() {
+			for ctx.Err() == nil {
+				select {
+				case <-changed:
+					reports.Add(1)
+					last.Store(int64(a.Connections()[notes]))
+				case <-ctx.Done():
+				}
+			}
+		}()
 		done := make(chan error)
 		go func() { done <- a.Run(ctx) }()
 		id := access.Identity{AccountID: bob, Epoch: 1}

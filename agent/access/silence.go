@@ -109,22 +109,11 @@ func (a *Access) keepSilence(step time.Duration) {
 }
 
 // FailStatic is how long the last snapshot decides without the control plane.
-func (a *Access) FailStatic() time.Duration { return time.Duration(a.failStatic.Load()) }
-
-// SetFailStatic changes it, at least to MinFailStatic and at most to
-// DefaultFailStatic, and closes what is over by the new one.
-func (a *Access) SetFailStatic(d time.Duration) (closed int) {
-	a.failStatic.Store(int64(min(max(d, MinFailStatic), DefaultFailStatic)))
-	a.wakeExpiry()
-	return a.closeRefused()
-}
-
-// wakeExpiry has Run look again at when access ends.
-func (a *Access) wakeExpiry() {
-	select {
-	case a.expiry <- struct{}{}:
-	default:
+func (a *Access) FailStatic() time.Duration {
+	if a.settings == nil {
+		return DefaultFailStatic
 	}
+	return min(max(a.settings.FailStatic(), MinFailStatic), DefaultFailStatic)
 }
 
 // AccessUntil is when access ends for everybody unless the control plane answers

@@ -3,7 +3,6 @@ package access_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -12,8 +11,11 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
+	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 var bobsBrowser = access.Identity{AccountID: bob, Epoch: 1}
@@ -106,8 +108,8 @@ func TestADayOfSyncFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := openStore(t, t.TempDir())
-		var changes atomic.Int32
-		a, err := access.New(access.Config{Store: db, OnConnections: func() { changes.Add(1) }})
+		var changes broadcast.Signal
+		a, err := access.New(access.Config{Store: db, Changes: &changes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,10 +156,13 @@ func TestADayOfSyncFailures(t *testing.T) {
 		}
 		time.Sleep(48 * time.Hour)
 		a.Touch()
+		changed, cancel := changes.Subscribe()
+		defer cancel()
 		cut = enter()
+		<-changed
 		healthy(time.Hour)
-		if cut.Load() || changes.Load() == 0 {
-			t.Errorf("cut off with the control plane back (%v), %d changes told", cut.Load(), changes.Load())
+		if cut.Load() {
+			t.Error("cut off with the control plane back")
 		}
 	})
 }
@@ -166,32 +171,51 @@ func TestADayOfSyncFailures(t *testing.T) {
 // minute, which a sync in good health needs; nothing gets more than a day.
 func TestFailStaticSetting(t *testing.T) {
 	t.Parallel()
-	c := newClock()
-	a, _ := open(t, t.TempDir(), c)
-	a.SetSnapshot(snapshot(nil))
-	var cut atomic.Int32
-	_, leave := a.Enter(bobsBrowser, notes, func() { cut.Add(1) })
-	defer leave()
-	c.advance(5 * time.Hour)
-	if closed := a.SetFailStatic(6 * time.Hour); closed != 0 || cut.Load() != 0 {
-		t.Errorf("6 hours closed %d after 5", closed)
-	}
-	if closed := a.SetFailStatic(4 * time.Hour); closed != 1 || cut.Load() != 1 {
-		t.Errorf("4 hours closed %d after 5", closed)
-	}
-	a.SetFailStatic(0)
-	a.Touch()
-	c.advance(59 * time.Second)
-	if d := a.Decide(bobsBrowser, notes); !d.Allowed {
-		t.Errorf("within a minute: %+v", d)
-	}
-	c.advance(2 * time.Second)
-	if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
-		t.Errorf("after a minute: %+v", d)
-	}
-	if a.SetFailStatic(100 * time.Hour); a.FailStatic() != access.DefaultFailStatic {
-		t.Errorf("%v", a.FailStatic())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var changes broadcast.Signal
+		db := openStore(t, t.TempDir())
+		chosen, err := settings.New(db, &changes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := func(hours int) {
+			t.Helper()
+			if _, err := chosen.Set(agentapi.Settings{FailStaticHours: hours}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		a, err := access.New(access.Config{Store: db, Settings: chosen, Changes: &changes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.SetSnapshot(snapshot(nil))
+		running(t, a)
+		synctest.Wait()
+		var cut atomic.Int32
+		_, leave := a.Enter(bobsBrowser, notes, func() { cut.Add(1) })
+		defer leave()
+		time.Sleep(5 * time.Hour)
+		if set(6); cut.Load() != 0 {
+			t.Error("6 hours closed something after 5")
+		}
+		if set(4); cut.Load() != 1 {
+			t.Errorf("4 hours closed %d connections after 5", cut.Load())
+		}
+		set(0)
+		a.Touch()
+		time.Sleep(59 * time.Second)
+		if d := a.Decide(bobsBrowser, notes); !d.Allowed {
+			t.Errorf("within a minute: %+v", d)
+		}
+		time.Sleep(2 * time.Second)
+		if d := a.Decide(bobsBrowser, notes); d.Reason != access.ReasonStale {
+			t.Errorf("after a minute: %+v", d)
+		}
+		if set(24); a.FailStatic() != access.DefaultFailStatic {
+			t.Errorf("%v", a.FailStatic())
+		}
+	})
 }
 
 // Going dark closes everything to everybody, stands against snapshots and
@@ -216,8 +240,8 @@ func TestDark(t *testing.T) {
 	}
 	since := c.now().UTC()
 	closed, err := a.GoDark()
-	if err != nil || closed != 3 || cut.Load() != 3 {
-		t.Fatalf("closed %d, cut off %d, %v", closed, cut.Load(), err)
+	if err != nil || !closed.OK || closed.Closed != 3 || cut.Load() != 3 {
+		t.Fatalf("%+v, cut off %d, %v", closed, cut.Load(), err)
 	}
 	if _, n := a.Here(); n != 0 {
 		t.Errorf("%d people are here in the dark", n)
@@ -251,10 +275,14 @@ func TestDark(t *testing.T) {
 		t.Errorf("light again: %v %+v", ok, d)
 	}
 	db.Close()
-	if _, err := a.GoDark(); err == nil || errors.Unwrap(err) == nil {
+	if _, err := a.GoDark(); agentapi.CodeOf(err) != agentapi.CodeInternal || !strings.Contains(err.Error(), "after a restart") {
 		t.Errorf("without a disk: %v", err)
 	}
 	dark("without a disk")
+	if err := a.LightUp(); agentapi.CodeOf(err) != agentapi.CodeInternal || !strings.Contains(err.Error(), "stays closed") {
+		t.Errorf("without a disk: %v", err)
+	}
+	dark("still without a disk")
 }
 
 // A clock that was set back a lot is told of once, when it is found.

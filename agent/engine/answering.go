@@ -67,7 +67,7 @@ func (a *Apps) SetAnswering(appID string, answering bool) {
 	app, live := a.byID(appID)
 	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Port) {
 		a.noteListening(app.Name, app, false)
-		a.changes.Raise()
+		a.cfg.Changes.Raise()
 		return
 	}
 	a.mu.Lock()
@@ -81,7 +81,7 @@ func (a *Apps) SetAnswering(appID string, answering bool) {
 	changed := before != a.answers(appID)
 	a.mu.Unlock()
 	if changed {
-		a.changes.Raise()
+		a.cfg.Changes.Raise()
 	}
 }
 

@@ -67,16 +67,12 @@ type AppsConfig struct {
 	Me  store.ListenerUser
 	// UserName is what the system calls a user, by its own id; nil for the id.
 	UserName func(userID string) string
-	// Certificate is what is known of the certificate of a live app, by name; nil
-	// for nothing, and to say nothing.
-	Certificate func(name string) *agentapi.Certificate
-	// OnLive is called when an app went live, before that is answered, so that
-	// whoever has to know first can be told; nil for nobody.
-	OnLive func(ctx context.Context)
 	// OnGone closes what is open to an app, after its route is gone.
 	OnGone func(appID string) agentapi.Closed
-	Now    func() time.Time // time.Now when nil
-	Log    *slog.Logger     // discarded when nil
+	// Changes is raised after anything changed; nil when nobody follows it.
+	Changes *broadcast.Signal
+	Now     func() time.Time // time.Now when nil
+	Log     *slog.Logger     // discarded when nil
 }
 
 // App is a published app or a request for one.
@@ -117,8 +113,6 @@ type Apps struct {
 
 	looked sync.Map  // name → uint64: the socket last given to Run to look at
 	looks  chan look // for Run
-
-	changes broadcast.Signal
 }
 
 // NewApps reads the stored apps. It starts nothing.
@@ -273,7 +267,7 @@ func (a *Apps) apply(ctx context.Context, name string, e Event) (outcome, error)
 	}
 	began := time.Now()
 	e.At = a.cfg.Now()
-	out, wentLive, changed, err := a.decide(name, e)
+	out, changed, err := a.decide(name, e)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -284,15 +278,12 @@ func (a *Apps) apply(ctx context.Context, name string, e Event) (outcome, error)
 	}
 	if changed {
 		a.cfg.Log.Info("published app", "name", name, "event", string(e.Kind), "connections_closed", done.closed.Closed)
-		a.changes.Raise()
-	}
-	if wentLive && a.cfg.OnLive != nil {
-		a.cfg.OnLive(ctx)
+		a.cfg.Changes.Raise()
 	}
 	return done, nil
 }
 
-func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool, err error) {
+func (a *Apps) decide(name string, e Event) (out Outcome, changed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.rows[name]
@@ -302,22 +293,22 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 	e.AskAgain = a.cfg.AskAgain != nil && a.cfg.AskAgain()
 	e.Own = a.cfg.Own
 	if out, err = Next(now, e); err != nil {
-		return out, false, false, err
+		return out, false, err
 	}
 	if out.App != nil && out.App.Name == "" { // new; one that stays is being read
 		out.App.Name = name
 	}
 	if err := a.checkRoom(now, out, e.By); err != nil {
-		return Outcome{Row: now}, false, false, err
+		return Outcome{Row: now}, false, err
 	}
 	if reflect.DeepEqual(out.Row, now) && len(out.Notices) == 0 {
-		return out, false, false, nil
+		return out, false, nil
 	}
 	former := formerOf(now.App, out.App)
 	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices, Former: former})
 	if err != nil {
 		a.cfg.Log.Error("cannot store a published app", "name", name, "err", err)
-		return out, false, false, agentapi.Errorf(agentapi.CodeInternal,
+		return out, false, agentapi.Errorf(agentapi.CodeInternal,
 			"Porchlight could not write to its data directory, so nothing was changed. Is the disk full?")
 	}
 	a.notices = notices
@@ -338,7 +329,7 @@ func (a *Apps) decide(name string, e Event) (out Outcome, wentLive, changed bool
 		a.looked.Delete(name)
 	}
 	a.swap()
-	return out, isLive(out.App) && !isLive(now.App), true, nil
+	return out, true, nil
 }
 
 // formerOf is the id that a name has before a change and not after it, if any.
@@ -421,10 +412,6 @@ func (a *Apps) checkRoom(now Row, out Outcome, by Caller) error {
 	}
 	return nil
 }
-
-// Subscribe returns a channel that is readable after anything changed, until
-// cancel is called. Several changes may be one.
-func (a *Apps) Subscribe() (changed <-chan struct{}, cancel func()) { return a.changes.Subscribe() }
 
 // Notices returns what the owner should be told, oldest first.
 func (a *Apps) Notices() []agentapi.Notice {

@@ -236,7 +236,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	t.Cleanup(h.close)
-	changed, cancel := h.apps.Subscribe()
+	changed, cancel := h.apps.cfg.Changes.Subscribe()
 	defer cancel()
 	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	<-changed

@@ -244,26 +244,3 @@ func TestApprovalsSurviveAskingAgain(t *testing.T) {
 		})
 	})
 }
-
-func TestCertificatesAreToldOfLiveApps(t *testing.T) {
-	t.Parallel()
-	h := openHost(t)
-	t.Cleanup(h.close)
-	asked := 0
-	h.apps.cfg.Certificate = func(name string) *agentapi.Certificate {
-		asked++
-		return &agentapi.Certificate{Problem: "about " + name}
-	}
-	if _, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.apps.OwnerApps(nil)[0].Certificate; got != nil || asked != 0 {
-		t.Errorf("a request has the certificate %+v", got)
-	}
-	if _, err := h.apps.Approve(t.Context(), "notes"); err != nil {
-		t.Fatal(err)
-	}
-	if got := h.apps.OwnerApps(nil)[0].Certificate; got == nil || got.Problem != "about notes" {
-		t.Errorf("a live app has the certificate %+v", got)
-	}
-}

@@ -155,7 +155,7 @@ func (d *desk) row() *store.App {
 func (d *desk) lookNow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ran := make(chan struct{})
-	changed, stop := d.apps.Subscribe()
+	changed, stop := d.apps.cfg.Changes.Subscribe()
 	defer stop()
 	go func() { defer close(ran); d.apps.Run(ctx) }()
 	select {

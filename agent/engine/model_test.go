@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
 )
 
 // model is the simplest thing that behaves like the interface's table, with the
@@ -312,6 +313,7 @@ func (h *host) open() {
 			h.gone = append(h.gone, id)
 			return agentapi.Closed{OK: true, Closed: 3}
 		},
+		Changes: new(broadcast.Signal),
 	})
 	if err != nil {
 		h.fail("open the engine: %v", err)

@@ -38,7 +38,7 @@ func (a *Apps) SeeNotices(id uint64) error {
 		return err
 	}
 	a.seen = id
-	a.changes.Raise()
+	a.cfg.Changes.Raise()
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (a *Apps) changeNotices(change func() ([]agentapi.Notice, error)) error {
 	}
 	a.mu.Unlock()
 	if err == nil {
-		a.changes.Raise()
+		a.cfg.Changes.Raise()
 	}
 	return err
 }

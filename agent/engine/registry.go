@@ -38,8 +38,10 @@ type RegistryConfig struct {
 	// Open takes hold of a process; procinfo.Open when nil. It fails with
 	// procinfo.ErrGone for an id that no process has.
 	Open func(pid int) (Process, error)
-	Now  func() time.Time // time.Now when nil
-	Log  *slog.Logger     // discarded when nil
+	// Changes is raised after registrations came or went; nil when nobody follows it.
+	Changes *broadcast.Signal
+	Now     func() time.Time // time.Now when nil
+	Log     *slog.Logger     // discarded when nil
 }
 
 // Process is one process that is watched, and never another one with its id;
@@ -70,9 +72,8 @@ type Registry struct {
 	run        context.Context               // guarded by mu: Run's; nil before it
 	watchers   sync.WaitGroup
 
-	wake    chan struct{} // capacity 1: the next deadline may be another
-	idle    chan struct{}
-	changes broadcast.Signal
+	wake broadcast.Signal // the next deadline may be another
+	idle chan struct{}
 }
 
 type registrantKey struct {
@@ -105,7 +106,6 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 		cfg:        cfg,
 		capability: base64.RawURLEncoding.EncodeToString(secret[:]),
 		rows:       map[registrantKey]*registrant{},
-		wake:       make(chan struct{}, 1),
 		idle:       make(chan struct{}),
 	}
 	r.hash = sha256.Sum256([]byte(r.capability))
@@ -252,10 +252,6 @@ func (r *Registry) AppOf(pid int) string {
 	}
 	return appID
 }
-
-// Subscribe returns a channel that is readable after registrations came or went,
-// until cancel is called.
-func (r *Registry) Subscribe() (changed <-chan struct{}, cancel func()) { return r.changes.Subscribe() }
 
 // Idle is closed when the engine has had no registrant for its Grace. It is
 // final: from then on registering is refused, so that no app attaches to an

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
+	"porchlight/internal/broadcast"
 	"porchlight/test/sleeper"
 )
 
@@ -25,6 +26,7 @@ func nobody() procinfo.Process { return procinfo.Process{} }
 // attach starts a registry and returns what ends it.
 func attach(t *testing.T, cfg RegistryConfig) (*Registry, func()) {
 	t.Helper()
+	cfg.Changes = new(broadcast.Signal)
 	r := NewRegistry(cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -51,7 +53,7 @@ func register(t *testing.T, r *Registry, appID string, pid int) agentapi.Registr
 // awaitCount waits until there are n registrations.
 func awaitCount(t *testing.T, r *Registry, n int) {
 	t.Helper()
-	changed, cancel := r.Subscribe()
+	changed, cancel := r.cfg.Changes.Subscribe()
 	defer cancel()
 	limit := time.After(20 * time.Second)
 	for r.Count() != n {

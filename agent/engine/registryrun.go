@@ -49,11 +49,8 @@ func (r *Registry) remove(row *registrant, why string) {
 
 // notify tells Run and the owner's side. mu is held.
 func (r *Registry) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-	r.changes.Raise()
+	r.wake.Raise()
+	r.cfg.Changes.Raise()
 }
 
 // ofApp are the registrations of an appId that by may end: those of its own user,
@@ -104,9 +101,9 @@ func (r *Registry) room(by Caller) error {
 	return nil
 }
 
-// EndUser ends the registrations of another user's programs: the owner does not
+// endUser ends the registrations of another user's programs: the owner does not
 // let them in any more.
-func (r *Registry) EndUser(userID string) {
+func (r *Registry) endUser(userID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, row := range r.rows {
@@ -119,6 +116,8 @@ func (r *Registry) EndUser(userID string) {
 // Run ends registrations whose time has come, until ctx ends; then it lets go of
 // every process. It returns nil.
 func (r *Registry) Run(ctx context.Context) error {
+	woken, cancel := r.wake.Subscribe()
+	defer cancel()
 	r.mu.Lock()
 	r.run = ctx
 	if r.cfg.FirstWithin > 0 && len(r.rows) == 0 && r.aloneSince.IsZero() {
@@ -135,7 +134,7 @@ func (r *Registry) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.wake:
+		case <-woken:
 		case <-timer.C:
 		}
 		timer.Stop()

@@ -81,6 +81,22 @@ func (a *Apps) ByLabel(label string) (App, bool) {
 	return App{}, false
 }
 
+// Opens says why the owner cannot open an app at its address; nil when they can.
+func (a *Apps) Opens(name string) error {
+	app, ok := a.Lookup(name)
+	switch {
+	case !ok:
+		return agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	case app.Status == agentapi.StatusPending:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it first.", app.Label)
+	case app.Status != agentapi.StatusLive:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q is stopped. It comes back when the app publishes itself again.", app.Label)
+	case app.Paused:
+		return agentapi.Errorf(agentapi.CodeConflict, "%q is paused. Resume it first.", app.Label)
+	}
+	return nil
+}
+
 // OwnerApps returns all apps and requests as the owner sees them, by label.
 // connections counts what is open, by app id.
 func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
@@ -88,9 +104,6 @@ func (a *Apps) OwnerApps(connections map[string]int) []agentapi.OwnerApp {
 	apps := a.ownerApps(connections)
 	for i := range apps {
 		apps[i].AskedBy = a.userName(apps[i].AskedBy)
-		if apps[i].Status == agentapi.StatusLive && a.cfg.Certificate != nil {
-			apps[i].Certificate = a.cfg.Certificate(apps[i].Name)
-		}
 	}
 	return apps
 }

@@ -20,7 +20,7 @@ func (a *API) activity(w http.ResponseWriter, r *http.Request) error {
 		}
 		limit = n
 	}
-	lines, err := a.cfg.Rules.Activity(limit)
+	lines, err := a.cfg.Access.Activity(limit)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (a *API) activity(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) clearActivity(w http.ResponseWriter, _ *http.Request) error {
-	if err := a.cfg.Rules.ClearActivity(); err != nil {
+	if err := a.cfg.Access.ClearActivity(); err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})

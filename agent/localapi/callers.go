@@ -173,7 +173,7 @@ func (a *API) caller(p procinfo.Process) engine.Caller {
 	if p == ownUser || procinfo.Own(p.UserID) {
 		return engine.Caller{}
 	}
-	return engine.Caller{UserID: p.UserID, Stranger: !a.cfg.Rules.EverybodyTrusted()}
+	return engine.Caller{UserID: p.UserID, Stranger: !a.cfg.Settings.TrustEverybody()}
 }
 
 // letIn refuses programs of users whom the owner has not let in, and has the
@@ -183,7 +183,7 @@ func (a *API) letIn(r *http.Request, by engine.Caller) error {
 		return nil
 	}
 	name := userOf(r).User
-	switch a.cfg.Rules.Standing(by.UserID) {
+	switch a.cfg.Users.Standing(by.UserID) {
 	case agentapi.UserAllowed:
 		return nil
 	case agentapi.UserDenied:
@@ -192,22 +192,18 @@ func (a *API) letIn(r *http.Request, by engine.Caller) error {
 	if by.UserID == "" {
 		return forbidden("Porchlight cannot tell which user of this computer this program belongs to, so it is not let in. Keep the connection open until it has answered, and try again.")
 	}
-	if err := a.cfg.Rules.UserAsks(by.UserID, name); err != nil {
+	if err := a.cfg.Users.Ask(by.UserID, name); err != nil {
 		return fmt.Errorf("ask the owner about a user: %w", err)
 	}
 	return forbidden("This Porchlight belongs to another user of this computer, who has been asked to let programs of the user %s in. Try again once they have.", name)
 }
 
-func (a *API) usersOfState() []agentapi.LocalUser {
-	return append([]agentapi.LocalUser{}, a.cfg.Rules.Users()...)
-}
-
 func (a *API) users(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.usersOfState())
+	return answer(w, http.StatusOK, a.cfg.Users.List())
 }
 
 func (a *API) allowUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := a.cfg.Rules.AllowUser(r.PathValue("id"))
+	u, err := a.cfg.Users.Allow(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -215,18 +211,16 @@ func (a *API) allowUser(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) denyUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := a.cfg.Rules.DenyUser(r.PathValue("id"))
+	u, err := a.cfg.Users.Deny(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	a.cfg.Registry.EndUser(u.ID)
 	return answer(w, http.StatusOK, u)
 }
 
 func (a *API) forgetUser(w http.ResponseWriter, r *http.Request) error {
-	if err := a.cfg.Rules.ForgetUser(r.PathValue("id")); err != nil {
+	if err := a.cfg.Users.Forget(r.PathValue("id")); err != nil {
 		return err
 	}
-	a.cfg.Registry.EndUser(r.PathValue("id"))
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }

@@ -69,7 +69,7 @@ func beCrashed(dir string) int {
 	}
 	api := New(Config{
 		Apps:            apps,
-		Backend:         &outside{account: connected},
+		Link:            func() Link { return Link{Account: connected} },
 		OwnerSecretHash: func() []byte { return ownersecret.Hash(os.Getenv(crashSecretVariable)) },
 		Log:             slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})

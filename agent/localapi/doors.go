@@ -72,7 +72,7 @@ func readOptions(r *http.Request) (func(*agentapi.AppOptions), error) {
 
 // goDark closes everything; lightUp opens it again.
 func (a *API) goDark(w http.ResponseWriter, _ *http.Request) error {
-	closed, err := a.cfg.Rules.GoDark()
+	closed, err := a.cfg.Access.GoDark()
 	if err != nil {
 		return err
 	}
@@ -80,23 +80,8 @@ func (a *API) goDark(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (a *API) lightUp(w http.ResponseWriter, _ *http.Request) error {
-	if err := a.cfg.Rules.LightUp(); err != nil {
+	if err := a.cfg.Access.LightUp(); err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
-}
-
-// addRules fills in what the owner's state says of doors and who is behind them.
-func (a *API) addRules(state *agentapi.OwnerState) {
-	here, people := a.cfg.Rules.Here()
-	for i := range state.Apps {
-		app, _ := a.cfg.Apps.Lookup(state.Apps[i].Name)
-		if state.Apps[i].Here = here[app.ID]; state.Apps[i].Here == nil {
-			state.Apps[i].Here = []string{}
-		}
-	}
-	state.Here = people
-	state.DarkSince = a.cfg.Rules.DarkSince()
-	state.Users = a.usersOfState()
-	state.AccessUntil = a.cfg.Rules.AccessUntil()
 }

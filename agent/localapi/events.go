@@ -36,25 +36,27 @@ type states struct {
 func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	a.states.mu.Lock()
 	defer a.states.mu.Unlock()
-	info := a.cfg.Backend.Info()
+	link := a.cfg.Link()
 	state := agentapi.OwnerState{
-		EngineVersion: info.EngineVersion,
-		Mode:          info.Mode,
+		EngineVersion: a.cfg.Info.EngineVersion,
+		Mode:          a.cfg.Info.Mode,
 		API:           a.addr,
-		Account:       a.cfg.Backend.Account(),
-		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Backend.Connections()),
-		Notices:       a.cfg.Apps.Notices(),
+		Account:       link.Account,
+		Trouble:       link.Trouble,
+		Reachable:     link.Reachable,
+		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
+		Notices:       append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),
 		NoticesSeen:   a.cfg.Apps.SeenNotices(),
-		Trouble:       a.cfg.Backend.Trouble(),
-		Reachable:     a.cfg.Backend.Reachable(),
-		OutboxSize:    a.cfg.Backend.OutboxSize(ctx),
+		Registrants:   a.cfg.Registry.Registrants(),
+		Users:         a.cfg.Users.List(),
+		OutboxSize:    a.outboxSize(ctx),
+		DarkSince:     a.cfg.Access.DarkSince(),
 		Connecting:    a.connecting(),
 		Locked:        len(a.cfg.OwnerSecretHash()) == 0,
 	}
-	if state.Notices == nil {
-		state.Notices = []agentapi.Notice{}
+	if until, ok := a.cfg.Access.AccessUntil(); ok && link.Away {
+		state.AccessUntil = &until
 	}
-	a.addRules(&state)
 	a.addPeople(&state)
 	raw, err := json.Marshal(state)
 	if err != nil {
@@ -82,12 +84,8 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	// Before the first look: a change between the two is then not missed.
-	apps, cancelApps := a.cfg.Apps.Subscribe()
-	defer cancelApps()
-	attached, cancelAttached := a.cfg.Registry.Subscribe()
-	defer cancelAttached()
-	rest, cancelRest := a.cfg.Backend.Changes()
-	defer cancelRest()
+	changed, cancel := a.cfg.Changes.Subscribe()
+	defer cancel()
 
 	s := stream{conn: http.NewResponseController(w), w: w}
 	// The reader sends nothing more, so a deadline would only end the stream.
@@ -119,9 +117,7 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 			if s.write(":\n\n") != nil {
 				return nil
 			}
-		case <-apps:
-		case <-attached:
-		case <-rest:
+		case <-changed:
 		}
 		if state, err = a.state(r.Context()); err != nil {
 			a.log.Error("a stream of events ended", "err", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 )
 
@@ -81,7 +82,11 @@ func TestEvents(t *testing.T) {
 	}
 	live := await(t, states, "that it is live", func(s agentapi.OwnerState) bool { return s.Apps[0].Status == agentapi.StatusLive })
 	app, _ := r.apps.Lookup("notes")
-	r.outside.set(func(o *outside) { o.trouble, o.open = "The relay is away.", map[string]int{app.ID: 3} })
+	for range 3 {
+		_, leave := r.access.Enter(access.Identity{AccountID: "b2"}, app.ID, func() {})
+		defer leave()
+	}
+	r.outside.set(func(o *outside) { o.link.Trouble = "The relay is away." })
 	troubled := await(t, states, "the trouble", func(s agentapi.OwnerState) bool { return s.Trouble != "" })
 	if troubled.Seq <= live.Seq || troubled.Apps[0].Connections != 3 {
 		t.Errorf("after %d: %+v", live.Seq, troubled)
@@ -204,7 +209,7 @@ func TestEventsForASlowReader(t *testing.T) {
 		if i == changes-1 {
 			text = "the last"
 		}
-		r.outside.set(func(o *outside) { o.trouble = text })
+		r.outside.set(func(o *outside) { o.link.Trouble = text })
 	}
 	events := 0
 	for {
@@ -221,5 +226,30 @@ func TestEventsForASlowReader(t *testing.T) {
 	}
 	if events >= changes {
 		t.Errorf("%d changes became %d events", changes, events)
+	}
+}
+
+// The owner's state tells of the certificates of live apps, and of no request's.
+func TestCertificatesAreToldOfLiveApps(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.end()
+	r.certificate = func(name string) *agentapi.Certificate {
+		return &agentapi.Certificate{Problem: "about " + name}
+	}
+	r.serve(t)
+	for _, live := range []bool{false, true} {
+		if live {
+			r.approved(t, "notes", "Notes")
+		} else if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
+			t.Fatal(err)
+		}
+		state, err := r.owner().State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := state.Apps[0].Certificate; live != (got != nil) || live && got.Problem != "about notes" {
+			t.Errorf("live %v: %+v", live, got)
+		}
 	}
 }

@@ -6,7 +6,7 @@
 // owner's unix socket. The guard turns away everything that a web page could
 // have sent. One table then says which handler it goes to and which tier it
 // needs; admit is the only place that checks a tier. Handlers decide nothing:
-// they turn a request into a call of the engine or the Backend.
+// they turn a request into a call of the room that does.
 //
 // The package never serves on an address that another computer can reach, and
 // never answers with anything but JSON, or events for the owner.
@@ -26,11 +26,13 @@ import (
 	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
+	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
-	"porchlight/agent/rules"
+	"porchlight/agent/settings"
+	"porchlight/internal/broadcast"
 )
 
 // Bounds of a connection. They are generous for a program on this computer and
@@ -46,34 +48,43 @@ const (
 	freshFor     = time.Second // for the request of one who has just connected
 )
 
-// Backend is what the API needs of the rest of the agent. Its methods are called
-// concurrently; errors that are not an *agentapi.Error are faults.
-type Backend interface {
-	Info() agentapi.EngineInfo
-	Account() agentapi.Account
-	// Trouble is a sentence about what keeps visitors out, or empty.
-	Trouble() string
-	// Reachable says whether control plane and relay are there.
-	Reachable() bool
-	OutboxSize(ctx context.Context) int
-	// Outbox lists the kept mails, newest first.
-	Outbox(ctx context.Context) ([]agentapi.Mail, error)
-	// OpenLink is of one app, or of the launcher for an empty name.
-	OpenLink(ctx context.Context, name string) (agentapi.OpenLink, error)
-	// Connections counts what is open through the proxy, by app id.
-	Connections() map[string]int
-	// Changes returns a channel that is readable after anything of the above
-	// changed, until cancel is called.
-	Changes() (changed <-chan struct{}, cancel func())
+// Link is how this computer stands with its control plane.
+type Link struct {
+	Account agentapi.Account
+	Trouble string // a sentence about what keeps visitors out, or empty
+	// Reachable is true while the control plane answers and a relay sends visitors,
+	// Away while there is a control plane that does not answer.
+	Reachable, Away bool
 }
 
-// Config of New. All of it is required but Connector and Log.
+// Config of New. Fields without a remark are required.
 type Config struct {
+	Settings *settings.Settings
+	Access   *access.Access
 	Apps     *engine.Apps
 	Registry *engine.Registry
+	Users    *engine.Users
 	People   *people.People
-	Backend  Backend
-	Rules    *rules.Rules
+	// Changes is raised after anything that the owner's state shows has changed.
+	Changes *broadcast.Signal
+	// Info is what does not change while the engine runs.
+	Info agentapi.EngineInfo
+	// Link is called for each answer that tells of it.
+	Link func() Link
+	// Announce returns when the control plane knows of an app that went live, or has
+	// had its time for that; nil where nobody has to know.
+	Announce func(ctx context.Context)
+	// Certificate is what is known of the certificate of a live app, by name; nil for
+	// nothing, and to say nothing.
+	Certificate func(name string) *agentapi.Certificate
+	// MakeLink makes a one-time link that signs the owner in at an app, or at the
+	// launcher for an empty name.
+	MakeLink func(name string) (url string, expires time.Time, err error)
+	// Outbox lists the mails kept on this computer, newest first; nil where the
+	// control plane is elsewhere. OutboxSize counts them without reading them; nil
+	// counts the list.
+	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
+	OutboxSize func(ctx context.Context) (int, error)
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
 	// owner tier refuses everybody.
 	OwnerSecretHash func() []byte

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"context"
 	"net/http"
 
 	"porchlight/agent/agentapi"
@@ -27,11 +28,20 @@ func (a *API) publish(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	a.announce(r.Context(), pub)
 	status := http.StatusOK
 	if pub.Status == agentapi.StatusPending {
 		status = http.StatusAccepted
 	}
 	return answer(w, status, pub)
+}
+
+// announce has the control plane know of an app that went live before its program
+// does: a visitor who is quicker would be refused.
+func (a *API) announce(ctx context.Context, pub agentapi.Publication) {
+	if pub.Status == agentapi.StatusLive && a.cfg.Announce != nil {
+		a.cfg.Announce(ctx)
+	}
 }
 
 func (a *API) publication(w http.ResponseWriter, r *http.Request) error {
@@ -53,7 +63,7 @@ func (a *API) withdraw(w http.ResponseWriter, r *http.Request) error {
 // status says which apps are live. Requests are counted and not named: they are
 // the owner's business.
 func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
-	account := a.cfg.Backend.Account()
+	account := a.cfg.Link().Account
 	s := agentapi.StatusSummary{
 		Connected: account.Connected,
 		Host:      account.Host,
@@ -76,5 +86,11 @@ func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (a *API) engineInfo(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.cfg.Backend.Info())
+	info, account := a.cfg.Info, a.cfg.Link().Account
+	info.Connected, info.Host, info.Name = account.Connected, account.Host, account.Name
+	info.Registrants = a.cfg.Registry.Count()
+	if billing := a.cfg.Access.Snapshot().Billing; billing.Plan != "" {
+		info.Billing = agentapi.Billing{Plan: billing.Plan, Standing: billing.Standing}
+	}
+	return answer(w, http.StatusOK, info)
 }

@@ -1,6 +1,7 @@
 package localapi
 
 import (
+	"context"
 	"net/http"
 
 	"porchlight/agent/agentapi"
@@ -15,18 +16,38 @@ func (a *API) ownerState(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) ownerAccount(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.cfg.Backend.Account())
+	return answer(w, http.StatusOK, a.cfg.Link().Account)
 }
 
 func (a *API) ownerOutbox(w http.ResponseWriter, r *http.Request) error {
-	mails, err := a.cfg.Backend.Outbox(r.Context())
+	mails, err := a.outbox(r.Context())
 	if err != nil {
 		return err
 	}
-	if mails == nil {
-		mails = []agentapi.Mail{}
+	return answer(w, http.StatusOK, append([]agentapi.Mail{}, mails...))
+}
+
+func (a *API) outbox(ctx context.Context) ([]agentapi.Mail, error) {
+	if a.cfg.Outbox == nil {
+		return nil, nil
 	}
-	return answer(w, http.StatusOK, mails)
+	return a.cfg.Outbox(ctx)
+}
+
+// outboxSize is for the owner's state, which an outbox that fails does not keep back.
+func (a *API) outboxSize(ctx context.Context) (size int) {
+	var err error
+	if a.cfg.OutboxSize != nil {
+		size, err = a.cfg.OutboxSize(ctx)
+	} else {
+		var mails []agentapi.Mail
+		mails, err = a.outbox(ctx)
+		size = len(mails)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.log.Warn("cannot read the outbox", "err", err)
+	}
+	return size
 }
 
 // approve takes an optional body.
@@ -39,6 +60,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	a.announce(r.Context(), pub)
 	return answer(w, http.StatusOK, pub)
 }
 
@@ -102,11 +124,25 @@ func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
 
 // open makes the link of an app, and where the route names none, of the launcher.
 func (a *API) open(w http.ResponseWriter, r *http.Request) error {
-	link, err := a.cfg.Backend.OpenLink(r.Context(), r.PathValue("name"))
-	if err != nil {
-		return err
+	name := r.PathValue("name")
+	if name != "" {
+		if err := a.cfg.Apps.Opens(name); err != nil {
+			return err
+		}
 	}
-	return answer(w, http.StatusOK, link)
+	switch link := a.cfg.Link(); {
+	case a.cfg.Access.DarkSince() != nil:
+		return agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
+	case !link.Account.Connected && link.Trouble != "":
+		return agentapi.Errorf(agentapi.CodeUnavailable, "%s", link.Trouble)
+	case !link.Account.Connected:
+		return agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
+	}
+	url, expires, err := a.cfg.MakeLink(name)
+	if err != nil {
+		return agentapi.Errorf(agentapi.CodeUnavailable, "%s.", err)
+	}
+	return answer(w, http.StatusOK, agentapi.OpenLink{URL: url, ExpiresAt: expires})
 }
 
 func (a *API) unmute(w http.ResponseWriter, r *http.Request) error {

@@ -166,18 +166,25 @@ func (a *API) see(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
-// addPeople fills in what the owner's state says of people, their clients and
-// the programs that are attached. It waits for nobody.
+// addPeople fills in what the owner's state says of people and their clients, and
+// of each app who may open it, who has it open and under which certificate. It waits
+// for nobody.
 func (a *API) addPeople(state *agentapi.OwnerState) {
 	view := a.cfg.People.View()
 	state.PeopleVersion, state.PeopleCount = view.Version, view.Count
 	state.Undelivered = append([]string{}, view.Undelivered...)
 	state.Grants = a.cfg.People.Grants()
-	state.Registrants = a.cfg.Registry.Registrants()
+	here, people := a.cfg.Access.Here()
+	state.Here = people
 	for i := range state.Apps {
-		app, _ := a.cfg.Apps.Lookup(state.Apps[i].Name)
+		out := &state.Apps[i]
+		app, _ := a.cfg.Apps.Lookup(out.Name)
 		open := view.Open[app.ID]
-		state.Apps[i].OpenToCount = open.Count
-		state.Apps[i].OpenTo = append([]string{}, open.Names...)
+		out.OpenToCount = open.Count
+		out.OpenTo = append([]string{}, open.Names...)
+		out.Here = append([]string{}, here[app.ID]...)
+		if out.Status == agentapi.StatusLive && a.cfg.Certificate != nil {
+			out.Certificate = a.cfg.Certificate(out.Name)
+		}
 	}
 }

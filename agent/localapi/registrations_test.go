@@ -60,7 +60,7 @@ func (r *rig) await(t testing.TB, what string, shown func([]agentapi.Registrant)
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	changed, stop := r.reg.Subscribe()
+	changed, stop := r.outside.changes.Subscribe()
 	defer stop()
 	for {
 		state, err := r.owner().State(ctx)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -24,7 +23,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
-	"porchlight/agent/rules"
+	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/internal/broadcast"
 )
@@ -55,19 +54,21 @@ func TestMain(m *testing.M) {
 // rig is the API with a real engine on a real store; only what is beyond the
 // engine (account, proxy, outbox) is played by outside.
 type rig struct {
-	dir       string
-	secret    string
-	hash      []byte
-	apps      *engine.Apps
-	reg       *engine.Registry
-	regCfg    engine.RegistryConfig
-	control   people.Control // nil: not connected
-	connector Connector      // nil: cannot connect
-	people    *people.People
-	access    *access.Access
-	rules     *rules.Rules
-	api       *API
-	outside   *outside
+	dir         string
+	secret      string
+	hash        []byte
+	apps        *engine.Apps
+	reg         *engine.Registry
+	regCfg      engine.RegistryConfig
+	control     people.Control                     // nil: not connected
+	connector   Connector                          // nil: cannot connect
+	certificate func(string) *agentapi.Certificate // nil: tells nothing
+	people      *people.People
+	access      *access.Access
+	settings    *settings.Settings
+	users       *engine.Users
+	api         *API
+	outside     *outside
 
 	addr   string
 	socket string
@@ -77,10 +78,8 @@ type rig struct {
 // outside plays the rest of the agent.
 type outside struct {
 	mu      sync.Mutex
-	account agentapi.Account
-	trouble string
+	link    Link
 	mails   []agentapi.Mail
-	open    map[string]int // connections by app id
 	changes broadcast.Signal
 }
 
@@ -91,51 +90,26 @@ func (o *outside) set(change func(*outside)) {
 	o.changes.Raise()
 }
 
-func (o *outside) Account() agentapi.Account {
+func (o *outside) standing() Link {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.account
+	return o.link
 }
 
-func (o *outside) Trouble() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.trouble
-}
-
-func (o *outside) Reachable() bool { return o.Trouble() == "" }
-
-func (o *outside) Outbox(context.Context) ([]agentapi.Mail, error) {
+func (o *outside) outbox(context.Context) ([]agentapi.Mail, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.mails, nil
 }
 
-func (o *outside) OutboxSize(context.Context) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.mails)
+func (o *outside) makeLink(name string) (string, time.Time, error) {
+	return "https://" + name + "." + o.standing().Account.Host + "/once", time.Unix(1, 0).UTC(), nil
 }
 
-func (o *outside) Connections() map[string]int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.open)
-}
-
-func (o *outside) Changes() (<-chan struct{}, func()) { return o.changes.Subscribe() }
-
-func (o *outside) Info() agentapi.EngineInfo {
-	account := o.Account()
-	return agentapi.EngineInfo{
-		EngineVersion: "1.2.3", Protocol: agentapi.Protocol, PID: os.Getpid(), Mode: agentapi.ModeHeadless,
-		Connected: account.Connected, Host: account.Host, Name: account.Name,
-		Billing: agentapi.Billing{Plan: "self-hosted", Standing: "good"},
-	}
-}
-
-func (o *outside) OpenLink(_ context.Context, name string) (agentapi.OpenLink, error) {
-	return agentapi.OpenLink{URL: "https://" + name + "." + o.Account().Host + "/once", ExpiresAt: time.Unix(1, 0).UTC()}, nil
+// info is what the rig's engine says of itself.
+var info = agentapi.EngineInfo{
+	EngineVersion: "1.2.3", Protocol: agentapi.Protocol, PID: os.Getpid(), Mode: agentapi.ModeHeadless,
+	Billing: agentapi.Billing{Plan: "self-hosted", Standing: "good"},
 }
 
 // connected is what outside says once there is an account.
@@ -154,7 +128,7 @@ func start(t testing.TB) *rig {
 		dir:     t.TempDir(),
 		secret:  secret,
 		hash:    ownersecret.Hash(secret),
-		outside: &outside{account: connected},
+		outside: &outside{link: Link{Account: connected, Reachable: true}},
 	}
 	r.serve(t)
 	return r
@@ -179,31 +153,33 @@ func (r *rig) serve(t testing.TB) {
 	r.apps, err = engine.NewApps(engine.AppsConfig{
 		Store: kept,
 		Root: func() engine.Root {
-			a := r.outside.Account()
+			a := r.outside.standing().Account
 			return engine.Root{Name: a.Name, Host: a.Host}
 		},
 		OwnPorts: func() []int { return []int{own} },
 		Listener: func(int, int) agentapi.Listener {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
-		OnGone: func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
+		OnGone:  func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
+		Changes: &r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.regCfg.Changes = &r.outside.changes
 	r.reg = engine.NewRegistry(r.regCfg)
-	if r.access, err = access.New(access.Config{Store: kept}); err != nil {
+	if r.users, err = engine.NewUsers(kept, r.apps, r.reg); err != nil {
 		t.Fatal(err)
 	}
-	r.rules, err = rules.New(rules.Config{
-		Store: kept, Access: r.access, Away: func() bool { return false }, OnChange: r.outside.changes.Raise,
-		Tell: func(n agentapi.Notice) error { return r.apps.Tell(n, nil) },
-	})
+	if r.settings, err = settings.New(kept, &r.outside.changes); err != nil {
+		t.Fatal(err)
+	}
+	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: &r.outside.changes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.people, err = people.New(people.Config{
-		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, OnChange: r.outside.changes.Raise,
+		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, Changes: &r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -211,8 +187,15 @@ func (r *rig) serve(t testing.TB) {
 	r.api = New(Config{
 		Apps:            r.apps,
 		Registry:        r.reg,
-		Backend:         r.outside,
-		Rules:           r.rules,
+		Users:           r.users,
+		Settings:        r.settings,
+		Access:          r.access,
+		Changes:         &r.outside.changes,
+		Info:            info,
+		Link:            r.outside.standing,
+		Certificate:     r.certificate,
+		MakeLink:        r.outside.makeLink,
+		Outbox:          r.outside.outbox,
 		People:          r.people,
 		Connector:       r.connector,
 		OwnerSecretHash: func() []byte { return r.hash },

@@ -7,7 +7,7 @@ import (
 )
 
 func (a *API) settings(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.cfg.Rules.Settings())
+	return answer(w, http.StatusOK, a.cfg.Settings.Get())
 }
 
 // setSettings replaces the settings. Every field has to be there: one that was
@@ -25,7 +25,7 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if s.AskAgain, err = f.truth("askAgain"); err != nil {
 		return err
 	}
-	s.TrustEverybody = a.cfg.Rules.EverybodyTrusted()
+	s.TrustEverybody = a.cfg.Settings.TrustEverybody()
 	if f["trustEverybody"] != nil {
 		if s.TrustEverybody, err = f.truth("trustEverybody"); err != nil {
 			return err
@@ -34,7 +34,7 @@ func (a *API) setSettings(w http.ResponseWriter, r *http.Request) error {
 	if s.Quiet, err = f.texts("quiet"); err != nil {
 		return err
 	}
-	if s, err = a.cfg.Rules.SetSettings(s); err != nil {
+	if s, err = a.cfg.Settings.Set(s); err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, s)

@@ -133,12 +133,12 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	row = p.takenAway(unconfirmed).without(row)
 	closed, heldUntil, err := p.takeAway(c, hold)
 	out := agentapi.PersonChanged{OK: true, Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
-	p.changed()
+	p.cfg.Changes.Raise()
 	if heldUntil.IsZero() {
 		p.sendSoon(ctx)
 	} else {
 		out.HeldUntil = &heldUntil
-		p.nudge() // Run has a moment to wait for
+		p.wake.Raise() // Run has a moment to wait for
 	}
 	if err != nil && !p.wasSent(c) {
 		return agentapi.PersonChanged{}, errUnwritten
@@ -236,7 +236,7 @@ func (p *People) asTheyAre(ctx context.Context, by Actor) (map[string]controlapi
 // sendSoon gives the control plane a moment to take what was just taken away;
 // Run goes on with what remains.
 func (p *People) sendSoon(ctx context.Context) {
-	defer p.nudge()
+	defer p.wake.Raise()
 	if p.cfg.Away != nil && p.cfg.Away() {
 		return
 	}
@@ -290,10 +290,4 @@ func noSuchApp(label string) error {
 		label = string(short[:longest]) + "…"
 	}
 	return agentapi.Errorf(agentapi.CodeInvalid, "This computer serves no app called %q.", label)
-}
-
-func (p *People) changed() {
-	if p.cfg.OnChange != nil {
-		p.cfg.OnChange()
-	}
 }

@@ -73,7 +73,7 @@ func (p *People) takeBack(c store.PendingChange) (found bool, err error) {
 	}
 	p.mu.Unlock()
 	if found {
-		p.changed()
+		p.cfg.Changes.Raise()
 	}
 	return found, err
 }

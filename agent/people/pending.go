@@ -15,7 +15,7 @@ import (
 // known to have carried it out.
 type pending struct {
 	store.PendingChange
-	// sentAt is People.syncs when it was sent.
+	// sentAt is access.Contacts when it was sent.
 	sentAt uint64
 	// unwritten is true when it could not be stored.
 	unwritten bool

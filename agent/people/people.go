@@ -27,6 +27,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/broadcast"
 )
 
 // answerIn is how long the control plane may take for one answer. It is shorter
@@ -60,12 +61,12 @@ type Config struct {
 	// Refused says whether the control plane does not know this computer any
 	// more; nil for never.
 	Refused func() bool
-	// Activity is told what programs do through the capability; nil for nobody.
-	Activity func(agentapi.Activity)
-	// OnChange is called when View or Grants may answer something else.
-	OnChange func()
-	Now      func() time.Time // time.Now when nil
-	Log      *slog.Logger     // discarded when nil
+	// Changes is raised when View or Grants may answer something else. Run listens
+	// to it, too: it is how it learns that the control plane was heard of. Nil when
+	// nobody follows anything.
+	Changes *broadcast.Signal
+	Now     func() time.Time // time.Now when nil
+	Log     *slog.Logger     // discarded when nil
 }
 
 // Actor is who asks for a change: the owner, or a program that showed the
@@ -90,7 +91,7 @@ type People struct {
 	// turn holds a token while changes are sent to the control plane, which are
 	// sent one at a time and in order.
 	turn chan struct{}
-	wake chan struct{} // capacity 1: Run has something to look at
+	wake broadcast.Signal // Run has something to look at
 
 	telling sync.Mutex // held while something is told of; taken before mu
 
@@ -98,7 +99,6 @@ type People struct {
 	changing int                     // guarded by mu: changes of programs under way, see room
 	pending  map[uint64]pending      // guarded by mu, by ID
 	lastID   uint64                  // guarded by mu
-	syncs    uint64                  // guarded by mu: how often the control plane was heard of
 	seen     view                    // guarded by mu
 	grants   []controlapi.OAuthGrant // all, not folded; see Grants
 	grantsV  string                  // version of the snapshot grants were read for; guarded by mu as grants is
@@ -115,7 +115,6 @@ func New(cfg Config) (*People, error) {
 	p := &People{
 		cfg:     cfg,
 		turn:    make(chan struct{}, 1),
-		wake:    make(chan struct{}, 1),
 		pending: map[uint64]pending{},
 		grants:  []controlapi.OAuthGrant{},
 	}

@@ -32,7 +32,7 @@ func (p *People) flush(ctx context.Context) (upTo uint64, err error) {
 		}
 		p.mu.Lock()
 		if now, still := p.pending[c.ID]; still {
-			now.Sent, now.Epoch, now.sentAt = true, epoch, p.syncs
+			now.Sent, now.Epoch, now.sentAt = true, epoch, p.cfg.Access.Contacts()
 			p.pending[c.ID] = now
 			if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
 				p.cfg.Log.Error("could not note that the control plane knows of a change; it is told again after a restart", "err", err)
@@ -57,36 +57,21 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 	return row.Epoch, err
 }
 
-// Synced is called after each word from the control plane, a snapshot or that
-// nothing changed. It does not block.
-func (p *People) Synced() {
-	p.mu.Lock()
-	p.syncs++
-	p.mu.Unlock()
-	p.nudge()
-}
-
-func (p *People) nudge() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
 // confirm lifts what the last snapshot shows to be known.
 func (p *People) confirm() {
 	p.mu.Lock()
+	contacts := p.cfg.Access.Contacts()
 	snapshot := p.cfg.Access.Snapshot()
 	changed := false
 	for _, c := range p.pending {
-		if c.Sent && c.ours(snapshot) && (confirmed(c, snapshot, p.syncs-c.sentAt) || p.syncs-c.sentAt >= 2) {
+		if c.Sent && c.ours(snapshot) && (confirmed(c, snapshot, contacts-c.sentAt) || contacts-c.sentAt >= 2) {
 			p.lift(c)
 			changed = true
 		}
 	}
 	p.mu.Unlock()
 	if changed {
-		p.changed()
+		p.cfg.Changes.Raise()
 	}
 }
 
@@ -130,7 +115,11 @@ func (p *People) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	failures := 0
+	woken, cancelWoken := p.wake.Subscribe()
+	defer cancelWoken()
+	changed, cancelChanged := p.cfg.Changes.Subscribe()
+	defer cancelChanged()
+	contacts, failures := p.cfg.Access.Contacts(), 0
 	retry, due := time.NewTimer(0), time.NewTimer(0)
 	defer retry.Stop()
 	defer due.Stop()
@@ -139,7 +128,13 @@ func (p *People) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			p.leave()
 			return nil
-		case <-p.wake:
+		case <-woken:
+		case <-changed:
+			now := p.cfg.Access.Contacts()
+			if now == contacts {
+				continue // something else changed
+			}
+			contacts = now
 		case <-retry.C:
 		case <-due.C:
 		}

@@ -53,7 +53,7 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 // tell has the owner told of what a program did; what the owner does is known to
 // the owner.
 func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engine.App, undo *store.Undo) {
-	p.nudge()
+	p.wake.Raise()
 	if by.Owner {
 		return
 	}
@@ -85,16 +85,13 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 	if err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: kind, Text: text, By: by.Program}, undo); err != nil {
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
 	}
-	if p.cfg.Activity == nil {
-		return
-	}
 	line := agentapi.Activity{At: at, Email: who.Email, Kind: kind, By: name}
 	if len(apps) == 0 {
-		p.cfg.Activity(line)
+		p.cfg.Access.AddActivity(line)
 	}
 	for _, app := range apps {
 		line.App = app.Label
-		p.cfg.Activity(line)
+		p.cfg.Access.AddActivity(line)
 	}
 }
 

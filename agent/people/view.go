@@ -175,8 +175,13 @@ func (p *People) readGrants(ctx context.Context) error {
 	same := slices.Equal(grants, p.grants)
 	p.grants, p.grantsV = grants, version
 	p.mu.Unlock()
+	names := make(map[string]string, len(grants))
+	for _, g := range grants {
+		names[g.ID] = g.ClientName
+	}
+	p.cfg.Access.NameClients(names)
 	if !same {
-		p.changed()
+		p.cfg.Changes.Raise()
 	}
 	return nil
 }
@@ -206,7 +211,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 		}
 	}
 	took := p.cfg.Now().Sub(began)
-	p.changed()
+	p.cfg.Changes.Raise()
 	p.sendSoon(ctx)
 	if slices.ContainsFunc(unwritten, func(c store.PendingChange) bool { return !p.wasSent(c) }) {
 		return agentapi.Closed{}, errUnwritten
@@ -214,7 +219,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	p.mu.Lock()
 	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.OAuthGrant) bool { return slices.Contains(row, g.ID) })
 	p.mu.Unlock()
-	p.changed()
+	p.cfg.Changes.Raise()
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
 }
 

@@ -45,7 +45,7 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 	began := p.cfg.Now()
 	closed, err := p.cfg.Access.Disconnect(d.AccountID, d.GrantID)
 	took := p.cfg.Now().Sub(began)
-	p.changed()
+	p.cfg.Changes.Raise()
 	if err != nil {
 		p.cfg.Log.Error("a visitor was disconnected, but a session could not be ended", "err", err)
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,

@@ -5,7 +5,8 @@ package broadcast
 
 import "sync"
 
-// Signal is ready in its zero value and safe for concurrent use.
+// Signal is ready in its zero value and safe for concurrent use. A nil one can be
+// raised and listened to as well, and never tells of anything.
 type Signal struct {
 	mu        sync.Mutex
 	listeners map[chan struct{}]struct{} // guarded by mu
@@ -14,6 +15,9 @@ type Signal struct {
 // Subscribe returns a channel that is readable after a change, until cancel is
 // called.
 func (s *Signal) Subscribe() (changed <-chan struct{}, cancel func()) {
+	if s == nil {
+		return nil, func() {}
+	}
 	ch := make(chan struct{}, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,6 +34,9 @@ func (s *Signal) Subscribe() (changed <-chan struct{}, cancel func()) {
 
 // Raise tells every listener. It never blocks.
 func (s *Signal) Raise() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ch := range s.listeners {

@@ -15,11 +15,11 @@ func TestTroubleTakesAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Agent{cfg: Config{Link: &Link{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
 		time.Sleep(settling - time.Nanosecond)
-		if text := (*backend)(a).Trouble(); text != "" {
+		if text := a.trouble(); text != "" {
 			t.Errorf("while it settles: %s", text)
 		}
 		time.Sleep(time.Nanosecond)
-		if text := (*backend)(a).Trouble(); !strings.Contains(text, "does not answer") {
+		if text := a.trouble(); !strings.Contains(text, "does not answer") {
 			t.Errorf("afterwards: %q", text)
 		}
 	})

@@ -1,0 +1,210 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/localapi"
+	"porchlight/agent/remote"
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+)
+
+// The link to the control plane: the held sync, the tunnel its relays send
+// visitors through, and how it stands with both.
+
+// makeLink comes after the access and the apps, which it keeps in step.
+func (a *Agent) makeLink() (err error) {
+	link := a.cfg.Link
+	if link == nil {
+		return nil
+	}
+	a.client = &controlapi.Client{
+		BaseURL:    link.AuthURL,
+		Credential: link.Credential,
+		HTTP:       &http.Client{Transport: link.transport()},
+		OnClock:    a.access.SetClockAhead,
+	}
+	a.tunnel, err = tunnel.New(tunnel.Config{
+		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
+		Credential: func() string { return link.Credential },
+		RootCAs:    link.RootCAs,
+		Log:        a.cfg.Log.With("part", "tunnel"),
+	})
+	if err != nil {
+		return err
+	}
+	changed, _ := a.changes.Subscribe()
+	a.remote = remote.New(remote.Config{
+		Control:     a.client,
+		Apps:        a.approvedApps,
+		AppsChanged: changed,
+		OnSnapshot:  a.takeSnapshot,
+		OnContact:   a.access.Touch,
+		OnChange:    a.connectionChanged,
+		Log:         a.cfg.Log.With("part", "remote"),
+	})
+	return nil
+}
+
+// takeSnapshot swaps who may open what and has the tunnel look at the relays.
+func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
+	before := a.access.Snapshot()
+	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
+		a.log.Info("access ended elsewhere", "connections_closed", closed)
+	}
+	if a.computer() != before.Computer {
+		a.log.Info("this computer's address", "url", a.computer().URL)
+	}
+	a.tellAccepted(before, snapshot)
+	a.tunnel.Wake()
+}
+
+// connectionChanged tells the owner's side at once, and again when what lasts
+// counts as trouble.
+func (a *Agent) connectionChanged() {
+	a.changes.Raise()
+	time.AfterFunc(settling, a.changes.Raise)
+}
+
+// watchTunnel has the owner's state follow the tunnel, and the sync try at once
+// when the tunnel stands again: both ends were likely away for the same reason.
+// A snapshot that came through wakes the tunnel in turn.
+func (a *Agent) watchTunnel(ctx context.Context) error {
+	for {
+		changed := a.tunnel.Changes()
+		a.connectionChanged()
+		if state := a.remote.State(); a.tunnel.Connected() && !state.Connected && !state.Refused {
+			a.remote.Wake()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// announceWait bounds how long an app's going live waits for the control plane
+// to know of it. Without the wait a visitor who is quicker would be refused; with
+// the control plane away, nobody new can sign in anyhow.
+const announceWait = 2 * time.Second
+
+// announce tells the control plane at once that an app went live.
+func (a *Agent) announce(ctx context.Context) {
+	if a.remote == nil || !a.remote.State().Connected {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceWait)
+	defer cancel()
+	if err := a.remote.Report(ctx); err != nil {
+		a.log.Warn("could not tell the control plane of an app that went live; it is told later", "err", err)
+	}
+}
+
+// approvedApps is what the control plane is told, so that it can let people in.
+func (a *Agent) approvedApps() []controlapi.App {
+	approved := a.apps.Approved()
+	apps := make([]controlapi.App, len(approved))
+	for i, app := range approved {
+		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
+	}
+	return apps
+}
+
+func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Visitor, error) {
+	if a.client == nil {
+		return controlapi.Visitor{}, &controlapi.Error{
+			Code:    controlapi.CodeUnavailable,
+			Message: "This computer is not connected to an account.",
+		}
+	}
+	return a.client.RedeemVisit(ctx, r)
+}
+
+func (a *Agent) local() bool { return a.cfg.Link != nil && a.cfg.Link.Local }
+
+func (a *Agent) authURL() string {
+	if a.cfg.Link == nil {
+		return ""
+	}
+	return a.cfg.Link.AuthURL
+}
+
+// computer is what the last snapshot says of this computer, across restarts.
+func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
+
+// Linked says whether there is a control plane that knows this computer, as far
+// as is known.
+func (a *Agent) Linked() bool { return a.remote != nil && !a.remote.State().Refused }
+
+// Account is whose computer this is.
+func (a *Agent) Account() agentapi.Account {
+	c := a.computer()
+	owner, known := a.access.Owner()
+	return agentapi.Account{
+		Connected: known && a.Linked(),
+		Email:     owner.Email,
+		AccountID: owner.AccountID,
+		Name:      c.Name,
+		Host:      c.Host,
+		URL:       c.URL,
+		AuthURL:   a.authURL(),
+		Local:     a.local(),
+	}
+}
+
+// link is how it stands with the control plane now.
+func (a *Agent) link() localapi.Link {
+	answers := a.remote != nil && a.remote.State().Connected
+	return localapi.Link{
+		Account:   a.Account(),
+		Trouble:   a.trouble(),
+		Reachable: answers && a.tunnel.Connected(),
+		Away:      a.remote != nil && !answers,
+	}
+}
+
+// settling is how long after a change of the connection nothing is called
+// trouble: starting and roaming take a moment.
+const settling = 3 * time.Second
+
+// trouble is a sentence about what keeps visitors out, or empty.
+func (a *Agent) trouble() string {
+	if a.remote == nil {
+		return a.cfg.Unlinked
+	}
+	state := a.remote.State()
+	switch {
+	case state.Refused:
+		return "The control plane does not know this computer any more. Connect it again."
+	case time.Since(state.Since) < settling:
+		return ""
+	case !state.Connected && a.local():
+		return "The control plane on this computer does not answer. Quit Porchlight and start it again."
+	case !state.Connected:
+		return a.silence()
+	case !a.tunnel.Connected():
+		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+	case a.acme != nil:
+		return a.acme.Trouble()
+	}
+	return ""
+}
+
+// silence is a sentence about how long people keep their access while the
+// control plane is away.
+func (a *Agent) silence() string {
+	until, ok := a.access.AccessUntil()
+	if !ok {
+		return "The control plane has not answered for too long, so nobody can open your apps until it does."
+	}
+	local, format := until.Local(), "15:04"
+	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
+		format = "15:04 on 2 January"
+	}
+	return fmt.Sprintf("The control plane does not answer. Everyone keeps the access they have until %s.", local.Format(format))
+}

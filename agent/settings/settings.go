@@ -1,0 +1,105 @@
+// Package settings keeps what the owner has chosen for the whole computer, as
+// opposed to one app. Whoever follows a setting reads it each time it matters.
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
+)
+
+// Settings is safe for concurrent use.
+type Settings struct {
+	store   *store.Store
+	changes *broadcast.Signal
+
+	saving sync.Mutex // held while the settings are replaced
+	now    atomic.Pointer[agentapi.Settings]
+}
+
+const (
+	maxQuiet     = 50 // kinds of notifications, those of later versions too
+	maxQuietName = 40 // bytes of each
+	maxHours     = 24
+)
+
+// New reads the stored settings. changes is raised after they were replaced; nil
+// when nobody follows them.
+func New(kept *store.Store, changes *broadcast.Signal) (*Settings, error) {
+	chosen, ok, err := kept.Settings()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		chosen = agentapi.Settings{FailStaticHours: maxHours, Quiet: []string{}}
+	}
+	s := &Settings{store: kept, changes: changes}
+	s.now.Store(&chosen)
+	return s, nil
+}
+
+// Get returns the settings in force.
+func (s *Settings) Get() agentapi.Settings {
+	out := *s.now.Load()
+	out.Quiet = slices.Clone(out.Quiet)
+	return out
+}
+
+// FailStatic is how long people keep their access while the control plane is away.
+func (s *Settings) FailStatic() time.Duration {
+	return time.Duration(s.now.Load().FailStaticHours) * time.Hour
+}
+
+// AskAgain says whether an app whose port changed waits for the owner again.
+func (s *Settings) AskAgain() bool { return s.now.Load().AskAgain }
+
+// TrustEverybody says whether other users of this computer count as the owner.
+func (s *Settings) TrustEverybody() bool { return s.now.Load().TrustEverybody }
+
+// Set replaces the settings and returns them as they are kept. They are in force
+// when it returns.
+func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
+	chosen, err := clean(chosen)
+	if err != nil {
+		return agentapi.Settings{}, err
+	}
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if err := s.store.SaveSettings(chosen); err != nil {
+		return agentapi.Settings{}, fmt.Errorf("keep the settings: %w", err)
+	}
+	s.now.Store(&chosen)
+	s.changes.Raise()
+	return s.Get(), nil
+}
+
+// clean checks settings that came from outside.
+func clean(s agentapi.Settings) (agentapi.Settings, error) {
+	if s.FailStaticHours < 0 || s.FailStaticHours > maxHours {
+		return s, agentapi.Errorf(agentapi.CodeInvalid,
+			"Access can outlive the control plane for 0 to %d hours, and not for %d.", maxHours, s.FailStaticHours)
+	}
+	quiet := slices.Clone(s.Quiet)
+	slices.Sort(quiet)
+	s.Quiet = slices.Compact(quiet)
+	if s.Quiet == nil {
+		s.Quiet = []string{}
+	}
+	if len(s.Quiet) > maxQuiet {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "There are not that many kinds of notifications; at most %d can be quiet.", maxQuiet)
+	}
+	for _, kind := range s.Quiet {
+		odd := strings.IndexFunc(kind, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' })
+		if kind == "" || len(kind) > maxQuietName || odd >= 0 {
+			return s, agentapi.Errorf(agentapi.CodeInvalid, "%.80q is no kind of notification. A kind is written like access.", kind)
+		}
+	}
+	return s, nil
+}

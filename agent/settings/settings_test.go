@@ -1,0 +1,81 @@
+package settings_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/settings"
+	"porchlight/agent/store"
+	"porchlight/internal/broadcast"
+)
+
+func open(t *testing.T, dir string, changes *broadcast.Signal) (*settings.Settings, *store.Store) {
+	t.Helper()
+	db, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	s, err := settings.New(db, changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+// Settings are checked, stored, in force at once and again after a restart.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var changes broadcast.Signal
+	changed, cancel := changes.Subscribe()
+	defer cancel()
+	s, db := open(t, dir, &changes)
+	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Quiet:[]}"
+	if got := fmt.Sprintf("%+v", s.Get()); got != first {
+		t.Errorf("at first: %s", got)
+	}
+	for what, bad := range map[string]agentapi.Settings{
+		"negative hours":     {FailStaticHours: -1},
+		"more than a day":    {FailStaticHours: 25},
+		"an empty kind":      {Quiet: []string{""}},
+		"a kind with spaces": {Quiet: []string{"port changed"}},
+		"a long kind":        {Quiet: []string{strings.Repeat("a", 41)}},
+		"many kinds":         {Quiet: strings.Fields(kinds(51))},
+	} {
+		if _, err := s.Set(bad); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if got := fmt.Sprintf("%+v", s.Get()); got != first || len(changed) != 0 {
+		t.Errorf("refusals changed something: %s, %d", got, len(changed))
+	}
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Quiet:[access request]}"
+	got, err := s.Set(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, Quiet: []string{"request", "access", "request"}})
+	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || !s.AskAgain() || !s.TrustEverybody() || len(changed) != 1 {
+		t.Errorf("%+v, %v, %d told", got, err, len(changed))
+	}
+	got.Quiet[0] = "not mine to change"
+	db.Close()
+	if _, err := s.Set(agentapi.Settings{}); err == nil || fmt.Sprintf("%+v", s.Get()) != want {
+		t.Errorf("settings that were not kept are in force: %v", err)
+	}
+	s, _ = open(t, dir, nil)
+	if got := fmt.Sprintf("%+v", s.Get()); got != want {
+		t.Errorf("after a restart: %s", got)
+	}
+	if got, err = s.Set(agentapi.Settings{}); err != nil || got.Quiet == nil {
+		t.Errorf("zero hours: %+v, %v", got, err)
+	}
+}
+
+func kinds(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "kind-%d ", i)
+	}
+	return b.String()
+}
