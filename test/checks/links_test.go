@@ -1,0 +1,102 @@
+package checks
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	mdLink = regexp.MustCompile(`\]\(([^)\s]+)\)|(?m:^\[[^\]]+\]: (\S+)$)|\b(?:src|srcset|href)="([^"]+)"`)
+	// sourcePath is a package, or a file of source, as documents name it.
+	sourcePath = regexp.MustCompile("`((?:agent|assets|build|control|desktop|docs|frontend|internal|test)/(?:[\\w./-]*\\.(?:go|ts|svelte|mjs|md|yaml|sh|css|txt)|[\\w/-]*))`")
+	heading    = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	noSlug     = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	fenced     = regexp.MustCompile("(?ms)^```.*?^```$")
+)
+
+// A document that names a file, a package or a heading that is not there leads
+// nobody anywhere. Web addresses are not visited.
+func TestDocumentsNameWhatIsThere(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, wrong := range deadLinks(root, page, string(text)) {
+			t.Errorf("%s: %s", filepath.Base(page), wrong)
+		}
+	}
+}
+
+func TestADeadLinkIsSeen(t *testing.T) {
+	t.Parallel()
+	page := filepath.Join("..", "..", "docs", "page.md")
+	for text, wrong := range map[string]int{
+		"[a](decisions.md) [b](../README.md#reading-on) `test/checks` [c](https://example.org/none)": 0,
+		"[a](none.md)":                            1,
+		"[a]\n\n[a]: none.md":                     1,
+		"```\nfound[i](err)\n```":                 0,
+		"[a](../README.md#none)":                  1,
+		"`agent/none` and `agent/none/none.go`":   2,
+		`<img src="pictures/none.png">`:           1,
+		"# A heading, here\n[a](#a-heading-here)": 0,
+	} {
+		if got := deadLinks(filepath.Join("..", ".."), page, text); len(got) != wrong {
+			t.Errorf("%q: %q, want %d", text, got, wrong)
+		}
+	}
+}
+
+// deadLinks says what in the text of a page leads to nothing.
+func deadLinks(root, page, text string) (dead []string) {
+	text = fenced.ReplaceAllString(text, "") // programs have brackets of their own
+	for _, found := range mdLink.FindAllStringSubmatch(text, -1) {
+		target := found[1] + found[2] + found[3]
+		if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+			continue
+		}
+		path, anchor, _ := strings.Cut(target, "#")
+		body := text
+		if path != "" {
+			path = filepath.Join(filepath.Dir(page), path)
+			if _, err := os.Stat(path); err != nil {
+				dead = append(dead, "there is no "+target)
+				continue
+			}
+			if strings.HasSuffix(path, ".md") {
+				raw, _ := os.ReadFile(path) // there a moment ago; without its text no anchor is found
+				body = string(raw)
+			}
+		}
+		if anchor != "" && !hasHeading(body, anchor) {
+			dead = append(dead, "there is no heading "+target)
+		}
+	}
+	for _, found := range sourcePath.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(filepath.Join(root, found[1])); err != nil {
+			dead = append(dead, "there is no "+found[1])
+		}
+	}
+	return dead
+}
+
+// hasHeading says whether a page has a heading whose anchor is this one.
+func hasHeading(body, anchor string) bool {
+	for _, found := range heading.FindAllStringSubmatch(body, -1) {
+		slug := noSlug.ReplaceAllString(strings.ToLower(strings.TrimSpace(found[1])), "")
+		if strings.ReplaceAll(slug, " ", "-") == anchor {
+			return true
+		}
+	}
+	return false
+}
