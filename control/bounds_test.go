@@ -17,7 +17,7 @@ func fullApps() []controlapi.App {
 	apps := make([]controlapi.App, MaxApps)
 	for i := range apps {
 		apps[i] = controlapi.App{
-			ID: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("%063d", i), Label: strings.Repeat("<", MaxLabel), Live: true,
+			ID: fmt.Sprintf("%064d", i), Name: fmt.Sprintf("%063d", i), Label: strings.Repeat("<", maxLabel), Live: true,
 		}
 	}
 	return apps
@@ -34,12 +34,12 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
 		t.Fatal(err)
 	}
-	for _, label := range []string{strings.Repeat("<", MaxLabel+1), strings.Repeat("𝄞", MaxLabel+1)} {
+	for _, label := range []string{strings.Repeat("<", maxLabel+1), strings.Repeat("𝄞", maxLabel+1)} {
 		apps[0].Label = label
 		err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps)
 		wantRefusal(t, err, controlapi.CodeInvalid)
 	}
-	apps[0].Label = strings.Repeat("𝄞", MaxLabel)
+	apps[0].Label = strings.Repeat("𝄞", maxLabel)
 	if err := b.Agents.PutApps(t.Context(), e.Computer.ID, apps); err != nil {
 		t.Error(err)
 	}
@@ -64,9 +64,9 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		local := fmt.Sprintf("%064d", n)
 		return strings.ReplaceAll(local, "00", "&&") + "@" + strings.Repeat(strings.Repeat("a", 60)+".", 3) + "example"
 	}
-	full := MaxGrants / MaxApps
+	full := maxGiven / MaxApps
 	err := b.update(t.Context(), func(tx *txn) error {
-		for n := range MaxPeople - 1 { // the owner is one
+		for n := range maxPeople - 1 { // the owner is one
 			p := person{
 				AccountID: fmt.Sprintf("%026d", n), Email: email(n), Role: controlapi.RoleMember,
 				Status: controlapi.PersonActive, Epoch: laterEpoch(0, tx.now),

@@ -14,9 +14,9 @@ import (
 // reads.
 const (
 	MaxApps = 500 // approved apps
-	// MaxLabel is how long a label may be, in characters: the interface's own
+	// maxLabel is how long a label may be, in characters: the interface's own
 	// bound.
-	MaxLabel = 100
+	maxLabel = 100
 )
 
 var (

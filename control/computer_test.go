@@ -97,7 +97,7 @@ func TestPutAppsRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for i, label := range []string{"A", "Photos & more", "写真", "صور", "👩‍👩‍👧", "a\u0301", strings.Repeat("é", MaxLabel)} {
+	for i, label := range []string{"A", "Photos & more", "写真", "صور", "👩‍👩‍👧", "a\u0301", strings.Repeat("é", maxLabel)} {
 		if err := b.Agents.PutApps(t.Context(), e.Computer.ID, []controlapi.App{{ID: "a", Name: "a", Label: label}}); err != nil {
 			t.Errorf("label %d, %q: %v", i, label, err)
 		}

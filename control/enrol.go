@@ -21,11 +21,11 @@ import (
 // counted per account and per address, and each enrolment lives ten minutes.
 
 const (
-	// EnrolmentLife is how long a user code can be confirmed and its device code
+	// enrolmentLife is how long a user code can be confirmed and its device code
 	// polled.
-	EnrolmentLife = 10 * time.Minute
-	// EnrolmentInterval is how far apart polls have to be at first.
-	EnrolmentInterval = 5 * time.Second
+	enrolmentLife = 10 * time.Minute
+	// enrolmentInterval is how far apart polls have to be at first.
+	enrolmentInterval = 5 * time.Second
 	// enrolmentIntervalMax is where slowing down ends.
 	enrolmentIntervalMax = time.Minute
 
@@ -45,7 +45,7 @@ const (
 var (
 	budgetEnrolments = budgetKind{"enrolments", []limit{{30, time.Hour}},
 		"Many computers asked to be connected from your network. Try again later."}
-	budgetUserCodes = budgetKind{"user-codes", []limit{{5, EnrolmentLife}},
+	budgetUserCodes = budgetKind{"user-codes", []limit{{5, enrolmentLife}},
 		"Five codes were wrong. Wait a few minutes, then start again at the computer."}
 	budgetUserCodesFrom = budgetKind{"user-codes-from", []limit{{30, time.Hour}},
 		"Many wrong codes came from your network. Try again later."}
@@ -83,7 +83,7 @@ type enrolment struct {
 
 // left is how much of an enrolment's life remains at now.
 func (e enrolment) left(now time.Time) time.Duration {
-	return max(EnrolmentLife-now.Sub(e.BeganAt), time.Second)
+	return max(enrolmentLife-now.Sub(e.BeganAt), time.Second)
 }
 
 // BeginEnrolment answers a computer that wants to be connected. It refuses with
@@ -91,7 +91,7 @@ func (e enrolment) left(now time.Time) time.Duration {
 func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client netip.Addr) (controlapi.EnrolStarted, error) {
 	row := enrolment{
 		Status: enrolmentWaiting, Machine: shown(r.Machine), Platform: r.Platform,
-		Apps: r.Apps, Interval: EnrolmentInterval,
+		Apps: r.Apps, Interval: enrolmentInterval,
 	}
 	if client = client.Unmap().WithZone(""); client.IsValid() {
 		row.Client = client.String()
@@ -131,10 +131,10 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 			return refuse(controlapi.CodeUnavailable, "No code could be made right now. Try again.")
 		}
 		row.BeganAt = tx.now.UTC()
-		if err := put(tx, keyUserCode(s.userCodeHash(code)), deviceHash, EnrolmentLife); err != nil {
+		if err := put(tx, keyUserCode(s.userCodeHash(code)), deviceHash, enrolmentLife); err != nil {
 			return err
 		}
-		return put(tx, keyEnrolment(deviceHash), row, EnrolmentLife)
+		return put(tx, keyEnrolment(deviceHash), row, enrolmentLife)
 	})
 	if err != nil {
 		return controlapi.EnrolStarted{}, err
@@ -143,8 +143,8 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 		DeviceCode: device, UserCode: code,
 		VerificationURI:         s.cfg.AuthURL() + controlapi.PathDevice,
 		VerificationURIComplete: s.cfg.AuthURL() + controlapi.PathDevice + "?code=" + code,
-		ExpiresIn:               int(EnrolmentLife / time.Second),
-		Interval:                int(EnrolmentInterval / time.Second),
+		ExpiresIn:               int(enrolmentLife / time.Second),
+		Interval:                int(enrolmentInterval / time.Second),
 	}, nil
 }
 
@@ -190,7 +190,7 @@ func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enr
 			if row.Interval >= enrolmentIntervalMax {
 				return nil // it was told often enough to be worth no more writing
 			}
-			row.Interval = min(row.Interval+EnrolmentInterval, enrolmentIntervalMax)
+			row.Interval = min(row.Interval+enrolmentInterval, enrolmentIntervalMax)
 		}
 		row.PolledAt = tx.now.UTC()
 		return put(tx, key, row, row.left(tx.now))

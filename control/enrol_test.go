@@ -306,7 +306,7 @@ func TestWhoMayEnrol(t *testing.T) {
 func TestComputersPerAccount(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for n := range MaxComputers {
+	for n := range maxComputers {
 		ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "olga@example.com", fmt.Sprint("c", n)))
 	}
 	e := b.enrolling()

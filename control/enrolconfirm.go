@@ -13,9 +13,9 @@ import (
 // computer: a browser left open is not enough to do so.
 const FreshFor = 10 * time.Minute
 
-// MaxComputers is how many computers, and so how many short names, one account
+// maxComputers is how many computers, and so how many short names, one account
 // may have.
-const MaxComputers = 50
+const maxComputers = 50
 
 // Fresh says whether the person of a session has just proven who they are. A
 // session from the future, made while the clock was wrong, is not: it would stay
@@ -174,7 +174,7 @@ func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, 
 	if err != nil {
 		return computer{}, err
 	}
-	if n >= MaxComputers {
+	if n >= maxComputers {
 		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
 	}
 	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}

@@ -21,8 +21,8 @@ import (
 // account, computer and client while it is not revoked.
 
 const (
-	// GrantLife is how long a grant lasts after its refresh token was last used.
-	GrantLife = 90 * 24 * time.Hour
+	// grantLife is how long a grant lasts after its refresh token was last used.
+	grantLife = 90 * 24 * time.Hour
 
 	// indexSlide is how often the indexes of a grant in use are written again;
 	// they outlive the row by as much.
@@ -86,12 +86,12 @@ func (t *txn) putGrant(g grant) error {
 	if t.now.Sub(g.IndexedAt) >= indexSlide {
 		g.IndexedAt = t.now.UTC()
 		for _, key := range g.indexes() {
-			if err := put(t, key, struct{}{}, GrantLife+indexSlide); err != nil {
+			if err := put(t, key, struct{}{}, grantLife+indexSlide); err != nil {
 				return err
 			}
 		}
 	}
-	return put(t, keyGrant(g.ID), g, GrantLife)
+	return put(t, keyGrant(g.ID), g, grantLife)
 }
 
 // revokeGrant ends a grant: refreshing is refused from this commit on, and the
@@ -108,7 +108,7 @@ func (t *txn) endGrant(id string, dropped bool) error {
 		return err
 	}
 	g.RevokedAt, g.Dropped = t.now.UTC(), dropped
-	if err := put(t, keyGrant(id), g, GrantLife); err != nil {
+	if err := put(t, keyGrant(id), g, grantLife); err != nil {
 		return err
 	}
 	for _, key := range g.indexes() {

@@ -364,7 +364,7 @@ func TestRotatingTheSigningKey(t *testing.T) {
 	if err := other.Keys.read(t.Context()); err != nil || !slices.Equal(other.Keys.Public(), keys) {
 		t.Errorf("the other node has %d keys, %v", len(other.Keys.Public()), err)
 	}
-	b.clock.Add(KeyLead)
+	b.clock.Add(keyLead)
 	if b.Keys.Signing() != keys[0] || other.Keys.Signing() != keys[0] || !signedBy(next(), keys[0]) {
 		t.Error("the new key is not in use")
 	}

@@ -21,8 +21,8 @@ import (
 // no page of the account.
 
 const (
-	// InvitationLife is how long an invitation's link can be used.
-	InvitationLife = 7 * 24 * time.Hour
+	// invitationLife is how long an invitation's link can be used.
+	invitationLife = 7 * 24 * time.Hour
 	// PathInvitation is where the mailed link leads, under the auth URL, with
 	// the token as parameter "token".
 	PathInvitation = "/invitation"
@@ -114,11 +114,11 @@ func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []
 		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
 			return err
 		}
-		row := invitation{ComputerID: computerID, AccountID: account.ID, Apps: appIDs, Until: tx.now.Add(InvitationLife).UTC()}
-		if err := put(tx, keyInvitation(hash), row, InvitationLife); err != nil {
+		row := invitation{ComputerID: computerID, AccountID: account.ID, Apps: appIDs, Until: tx.now.Add(invitationLife).UTC()}
+		if err := put(tx, keyInvitation(hash), row, invitationLife); err != nil {
 			return err
 		}
-		if err := put(tx, keyPersonInvitation(computerID, account.ID, hash), struct{}{}, InvitationLife); err != nil {
+		if err := put(tx, keyPersonInvitation(computerID, account.ID, hash), struct{}{}, invitationLife); err != nil {
 			return err
 		}
 		apps, err := s.appsNamed(tx, c, appIDs)

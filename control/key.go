@@ -20,9 +20,9 @@ import (
 // later, when every node has read it and every agent has been told; the old one
 // verifies for as long as a token it signed can be used.
 const (
-	// KeyLead is how long a new key is known before it signs. Every held sync
+	// keyLead is how long a new key is known before it signs. Every held sync
 	// ends within controlapi.SyncHold, so every agent has heard of it by then.
-	KeyLead = 2 * time.Minute
+	keyLead = 2 * time.Minute
 
 	// readKeysEvery is how late another node's rotation may be noticed.
 	readKeysEvery = 15 * time.Second
@@ -133,12 +133,12 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 	return ring, nil
 }
 
-// RotateKey makes a new signing key. It signs after KeyLead; until then, and for
+// RotateKey makes a new signing key. It signs after keyLead; until then, and for
 // controlapi.GrantMemory after, the old one verifies, too. It refuses with
 // CodeInvalid while an earlier rotation is under way.
 func (s *Keys) Rotate(ctx context.Context) error {
 	fresh := newStoredKey(s.now())
-	fresh.SignsFrom = fresh.CreatedAt.Add(KeyLead)
+	fresh.SignsFrom = fresh.CreatedAt.Add(keyLead)
 	var next *keyRing
 	err := s.update(ctx, func(tx *txn) error {
 		kept, found, err := get[storedKeys](tx, keyKeys)

@@ -10,7 +10,7 @@ import (
 // its labels by rules that are no wider; this is for one that does not, because
 // what it reports is read on pages and in mails of this service.
 func validLabel(label string) bool {
-	if label != strings.TrimSpace(label) || !utf8.ValidString(label) || utf8.RuneCountInString(label) > MaxLabel {
+	if label != strings.TrimSpace(label) || !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel {
 		return false
 	}
 	seen := false

@@ -12,7 +12,7 @@ func TestLimitsAreTheOnesPromised(t *testing.T) {
 	for what, limit := range map[string][2]time.Duration{
 		"proof of who one is, for connecting a computer": {FreshFor, 10 * time.Minute},
 		"a session's writes":                             {sessionSlide, 24 * time.Hour},
-		"an enrolment":                                   {EnrolmentLife, 10 * time.Minute},
+		"an enrolment":                                   {enrolmentLife, 10 * time.Minute},
 		"a browser that is known":                        {KnownLife, 180 * 24 * time.Hour},
 	} {
 		if limit[0] != limit[1] {

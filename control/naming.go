@@ -88,12 +88,12 @@ func isAppHost(host, domain string) bool {
 // hold what that account's apps left there.
 
 const (
-	// KeepName is how long the name of a removed computer is kept back for the
+	// keepName is how long the name of a removed computer is kept back for the
 	// account that had it.
-	KeepName = 90 * 24 * time.Hour
+	keepName = 90 * 24 * time.Hour
 	// maxKeptNames is how many names are kept back for one account: making and
 	// removing computers is not to use up everybody's names.
-	maxKeptNames = MaxComputers
+	maxKeptNames = maxComputers
 )
 
 // ValidShortName refuses names no computer can have. The rules are those of
@@ -163,8 +163,8 @@ func (s *core) freeName(tx *txn, c computer) error {
 		return err
 	}
 	if len(kept) < maxKeptNames {
-		row.KeptUntil = tx.now.UTC().Add(KeepName)
-		if err := put(tx, keyKeptName(c.OwnerID, c.Name), struct{}{}, KeepName); err != nil {
+		row.KeptUntil = tx.now.UTC().Add(keepName)
+		if err := put(tx, keyKeptName(c.OwnerID, c.Name), struct{}{}, keepName); err != nil {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 
 	_, err := take("bob@example.com")
 	wantRefusal(t, err, controlapi.CodeInvalid)
-	if until := b.clock.Now().Add(KeepName).Format("2 January 2006"); !strings.Contains(err.Error(), until) {
+	if until := b.clock.Now().Add(keepName).Format("2 January 2006"); !strings.Contains(err.Error(), until) {
 		t.Errorf("it is not said until when: %v", err)
 	}
 	again := ok[controlapi.Enrolled](t)(take("maya@example.com"))
@@ -104,7 +104,7 @@ func TestFreedNameIsKeptBack(t *testing.T) {
 	}
 	remove(again)
 
-	b.clock.Add(KeepName - time.Minute)
+	b.clock.Add(keepName - time.Minute)
 	_, err = take("bob@example.com")
 	wantRefusal(t, err, controlapi.CodeInvalid)
 	b.clock.Add(time.Minute)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// MaxPeople is how many persons, removed ones included, one computer may
+	// maxPeople is how many persons, removed ones included, one computer may
 	// have.
-	MaxPeople = 1000
-	// MaxGrants is how many apps the persons of one computer may have been given,
-	// counted once for each person. With MaxPeople it keeps a snapshot below what
+	maxPeople = 1000
+	// maxGiven is how many apps the persons of one computer may have been given,
+	// counted once for each person. With maxPeople it keeps a snapshot below what
 	// a controlapi.Client reads.
-	MaxGrants = 50_000
+	maxGiven = 50_000
 )
 
 // People are those who may reach a computer: its owner, and whom the owner
@@ -300,9 +300,9 @@ func (t *txn) roomFor(computerID string, p person) error {
 	switch {
 	case err != nil:
 		return err
-	case people > MaxPeople:
+	case people > maxPeople:
 		return refuse(controlapi.CodeForbidden, "This computer has as many people as it can have, removed ones included.")
-	case grants > MaxGrants:
+	case grants > maxGiven:
 		return refuse(controlapi.CodeForbidden, "This computer has given out as many apps as it can. Withdraw some that are not used any more.")
 	}
 	return nil

@@ -18,8 +18,8 @@ import (
 // refresh token the next pair. A client is always authenticated before anything
 // is used up.
 
-// AuthorizationLife is how long a code can be exchanged.
-const AuthorizationLife = 60 * time.Second
+// authorizationLife is how long a code can be exchanged.
+const authorizationLife = 60 * time.Second
 
 // usedForNone is no id of a grant.
 const usedForNone = "none"
@@ -83,7 +83,7 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		return put(tx, keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
 			AccountID: account.ID, ComputerID: c.ID,
-		}, AuthorizationLife)
+		}, authorizationLife)
 	})
 	if err != nil {
 		return "", err

@@ -21,8 +21,8 @@ import (
 // Visits are people on their way to an app.
 type Visits struct{ *core }
 
-// VisitLife is how long a visitor's code can be redeemed.
-const VisitLife = 60 * time.Second
+// visitLife is how long a visitor's code can be redeemed.
+const visitLife = 60 * time.Second
 
 // VisitRequest is a well-formed request for a visitor's code. Whether the
 // computer and the app exist is not known yet.
@@ -137,7 +137,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		return put(tx, keyVisit(hashOf(purposeVisit, code)), visit{
 			ComputerID: c.ID, AccountID: account.ID, AppID: v.App,
 			RedirectURI: v.RedirectURI, Challenge: v.Challenge,
-		}, VisitLife)
+		}, visitLife)
 	})
 	if err != nil {
 		return "", err

@@ -265,12 +265,15 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		}
 	}
 	p.admin, err = admin.New(admin.Config{
-		Service: p.service,
-		Store:   p.store,
-		Naming:  naming,
-		Outbox:  p.outbox,
-		RootPEM: p.ca.RootPEM(),
-		Log:     cfg.Log.With("part", "admin"),
+		Accounts:  p.service.Accounts,
+		Computers: p.service.Computers,
+		Clients:   p.service.Clients,
+		Keys:      p.service.Keys,
+		Store:     p.store,
+		Naming:    naming,
+		Outbox:    p.outbox,
+		RootPEM:   p.ca.RootPEM(),
+		Log:       cfg.Log.With("part", "admin"),
 	})
 	if err != nil {
 		return err

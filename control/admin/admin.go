@@ -27,11 +27,14 @@ import (
 	"porchlight/control/mail"
 )
 
-// Config of an Admin. Service and Store are required.
+// Config of an Admin. The service types and Store are required.
 type Config struct {
-	Service *control.Service
-	Store   kv.Portable
-	// Naming is what Service was made with; it is left beside the socket for
+	Accounts  *control.Accounts
+	Computers *control.Computers
+	Clients   *control.Clients
+	Keys      *control.Keys
+	Store     kv.Portable
+	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming
 	// Outbox holds the mails that are read here; nil when they are delivered.
@@ -53,8 +56,8 @@ type Admin struct {
 
 // New starts nothing; call Serve or Direct.
 func New(cfg Config) (*Admin, error) {
-	if cfg.Service == nil || cfg.Store == nil {
-		return nil, errors.New("admin: Service and Store are required")
+	if cfg.Accounts == nil || cfg.Computers == nil || cfg.Clients == nil || cfg.Keys == nil || cfg.Store == nil {
+		return nil, errors.New("admin: the service types and Store are required")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -163,7 +166,7 @@ type Added struct {
 }
 
 func (a *Admin) accounts(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Accounts.List(r.Context())
+	list, err := a.cfg.Accounts.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -180,10 +183,10 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, svc := r.Context(), a.cfg.Service
+	ctx := r.Context()
 	if ask.Short != "" {
 		// Before the account is made, so that a refusal leaves nothing.
-		if err := svc.ValidShortName(ask.Short); err != nil {
+		if err := a.cfg.Naming.ValidShortName(ask.Short); err != nil {
 			return err
 		}
 	}
@@ -191,19 +194,19 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	// looked for first; nobody makes it in between.
 	a.adding.Lock()
 	defer a.adding.Unlock()
-	account, err := svc.Accounts.ByEmail(ctx, email)
+	account, err := a.cfg.Accounts.ByEmail(ctx, email)
 	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
 	if err != nil && !fresh {
 		return err
 	}
 	if ask.Short == "" {
-		if account, err = svc.Accounts.Ensure(ctx, email); err != nil {
+		if account, err = a.cfg.Accounts.Ensure(ctx, email); err != nil {
 			return err
 		}
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
 		return nil
 	}
-	c, err := svc.Computers.ByName(ctx, ask.Short)
+	c, err := a.cfg.Computers.ByName(ctx, ask.Short)
 	switch {
 	case control.IsRefusal(err, controlapi.CodeNotFound):
 	case err != nil:
@@ -214,7 +217,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
 		return nil
 	}
-	e, err := svc.Computers.Ensure(ctx, email, ask.Short)
+	e, err := a.cfg.Computers.Ensure(ctx, email, ask.Short)
 	if err != nil {
 		return err
 	}
@@ -223,7 +226,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Computers.List(r.Context())
+	list, err := a.cfg.Computers.List(r.Context())
 	if err != nil {
 		return err
 	}

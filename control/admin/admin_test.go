@@ -22,6 +22,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+var naming = control.Naming{Domain: "porch.test", AuthHost: "control.porch.test", PublicPort: 8443}
+
+func newService(t *testing.T, store kv.Store) *control.Service {
+	t.Helper()
+	service, err := control.New(control.Config{Store: store, Naming: naming, Mail: mail.NewOutbox(store, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
 // newAdmin is an Admin above a real store.
 func newAdmin(t *testing.T) *Admin {
 	t.Helper()
@@ -30,16 +41,10 @@ func newAdmin(t *testing.T) *Admin {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	naming := control.Naming{Domain: "porch.test", AuthHost: "control.porch.test", PublicPort: 8443}
-	outbox := mail.NewOutbox(store, nil)
-	service, err := control.New(control.Config{
-		Store: store, Naming: naming, Mail: outbox,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := newService(t, store)
 	a, err := New(Config{
-		Service: service, Store: store, Naming: naming, Outbox: outbox, RootPEM: []byte("pem"),
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys,
+		Store: store, Naming: naming, Outbox: mail.NewOutbox(store, nil), RootPEM: []byte("pem"),
 		Files: func() ([]archive.File, error) { return []archive.File{{Name: "root.pem", Data: []byte("pem")}}, nil },
 	})
 	if err != nil {
@@ -90,7 +95,7 @@ func TestVerbs(t *testing.T) {
 		if err != nil || again.Credential != "" || again.Computer == nil {
 			t.Errorf("AddAccount again: %+v %v", again, err)
 		}
-		if _, err := a.cfg.Service.Agents.Authenticate(ctx, with.Credential); err != nil {
+		if _, err := newService(t, a.cfg.Store).Agents.Authenticate(ctx, with.Credential); err != nil {
 			t.Errorf("the credential given out first: %v", err)
 		}
 		for _, ask := range []AddAccount{{}, {Email: "x"}, {Email: "ben@example.net", Short: "anna"}, {Email: "ben@example.net", Short: "portal"}, {Email: "ben@example.net", Short: "control"}} {

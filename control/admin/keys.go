@@ -8,7 +8,7 @@ import (
 )
 
 func (a *Admin) keys(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Keys.List(r.Context())
+	list, err := a.cfg.Keys.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (a *Admin) keys(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
-	if err := a.cfg.Service.Keys.Rotate(r.Context()); err != nil {
+	if err := a.cfg.Keys.Rotate(r.Context()); err != nil {
 		return err
 	}
 	return a.keys(w, r)

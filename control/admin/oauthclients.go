@@ -35,7 +35,7 @@ type OAuthClient struct {
 }
 
 func (a *Admin) oauthClients(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Service.Clients.List(r.Context())
+	list, err := a.cfg.Clients.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (a *Admin) addOAuthClient(w http.ResponseWriter, r *http.Request) error {
 	if err := readJSON(r, &ask); err != nil {
 		return err
 	}
-	client, secret, err := a.cfg.Service.Clients.Add(r.Context(), ask.Name, ask.RedirectURIs)
+	client, secret, err := a.cfg.Clients.Add(r.Context(), ask.Name, ask.RedirectURIs)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (a *Admin) rotateOAuthClient(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	secret, err := a.cfg.Service.Clients.Rotate(r.Context(), id)
+	secret, err := a.cfg.Clients.Rotate(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *Admin) removeOAuthClient(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	if err := a.cfg.Service.Clients.Remove(r.Context(), id); err != nil {
+	if err := a.cfg.Clients.Remove(r.Context(), id); err != nil {
 		return err
 	}
 	a.cfg.Log.Info("an OAuth client was removed with its grants", "client", id)

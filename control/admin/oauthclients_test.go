@@ -50,7 +50,7 @@ func TestOAuthClients(t *testing.T) {
 		}
 		works := func(s OAuthSecret) bool {
 			t.Helper()
-			err := a.cfg.Service.Clients.Authenticate(ctx, control.Credentials{ID: s.ClientID, Secret: s.ClientSecret})
+			err := a.cfg.Clients.Authenticate(ctx, control.Credentials{ID: s.ClientID, Secret: s.ClientSecret})
 			if err != nil && !control.IsRefusal(err, controlapi.CodeInvalidClient) {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestKeys(t *testing.T) {
 	clients(t, func(t *testing.T, a *Admin, c *Client) {
 		ctx := t.Context()
 		before, err := c.Keys(ctx)
-		if err != nil || len(before) != 1 || !before[0].Signs || before[0].PublicKey != a.cfg.Service.Keys.Signing() {
+		if err != nil || len(before) != 1 || !before[0].Signs || before[0].PublicKey != a.cfg.Keys.Signing() {
 			t.Fatalf("Keys: %+v %v", before, err)
 		}
 		after, err := c.RotateKey(ctx)
@@ -144,7 +144,7 @@ func TestKeys(t *testing.T) {
 		if got, want := after[1].VerifiesUntil, after[0].SignsFrom.Add(controlapi.GrantMemory); !got.Equal(want) {
 			t.Errorf("the old key is accepted until %v, want %v", got, want)
 		}
-		if keys := a.cfg.Service.Keys.Public(); len(keys) != 2 || keys[0] != after[0].PublicKey {
+		if keys := a.cfg.Keys.Public(); len(keys) != 2 || keys[0] != after[0].PublicKey {
 			t.Errorf("published are %v", keys)
 		}
 		if _, err := c.RotateKey(ctx); !isRefusal(err) {

@@ -13,7 +13,7 @@ func (a *Admin) removeAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.cfg.Service.Accounts.Remove(r.Context(), email); err != nil {
+	if err := a.cfg.Accounts.Remove(r.Context(), email); err != nil {
 		return err
 	}
 	a.cfg.Log.Info("an account was removed")
@@ -22,21 +22,21 @@ func (a *Admin) removeAccount(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *Admin) disconnectComputer(w http.ResponseWriter, r *http.Request) error {
-	return a.endComputer(w, r, a.cfg.Service.Computers.Disconnect, "a computer was disconnected")
+	return a.endComputer(w, r, a.cfg.Computers.Disconnect, "a computer was disconnected")
 }
 
 func (a *Admin) removeComputer(w http.ResponseWriter, r *http.Request) error {
-	return a.endComputer(w, r, a.cfg.Service.Computers.Remove, "a computer was removed")
+	return a.endComputer(w, r, a.cfg.Computers.Remove, "a computer was removed")
 }
 
 // endComputer does to the computer in the path what its owner could do.
 func (a *Admin) endComputer(w http.ResponseWriter, r *http.Request, end func(ctx context.Context, accountID, short string) error, done string) error {
 	ctx, name := r.Context(), r.PathValue("name")
-	computer, err := a.cfg.Service.Computers.ByName(ctx, name)
+	computer, err := a.cfg.Computers.ByName(ctx, name)
 	if err != nil {
 		return err
 	}
-	owner, err := a.cfg.Service.Accounts.ByEmail(ctx, computer.Owner)
+	owner, err := a.cfg.Accounts.ByEmail(ctx, computer.Owner)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestRemoving(t *testing.T) {
 		}
 		works := func(credential string) bool {
 			t.Helper()
-			_, err := a.cfg.Service.Agents.Authenticate(ctx, credential)
+			_, err := newService(t, a.cfg.Store).Agents.Authenticate(ctx, credential)
 			if err != nil && !control.IsRefusal(err, controlapi.CodeUnauthorized) {
 				t.Fatal(err)
 			}

@@ -84,7 +84,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 		t.Errorf("asked for 3: %d, %v", len(list), err)
 	}
 	// A store may keep a long-lived row a little longer than it was told.
-	for after, want := range map[time.Duration]int{OutboxLife - time.Hour: OutboxSize, OutboxLife + OutboxLife/10: 0} {
+	for after, want := range map[time.Duration]int{outboxLife - time.Hour: OutboxSize, outboxLife + outboxLife/10: 0} {
 		old := now
 		now = now.Add(after)
 		if n, err := o.Size(t.Context()); err != nil || n != want {

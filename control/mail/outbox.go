@@ -11,10 +11,10 @@ import (
 // Bounds of an Outbox.
 const (
 	OutboxSize = 200                // mails
-	OutboxLife = 7 * 24 * time.Hour // of each
+	outboxLife = 7 * 24 * time.Hour // of each
 )
 
-var entries = newest[Entry]{prefix: "outbox/", size: OutboxSize, life: OutboxLife}
+var entries = newest[Entry]{prefix: "outbox/", size: OutboxSize, life: outboxLife}
 
 // Entry is a kept mail.
 type Entry struct {
@@ -26,7 +26,7 @@ type Entry struct {
 }
 
 // Outbox is a Queue that delivers nothing: the owner reads the mails themselves.
-// It keeps the newest OutboxSize of them, each for OutboxLife.
+// It keeps the newest OutboxSize of them, each for outboxLife.
 type Outbox struct {
 	store kv.Store
 	now   func() time.Time

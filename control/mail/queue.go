@@ -21,7 +21,7 @@ const (
 	lease = 5 * time.Minute
 	// rowLife bounds rows that nobody looks at any more. It begins anew whenever
 	// a row moves, so it is not what ends delivery.
-	rowLife = GiveUpAfter + slowestRetry
+	rowLife = giveUpAfter + slowestRetry
 )
 
 // queued is a mail as stored.
@@ -59,7 +59,7 @@ func putQueued(tx kv.Tx, id string, q queued, due time.Time) error {
 
 // over says whether a mail has waited too long to be of use.
 func (q queued) over(now time.Time) bool {
-	life := GiveUpAfter
+	life := giveUpAfter
 	if q.Life > 0 {
 		life = min(life, q.Life)
 	}
@@ -104,7 +104,7 @@ func (s *SMTP) take(ctx context.Context) (m taken, found bool, err error) {
 			return err
 		}
 		if dropped = m.over(now); dropped {
-			return putFailure(tx, id, m.About, m.failure(now, ReasonExpired, m.Code))
+			return putFailure(tx, id, m.About, m.failure(now, reasonExpired, m.Code))
 		}
 		found, m.key = true, queueKey(now.Add(lease), id)
 		return putQueued(tx, id, m.queued, now.Add(lease))
@@ -163,7 +163,7 @@ func (s *SMTP) expire(ctx context.Context) error {
 					return err
 				}
 				for _, m := range over {
-					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.About, m.failure(now, ReasonExpired, m.Code))); err != nil {
+					if err := errors.Join(tx.Delete(m.key), putFailure(tx, m.id, m.About, m.failure(now, reasonExpired, m.Code))); err != nil {
 						return err
 					}
 				}

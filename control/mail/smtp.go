@@ -20,8 +20,8 @@ import (
 
 // Delivery over SMTP.
 const (
-	// GiveUpAfter is how long delivery of a mail is tried.
-	GiveUpAfter = 24 * time.Hour
+	// giveUpAfter is how long delivery of a mail is tried.
+	giveUpAfter = 24 * time.Hour
 
 	lookEvery     = 500 * time.Millisecond // for due mails
 	expireEvery   = time.Minute
@@ -57,7 +57,7 @@ type SMTPConfig struct {
 //
 // While the server cannot be reached, refuses the credentials or has no TLS,
 // mails wait, and only connecting is retried. A mail the server puts off (4xx) is
-// tried again, later each time, up to GiveUpAfter or its own Life; one it refuses
+// tried again, later each time, up to giveUpAfter or its own Life; one it refuses
 // (5xx for the recipient or the content) is given up. What is given up is logged
 // without address or content, counted (Stats), and noted for the operator
 // (Failures).

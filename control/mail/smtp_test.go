@@ -146,7 +146,7 @@ func TestSMTPDownForTooLong(t *testing.T) {
 			t.Fatalf("%d wait", r.waiting())
 		}
 	}
-	if list := failed(); len(list) != 2*expireAtOnce+1 || list[0].Reason != ReasonExpired || list[0].To != "bob@example.com" {
+	if list := failed(); len(list) != 2*expireAtOnce+1 || list[0].Reason != reasonExpired || list[0].To != "bob@example.com" {
 		t.Errorf("%d are on the list: %+v", len(list), list[:min(1, len(list))])
 	}
 	if r.waiting() != 0 || r.Stats().Expired != 2*expireAtOnce+1 {

@@ -13,16 +13,16 @@ import (
 
 // Bounds of the list of mails that were given up.
 const (
-	FailuresSize = 500                // mails
-	FailuresLife = 7 * 24 * time.Hour // of each
+	failuresSize = 500                // mails
+	failuresLife = 7 * 24 * time.Hour // of each
 )
 
-var failures = newest[Failure]{prefix: "mail-failed/", size: FailuresSize, life: FailuresLife}
+var failures = newest[Failure]{prefix: "mail-failed/", size: failuresSize, life: failuresLife}
 
 // Why a mail was given up.
 const (
 	ReasonRefused = "refused" // by the server, for good: 5xx
-	ReasonExpired = "expired" // it could not be handed over while it was of use
+	reasonExpired = "expired" // it could not be handed over while it was of use
 )
 
 // Failure is a mail that was given up: who did not get what, and why. The text,
@@ -46,18 +46,18 @@ type Waiting struct {
 	Tries   int       `json:"tries"`
 }
 
-// ToldSize is how many mails that were given up the owner of a computer is told of.
-const ToldSize = 20
+// toldSize is how many mails that were given up the owner of a computer is told of.
+const toldSize = 20
 
 // told are the failed mails about one computer.
 func told(computer string) newest[string] {
-	return newest[string]{prefix: "mail-failed-about/" + computer + "/", size: ToldSize, life: FailuresLife}
+	return newest[string]{prefix: "mail-failed-about/" + computer + "/", size: toldSize, life: failuresLife}
 }
 
 // Undelivered are the addresses that mails about a computer did not reach in the last
 // seven days, newest first, each once.
 func Undelivered(tx kv.Tx, computer string) ([]string, error) {
-	list, err := told(computer).list(tx, ToldSize)
+	list, err := told(computer).list(tx, toldSize)
 	var out []string
 	for _, to := range list {
 		if !slices.Contains(out, to) {
@@ -69,7 +69,7 @@ func Undelivered(tx kv.Tx, computer string) ([]string, error) {
 
 // ForgetUndelivered is for an address that is written to anew about a computer.
 func ForgetUndelivered(tx kv.Tx, computer, to string) error {
-	items, err := tx.Scan(told(computer).prefix, "", ToldSize)
+	items, err := tx.Scan(told(computer).prefix, "", toldSize)
 	if err != nil {
 		return err
 	}
@@ -101,11 +101,11 @@ func (q queued) failure(now time.Time, reason string, code int) Failure {
 }
 
 // Failures are the mails that an SMTP queue on store gave up in the last seven
-// days, newest first, at most FailuresSize.
+// days, newest first, at most failuresSize.
 func Failures(ctx context.Context, store kv.Store) ([]Failure, error) {
 	var out []Failure
 	err := store.View(ctx, func(tx kv.Tx) (err error) {
-		out, err = failures.list(tx, FailuresSize)
+		out, err = failures.list(tx, failuresSize)
 		return err
 	})
 	if err != nil {
@@ -114,16 +114,16 @@ func Failures(ctx context.Context, store kv.Store) ([]Failure, error) {
 	return out, nil
 }
 
-// WaitingSize bounds what Queued returns, in mails.
-const WaitingSize = 1000
+// waitingSize bounds what Queued returns, in mails.
+const waitingSize = 1000
 
 // Queued are the mails that an SMTP queue on store has still to deliver, the one
-// due first at the head, at most WaitingSize.
+// due first at the head, at most waitingSize.
 func Queued(ctx context.Context, store kv.Store) ([]Waiting, error) {
 	out := []Waiting{}
 	err := store.View(ctx, func(tx kv.Tx) error {
 		out = out[:0]
-		items, err := tx.Scan(queuePrefix, "", WaitingSize)
+		items, err := tx.Scan(queuePrefix, "", waitingSize)
 		for _, it := range items {
 			var q queued
 			if err := json.Unmarshal(it.Value, &q); err != nil {

@@ -47,7 +47,7 @@ func TestUndeliveredMailsAreSeen(t *testing.T) {
 	if err != nil || len(failed) != 2 {
 		t.Fatalf("failed are %+v, %v", failed, err)
 	}
-	if f := failed[0]; f.To != "late@example.com" || f.Reason != ReasonExpired || f.Code != 452 || f.Tries != 1 || !f.FailedAt.Equal(*r.clock) {
+	if f := failed[0]; f.To != "late@example.com" || f.Reason != reasonExpired || f.Code != 452 || f.Tries != 1 || !f.FailedAt.Equal(*r.clock) {
 		t.Errorf("the one too old: %+v", f)
 	}
 	if f := failed[1]; f.To != "gone@example.com" || f.Reason != ReasonRefused || f.Code != 550 || f.Tries != 1 || !f.At.Equal(began) ||
@@ -98,7 +98,7 @@ func TestMailIsOverWhenItIsTakenUp(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newQueue(t, newSink(t).start(false), "smtp://ADDR")
-	for n := range FailuresSize + 3 {
+	for n := range failuresSize + 3 {
 		if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
 			return putFailure(tx, fmt.Sprint(n), "", Failure{To: fmt.Sprint(n), FailedAt: r.clock.Add(time.Duration(n) * time.Second)})
 		}); err != nil {
@@ -106,10 +106,10 @@ func TestFailuresAreBounded(t *testing.T) {
 		}
 	}
 	list, err := Failures(t.Context(), r.store)
-	if err != nil || len(list) != FailuresSize || list[0].To != fmt.Sprint(FailuresSize+2) || list[FailuresSize-1].To != "3" {
+	if err != nil || len(list) != failuresSize || list[0].To != fmt.Sprint(failuresSize+2) || list[failuresSize-1].To != "3" {
 		t.Errorf("%d failures, %v", len(list), err)
 	}
-	if n := rows(t, r.store, failures.prefix); n != FailuresSize {
+	if n := rows(t, r.store, failures.prefix); n != failuresSize {
 		t.Errorf("%d failures are stored", n)
 	}
 }
@@ -146,7 +146,7 @@ func TestUndeliveredIsTold(t *testing.T) {
 		}
 		return out
 	}
-	for n := range ToldSize + 3 {
+	for n := range toldSize + 3 {
 		for i, about := range []string{"one", "one", ""} {
 			if err := r.store.Update(t.Context(), func(tx kv.Tx) error {
 				at := r.clock.Add(time.Duration(n) * time.Second)

@@ -9,8 +9,8 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// MaxQuery bounds the query of the authorization endpoint, in bytes.
-const MaxQuery = 4000
+// maxQuery bounds the query of the authorization endpoint, in bytes.
+const maxQuery = 4000
 
 // Request is a well-formed authorization request. Whether the client exists and
 // the redirect URI is its own is not known yet.
@@ -32,7 +32,7 @@ type Request struct {
 // is wrong becomes the Request's Problem. Parameters it does not know are
 // ignored (RFC 6749, section 3.1).
 func ParseRequest(rawQuery string) (Request, error) {
-	if len(rawQuery) > MaxQuery {
+	if len(rawQuery) > maxQuery {
 		return Request{}, refuse(codeInvalidRequest, "The app that sent you here asked with too long an address.")
 	}
 	q, err := url.ParseQuery(rawQuery)
@@ -70,9 +70,8 @@ func problem(q url.Values) (code, why string) {
 	case len(q["code_challenge_method"]) != 1 || q.Get("code_challenge_method") != "S256":
 		// Left out it means "plain" (RFC 7636, section 4.3).
 		return controlapi.CodeAccessDenied, "code_challenge_method must be S256; plain is not taken."
-	case len(q["scope"]) > 1 || q.Get("scope") != "" && q.Get("scope") != controlapi.TokenScope:
-		// Left out or empty it is the only one there is.
-		return controlapi.CodeAccessDenied, "The only scope is connect."
+	case !scopeGiven(q["scope"]):
+		return controlapi.CodeAccessDenied, onlyScope
 	}
 	return "", ""
 }
@@ -153,7 +152,7 @@ func (h *Handler) Decide(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, client control.Client, session control.Session, computer string) error {
 	if computer == "" {
-		choices, err := h.svc.People.Choices(r.Context(), session.Account.ID)
+		choices, err := h.people.Choices(r.Context(), session.Account.ID)
 		if err != nil {
 			return err
 		}
@@ -162,7 +161,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 		}
 		computer = choices[0].Computer.Name
 	}
-	code, err := h.svc.Grants.Authorize(r.Context(), control.Authorization{
+	code, err := h.grants.Authorize(r.Context(), control.Authorization{
 		ClientID: req.ClientID, RedirectURI: req.RedirectURI, Challenge: req.Challenge,
 	}, session.Account, computer)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
@@ -178,7 +177,7 @@ func (h *Handler) allow(w http.ResponseWriter, r *http.Request, req Request, cli
 // answered.
 func (h *Handler) request(w http.ResponseWriter, r *http.Request) (req Request, client control.Client, ok bool, err error) {
 	if req, err = ParseRequest(r.URL.RawQuery); err == nil {
-		client, err = h.svc.Clients.For(r.Context(), req.ClientID, req.RedirectURI)
+		client, err = h.clients.For(r.Context(), req.ClientID, req.RedirectURI)
 	}
 	if err != nil {
 		return req, client, false, h.refused(w, r, req.ClientID, err)
@@ -221,7 +220,7 @@ func browser(r *http.Request) bool {
 func here(r *http.Request) string { return controlapi.PathAuthorize + "?" + r.URL.RawQuery }
 
 func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, req Request, client control.Client, session control.Session, problem string) error {
-	choices, err := h.svc.People.Choices(r.Context(), session.Account.ID)
+	choices, err := h.people.Choices(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}

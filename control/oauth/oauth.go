@@ -62,15 +62,17 @@ type Consent struct {
 // Handler of the endpoints. Its methods return errors that are not about OAuth,
 // or that only a person can be told, for the caller's error page.
 type Handler struct {
-	svc   *control.Service
-	pages Pages
-	log   *slog.Logger
-	told  refusals
+	clients *control.Clients
+	grants  *control.Grants
+	people  *control.People
+	pages   Pages
+	log     *slog.Logger
+	told    refusals
 }
 
 // New makes the handler.
-func New(svc *control.Service, pages Pages, log *slog.Logger) *Handler {
-	return &Handler{svc: svc, pages: pages, log: log, told: refusals{log: log, now: time.Now}}
+func New(clients *control.Clients, grants *control.Grants, people *control.People, pages Pages, log *slog.Logger) *Handler {
+	return &Handler{clients: clients, grants: grants, people: people, pages: pages, log: log, told: refusals{log: log, now: time.Now}}
 }
 
 // readForm reads a posted form of ours, whose Content-Type and size are those of
@@ -105,6 +107,14 @@ func parseForm(body string) (url.Values, error) {
 		return nil, malformed("The form is not encoded as one.")
 	}
 	return form, nil
+}
+
+const onlyScope = "The only scope is connect."
+
+// scopeGiven says whether a request that asks for these scopes is given the one
+// there is. It may leave it out.
+func scopeGiven(asked []string) bool {
+	return len(asked) == 0 || len(asked) == 1 && (asked[0] == "" || asked[0] == controlapi.TokenScope)
 }
 
 // malformed is a bad or missing parameter. The interface has no code of its own

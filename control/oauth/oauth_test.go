@@ -146,7 +146,7 @@ func FuzzAuthorizationRequest(f *testing.F) {
 			return
 		}
 		q, err := url.ParseQuery(query)
-		if err != nil || len(query) > MaxQuery || len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 || len(q["state"]) > 1 {
+		if err != nil || len(query) > maxQuery || len(q["client_id"]) != 1 || len(q["redirect_uri"]) != 1 || len(q["state"]) > 1 {
 			t.Fatalf("%q was taken as %+v", query, req)
 		}
 		if q.Get("state") != req.State || q.Get("redirect_uri") != req.RedirectURI || q.Get("client_id") != req.ClientID {

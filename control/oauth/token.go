@@ -95,13 +95,13 @@ func (h *Handler) tokens(w http.ResponseWriter, r *http.Request) (tokens control
 	ctx := r.Context()
 	switch {
 	case req.incomplete != nil:
-		if err = h.svc.Clients.Authenticate(ctx, req.client); err == nil {
+		if err = h.clients.Authenticate(ctx, req.client); err == nil {
 			err = req.incomplete
 		}
 	case req.grantType == grantCode:
-		tokens, err = h.svc.Grants.Exchange(ctx, req.client, req.exchange)
+		tokens, err = h.grants.Exchange(ctx, req.client, req.exchange)
 	default:
-		tokens, err = h.svc.Grants.Refresh(ctx, req.client, req.refresh)
+		tokens, err = h.grants.Refresh(ctx, req.client, req.refresh)
 	}
 	return tokens, req.client.ID, err
 }
@@ -125,8 +125,8 @@ func parseToken(authorization []string, form url.Values) (tokenRequest, error) {
 		req.client.ID = form.Get("client_id")
 		return req, err
 	}
-	if scope := form.Get("scope"); scope != "" && scope != controlapi.TokenScope {
-		req.incomplete = malformed("The only scope is connect.")
+	if !scopeGiven(form["scope"]) {
+		req.incomplete = malformed(onlyScope)
 	}
 	if req.grantType == grantRefresh {
 		req.refresh = form.Get("refresh_token")

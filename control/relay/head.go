@@ -11,7 +11,7 @@ import (
 )
 
 // The head of a request is held in memory until all of it is here, and it may be
-// as long as MaxHead: a thousand times what a connection takes otherwise. So those
+// as long as maxHead: a thousand times what a connection takes otherwise. So those
 // that are longer than heads are mostly have a door of their own, with few places.
 const (
 	// smallHead is how many bytes may come without a place there. Over HTTP/2 one

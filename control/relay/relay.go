@@ -107,9 +107,9 @@ type Relay struct {
 	wg       sync.WaitGroup // goroutines of connections
 }
 
-// MaxHead is how many bytes of a request's head are read, so that the handler can
+// maxHead is how many bytes of a request's head are read, so that the handler can
 // answer what it finds too large: all the cookies a browser keeps for a site.
-const MaxHead = 1 << 20
+const maxHead = 1 << 20
 
 // requestWait is how long a request to the auth host may take to arrive, and
 // its answer to be taken.
@@ -164,7 +164,7 @@ func New(cfg Config) (*Relay, error) {
 		ReadTimeout:    requestWait,
 		WriteTimeout:   requestWait,
 		IdleTimeout:    2 * time.Minute,
-		MaxHeaderBytes: MaxHead,
+		MaxHeaderBytes: maxHead,
 		// A longer frame would be room that its first nine bytes take.
 		HTTP2:    &http.HTTP2Config{MaxReadFrameSize: 16 << 10},
 		ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),

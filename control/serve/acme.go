@@ -38,9 +38,9 @@ type acme struct {
 	has   atomic.Bool // the certificate is at hand
 }
 
-// ACMEDir is where a data directory has what belongs to ACME. It is not backed
+// acmeDir is where a data directory has what belongs to ACME. It is not backed
 // up: all of it can be had again.
-func ACMEDir(dataDir string) string { return filepath.Join(dataDir, "acme") }
+func acmeDir(dataDir string) string { return filepath.Join(dataDir, "acme") }
 
 // config is for the relay. Handshakes wait for run to begin.
 func (a *acme) config() *tls.Config {

@@ -7,8 +7,8 @@ import (
 	"porchlight/control/relay"
 )
 
-// LimitSetting is one of the relay's limits that an operator may set.
-type LimitSetting struct {
+// limitSetting is one of the relay's limits that an operator may set.
+type limitSetting struct {
 	Name  string // of the flag
 	About string // one line for the help, with the default
 	// Field is where its value is; zero there means the default.
@@ -31,7 +31,7 @@ const (
 
 // LimitSettings are all of them, in the order of the help. An address is an IPv4
 // address or an IPv6 /64 throughout.
-var LimitSettings = []LimitSetting{
+var LimitSettings = []limitSetting{
 	{limitVisitors, "visitors served at a time, two open files each (default 16384, or half of the files)",
 		func(l *relay.Limits) *int { return &l.Visitors }, ""},
 	{limitVisitors + "-per-computer", "of them at one computer (default a quarter of --limit-visitors)",

@@ -235,13 +235,16 @@ func (n *Node) build() (err error) {
 	}
 	n.health.registry = newRegistry(count, n.relay, n.store, n.smtp)
 	administration, err := admin.New(admin.Config{
-		Service: n.service,
-		Store:   n.store,
-		Naming:  cfg.Naming,
-		Outbox:  n.kept,
-		RootPEM: rootPEM,
-		Files:   CAFiles(cfg.DataDir),
-		Log:     cfg.Log.With("part", "admin"),
+		Accounts:  n.service.Accounts,
+		Computers: n.service.Computers,
+		Clients:   n.service.Clients,
+		Keys:      n.service.Keys,
+		Store:     n.store,
+		Naming:    cfg.Naming,
+		Outbox:    n.kept,
+		RootPEM:   rootPEM,
+		Files:     CAFiles(cfg.DataDir),
+		Log:       cfg.Log.With("part", "admin"),
 	})
 	if err != nil || cfg.DataDir == "" {
 		return err
@@ -261,7 +264,7 @@ func (n *Node) certificates() (*tls.Config, []byte, error) {
 		return c.config(), nil, nil
 	case TLSACME:
 		n.acme = &acme{
-			host: n.cfg.AuthHost, dir: ACMEDir(n.cfg.DataDir), directory: n.cfg.ACMEDirectory,
+			host: n.cfg.AuthHost, dir: acmeDir(n.cfg.DataDir), directory: n.cfg.ACMEDirectory,
 			log: n.cfg.Log.With("part", "certs"), ready: make(chan struct{}),
 		}
 		return n.acme.config(), nil, nil

@@ -11,7 +11,7 @@ import (
 // How much the head of a request may hold. Pages of one domain can fill a browser
 // with cookies for all of its hosts, ours among them; without an answer it could
 // not even sign in. So the server in front reads much more than this
-// (relay.MaxHead), and who sent too much is told.
+// (relay.maxHead), and who sent too much is told.
 const (
 	maxHead   = 64 << 10 // bytes
 	maxFields = 200

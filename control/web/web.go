@@ -81,7 +81,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 	if svc.Local() {
 		h.kept = cfg.KeptMail
 	}
-	h.oauth = oauth.New(svc, oauthPages{h}, cfg.Log)
+	h.oauth = oauth.New(svc.Clients, svc.Grants, svc.People, oauthPages{h}, cfg.Log)
 	h.routes = []route{
 		{"GET", "/{$}", tierPage, h.home},
 		{"GET", "/signin", tierPage, h.signInForm},

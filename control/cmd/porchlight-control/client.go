@@ -120,7 +120,8 @@ func direct(store kv.Portable, naming control.Naming, dataDir string) (*admin.Ad
 		}
 	}
 	return admin.New(admin.Config{
-		Service: service, Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
+		Accounts: service.Accounts, Computers: service.Computers, Clients: service.Clients, Keys: service.Keys,
+		Store: store, Naming: naming, Outbox: outbox, RootPEM: rootPEM, Files: serve.CAFiles(dataDir),
 	})
 }
 
