@@ -1,36 +1,34 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
 )
 
-func accountCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+// accountShown is what account prints with --json: the account alone, although
+// people are told more of the state.
+type accountShown struct {
+	agentapi.Account
+	state agentapi.OwnerState
+}
+
+func accountCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "account",
 		Short: "Show whose computer this is and where it is connected",
 		Args:  commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			state, err := client.State(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(state.Account)
-			}
-			sayAccount(term, state)
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (accountShown, error) {
+		state, err := client.State(ctx)
+		return accountShown{state.Account, state}, err
+	}, func(shown accountShown, _ []string) error {
+		sayAccount(c.terminal, shown.state)
+		return nil
+	})
 }
 
 // sayAccount is for people.

@@ -36,7 +36,7 @@ type agentOptions struct {
 	verbose       bool
 }
 
-func agentCommand(where *location, term *terminal) *cobra.Command {
+func agentCommand(c cli) *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent [--local | --control URL]",
@@ -56,7 +56,7 @@ Porchlight runs already, this says so and ends with success.`,
 		Example: `  porchlight agent --local
   porchlight agent --control https://control.example.net`,
 		Args: commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), where, term, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAgent(cmd.Context(), c.location, c.terminal, o) },
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.local, "local", false, "run the control plane and the relay here too, for this computer alone")

@@ -11,8 +11,9 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func approveCommand(where *location, term *terminal) *cobra.Command {
-	var alone, asJSON bool
+func approveCommand(c cli) *cobra.Command {
+	var app agentapi.OwnerApp
+	var state agentapi.OwnerState
 	cmd := &cobra.Command{
 		Use:   "approve NAME",
 		Short: "Give an app that asked its address",
@@ -25,43 +26,30 @@ could open it; with --alone they lose it, and only you can open it.`,
 		Example: `  porchlight approve notes
   porchlight approve notes --alone`,
 		Args: commandline.Exactly("the NAME of the app"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			state, err := client.State(cmd.Context())
-			if err != nil {
-				return err
-			}
-			app, err := appIn(state, args[0])
-			if err != nil {
-				return err
-			}
-			show := term.line
-			if asJSON {
-				show = term.remark
-			}
-			if app.Status == agentapi.StatusPending {
-				show("Approving %s.", whatAsks(app))
-			}
-			pub, err := approve(cmd.Context(), client, app, alone)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(pub)
-			}
-			if alone {
-				app.OpenToCount = 0
-			}
-			sayApproved(term, app, pub, state)
-			return nil
-		},
 	}
-	cmd.Flags().BoolVar(&alone, "alone", false, "take the app from everybody else who could open it before")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	alone := cmd.Flags().Bool("alone", false, "take the app from everybody else who could open it before")
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (pub agentapi.Publication, err error) {
+		if state, err = client.State(ctx); err != nil {
+			return pub, err
+		}
+		if app, err = appIn(state, args[0]); err != nil {
+			return pub, err
+		}
+		show := c.line
+		if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+			show = c.remark
+		}
+		if app.Status == agentapi.StatusPending {
+			show("Approving %s.", whatAsks(app))
+		}
+		return approve(ctx, client, app, *alone)
+	}, func(pub agentapi.Publication, _ []string) error {
+		if *alone {
+			app.OpenToCount = 0
+		}
+		sayApproved(c.terminal, app, pub, state)
+		return nil
+	})
 }
 
 func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp, alone bool) (agentapi.Publication, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
@@ -26,8 +27,7 @@ const (
 	switchIn = 30 * time.Second
 )
 
-func connectCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func connectCommand(c cli) *cobra.Command {
 	var req agentapi.ConnectRequest
 	var caFile string
 	cmd := &cobra.Command{
@@ -45,65 +45,58 @@ connected, the account.`,
 		Example: `  porchlight connect https://control.example.net
   porchlight connect https://control.lan --name cellar --ca authority.pem`,
 		Args: commandline.Exactly("the URL of the control plane"),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			ctx := cmd.Context()
+		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			req.URL = args[0]
-			if req.CA, err = readCA(caFile); err != nil {
-				return err
-			}
-			client, err := where.owner(ctx)
-			if err != nil {
-				return err
-			}
-			waiting, err := client.Connect(ctx, req)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				if err := term.json(waiting); err != nil {
-					return err
-				}
-			} else {
-				sayCode(term, waiting)
-			}
-			state, err := awaitConnected(ctx, client, waiting, func() {
-				term.remark("Still waiting; the code is good until %s.", waiting.ExpiresAt.Local().Format("15:04"))
-			})
-			if ctx.Err() != nil {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpIn)
-				defer cancel()
-				if err := client.CancelConnect(ctx); err != nil {
-					return err
-				}
-				return errors.New("given up; nothing has changed")
-			}
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(state.Account)
-			}
-			term.line("Connected. This computer is %s", state.Account.URL)
-			term.line("%s", waiting.Note)
-			return nil
+			req.CA, err = readCA(caFile)
+			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&req.Name, "name", "", "name you wish for; the page suggests it")
 	f.StringVar(&caFile, "ca", "", "file (PEM) with the authority of a control plane whose certificate this computer does not trust")
 	f.StringVar(&req.ACMEDirectory, "acme-directory", "", "ACME directory to order certificates from (default Let's Encrypt; with --ca, this computer makes its own)")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	var note string
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Account, error) {
+		waiting, err := client.Connect(ctx, req)
+		if err != nil {
+			return agentapi.Account{}, err
+		}
+		note = waiting.Note
+		if err := c.sayCode(waiting, f); err != nil {
+			return agentapi.Account{}, err
+		}
+		state, err := awaitConnected(ctx, client, waiting, func() {
+			c.remark("Still waiting; the code is good until %s.", waiting.ExpiresAt.Local().Format("15:04"))
+		})
+		if ctx.Err() != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpIn)
+			defer cancel()
+			if err := client.CancelConnect(ctx); err != nil {
+				return agentapi.Account{}, err
+			}
+			return agentapi.Account{}, errors.New("given up; nothing has changed")
+		}
+		return state.Account, err
+	}, func(now agentapi.Account, _ []string) error {
+		c.line("Connected. This computer is %s", now.URL)
+		c.line("%s", note)
+		return nil
+	})
 }
 
-func sayCode(term *terminal, c agentapi.Connecting) {
-	term.line(`Open this address in any browser, and compare the code:
+// sayCode prints what is to be compared, with --json as the first of two documents.
+func (t *terminal) sayCode(waiting agentapi.Connecting, flags *pflag.FlagSet) error {
+	if asJSON, err := flags.GetBool("json"); asJSON || err != nil {
+		return errors.Join(err, t.json(waiting))
+	}
+	t.line(`Open this address in any browser, and compare the code:
 
   %s
   %s
 
 Waiting for you to confirm it (until %s; Ctrl-C gives up).`,
-		printable(c.VerificationURLComplete), printable(c.UserCode), c.ExpiresAt.Local().Format("15:04"))
+		printable(waiting.VerificationURLComplete), printable(waiting.UserCode), waiting.ExpiresAt.Local().Format("15:04"))
+	return nil
 }
 
 // awaitConnected follows the agent until the connection is made or came to
@@ -175,8 +168,7 @@ func awaitState(ctx context.Context, client *agentapi.Client, remind func(), don
 	}
 }
 
-func disconnectCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func disconnectCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "disconnect",
 		Short: "Take this computer off its control plane",
@@ -184,39 +176,29 @@ func disconnectCommand(where *location, term *terminal) *cobra.Command {
 the control plane answers; what you approved stays approved, and nobody else can
 reach it any more.`,
 		Args: commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			before, err := client.Account(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := client.Disconnect(cmd.Context()); err != nil {
-				return err
-			}
-			state, err := awaitState(cmd.Context(), client, func() {}, func(s agentapi.OwnerState) (bool, error) {
-				if s.Account.AuthURL == before.AuthURL && before.AuthURL != "" {
-					return false, nil
-				}
-				return s.Account.Connected || !s.Account.Local, nil
-			})
-			if err != nil {
-				return err
-			}
-			switch {
-			case asJSON:
-				return term.json(state.Account)
-			case state.Account.Local:
-				term.line("This computer is on its own again, at %s", state.Account.URL)
-			default:
-				term.line("This computer is not connected any more.")
-			}
-			term.line("What you approved stays approved; nobody else can reach it now.")
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Account, error) {
+		before, err := client.Account(ctx)
+		if err != nil {
+			return before, err
+		}
+		if err := client.Disconnect(ctx); err != nil {
+			return before, err
+		}
+		state, err := awaitState(ctx, client, func() {}, func(s agentapi.OwnerState) (bool, error) {
+			if s.Account.AuthURL == before.AuthURL && before.AuthURL != "" {
+				return false, nil
+			}
+			return s.Account.Connected || !s.Account.Local, nil
+		})
+		return state.Account, err
+	}, func(now agentapi.Account, _ []string) error {
+		if now.Local {
+			c.line("This computer is on its own again, at %s", now.URL)
+		} else {
+			c.line("This computer is not connected any more.")
+		}
+		c.line("What you approved stays approved; nobody else can reach it now.")
+		return nil
+	})
 }

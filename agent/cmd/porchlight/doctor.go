@@ -43,8 +43,8 @@ type finding struct {
 	Next string `json:"next,omitempty"`
 }
 
-func doctorCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func doctorCommand(c cli) *cobra.Command {
+	var asJSON *bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Look for what keeps Porchlight from working, and say what to do",
@@ -58,16 +58,16 @@ nothing is changed.
 It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			findings, err := examine(cmd.Context(), where)
+			findings, err := examine(cmd.Context(), c.location)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				if err := term.json(findings); err != nil {
+			if *asJSON {
+				if err := c.json(findings); err != nil {
 					return err
 				}
 			} else {
-				sayFindings(term, findings)
+				sayFindings(c.terminal, findings)
 			}
 			bad := 0
 			for _, f := range findings {
@@ -84,7 +84,7 @@ It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 			return fmt.Errorf("%d things are wrong", bad)
 		},
 	}
-	jsonFlag(cmd, &asJSON)
+	asJSON = jsonFlag(cmd)
 	return cmd
 }
 

@@ -23,8 +23,7 @@ type engineShown struct {
 	Registered []agentapi.Registrant `json:"registered,omitempty"`
 }
 
-func engineCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func engineCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "engine",
 		Short: "Describe the running engine, and the apps attached to it",
@@ -32,36 +31,33 @@ func engineCommand(where *location, term *terminal) *cobra.Command {
 attached to it. The owner also sees which.`,
 		Example: "  porchlight engine",
 		Args:    commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.open()
-			if err != nil {
-				return err
-			}
-			info, err := client.EngineInfo(cmd.Context())
-			if err != nil {
-				return err
-			}
-			shown := engineShown{info, registered(cmd.Context(), where)}
-			if asJSON {
-				return term.json(shown)
-			}
-			term.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
-			if info.FirstPartyApp != "" {
-				term.line("Started by: %s", printable(info.FirstPartyApp))
-			}
-			term.line("Registered apps: %d", info.Registrants)
-			if len(shown.Registered) == 0 {
-				return nil
-			}
-			rows := make([][]string, len(shown.Registered))
-			for i, r := range shown.Registered {
-				rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, moment(r.RegisteredAt)}
-			}
-			return term.table([]string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, rows)
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return command(c, cmd, func(ctx context.Context, _ []string) (engineShown, error) {
+		client, err := c.open()
+		if err != nil {
+			return engineShown{}, err
+		}
+		info, err := client.EngineInfo(ctx)
+		if err != nil {
+			return engineShown{}, err
+		}
+		state, _ := ownersState(ctx, c.location)
+		return engineShown{info, state.Registrants}, nil
+	}, func(info engineShown, _ []string) error {
+		c.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
+		if info.FirstPartyApp != "" {
+			c.line("Started by: %s", printable(info.FirstPartyApp))
+		}
+		c.line("Registered apps: %d", info.Registrants)
+		if len(info.Registered) == 0 {
+			return nil
+		}
+		rows := make([][]string, len(info.Registered))
+		for i, r := range info.Registered {
+			rows[i] = []string{r.AppID, strconv.Itoa(r.PID), callerWords(r), r.User, moment(r.RegisteredAt)}
+		}
+		return c.table([]string{"APP", "PROCESS", "REGISTERED BY", "USER", "SINCE"}, rows)
+	})
 }
 
 // callerWords names the program that registered an app, and its process where
@@ -71,13 +67,6 @@ func callerWords(r agentapi.Registrant) string {
 		return r.Program
 	}
 	return fmt.Sprintf("%s (process %d)", r.Program, r.CallerPID)
-}
-
-// registered lists the attached apps, or nothing for whoever is not the owner of
-// the agent that was asked.
-func registered(ctx context.Context, where *location) []agentapi.Registrant {
-	state, _ := ownersState(ctx, where)
-	return state.Registrants
 }
 
 // ownersState is what the owner sees, where the caller is the owner of the agent

@@ -1,16 +1,23 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/export"
 	"porchlight/internal/commandline"
 )
 
-func exportCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+// saved is what export prints once it has written FILE.
+type saved struct {
+	OK   bool   `json:"ok"`
+	File string `json:"file"`
+}
+
+func exportCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [FILE]",
 		Short: "Write down everything that is kept for you, as JSON",
@@ -26,31 +33,18 @@ replaced. Without one the export goes to the standard output.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			all, err := export.Gather(cmd.Context(), client, time.Now())
-			if err != nil {
-				return err
-			}
-			if len(args) == 0 {
-				return all.Write(term.out)
-			}
-			if err := all.Save(args[0]); err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(struct {
-					OK   bool   `json:"ok"`
-					File string `json:"file"`
-				}{true, args[0]})
-			}
-			term.line("Saved as %s.", args[0])
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (any, error) {
+		all, err := export.Gather(ctx, client, time.Now())
+		if err != nil || len(args) == 0 {
+			return all, err
+		}
+		return saved{true, args[0]}, all.Save(args[0])
+	}, func(result any, _ []string) error {
+		if file, ok := result.(saved); ok {
+			c.line("Saved as %s.", file.File)
+			return nil
+		}
+		return c.json(result)
+	})
 }

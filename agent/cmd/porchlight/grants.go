@@ -10,22 +10,7 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func grantsCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	list := func(cmd *cobra.Command, _ []string) error {
-		client, err := where.owner(cmd.Context())
-		if err != nil {
-			return err
-		}
-		grants, err := client.Grants(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return term.json(grants)
-		}
-		return printGrants(term, grants)
-	}
+func grantsCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grants",
 		Short: "List the remote clients that people connected, and disconnect them",
@@ -33,45 +18,28 @@ func grantsCommand(where *location, term *terminal) *cobra.Command {
 elsewhere that open, in their name, what they may open.`,
 		Example: `  porchlight grants
   porchlight grants revoke ID`,
-		Args: commandline.NoCommand,
-		RunE: list,
 	}
-	listing := &cobra.Command{Use: "list", Short: "List the connected clients, newest first", Args: commandline.Exactly(), RunE: list}
-	jsonFlag(cmd, &asJSON)
-	jsonFlag(listing, &asJSON)
-	cmd.AddCommand(listing, revokeGrantCommand(where, term))
-	return cmd
+	cmd.AddCommand(revokeGrantCommand(c))
+	return listCommand(c, cmd, "List the connected clients, newest first", (*agentapi.Client).Grants, c.printGrants)
 }
 
-func revokeGrantCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func revokeGrantCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Disconnect a remote client, at once",
 		Example: "  porchlight grants revoke ID",
 		Args:    commandline.Exactly("the ID of the connection"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			id, err := grantID(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			closed, err := client.RevokeGrant(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(closed)
-			}
-			term.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Closed, error) {
+		id, err := grantID(ctx, client, args[0])
+		if err != nil {
+			return agentapi.Closed{}, err
+		}
+		return client.RevokeGrant(ctx, id)
+	}, func(closed agentapi.Closed, _ []string) error {
+		c.line("Disconnected%s", closedWords(closed.Closed, closed.Milliseconds))
+		return nil
+	})
 }
 
 // grantID is what a connection was named by, or the id of the only one of an
@@ -99,14 +67,14 @@ func grantID(ctx context.Context, client *agentapi.Client, named string) (string
 	return "", agentapi.Errorf(agentapi.CodeConflict, "%s has connected %d clients. Name one by its ID; see: porchlight grants", printable(named), len(ids))
 }
 
-func printGrants(term *terminal, grants []agentapi.OAuthGrant) error {
+func (t *terminal) printGrants(grants []agentapi.OAuthGrant) error {
 	if len(grants) == 0 {
-		term.line("No remote client is connected.")
+		t.line("No remote client is connected.")
 		return nil
 	}
 	rows := make([][]string, len(grants))
 	for i, g := range grants {
 		rows[i] = []string{g.ClientName, g.Email, moment(g.CreatedAt), moment(g.LastUsedAt), g.ID}
 	}
-	return term.table([]string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, rows)
+	return t.table([]string{"CLIENT", "FOR", "SINCE", "LAST USED", "ID"}, rows)
 }

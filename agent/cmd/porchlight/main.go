@@ -42,6 +42,7 @@ func sentence(err error) string {
 
 func newRoot(term *terminal) *cobra.Command {
 	var where location
+	c := cli{&where, term}
 	root := &cobra.Command{
 		Use:   "porchlight",
 		Short: "Open the apps on this computer, at an address of yours, to exactly the people you choose",
@@ -69,12 +70,12 @@ func newRoot(term *terminal) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add("apps", publishCommand(&where, term), unpublishCommand(&where, term), appsCommand(&where, term))
-	add("owner", approveCommand(&where, term), denyCommand(&where, term), stopCommand(&where, term), revokeCommand(&where, term), openCommand(&where, term), outboxCommand(&where, term))
-	add("owner", pauseCommand(&where, term), resumeCommand(&where, term), darkCommand(&where, term), optionsCommand(&where, term), activityCommand(&where, term), settingsCommand(&where, term))
-	add("owner", peopleCommand(&where, term), grantsCommand(&where, term), usersCommand(&where, term), noticesCommand(&where, term), exportCommand(&where, term))
-	add("self", agentCommand(&where, term), statusCommand(&where, term), engineCommand(&where, term), connectCommand(&where, term), disconnectCommand(&where, term), accountCommand(&where, term))
-	add("self", doctorCommand(&where, term), trustCommand(&where, term))
+	add("apps", publishCommand(c), unpublishCommand(c), appsCommand(c))
+	add("owner", approveCommand(c), denyCommand(c), stopCommand(c), revokeCommand(c), openCommand(c), outboxCommand(c))
+	add("owner", pauseCommand(c), resumeCommand(c), darkCommand(c), optionsCommand(c), activityCommand(c), settingsCommand(c))
+	add("owner", peopleCommand(c), grantsCommand(c), usersCommand(c), noticesCommand(c), exportCommand(c))
+	add("self", agentCommand(c), statusCommand(c), engineCommand(c), connectCommand(c), disconnectCommand(c), accountCommand(c))
+	add("self", doctorCommand(c), trustCommand(c))
 	complete(root, &where)
 	commandline.AddManual(root)
 	return root

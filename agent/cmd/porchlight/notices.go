@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -9,22 +10,7 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func noticesCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	list := func(cmd *cobra.Command, _ []string) error {
-		client, err := where.owner(cmd.Context())
-		if err != nil {
-			return err
-		}
-		state, err := client.State(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return term.json(state.Notices)
-		}
-		return printNotices(term, state)
-	}
+func noticesCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "notices",
 		Short: "Say what apps and programs changed, and take it back",
@@ -35,98 +21,71 @@ wait, programs cannot change who may open your apps.`,
 		Example: `  porchlight notices
   porchlight notices undo 17
   porchlight notices seen      lets the rest be`,
-		Args: commandline.NoCommand,
-		RunE: list,
 	}
-	listing := &cobra.Command{Use: "list", Short: "List them, the newest last", Args: commandline.Exactly(), RunE: list}
-	jsonFlag(cmd, &asJSON)
-	jsonFlag(listing, &asJSON)
-	cmd.AddCommand(listing, undoNoticeCommand(where, term), seenCommand(where, term))
-	return cmd
+	cmd.AddCommand(undoNoticeCommand(c), seenCommand(c))
+	var seen uint64
+	return listCommand(c, cmd, "List them, the newest last", func(client *agentapi.Client, ctx context.Context) ([]agentapi.Notice, error) {
+		state, err := client.State(ctx)
+		seen = state.NoticesSeen
+		return state.Notices, err
+	}, func(all []agentapi.Notice) error { return c.printNotices(all, seen) })
 }
 
-func undoNoticeCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func undoNoticeCommand(c cli) *cobra.Command {
+	var id uint64
 	cmd := &cobra.Command{
 		Use:   "undo ID",
 		Short: "Take back what a notice tells of",
 		Args:  commandline.Exactly("the ID of the notice"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			id, err := strconv.ParseUint(args[0], 10, 64)
-			if err != nil {
+		PreRunE: func(cmd *cobra.Command, args []string) (err error) {
+			if id, err = strconv.ParseUint(args[0], 10, 64); err != nil {
 				return commandline.Usagef("%s takes the number that 'porchlight notices' shows, and not %q", cmd.CommandPath(), args[0])
 			}
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := client.UndoNotice(cmd.Context(), id); err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(agentapi.Done{OK: true})
-			}
-			term.line("Undone.")
 			return nil
 		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
+		return done(client.UndoNotice(ctx, id))
+	}, says[agentapi.Done](c, "Undone."))
 }
 
-func seenCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func seenCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seen",
 		Short: "Note that you have looked at all of them",
 		Args:  commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			state, err := client.State(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if n := len(state.Notices); n > 0 {
-				if err := client.SeeNotices(cmd.Context(), state.Notices[n-1].ID); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				return term.json(agentapi.Done{OK: true})
-			}
-			term.line("Seen. What can be undone still can, until newer notices take its place.")
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Done, error) {
+		state, err := client.State(ctx)
+		if n := len(state.Notices); err == nil && n > 0 {
+			err = client.SeeNotices(ctx, state.Notices[n-1].ID)
+		}
+		return done(err)
+	}, says[agentapi.Done](c, "Seen. What can be undone still can, until newer notices take its place."))
 }
 
-func printNotices(term *terminal, state agentapi.OwnerState) error {
-	if len(state.Notices) == 0 {
-		term.line("Nothing to tell.")
+func (t *terminal) printNotices(all []agentapi.Notice, seen uint64) error {
+	if len(all) == 0 {
+		t.line("Nothing to tell.")
 		return nil
 	}
-	rows, unseen := make([][]string, len(state.Notices)), 0
-	for i, n := range state.Notices {
+	rows, unseen := make([][]string, len(all)), 0
+	for i, n := range all {
 		what := ""
 		if n.Undo {
 			what = "can be undone"
 		}
-		if n.Undo && n.ID > state.NoticesSeen {
+		if n.Undo && n.ID > seen {
 			what = "new, " + what
 			unseen++
 		}
 		rows[i] = []string{strconv.FormatUint(n.ID, 10), moment(n.At), n.Text, what}
 	}
-	if err := term.table([]string{"ID", "AT", "NOTICE", ""}, rows); err != nil {
+	if err := t.table([]string{"ID", "AT", "NOTICE", ""}, rows); err != nil {
 		return err
 	}
 	if unseen > 0 {
-		term.line("To take one back: porchlight notices undo ID. To let the rest be: porchlight notices seen")
+		t.line("To take one back: porchlight notices undo ID. To let the rest be: porchlight notices seen")
 	}
 	return nil
 }

@@ -16,46 +16,31 @@ import (
 // browserReads is how long open waits for the browser to have read the link.
 const browserReads = 10 * time.Second
 
-func denyCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func denyCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny NAME",
 		Short: "Refuse an app that asked for an address",
 		Args:  commandline.Exactly("the NAME of the app"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := client.Deny(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(agentapi.Done{OK: true})
-			}
-			term.line("%s stays off. If it asks again, you won't hear of it for 10 minutes.", args[0])
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
+		return done(client.Deny(ctx, args[0]))
+	}, says[agentapi.Done](c, "%s stays off. If it asks again, you won't hear of it for 10 minutes."))
 }
 
 // stopCommand is what pause was called once: an app that its owner stopped came
 // back by itself as soon as it published again.
-func stopCommand(where *location, term *terminal) *cobra.Command {
-	cmd := pauseCommand(where, term)
+func stopCommand(c cli) *cobra.Command {
+	cmd := pauseCommand(c)
 	cmd.Use, cmd.Hidden = "stop NAME", true
 	return cmd
 }
 
-func revokeCommand(where *location, term *terminal) *cobra.Command {
-	return endCommand(where, term, "revoke NAME", "Take an app's address away and forget its approval",
+func revokeCommand(c cli) *cobra.Command {
+	return endCommand(c, "revoke NAME", "Take an app's address away and forget its approval",
 		(*agentapi.Client).Revoke, "%s is revoked; its approval and who may open it are forgotten.")
 }
 
-func openCommand(where *location, term *terminal) *cobra.Command {
-	var printOnly, asJSON bool
+func openCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open [NAME]",
 		Short: "Open an app, or the page with all of yours, in your browser, signed in as the owner",
@@ -68,36 +53,23 @@ whoever has it first is the owner there, so do not pass it on.`,
   porchlight open notes
   porchlight open notes --print`,
 		Args: commandline.AtMost("the NAME of the app"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			link, err := openLinkOf(cmd.Context(), client, args)
-			if err != nil {
-				return err
-			}
-			switch {
-			case asJSON:
-				return term.json(link)
-			case printOnly:
-				term.line("%s", link.URL)
-				return nil
-			}
-			opened, err := openlink.Open(cmd.Context(), link.URL)
-			if err != nil {
-				return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))
-			}
-			// The browser needs a moment to read the page that holds the link.
-			ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
-			defer cancel()
-			opened.Wait(ctx)
-			return nil
-		},
 	}
-	cmd.Flags().BoolVar(&printOnly, "print", false, "print the link instead of opening it")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	printOnly := cmd.Flags().Bool("print", false, "print the link instead of opening it")
+	return ownerCommand(c, cmd, openLinkOf, func(link agentapi.OpenLink, args []string) error {
+		if *printOnly {
+			c.line("%s", link.URL)
+			return nil
+		}
+		opened, err := openlink.Open(cmd.Context(), link.URL)
+		if err != nil {
+			return fmt.Errorf("%w For a link to open yourself, type: %s --print", err, strings.Join(append([]string{cmd.CommandPath()}, args...), " "))
+		}
+		// The browser needs a moment to read the page that holds the link.
+		ctx, cancel := context.WithTimeout(cmd.Context(), browserReads)
+		defer cancel()
+		opened.Wait(ctx)
+		return nil
+	})
 }
 
 func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (agentapi.OpenLink, error) {
@@ -107,36 +79,24 @@ func openLinkOf(ctx context.Context, client *agentapi.Client, args []string) (ag
 	return client.Open(ctx, args[0])
 }
 
-func outboxCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func outboxCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outbox",
 		Short: "Show the mails kept on this computer (local mode sends none)",
 		Args:  commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			mails, err := client.Outbox(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(mails)
-			}
-			if len(mails) == 0 {
-				term.line("No mail yet. Signing in at an app's address writes one.")
-			}
-			for _, m := range mails {
-				term.line("%s  to %s: %s", m.At.Local().Format("2006-01-02 15:04:05"), printable(m.To), printable(m.Subject))
-				for text := range strings.Lines(m.Text) {
-					term.line("    %s", printable(strings.TrimRight(text, "\r\n")))
-				}
-			}
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) ([]agentapi.Mail, error) {
+		return client.Outbox(ctx)
+	}, func(mails []agentapi.Mail, _ []string) error {
+		if len(mails) == 0 {
+			c.line("No mail yet. Signing in at an app's address writes one.")
+		}
+		for _, m := range mails {
+			c.line("%s  to %s: %s", m.At.Local().Format("2006-01-02 15:04:05"), printable(m.To), printable(m.Subject))
+			for text := range strings.Lines(m.Text) {
+				c.line("    %s", printable(strings.TrimRight(text, "\r\n")))
+			}
+		}
+		return nil
+	})
 }

@@ -14,9 +14,10 @@ import (
 // pollEvery is how often publish --wait looks; the open tier has no events.
 const pollEvery = 500 * time.Millisecond
 
-func publishCommand(where *location, term *terminal) *cobra.Command {
+func publishCommand(c cli) *cobra.Command {
 	var req agentapi.PublishRequest
-	var wait, asJSON bool
+	var wait bool
+	connected := true
 	cmd := &cobra.Command{
 		Use:   "publish NAME --label LABEL --port PORT",
 		Short: "Ask for an address for an app that listens on a local port",
@@ -27,7 +28,7 @@ same name is on again at once. Until the owner shares it, only the owner can
 open it.`,
 		Example: "  porchlight publish notes --label Notes --port 8000 --wait",
 		Args:    commandline.Exactly("the NAME of its address"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		PreRunE: func(_ *cobra.Command, args []string) error {
 			req.Name = args[0]
 			if req.Label == "" {
 				return commandline.Usagef("publish needs --label, the name people see")
@@ -35,44 +36,42 @@ open it.`,
 			if req.LocalPort == 0 {
 				return commandline.Usagef("publish needs --port, where the app listens on 127.0.0.1")
 			}
-			client, err := where.open()
-			if err != nil {
-				return err
-			}
-			pub, err := client.Publish(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			connected := true
-			if pub.Status == agentapi.StatusPending {
-				status, err := client.Status(cmd.Context())
-				if err != nil {
-					return err
-				}
-				connected = status.Host != ""
-			}
-			if wait && !connected {
-				term.remark("This computer is not connected yet; the app gets its address once it is.")
-			}
-			if wait && pub.Status == agentapi.StatusPending {
-				term.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
-				if pub, err = waitLive(cmd.Context(), client, req.Name); err != nil {
-					return err
-				}
-			}
-			out := publishedApp{Publication: pub, Paused: paused(cmd.Context(), client, req.Name, pub)}
-			if asJSON {
-				return term.json(out)
-			}
-			printPublication(term, req.Name, out, connected)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&req.Label, "label", "", "name that people see, 1 to 100 characters")
 	cmd.Flags().IntVar(&req.LocalPort, "port", 0, "port the app listens on, 1 to 65535")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the owner has decided")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return command(c, cmd, func(ctx context.Context, _ []string) (publishedApp, error) {
+		client, err := c.open()
+		if err != nil {
+			return publishedApp{}, err
+		}
+		pub, err := client.Publish(ctx, req)
+		if err != nil {
+			return publishedApp{}, err
+		}
+		if pub.Status == agentapi.StatusPending {
+			status, err := client.Status(ctx)
+			if err != nil {
+				return publishedApp{}, err
+			}
+			connected = status.Host != ""
+		}
+		if wait && !connected {
+			c.remark("This computer is not connected yet; the app gets its address once it is.")
+		}
+		if wait && pub.Status == agentapi.StatusPending {
+			c.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
+			if pub, err = waitLive(ctx, client, req.Name); err != nil {
+				return publishedApp{}, err
+			}
+		}
+		return publishedApp{Publication: pub, Paused: paused(ctx, client, req.Name, pub)}, nil
+	}, func(pub publishedApp, _ []string) error {
+		printPublication(c.terminal, req.Name, pub, connected)
+		return nil
+	})
 }
 
 // publishedApp is what publish prints: the interface's answer, and whether the
@@ -114,30 +113,19 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 	}
 }
 
-func unpublishCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func unpublishCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unpublish NAME",
 		Short: "Take an app off its address; the approval is kept",
 		Args:  commandline.Exactly("the NAME of its address"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.open()
-			if err != nil {
-				return err
-			}
-			pub, err := client.Unpublish(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(pub)
-			}
-			term.line("%s is off. Publishing it again needs no new approval.", args[0])
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return command(c, cmd, func(ctx context.Context, args []string) (agentapi.Publication, error) {
+		client, err := c.open()
+		if err != nil {
+			return agentapi.Publication{}, err
+		}
+		return client.Unpublish(ctx, args[0])
+	}, says[agentapi.Publication](c, "%s is off. Publishing it again needs no new approval."))
 }
 
 // printPublication says how it stands with an app; connected is whether there is an
@@ -156,8 +144,4 @@ func printPublication(term *terminal, name string, pub publishedApp, connected b
 	default:
 		term.line("%s is %s", name, pub.Status)
 	}
-}
-
-func jsonFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print JSON")
 }

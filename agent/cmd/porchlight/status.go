@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -9,91 +10,75 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func statusCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func statusCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Say whether Porchlight is on, and at which address",
 		Args:  commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.open()
-			if err != nil {
-				return err
-			}
-			status, err := client.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(status)
-			}
-			if status.Connected {
-				term.line("On, at %s", status.URL)
-			} else {
-				term.line("Not connected")
-			}
-			switch n := status.PendingApps; n {
-			case 0:
-			case 1:
-				term.line("1 app waits for the owner's approval")
-			default:
-				term.line("%d apps wait for the owner's approval", n)
-			}
-			for _, a := range status.Apps {
-				term.line("  %s  %s%s", a.URL, printable(a.Label), pausedWord(a))
-			}
-			if state, ok := ownersState(cmd.Context(), where); ok {
-				sayClosed(term, state)
-			}
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.StatusSummary, error) {
+		client, err := c.open()
+		if err != nil {
+			return agentapi.StatusSummary{}, err
+		}
+		return client.Status(ctx)
+	}, func(status agentapi.StatusSummary, _ []string) error {
+		if status.Connected {
+			c.line("On, at %s", status.URL)
+		} else {
+			c.line("Not connected")
+		}
+		switch n := status.PendingApps; n {
+		case 0:
+		case 1:
+			c.line("1 app waits for the owner's approval")
+		default:
+			c.line("%d apps wait for the owner's approval", n)
+		}
+		for _, a := range status.Apps {
+			c.line("  %s  %s%s", a.URL, printable(a.Label), pausedWord(a))
+		}
+		if state, ok := ownersState(cmd.Context(), c.location); ok {
+			sayClosed(c.terminal, state)
+		}
+		return nil
+	})
 }
 
-func appsCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func appsCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apps",
 		Short: "List the apps: waiting, on, paused and stopped",
 		Args:  commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			state, err := client.State(cmd.Context())
-			if err != nil {
-				return err
-			}
-			apps := make([]agentapi.AppSummary, len(state.Apps))
-			rows := make([][]string, len(state.Apps))
-			for i, a := range state.Apps {
-				apps[i] = a.AppSummary
-				rows[i] = []string{a.Name, a.Label, statusWord(a), strconv.Itoa(a.LocalPort), a.URL}
-			}
-			if asJSON {
-				return term.json(apps)
-			}
-			if len(rows) == 0 {
-				term.line("No app has asked for an address yet. Try: porchlight publish notes --label Notes --port 8000")
-				return nil
-			}
-			if err := term.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows); err != nil {
-				return err
-			}
-			for _, a := range state.Apps {
-				if changed := a.ListenerChange(printable); changed != "" {
-					term.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
-				}
-			}
-			sayClosed(term, state)
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	var state agentapi.OwnerState
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (apps []agentapi.AppSummary, err error) {
+		state, err = client.State(ctx)
+		apps = make([]agentapi.AppSummary, len(state.Apps))
+		for i, a := range state.Apps {
+			apps[i] = a.AppSummary
+		}
+		return apps, err
+	}, func([]agentapi.AppSummary, []string) error {
+		if len(state.Apps) == 0 {
+			c.line("No app has asked for an address yet. Try: porchlight publish notes --label Notes --port 8000")
+			return nil
+		}
+		rows := make([][]string, len(state.Apps))
+		for i, a := range state.Apps {
+			rows[i] = []string{a.Name, a.Label, statusWord(a), strconv.Itoa(a.LocalPort), a.URL}
+		}
+		if err := c.table([]string{"NAME", "LABEL", "STATE", "PORT", "ADDRESS"}, rows); err != nil {
+			return err
+		}
+		for _, a := range state.Apps {
+			if changed := a.ListenerChange(printable); changed != "" {
+				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
+			}
+		}
+		sayClosed(c.terminal, state)
+		return nil
+	})
 }
 
 // sayClosed adds what keeps visitors out of every app, whatever an app's own

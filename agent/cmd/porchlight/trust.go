@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -12,8 +13,8 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func trustCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON, undo bool
+func trustCommand(c cli) *cobra.Command {
+	var said string
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Have your browsers trust the certificates this computer makes itself",
@@ -25,32 +26,27 @@ With --undo it is taken out of them again.`,
 		Example: `  porchlight trust
   porchlight trust --undo`,
 		Args: commandline.Exactly(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			dir, err := where.dataDir()
-			if err != nil {
-				return err
-			}
-			authority, err := ownAuthority(dir)
-			if err != nil {
-				return err
-			}
-			change, said := authority.Trust, "Your browsers trust %s now. One that is open has to be started again."
-			if undo {
-				change, said = authority.Distrust, "Your browsers do not trust %s any more."
-			}
-			if err := change(cmd.Context()); err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(agentapi.Done{OK: true})
-			}
-			term.line(said, authority.Path)
-			return nil
-		},
 	}
-	cmd.Flags().BoolVar(&undo, "undo", false, "take it out again")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	undo := cmd.Flags().Bool("undo", false, "take it out again")
+	return command(c, cmd, func(ctx context.Context, _ []string) (agentapi.Done, error) {
+		dir, err := c.dataDir()
+		if err != nil {
+			return agentapi.Done{}, err
+		}
+		authority, err := ownAuthority(dir)
+		if err != nil {
+			return agentapi.Done{}, err
+		}
+		if *undo {
+			said = "Your browsers do not trust " + authority.Path + " any more."
+			return done(authority.Distrust(ctx))
+		}
+		said = "Your browsers trust " + authority.Path + " now. One that is open has to be started again."
+		return done(authority.Trust(ctx))
+	}, func(agentapi.Done, []string) error {
+		c.line("%s", said)
+		return nil
+	})
 }
 
 // errIssued is for a computer whose certificates come from an authority that

@@ -10,22 +10,7 @@ import (
 	"porchlight/internal/commandline"
 )
 
-func usersCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
-	list := func(cmd *cobra.Command, _ []string) error {
-		client, err := where.owner(cmd.Context())
-		if err != nil {
-			return err
-		}
-		users, err := client.Users(cmd.Context())
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return term.json(users)
-		}
-		return printUsers(term, users)
-	}
+func usersCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "users",
 		Short: "Say which other users of this computer may register programs, and change it",
@@ -37,79 +22,44 @@ which you are told of. A USER is a login name or the system's own id.`,
 		Example: `  porchlight users
   porchlight users allow www-data
   porchlight users forget www-data      takes it back; the next attempt asks again`,
-		Args: commandline.NoCommand,
-		RunE: list,
 	}
-	listing := &cobra.Command{Use: "list", Short: "List those who asked or were answered", Args: commandline.Exactly(), RunE: list}
-	jsonFlag(cmd, &asJSON)
-	jsonFlag(listing, &asJSON)
-	cmd.AddCommand(listing,
-		answerUserCommand(where, term, "allow USER", "Let a user's programs register", (*agentapi.Client).AllowUser,
+	cmd.AddCommand(
+		answerUserCommand(c, "allow USER", "Let a user's programs register", (*agentapi.Client).AllowUser,
 			"Programs of %s may register. They see and change who may open your apps."),
-		answerUserCommand(where, term, "deny USER", "Keep a user's programs out, and ask no more", (*agentapi.Client).DenyUser,
+		answerUserCommand(c, "deny USER", "Keep a user's programs out, and ask no more", (*agentapi.Client).DenyUser,
 			"Programs of %s may not register, and you are not asked again."),
-		forgetUserCommand(where, term))
-	return cmd
+		forgetUserCommand(c))
+	return listCommand(c, cmd, "List those who asked or were answered", (*agentapi.Client).Users, c.printUsers)
 }
 
-func answerUserCommand(where *location, term *terminal, use, short string,
-	give func(*agentapi.Client, context.Context, string) (agentapi.LocalUser, error), done string) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  commandline.Exactly("the USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			id, err := userID(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			u, err := give(client, cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(u)
-			}
-			term.line(done, printable(u.Name))
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+func answerUserCommand(c cli, use, short string,
+	give func(*agentapi.Client, context.Context, string) (agentapi.LocalUser, error), said string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: commandline.Exactly("the USER")}
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.LocalUser, error) {
+		id, err := userID(ctx, client, args[0])
+		if err != nil {
+			return agentapi.LocalUser{}, err
+		}
+		return give(client, ctx, id)
+	}, func(u agentapi.LocalUser, _ []string) error {
+		c.line(said, printable(u.Name))
+		return nil
+	})
 }
 
-func forgetUserCommand(where *location, term *terminal) *cobra.Command {
-	var asJSON bool
+func forgetUserCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "forget USER",
 		Short: "Take an answer back: programs of the user are out until you are asked again",
 		Args:  commandline.Exactly("the USER"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			client, err := where.owner(cmd.Context())
-			if err != nil {
-				return err
-			}
-			id, err := userID(cmd.Context(), client, args[0])
-			if err != nil {
-				return err
-			}
-			if err := client.ForgetUser(cmd.Context(), id); err != nil {
-				return err
-			}
-			if asJSON {
-				return term.json(agentapi.Done{OK: true})
-			}
-			term.line("Forgotten. You are asked when a program of %s tries again.", printable(args[0]))
-			return nil
-		},
 	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
+		id, err := userID(ctx, client, args[0])
+		if err != nil {
+			return agentapi.Done{}, err
+		}
+		return done(client.ForgetUser(ctx, id))
+	}, says[agentapi.Done](c, "Forgotten. You are asked when a program of %s tries again."))
 }
 
 // userID is the system's id of the user that named names: one who asked or was
@@ -130,9 +80,9 @@ func userID(ctx context.Context, client *agentapi.Client, named string) (string,
 	return named, nil // an id that has not asked; the agent knows whether it is one
 }
 
-func printUsers(term *terminal, users []agentapi.LocalUser) error {
+func (t *terminal) printUsers(users []agentapi.LocalUser) error {
 	if len(users) == 0 {
-		term.line("No other user of this computer has asked to register a program.")
+		t.line("No other user of this computer has asked to register a program.")
 		return nil
 	}
 	words := map[string]string{agentapi.UserAsks: "asks", agentapi.UserAllowed: "allowed", agentapi.UserDenied: "denied"}
@@ -140,5 +90,5 @@ func printUsers(term *terminal, users []agentapi.LocalUser) error {
 	for i, u := range users {
 		rows[i] = []string{u.Name, u.ID, words[u.Standing], moment(u.At)}
 	}
-	return term.table([]string{"USER", "ID", "STANDING", "SINCE"}, rows)
+	return t.table([]string{"USER", "ID", "STANDING", "SINCE"}, rows)
 }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+func pauseCommand(c cli) *cobra.Command {
+	return endCommand(c, "pause NAME", "Keep everybody out of an app, you included, until you resume it",
+		(*agentapi.Client).Pause, "%s is paused until you resume it. Everyone who may open it keeps that for later.")
+}
+
+func resumeCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume NAME",
+		Short: "Open a paused app again",
+		Args:  commandline.Exactly("the NAME of the app"),
+	}
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Done, error) {
+		return done(client.Resume(ctx, args[0]))
+	}, says[agentapi.Done](c, "%s is open again to everyone who may open it."))
+}
+
+func darkCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dark [off]",
+		Short: "Close everything at once, or open it again",
+		Long: `Close everything at once: nobody can open any app, you included, and what is
+open is cut off. Approvals, people and sign-ins stay. It lasts, also across
+restarts, until 'porchlight dark off'.`,
+		Example: `  porchlight dark
+  porchlight dark off`,
+		ValidArgs: []string{"off"},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && args[0] != "off" {
+				return commandline.Usagef("%s takes nothing, or 'off'", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (any, error) {
+		if len(args) == 1 {
+			return done(client.LightUp(ctx))
+		}
+		return client.GoDark(ctx)
+	}, func(result any, _ []string) error {
+		closed, dark := result.(agentapi.Closed)
+		if !dark {
+			c.line("Open again, to everyone who could open your apps before.")
+			return nil
+		}
+		c.line("Everything is closed. Type 'porchlight dark off' to open it again.")
+		c.closed(closed)
+		return nil
+	})
+}

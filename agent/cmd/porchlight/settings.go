@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+func settingsCommand(c cli) *cobra.Command {
+	var want agentapi.Settings
+	cmd := &cobra.Command{
+		Use:   "settings",
+		Short: "Show or set what Porchlight does by itself",
+		Long: `Show or set what Porchlight does by itself. Without a flag the settings are
+shown; a flag that is not given stays as it is.
+
+--quiet takes the kinds of notifications you do without:
+` + quietKinds(),
+		Example: `  porchlight settings
+  porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
+  porchlight settings --ask-again                 an app that changes its port waits for your approval
+  porchlight settings --trust-everybody           programs of every user of this computer count as yours
+  porchlight settings --quiet access,changed`,
+		Args:    commandline.Exactly(),
+		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
+	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
+	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
+	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
+		now, err := client.Settings(ctx)
+		if err != nil {
+			return now, err
+		}
+		next := now
+		if f.Changed("fail-static-hours") {
+			next.FailStaticHours = want.FailStaticHours
+		}
+		if f.Changed("ask-again") {
+			next.AskAgain = want.AskAgain
+		}
+		if f.Changed("trust-everybody") {
+			next.TrustEverybody = want.TrustEverybody
+		}
+		if f.Changed("quiet") {
+			next.Quiet = want.Quiet
+		}
+		if next.FailStaticHours == now.FailStaticHours && next.AskAgain == now.AskAgain && next.TrustEverybody == now.TrustEverybody && slices.Equal(next.Quiet, now.Quiet) {
+			return now, nil
+		}
+		return client.SetSettings(ctx, next)
+	}, func(now agentapi.Settings, _ []string) error {
+		quiet := "none"
+		if len(now.Quiet) > 0 {
+			quiet = strings.Join(now.Quiet, ", ")
+		}
+		c.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
+		c.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
+		c.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
+		c.line("Kept quiet, without a notification: %s.", quiet)
+		return nil
+	})
+}
+
+// quietKinds lists for the help what settings --quiet takes, a line each.
+func quietKinds() string {
+	var b strings.Builder
+	for _, k := range agentapi.Kinds() {
+		fmt.Fprintf(&b, "  %-11s %s\n", k.Name, k.About)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// checkQuiet refuses a kind nobody knows: it would be kept and change nothing.
+func checkQuiet(kinds []string) error {
+	for _, kind := range kinds {
+		if !slices.ContainsFunc(agentapi.Kinds(), func(k agentapi.Kind) bool { return k.Name == kind }) {
+			return commandline.Usagef("there is no kind of notification %q; 'porchlight settings --help' lists them", printable(kind))
+		}
+	}
+	return nil
+}
