@@ -28,7 +28,7 @@ func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
 	if webSocket || site != "same-site" && site != "cross-site" || causedBy(r) == origin {
 		return false
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+	if !reads(r) || r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 		return true
 	}
 	dest := r.Header.Get("Sec-Fetch-Dest")
@@ -39,8 +39,7 @@ func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
 // browser says it; empty when it does not. Only what loads a picture, a script or
 // a frame goes without Origin.
 func causedBy(r *http.Request) string {
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	if len(r.Header["Origin"]) > 0 || !reads || len(r.Header["Upgrade"]) > 0 {
+	if len(r.Header["Origin"]) > 0 || !reads(r) || len(r.Header["Upgrade"]) > 0 {
 		return single(r.Header["Origin"])
 	}
 	page, err := url.Parse(r.Referer())

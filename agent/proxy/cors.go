@@ -39,16 +39,16 @@ func varyByOrigin(h http.Header) {
 	}
 }
 
-// preflight answers a CORS preflight, and says whether the request is one.
-func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, host string) bool {
+// preflight answers a CORS preflight; nil for what is none.
+func (p *Proxy) preflight(r *http.Request, host string) *answer {
 	if r.Method != http.MethodOptions {
-		return false
+		return nil
 	}
 	origin, method := single(r.Header["Origin"]), single(r.Header["Access-Control-Request-Method"])
 	if origin == "" || !httpguts.ValidHeaderFieldName(method) {
-		return false
+		return nil
 	}
-	h := w.Header()
+	h := http.Header{}
 	readable(h)
 	h.Set("Access-Control-Allow-Methods", method)
 	if wanted := strings.Join(r.Header["Access-Control-Request-Headers"], ","); wanted != "" && headerNames(wanted) {
@@ -60,8 +60,7 @@ func (p *Proxy) preflight(w http.ResponseWriter, r *http.Request, host string) b
 	}
 	h.Set("Access-Control-Max-Age", preflightAge)
 	h.Set("Vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")
-	w.WriteHeader(http.StatusNoContent)
-	return true
+	return &answer{Status: http.StatusNoContent, header: h}
 }
 
 // sibling says whether pages of an origin may come to the app at host with its

@@ -27,7 +27,7 @@ import (
 // plain says whether a request may take the direct way.
 func (v *visit) plain(r *http.Request) bool {
 	switch {
-	case !canDirect, r.Method != http.MethodGet && r.Method != http.MethodHead,
+	case !canDirect, !reads(r),
 		r.ContentLength != 0, len(r.TransferEncoding) > 0, len(r.Trailer) > 0,
 		len(r.Header["Upgrade"]) > 0, len(r.Header["Expect"]) > 0, len(r.Header["Te"]) > 0,
 		v.at.app.Options.H2C, !asciiHost(r.Host):

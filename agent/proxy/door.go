@@ -162,9 +162,9 @@ func (c *caller) await(secure *tls.Conn) {
 	c.timer = time.AfterFunc(c.door.within, c.tooLate)
 }
 
-// decide keeps the connection for as long as any: a request on it was let
-// through.
-func (c *caller) decide(w http.ResponseWriter) {
+// letIn keeps the connection for as long as any: a request on it was let through.
+// h is the header of its answer.
+func (c *caller) letIn(h http.Header) {
 	if c == nil || c.decided.Swap(true) {
 		return
 	}
@@ -175,7 +175,7 @@ func (c *caller) decide(w http.ResponseWriter) {
 		visitor.LetIn()
 	}
 	if c.over.Load() {
-		w.Header().Del("Connection") // see hurry
+		h.Del("Connection") // see hurry
 	}
 }
 

@@ -161,31 +161,12 @@ func shortened(h http.Header) (over, byCookie bool) {
 	return byCookie || subtle.ConstantTimeCompare(last, []byte(becauseOther)) == 1, byCookie
 }
 
-// tooManyFields is 431. Cookies are deleted from a browser that loads a page and
-// is kept out by nothing else; that takes those of all addresses of its
-// registrable domain, whoever's they are, so nothing less has it happen.
-func (p *Proxy) tooManyFields(w http.ResponseWriter, r *http.Request, byCookie bool) {
-	pg := page{
-		Status: http.StatusRequestHeaderFieldsTooLarge, What: "request too large",
-		Title: "This request is too large",
-		Text:  "It has more than 200 header fields, or they have more than 64 KiB. Send fewer or shorter ones.",
-		Fine:  "In a browser, delete the cookies of this address and load the page again.",
-	}
-	if byCookie && navigation(r) {
-		w.Header().Set("Clear-Site-Data", `"cookies"`)
-		pg.Title = "There were too many cookies"
-		pg.Text = "Pages of this site or of its neighbours had left more cookies in this browser than can be sent along. They are deleted now. Reload the page; you may have to sign in again."
-		pg.Fine = "Still here? Delete the cookies of this address in the browser’s settings."
-		pg.Link, pg.LinkText = safeReturn(r.URL.RequestURI()), "Reload"
-	}
-	if r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close") // the rest of it was not read
-	}
-	// Up to a megabyte, which need not wait for a visitor who reads slowly.
+// dropHead drops what an answer of ours need not know of a head that is too large:
+// up to a megabyte, which need not wait for a visitor who reads slowly.
+func dropHead(r *http.Request) {
 	kept := http.Header{}
 	for _, name := range [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest"} {
 		kept[name] = r.Header[name]
 	}
 	r.Header = kept
-	p.show(w, r, pg)
 }

@@ -41,7 +41,7 @@ func (p *Proxy) markApp(h http.Header, appID string) {
 }
 
 // clearFormer has a browser that was with a former app clear what it kept of it.
-func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
+func (p *Proxy) clearFormer(h http.Header, r *http.Request, app App) {
 	owners := p.config.Access.FormerOwner()
 	if len(app.Formers) == 0 && !owners {
 		return
@@ -59,8 +59,8 @@ func (p *Proxy) clearFormer(w http.ResponseWriter, r *http.Request, app App) {
 		return marked && hmac.Equal([]byte(mark), []byte(p.markOf(former))) || signedIn && of == former
 	}
 	if slices.ContainsFunc(app.Formers, met) || owners && p.metAnother(r.Header) {
-		w.Header().Set("Clear-Site-Data", `"cache", "storage"`)
-		p.markApp(w.Header(), app.ID)
+		h.Set("Clear-Site-Data", `"cache", "storage"`)
+		p.markApp(h, app.ID)
 	}
 }
 

@@ -102,13 +102,13 @@ func (v *visit) Value(key any) any {
 	return v.Context.Value(key)
 }
 
-func newVisit(w http.ResponseWriter, r *http.Request) (v *visit, end func()) {
+func newVisit(w http.ResponseWriter, r *http.Request) *visit {
 	ctx, cancel := context.WithCancel(r.Context())
-	v = &visit{Context: ctx, cancel: cancel, w: w}
+	v := &visit{Context: ctx, cancel: cancel, w: w}
 	if r.ProtoMajor == 1 {
 		v.raw, _ = ctx.Value(rawKey{}).(net.Conn)
 	}
-	return v, v.end
+	return v
 }
 
 // end cuts the visit off: the app's side by the context, and the visitor's by
@@ -275,32 +275,38 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 
 // forwardFailed answers when the app did not.
 func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error) {
+	p.write(w, r, p.failure(r, err))
+}
+
+// failure is what a visitor is told whom the app gave no answer.
+func (p *Proxy) failure(r *http.Request, err error) *answer {
 	v := r.Context().Value(visitKey{}).(*visit)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
 	case v.stranger.Load() && !v.shut.Load():
-		if _, live := p.lookup(v.at.app.Name); live {
-			p.notAnswering(w, r, v.at, v.tries) // nobody listens any more
-			return
+		if _, live := p.lookup(v.at.app.Name); !live {
+			return unpublished(v.at.host)
 		}
-		p.unpublished(w, r, v.at.host)
+		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
 	case v.late.Load() && !v.shut.Load():
 		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)
-		p.tooSlow(w, r, v.at)
+		return tooSlow(r, v.at)
 	case v.shut.Load(), v.Err() != nil:
 		panic(http.ErrAbortHandler) // nobody is left to answer
 	case v.tooMany.Load():
-		w.Header().Set("Connection", "close")
-		p.tooManyFields(w, r, false)
+		a := tooManyFields(r, false)
+		a.close = true
+		return a
 	case v.bodyDied.Load():
-		w.Header().Set("Connection", "close")
-		p.refuse(w, r, http.StatusBadRequest, "The request's body could not be read.")
+		a := refuse(http.StatusBadRequest, "The request's body could not be read.")
+		a.close = true
+		return a
 	case network && op.Op == "dial":
 		p.appDown(v.at.app.ID)
-		p.notAnswering(w, r, v.at, v.tries)
+		return p.notAnswering(r, v.at, v.tries)
 	default:
 		p.log.Debug("an app broke off", "app", v.at.app.Name, "err", err)
-		p.notAnswering(w, r, v.at, v.tries)
+		return p.notAnswering(r, v.at, v.tries)
 	}
 }
 

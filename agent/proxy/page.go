@@ -32,11 +32,15 @@ func version(asset string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// page is what the one template of this package is drawn from. It needs no
-// script; whatever comes from outside is text to it.
-type page struct {
+// answer is what the proxy says itself in place of an app: a refusal, a step of
+// signing in, or one of our own pages. Whoever returns one has said all there is
+// to say; write alone sends it.
+//
+// The exported fields are what the one template of this package is drawn from. It
+// needs no script; whatever comes from outside is text to it.
+type answer struct {
 	Status int
-	Title  string
+	Title  string // empty: no body, the status and the header say all
 	Text   string // one or two sentences, also the error of the JSON form
 	Fine   string // small print
 	Email  string // the visitor's, when the page may say it
@@ -57,6 +61,11 @@ type page struct {
 	Owner    bool // who looks at the launcher
 	Auth     string
 	Apps     []launcherRow
+
+	header http.Header      // fields besides those that every page has
+	close  bool             // the connection ends with this answer
+	json   any              // sent in place of a page, to browsers too; nil for not
+	serve  http.HandlerFunc // sends the whole answer in place of all above; nil for not
 }
 
 type launcherRow struct {
@@ -65,18 +74,18 @@ type launcherRow struct {
 }
 
 // AuthHost is the host of Auth, the control plane's origin.
-func (p page) AuthHost() string { return strings.TrimPrefix(p.Auth, "https://") }
+func (a *answer) AuthHost() string { return strings.TrimPrefix(a.Auth, "https://") }
 
-func (p page) Style() string { return pathStyle + "?v=" + styleVersion }
-func (p page) Icon() string  { return pathIcon + "?v=" + iconVersion }
+func (a *answer) Style() string { return pathStyle + "?v=" + styleVersion }
+func (a *answer) Icon() string  { return pathIcon + "?v=" + iconVersion }
 
-func (p page) Foot() string {
-	foot := p.Host
-	if p.Status != http.StatusOK {
-		foot += " · " + strconv.Itoa(p.Status)
+func (a *answer) Foot() string {
+	foot := a.Host
+	if a.Status != http.StatusOK {
+		foot += " · " + strconv.Itoa(a.Status)
 	}
-	if p.What != "" {
-		foot += ", " + p.What
+	if a.What != "" {
+		foot += ", " + a.What
 	}
 	return strings.TrimPrefix(foot, " · ")
 }
@@ -86,16 +95,31 @@ type sentence struct {
 	Error string `json:"error"`
 }
 
-// show answers with a page, or with a sentence in JSON for what is no browser.
-func (p *Proxy) show(w http.ResponseWriter, r *http.Request, pg page) {
-	if pg.Status != http.StatusOK && !wantsPage(r) {
-		writeJSON(w, pg.Status, sentence{pg.Text})
-		return
+// write sends an answer: as a page, or as a sentence in JSON to what is no browser.
+func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
+	addHeader(w.Header(), a.header)
+	if a.close {
+		w.Header().Set("Connection", "close")
 	}
+	switch {
+	case a.serve != nil:
+		a.serve(w, r)
+	case a.json != nil:
+		writeJSON(w, a.Status, a.json)
+	case a.Title == "":
+		w.WriteHeader(a.Status)
+	case a.Status != http.StatusOK && !wantsPage(r):
+		writeJSON(w, a.Status, sentence{a.Text})
+	default:
+		p.writePage(w, a)
+	}
+}
+
+func (p *Proxy) writePage(w http.ResponseWriter, a *answer) {
 	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, pg); err != nil {
-		p.log.Error("a page could not be drawn", "page", pg.Title, "err", err)
-		writeJSON(w, http.StatusInternalServerError, sentence{pg.Text})
+	if err := pageTemplate.Execute(&body, a); err != nil {
+		p.log.Error("a page could not be drawn", "page", a.Title, "err", err)
+		writeJSON(w, http.StatusInternalServerError, sentence{a.Text})
 		return
 	}
 	h := w.Header()
@@ -106,7 +130,7 @@ func (p *Proxy) show(w http.ResponseWriter, r *http.Request, pg page) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(pg.Status)
+	w.WriteHeader(a.Status)
 	w.Write(body.Bytes())
 }
 
@@ -138,9 +162,9 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Write(append(raw, '\n'))
 }
 
-// serveAsset serves what our pages load, the same on every host, published or
-// not. It says whether the path was one of those.
-func (p *Proxy) serveAsset(w http.ResponseWriter, r *http.Request) bool {
+// asset is what our pages load, the same on every host, published or not; nil for
+// any other path.
+func asset(r *http.Request) *answer {
 	var kind, body string
 	switch r.URL.Path {
 	case pathStyle:
@@ -148,17 +172,28 @@ func (p *Proxy) serveAsset(w http.ResponseWriter, r *http.Request) bool {
 	case pathIcon:
 		kind, body = "image/svg+xml", icon
 	default:
-		return false
+		return nil
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		p.wrongMethod(w, r, "GET, HEAD")
-		return true
+	if !reads(r) {
+		return wrongMethod(r, "GET, HEAD")
 	}
-	h := w.Header()
-	h.Set("Content-Type", kind)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(body))
-	return true
+	return &answer{
+		header: http.Header{
+			"Content-Type":            {kind},
+			"X-Content-Type-Options":  {"nosniff"},
+			"Content-Security-Policy": {"default-src 'none'; style-src 'unsafe-inline'"},
+			"Cache-Control":           {"public, max-age=31536000, immutable"},
+		},
+		serve: func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(body))
+		},
+	}
+}
+
+// redirect sends a browser on by GET, to an address that was checked.
+func redirect(to string) *answer {
+	return &answer{
+		Status: http.StatusSeeOther,
+		header: http.Header{"Location": {to}, "Cache-Control": {"no-store"}, "Referrer-Policy": {"no-referrer"}},
+	}
 }

@@ -67,12 +67,15 @@ func limitBody(w http.ResponseWriter, r *http.Request, until time.Time) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return // the server watches for the end of the connection instead
 	}
-	if r.ContentLength == 0 && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	if r.ContentLength == 0 && reads(r) {
 		return // over HTTP/2, which gives every request a body; nothing reads this one
 	}
 	// A writer that knows no deadlines is one of a test, not of a connection.
 	_ = http.NewResponseController(w).SetReadDeadline(until)
 }
+
+// reads says whether a request only looks at something.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func digits(s string) bool {
 	for i := range len(s) {
@@ -101,12 +104,12 @@ func navigation(r *http.Request) bool {
 	if len(r.Header["Upgrade"]) > 0 || len(r.Header["X-Requested-With"]) > 0 || len(r.Header["Origin"]) > 0 {
 		return false // no browser's page load, however old
 	}
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && acceptsPage(r)
+	return reads(r) && acceptsPage(r)
 }
 
 // loadsPage says whether a visitor looks at an empty tab until the app answers.
 func loadsPage(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && navigation(r)
+	return reads(r) && navigation(r)
 }
 
 // cameFrom is the path and query of the page of this origin that a request was

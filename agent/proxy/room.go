@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -121,23 +120,4 @@ func (t tellings) count(what string, now time.Time) (refused int, tell bool) {
 	}
 	refused, of.last, of.refused = of.refused, now, 0
 	return refused, true
-}
-
-// noRoom is 503: there is too much open at once.
-func (p *Proxy) noRoom(w http.ResponseWriter, r *http.Request, at place, why full) {
-	pg := page{
-		Status: http.StatusServiceUnavailable, Host: at.host, What: "too much open at once",
-		Title: "Too much is open at once",
-		Link:  "/", LinkText: "Try again",
-	}
-	switch why {
-	case appFull:
-		pg.Text = "You have as much open at this app as one person can have at a time. Close some of its tabs or programs, or wait until they are done, then try again."
-	case personFull:
-		pg.Text = "You have as much open at the apps of this computer as one person can have at a time. Close some tabs or programs, or wait until they are done, then try again."
-	default:
-		pg.Text = "So much is open on this computer that it can take no more at the moment. Wait a little, then try again."
-	}
-	w.Header().Set("Retry-After", "5")
-	p.show(w, r, pg)
 }

@@ -27,68 +27,100 @@ type place struct {
 	origin string // https://host[:port]
 }
 
-// ServeHTTP is the way of a request, from its host to the app.
+func (at place) launcher() bool { return at.app.ID == "" }
+
+// ServeHTTP is the way of a request to an app. Each step returns what the next
+// one needs, or the answer that ends the way; it is sent here and nowhere else. No
+// step calls one before it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	limitBody(w, r, time.Now().Add(bodyTimeout)) // until there is an app to take it
+	if a := p.serve(w, r); a != nil {
+		p.write(w, r, a)
+	}
+}
+
+// serve is nil when the app has answered.
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
+	host, a := p.checkHead(r)
+	if a != nil {
+		return a
+	}
+	at, a := p.find(r, host)
+	if a != nil {
+		return a
+	}
+	h := w.Header()
+	if !at.launcher() {
+		r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
+		p.clearFormer(h, r, at.app)
+	}
+	switch {
+	case isOurs(r.URL.Path):
+		return p.serveOurs(w, r, at)
+	case at.launcher():
+		return p.serveLauncher(h, r, at)
+	}
+	id, renew, a := p.identify(h, r, at)
+	if a != nil {
+		return a
+	}
+	for {
+		// Where access ended while it was looked at, look again, for what to say.
+		if a, again := p.visit(w, r, at, id, renew); !again {
+			return a
+		}
+	}
+}
+
+// checkHead judges the request by itself, whatever address it is for, and
+// answers what is the same at every address.
+func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 	if over, byCookie := tooLarge(r); over {
-		p.tooManyFields(w, r, byCookie)
-		return
+		a = tooManyFields(r, byCookie)
+		dropHead(r)
+		return "", a
 	}
 	host, ok := hostname(r)
 	if !ok {
-		p.misdirected(w, r)
-		return
+		return "", misdirected()
 	}
-	if p.preflight(w, r, host) {
-		return
+	if a := p.preflight(r, host); a != nil {
+		return "", a
 	}
 	if p.config.Access.DarkSince() != nil {
-		if !p.serveAsset(w, r) {
-			p.dark(w, r, host)
+		if a := asset(r); a != nil {
+			return "", a
 		}
-		return
+		return "", dark(host)
 	}
 	if r.Method == http.MethodConnect {
-		p.refuse(w, r, http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
-		return
+		return "", refuse(http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
 	}
 	if !pathTarget(r) {
-		p.refuse(w, r, http.StatusBadRequest, "The request's target is not a path.")
-		return
+		return "", refuse(http.StatusBadRequest, "The request's target is not a path.")
 	}
-	if p.serveAsset(w, r) {
-		return
-	}
+	return host, asset(r)
+}
+
+// find says what stands at a host: the launcher or a live app.
+func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
 	root := p.config.Root()
 	if !samePort(r.Host, root.Host) {
-		p.misdirected(w, r)
-		return
+		return place{}, misdirected()
 	}
 	name, ok := labelOf(host, root)
 	switch {
 	case ok && name == "":
-		p.serveLauncher(w, r, place{root: root, host: host, origin: originOf("", root)})
-		return
+		return place{root: root, host: host, origin: originOf("", root)}, nil
 	case ok && name == "portal":
-		http.Redirect(w, r, originOf("", root)+"/", http.StatusPermanentRedirect)
-		return
+		home := http.RedirectHandler(originOf("", root)+"/", http.StatusPermanentRedirect)
+		return place{}, &answer{serve: home.ServeHTTP}
 	}
 	app, live := p.lookup(name)
 	if !ok || !live {
-		p.unpublished(w, r, host)
-		return
+		return place{}, unpublished(host)
 	}
-	at := place{app: app, root: root, host: host, origin: originOf(name, root)}
-	r.Host = strings.TrimPrefix(at.origin, "https://") // however it was spelt
-	p.clearFormer(w, r, app)
-	if isOurs(r.URL.Path) {
-		p.serveOurs(w, r, at)
-		return
-	}
-	id, cookie, ok := p.identify(w, r, at)
-	if ok {
-		p.admit(w, r, at, id, cookie)
-	}
+	return place{app: app, root: root, host: host, origin: originOf(name, root)}, nil
 }
 
 // labelOf cuts the root host off a host name: "" is the root host itself. ok is
@@ -115,19 +147,18 @@ func (p *Proxy) lookup(name string) (App, bool) {
 	return app, ok && app.Live && app.ID != ""
 }
 
-// identify finds out who asks. Without an answer the visitor has been sent to
-// sign in, or told to, and ok is false. renew is a session cookie's value that
-// is to be set again.
-func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id access.Identity, renew string, ok bool) {
+// identify finds out who asks; whom it does not know it answers by having them
+// sign in. renew is a session cookie's value that is to be set again. h is the
+// header of the answer.
+func (p *Proxy) identify(h http.Header, r *http.Request, at place) (id access.Identity, renew string, a *answer) {
 	if p.config.Bearer != nil {
 		id, present, err := p.config.Bearer.Authenticate(r, at.app.ID)
 		if err != nil {
 			p.log.Debug("an access token was refused", "app", at.app.Name, "err", err)
-			p.invalidToken(w, r)
-			return access.Identity{}, "", false
+			return access.Identity{}, "", invalidToken()
 		}
 		if present {
-			return id, "", true
+			return id, "", nil
 		}
 	}
 	if cookie, has := cookieValue(r.Header, p.cookies.session); has {
@@ -135,11 +166,10 @@ func (p *Proxy) identify(w http.ResponseWriter, r *http.Request, at place) (id a
 			if !renewed {
 				cookie = ""
 			}
-			return id, cookie, true
+			return id, cookie, nil
 		}
 	}
-	p.signIn(w, r, at)
-	return access.Identity{}, "", false
+	return access.Identity{}, "", p.signIn(h, r, at)
 }
 
 const invalidTokenChallenge = `Bearer error="invalid_token"`
@@ -151,94 +181,95 @@ func bearsToken(authorization string) bool {
 
 // invalidToken answers an access token that is worth nothing here (RFC 6750,
 // section 3.1).
-func (p *Proxy) invalidToken(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("WWW-Authenticate", invalidTokenChallenge)
-	p.refuse(w, r, http.StatusUnauthorized, "This access token is not valid here.")
+func invalidToken() *answer {
+	a := refuse(http.StatusUnauthorized, "This access token is not valid here.")
+	a.header = http.Header{"Www-Authenticate": {invalidTokenChallenge}}
+	return a
 }
 
 // signIn sends a browser that loads a page to sign in and tells anything else.
 // What was sent by a form is not sent again: the visitor comes back to the page
 // the form was on.
-func (p *Proxy) signIn(w http.ResponseWriter, r *http.Request, at place) {
+func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 	if navigation(r) {
 		back := r.URL.RequestURI()
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if !reads(r) {
 			back = cameFrom(r, at.origin)
 		}
-		p.bounce(w, r, at, safeReturn(back), 0)
-		return
+		return p.bounce(h, r, at, safeReturn(back), 0)
 	}
 	challenge := "Bearer"
 	if slices.ContainsFunc(r.Header["Authorization"], bearsToken) {
 		challenge = invalidTokenChallenge // an app's own, which lets nobody in without a session
 	}
-	w.Header().Set("WWW-Authenticate", challenge)
-	writeJSON(w, http.StatusUnauthorized, sentence{"Sign in first: open " + at.origin + "/ in a browser."})
-}
-
-// admit registers the request, decides, and forwards. The order matters: what
-// changes after the decision finds the request registered and closes it.
-func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) {
-	for !p.answered(w, r, at, id, renew) {
-		// Access ended while it was looked at: look again, for what to say.
+	return &answer{
+		Status: http.StatusUnauthorized,
+		header: http.Header{"Www-Authenticate": {challenge}},
+		json:   sentence{"Sign in first: open " + at.origin + "/ in a browser."},
 	}
 }
 
-// answered is admit, but false when access ended before anything was sent.
-func (p *Proxy) answered(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) bool {
-	v, end := newVisit(w, r)
-	d, leave := p.config.Access.Enter(id, at.app.ID, end)
+// visit registers the request, decides, and forwards it, in this order: what
+// changes after the decision finds the request registered and closes it. again is
+// true when access ended before anything was sent.
+func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) (a *answer, again bool) {
+	v := newVisit(w, r)
+	d, leave := p.config.Access.Enter(id, at.app.ID, v.end)
 	defer leave()
 	defer v.finish()
-	app, live := p.lookup(at.app.Name)
-	if !live || app.ID != at.app.ID {
-		p.unpublished(w, r, at.host)
-		return true
+	v.at, v.id, v.decision, v.renew, v.client = at, id, d, renew, id.GrantID != ""
+	webSocket, a := p.mayOpen(w.Header(), r, v)
+	if a != nil {
+		return a, false
 	}
-	at.app = app
-	if !d.Allowed {
-		p.denied(w, r, at, id, d)
-		return true
-	}
-	callerOf(r).decide(w)
-	if app.Paused {
-		p.paused(w, r, at)
-		return true
-	}
-	webSocket := keepUpgrade(r.Header)
-	if id.SessionKey != (store.SessionKey{}) && !p.welcomeForeign(r, at) &&
-		(foreignOrigin(r, at.origin, webSocket) || fetchedElsewhere(r, at.origin, webSocket)) {
-		p.foreign(w, r)
-		return true
-	}
-	in := room{account: id.AccountID, app: app.ID, webSocket: webSocket}
+	in := room{account: id.AccountID, app: at.app.ID, webSocket: webSocket}
 	if why := p.rooms.enter(in); why != roomFree {
-		p.noRoom(w, r, at, why)
-		return true
+		return noRoom(v.at, why), false
 	}
 	defer p.rooms.leave(in)
-	v.at, v.id, v.decision, v.renew = at, id, d, renew
-	v.client = id.GrantID != ""
 	if !v.begin() {
-		return false
+		return nil, true
 	}
-	p.config.Access.Opened(id, d.Email, app.ID, app.Label)
+	p.config.Access.Opened(id, d.Email, v.at.app.ID, v.at.app.Label)
 	p.forward(w, r, v)
-	return true
+	return nil, false
+}
+
+// mayOpen says whether a visit that is registered may open its app as that is now,
+// and whether it wants a WebSocket.
+func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket bool, a *answer) {
+	app, live := p.lookup(v.at.app.Name)
+	if !live || app.ID != v.at.app.ID {
+		return false, unpublished(v.at.host)
+	}
+	v.at.app = app
+	if !v.decision.Allowed {
+		return false, p.denied(h, r, v.at, v.id, v.decision)
+	}
+	callerOf(r).letIn(h)
+	if app.Paused {
+		return false, paused(v.at)
+	}
+	webSocket = keepUpgrade(r.Header)
+	if v.id.SessionKey != (store.SessionKey{}) && !p.welcomeForeign(r, v.at) &&
+		(foreignOrigin(r, v.at.origin, webSocket) || fetchedElsewhere(r, v.at.origin, webSocket)) {
+		return false, foreign()
+	}
+	return webSocket, nil
 }
 
 // denied answers a visitor who is known but may not.
-func (p *Proxy) denied(w http.ResponseWriter, r *http.Request, at place, id access.Identity, d access.Decision) {
+func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Identity, d access.Decision) *answer {
 	switch d.Reason {
 	case access.ReasonSessionOver:
-		p.signIn(w, r, at)
+		return p.signIn(h, r, at)
 	case access.ReasonGrant: // revoked since the token was looked at
-		p.invalidToken(w, r)
+		return invalidToken()
 	case access.ReasonDark: // closed while the request was on its way here
-		p.dark(w, r, at.host)
+		return dark(at.host)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
-		p.stale(w, r, at)
+		return stale(at)
 	default:
-		p.noAccess(w, r, at, id.Email)
+		return noAccess(at, id.Email)
 	}
 }

@@ -82,17 +82,16 @@ func parseNonce(value string) (nonce []byte, back string, ok bool) {
 }
 
 // bounce sends a browser to the control plane to sign in and come back.
-func (p *Proxy) bounce(w http.ResponseWriter, r *http.Request, at place, back string, restarts int) {
+func (p *Proxy) bounce(h http.Header, r *http.Request, at place, back string, restarts int) *answer {
 	auth := strings.TrimRight(p.config.AuthURL(), "/")
 	if auth == "" {
-		p.notConnected(w, r, at)
-		return
+		return notConnected(at)
 	}
 	nonce := make([]byte, 32)
 	rand.Read(nonce)
 	state := nonceState(nonce, restarts)
-	p.dropNonces(w, r)
-	setCookie(w.Header(), p.cookies.nonce+state[:8], nonceCookie(nonce, back), nonceLife)
+	p.dropNonces(h, r)
+	setCookie(h, p.cookies.nonce+state[:8], nonceCookie(nonce, back), nonceLife)
 	challenge := sha256.Sum256([]byte(p.verifier(nonce)))
 	query := url.Values{
 		controlapi.ParamComputer:            {at.root.Name},
@@ -102,12 +101,12 @@ func (p *Proxy) bounce(w http.ResponseWriter, r *http.Request, at place, back st
 		controlapi.ParamCodeChallenge:       {base64.RawURLEncoding.EncodeToString(challenge[:])},
 		controlapi.ParamCodeChallengeMethod: {"S256"},
 	}
-	redirect(w, auth+controlapi.PathVisit+"?"+query.Encode())
+	return redirect(auth + controlapi.PathVisit + "?" + query.Encode())
 }
 
 // dropNonces takes the oldest nonce cookies away when the browser holds many.
 // Browsers send cookies of one path oldest first (RFC 6265, 5.4).
-func (p *Proxy) dropNonces(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) dropNonces(h http.Header, r *http.Request) {
 	var held []string
 	eachCookie(r.Header["Cookie"], func(name, _ string) bool {
 		if suffix, ok := strings.CutPrefix(name, p.cookies.nonce); ok && len(suffix) == 8 && isHex(suffix) {
@@ -116,21 +115,19 @@ func (p *Proxy) dropNonces(w http.ResponseWriter, r *http.Request) {
 		return len(held) < 64
 	})
 	for i := 0; i <= len(held)-maxNonces; i++ {
-		setCookie(w.Header(), held[i], "", 0)
+		setCookie(h, held[i], "", 0)
 	}
 }
 
 // callback takes a browser back from the control plane.
-func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
+func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 	if r.Method != http.MethodGet {
-		p.wrongMethod(w, r, http.MethodGet)
-		return
+		return wrongMethod(r, http.MethodGet)
 	}
 	query := r.URL.Query()
 	digest, restarts, ok := parseState(query.Get(controlapi.ParamState))
 	if !ok {
-		p.signInFailed(w, r, at, "This page is only a step of signing in.")
-		return
+		return signInFailed(at, "This page is only a step of signing in.")
 	}
 	name := p.cookies.nonce + digest[:8]
 	value, _ := cookieValue(r.Header, name)
@@ -140,18 +137,15 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		ok = hmac.Equal([]byte(hex.EncodeToString(have[:])), []byte(digest))
 	}
 	if !ok {
-		p.restart(w, r, at, "/", restarts, "The browser did not keep the cookie that signing in needs. Allow cookies for this address.")
-		return
+		return p.restart(h, r, at, "/", restarts, "The browser did not keep the cookie that signing in needs. Allow cookies for this address.")
 	}
-	setCookie(w.Header(), name, "", 0)
+	setCookie(h, name, "", 0)
 	if query.Get("error") != "" || query.Get(controlapi.ParamCode) == "" {
-		p.signInFailed(w, r, at, "Signing in was not finished.")
-		return
+		return signInFailed(at, "Signing in was not finished.")
 	}
 	from := networkOf(r.RemoteAddr)
 	if p.wrong.Take(p.now(), from) > 0 {
-		p.tooManyWrong(w, r, at)
-		return
+		return tooManyWrong(at)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), redeemTimeout)
 	defer cancel()
@@ -164,24 +158,21 @@ func (p *Proxy) callback(w http.ResponseWriter, r *http.Request, at place) {
 		p.wrong.GiveBack(from)
 	}
 	if err != nil {
-		p.redeemFailed(w, r, at, back, restarts, err)
-		return
+		return p.redeemFailed(h, r, at, back, restarts, err)
 	}
 	if visitor.AppID != at.app.ID || visitor.AccountID == "" {
 		p.log.Warn("a sign-in for another app was brought here", "app", at.app.Name)
-		p.signInFailed(w, r, at, "That sign-in was for another address.")
-		return
+		return signInFailed(at, "That sign-in was for another address.")
 	}
-	p.welcome(w, r, at, visitor.AccountID, visitor.Epoch, back)
+	return p.welcome(h, r, at, visitor.AccountID, visitor.Epoch, back)
 }
 
 // restart begins a sign-in again, but not for ever.
-func (p *Proxy) restart(w http.ResponseWriter, r *http.Request, at place, back string, restarts int, trouble string) {
+func (p *Proxy) restart(h http.Header, r *http.Request, at place, back string, restarts int, trouble string) *answer {
 	if restarts >= maxRestarts {
-		p.signInFailed(w, r, at, trouble)
-		return
+		return signInFailed(at, trouble)
 	}
-	p.bounce(w, r, at, back, restarts+1)
+	return p.bounce(h, r, at, back, restarts+1)
 }
 
 func wrongCode(err error) bool {
@@ -189,30 +180,29 @@ func wrongCode(err error) bool {
 	return ok && refusal.Code == controlapi.CodeInvalidGrant
 }
 
-func (p *Proxy) redeemFailed(w http.ResponseWriter, r *http.Request, at place, back string, restarts int, err error) {
+func (p *Proxy) redeemFailed(h http.Header, r *http.Request, at place, back string, restarts int, err error) *answer {
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	switch {
 	case wrongCode(err):
-		p.restart(w, r, at, back, restarts, "The sign-in was too old or had been used already.")
+		return p.restart(h, r, at, back, restarts, "The sign-in was too old or had been used already.")
 	case ok && refusal.Code == controlapi.CodeForbidden:
-		p.noAccess(w, r, at, "")
+		return noAccess(at, "")
 	default:
 		p.log.Warn("a visitor's sign-in could not be checked", "app", at.app.Name, "err", err)
-		p.unreachable(w, r, at)
+		return unreachable(at)
 	}
 }
 
 // welcome gives a browser a session and brings it to where it wanted to go. A
 // session it has already is kept when it is the same person's, so that two tabs
 // that sign in at once do not end each other's.
-func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accountID string, epoch int64, back string) {
+func (p *Proxy) welcome(h http.Header, r *http.Request, at place, accountID string, epoch int64, back string) *answer {
 	if old, has := cookieValue(r.Header, p.cookies.session); has {
 		if id, _, ok := p.config.Access.Session(old, at.app.ID); ok {
 			if id.AccountID == accountID && id.Epoch == epoch {
-				setCookie(w.Header(), p.cookies.session, old, access.SessionLife)
-				p.markApp(w.Header(), at.app.ID)
-				redirect(w, at.origin+back)
-				return
+				setCookie(h, p.cookies.session, old, access.SessionLife)
+				p.markApp(h, at.app.ID)
+				return redirect(at.origin + back)
 			}
 			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("the session before this one could not be ended", "err", err)
@@ -222,24 +212,14 @@ func (p *Proxy) welcome(w http.ResponseWriter, r *http.Request, at place, accoun
 	cookie, err := p.config.Access.NewSession(at.app.ID, accountID, epoch)
 	if err != nil {
 		p.log.Error("a session could not be made", "app", at.app.Name, "err", err)
-		p.refuse(w, r, http.StatusInternalServerError, "This computer cannot keep a sign-in right now. Its disk may be full.")
-		return
+		return refuse(http.StatusInternalServerError, "This computer cannot keep a sign-in right now. Its disk may be full.")
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
 	defer cancel()
 	p.config.Access.AwaitAllowed(ctx, access.Identity{AccountID: accountID, Epoch: epoch}, at.app.ID)
-	setCookie(w.Header(), p.cookies.session, cookie, access.SessionLife)
-	p.markApp(w.Header(), at.app.ID)
-	redirect(w, at.origin+back)
-}
-
-// redirect sends a browser on by GET, to an address that was checked.
-func redirect(w http.ResponseWriter, to string) {
-	h := w.Header()
-	h.Set("Location", to)
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
-	w.WriteHeader(http.StatusSeeOther)
+	setCookie(h, p.cookies.session, cookie, access.SessionLife)
+	p.markApp(h, at.app.ID)
+	return redirect(at.origin + back)
 }
 
 func isHex(s string) bool {

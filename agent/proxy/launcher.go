@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"porchlight/agent/access"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// serveLauncher answers the root host: the apps this visitor may open.
+func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer {
+	if r.URL.Path != "/" {
+		return nothingHere()
+	}
+	if !reads(r) {
+		return wrongMethod(r, "GET, HEAD")
+	}
+	id, renew, a := p.identify(h, r, at)
+	if a != nil {
+		return a
+	}
+	if id.SessionKey != (store.SessionKey{}) && fetchedElsewhere(r, at.origin, false) {
+		return foreign()
+	}
+	d := p.config.Access.Decide(id, "")
+	if !d.Allowed {
+		return p.denied(h, r, at, id, d)
+	}
+	callerOf(r).letIn(h)
+	if renew != "" {
+		setCookie(h, p.cookies.session, renew, access.SessionLife)
+	}
+	return p.launcher(at, d, p.opens(id))
+}
+
+// opens are the live apps that somebody may open.
+func (p *Proxy) opens(id access.Identity) (may []App) {
+	if p.config.List == nil {
+		return nil
+	}
+	for _, app := range p.config.List() {
+		if app.Live && p.config.Access.Decide(id, app.ID).Allowed {
+			may = append(may, app)
+		}
+	}
+	return may
+}
+
+// launcher lists what a visitor may open; the owner's are all that are live.
+func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
+	a := &answer{
+		Status: http.StatusOK, Launcher: true, Host: at.host, Title: at.host, Email: d.Email,
+		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
+	}
+	what := "apps are"
+	if len(apps) == 1 {
+		what = "app is"
+	}
+	switch {
+	case a.Owner && len(apps) == 0:
+		a.Text = "None of your apps is published right now."
+	case a.Owner:
+		a.Text = fmt.Sprintf("%d %s published here. Others see only what you share with them.", len(apps), what)
+	case len(apps) == 0:
+		a.Fine = "If you were invited under another address, sign out and use that one."
+	default:
+		a.Text = fmt.Sprintf("%d %s shared with you here.", len(apps), what)
+		a.Fine = "Missing something? Ask the person who invited you."
+	}
+	for _, app := range apps {
+		first, _ := utf8.DecodeRuneInString(strings.TrimSpace(app.Label))
+		origin := originOf(app.Name, at.root)
+		a.Apps = append(a.Apps, launcherRow{
+			Label: app.Label, Letter: string(unicode.ToUpper(first)),
+			Host: strings.TrimPrefix(origin, "https://"), URL: origin + "/", Paused: app.Paused,
+		})
+	}
+	return a
+}
