@@ -105,7 +105,7 @@ func TestAnswersAreKeptApart(t *testing.T) {
 		{http.Header{corp: {"cross-origin"}}, ours, "cross-origin"},
 	} {
 		send = c.send
-		for _, method := range []string{"GET", "POST"} { // the direct way and the engine's
+		for _, method := range []string{"GET", "POST"} { // both ways to the app
 			res, _ := b.fetch(method, "https://notes."+rootHost+"/")
 			if got := strings.Join(res.Header[csp], "|"); got != c.csp {
 				t.Errorf("%s, the app sends %v: %s %q, want %q", method, c.send, csp, got, c.csp)

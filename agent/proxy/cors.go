@@ -17,7 +17,7 @@ import (
 // To everybody but a sibling it says the same, whatever origin asks: a page may
 // send a token, if it has one, and read what comes back, but never with a cookie.
 // So a client's page can tell a token that has ended from a network that is down,
-// and nobody learns whose client holds a grant. Of an app's own answers a page
+// and nobody learns which clients are let in. Of an app's own answers a page
 // reads only those that a valid token got.
 
 const (

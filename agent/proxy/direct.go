@@ -8,24 +8,25 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"porchlight/agent/proxy/gate"
 	"strings"
 	"sync"
 
 	"golang.org/x/net/http/httpguts"
 )
 
-// Most requests are a GET without a body, and most of what such a request costs
-// in the engine is not its work: copies of its header, two goroutines and their
-// channels for each connection to the app, and an answer that leaves in two
-// pieces because the engine cannot see that the whole of it is already here.
-// forwardDirect does the same for these with a connection of its own. Whatever
-// is not plain, with a body, an upgrade, an expectation, trailers, or a byte
-// that net/http would refuse to send, is the engine's.
+// Most requests are a GET without a body, and for those most of what
+// httputil.ReverseProxy costs is not its work: it copies the header, its transport
+// has two goroutines and their channels for each connection to the app, and the
+// answer leaves in two pieces because it cannot see that the whole of it is already
+// here. forwardDirect does the same for these requests on a connection of its own.
+// The ReverseProxy takes the rest: requests with a body, an upgrade, an
+// expectation, trailers, or a byte that net/http would refuse to send.
 //
 // What goes out is written here; what comes back is read by net/http.
 
-// plain says whether a request may take the direct way.
-func (v *visit) plain(r *http.Request) bool {
+// mayGoDirect says whether forwardDirect can take a request.
+func (v *visit) mayGoDirect(r *http.Request) bool {
 	switch {
 	case !canDirect, !reads(r),
 		r.ContentLength != 0, len(r.TransferEncoding) > 0, len(r.Trailer) > 0,
@@ -56,9 +57,9 @@ func asciiHost(host string) bool {
 	return host != "" && httpguts.ValidHostHeader(host)
 }
 
-// forwardDirect hands a plain request to the app and its answer back, as the
-// engine does. out is the visitor's request with the visit as its context; its
-// header is changed in place.
+// forwardDirect hands a request to the app and its answer back, as the ReverseProxy
+// does. out is the visitor's request with the visit as its context; its header is
+// changed in place.
 func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit) {
 	target, err := p.rewriteDirect(out, v)
 	if err != nil {
@@ -73,7 +74,7 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit
 	stop := conn.stop
 	whole := false
 	defer func() {
-		// A stop that comes too late has the connection's deadline in the past.
+		// When stop comes too late, the connection's deadline is in the past already.
 		if stop() && whole && !res.Close && conn.r.Buffered() == 0 {
 			p.direct.put(poolOf(v.at.app), conn.appConn)
 		} else {
@@ -109,10 +110,10 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit
 	}
 }
 
-// rewriteDirect is rewrite for a plain request. target is the request target.
+// rewriteDirect is rewrite for forwardDirect. target is the request target.
 func (p *Proxy) rewriteDirect(out *http.Request, v *visit) (target string, err error) {
 	u := *out.URL
-	u.Scheme, u.Host, u.User = "http", "127.0.0.1", nil // as the engine's, for RequestURI
+	u.Scheme, u.Host, u.User = "http", "127.0.0.1", nil // as rewrite has them, for RequestURI
 	target = u.RequestURI()
 	for i := range len(target) {
 		if target[i] <= ' ' || target[i] == 0x7f {
@@ -132,32 +133,31 @@ type directConn struct {
 }
 
 // exchange sends the request and reads the head of the answer. 1xx answers go to
-// the visitor as they come. A GET or HEAD that died with a kept connection before
-// a byte of its answer came is sent once more, on a new one (RFC 9110, section
-// 9.2.2).
+// the visitor as they come. A request that an idle connection took and that got not
+// a byte of an answer is sent once more, on a new connection: it is a GET or HEAD,
+// which may be repeated (RFC 9110, section 9.2.2).
 func (p *Proxy) exchange(w http.ResponseWriter, out *http.Request, target string, v *visit) (*directConn, *http.Response, error) {
 	buf := heads.Get().(*[]byte)
 	defer func() { heads.Put(buf) }()
 	*buf = appendHead((*buf)[:0], out, target, &v.five)
-	if kept := p.direct.kept(poolOf(v.at.app)); kept != nil {
-		c, res, silent, err := attempt(w, out, kept, *buf)
-		if err == nil || !silent || v.Err() != nil {
+	if idle := p.direct.take(poolOf(v.at.app)); idle != nil {
+		c, res, answered, err := attempt(w, out, idle, *buf)
+		if err == nil || answered || v.Err() != nil {
 			return c, res, err
 		}
 	}
-	fresh, err := p.dialApp(out.Context(), "", "")
+	conn, err := p.dialApp(out.Context(), "", "")
 	if err != nil {
 		return nil, nil, err
 	}
-	c, res, _, err := attempt(w, out, newAppConn(fresh), *buf)
+	c, res, _, err := attempt(w, out, newAppConn(conn), *buf)
 	return c, res, err
 }
 
-// attempt is exchange on one connection, which it closes when it fails. silent
-// says that not a byte came back.
-func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byte) (c *directConn, res *http.Response, silent bool, err error) {
+// attempt is exchange on one connection, which it closes when it fails. answered
+// says that at least a byte came back.
+func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byte) (c *directConn, res *http.Response, answered bool, err error) {
 	stop := context.AfterFunc(out.Context(), func() { _ = conn.SetDeadline(past) }) // fails on what is closed
-	silent = true
 	defer func() {
 		if err != nil {
 			stop()
@@ -165,23 +165,23 @@ func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byt
 		}
 	}()
 	if _, err := conn.Write(head); err != nil {
-		return nil, nil, true, fmt.Errorf("send the request: %w", err)
+		return nil, nil, false, fmt.Errorf("send the request: %w", err)
 	}
 	conn.left = maxResponseHeader
 	if _, err := conn.r.Peek(1); err != nil {
-		return nil, nil, true, fmt.Errorf("await the answer: %w", err)
+		return nil, nil, false, fmt.Errorf("await the answer: %w", err)
 	}
 	for {
 		res, err := http.ReadResponse(conn.r, out)
 		if err != nil {
-			return nil, nil, false, fmt.Errorf("read the answer: %w", err)
+			return nil, nil, true, fmt.Errorf("read the answer: %w", err)
 		}
 		switch {
 		case res.StatusCode == http.StatusSwitchingProtocols:
-			return nil, nil, false, errors.New("the app switched protocols without being asked")
+			return nil, nil, true, errors.New("the app switched protocols without being asked")
 		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
 			conn.left = -1
-			return &directConn{conn, stop}, res, false, nil
+			return &directConn{conn, stop}, res, true, nil
 		}
 		if res.StatusCode == http.StatusContinue {
 			continue // nobody expects it
@@ -245,7 +245,7 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 
 // largeCopy is what is moved at a time of an answer known to be longer, in
 // bytes: four TLS records.
-const largeCopy = 4 * recordSize
+const largeCopy = 4 * gate.RecordSize
 
 // largeBuffers are buffers of that size, *[largeCopy]byte.
 var largeBuffers = sync.Pool{New: func() any { return new([largeCopy]byte) }}

@@ -20,7 +20,7 @@ import (
 
 // "Te: trailers" makes a request one of the engine's, which is how these tests
 // have the same thing done in both ways.
-const engineHeader = "Te"
+const reverseHeader = "Te"
 
 // TestDirectRequestsAreTheEngines sends what is plain both ways: the app gets
 // the same bytes, but for the order of the fields.
@@ -64,10 +64,10 @@ func TestDirectRequestsAreTheEngines(t *testing.T) {
 		}
 		send()
 		direct := last()
-		send(engineHeader + ": trailers")
-		engine := strings.Replace(last(), engineHeader+": trailers\r\n", "", 1)
-		if got, want := sortedHead(direct), sortedHead(engine); got != want {
-			t.Errorf("%q came as\n%s\nand by the engine as\n%s", lines, got, want)
+		send(reverseHeader + ": trailers")
+		reversed := strings.Replace(last(), reverseHeader+": trailers\r\n", "", 1)
+		if got, want := sortedHead(direct), sortedHead(reversed); got != want {
+			t.Errorf("%q came as\n%s\nand by the ReverseProxy as\n%s", lines, got, want)
 		}
 	}
 }
@@ -181,9 +181,9 @@ func TestDirectAnswersAreTheEngines(t *testing.T) {
 		b := r.signedIn("notes", bobID, http2)
 		for _, answer := range answers {
 			raw.Store(&answer)
-			direct, engine := outcome(b), outcome(b, engineHeader, "trailers")
-			if direct != engine {
-				t.Errorf("HTTP/2 %v, %.200q is\n%.500s\nand by the engine\n%.500s", http2, answer, direct, engine)
+			direct, reversed := outcome(b), outcome(b, reverseHeader, "trailers")
+			if direct != reversed {
+				t.Errorf("HTTP/2 %v, %.200q is\n%.500s\nand by the ReverseProxy\n%.500s", http2, answer, direct, reversed)
 			}
 		}
 	}
@@ -205,8 +205,8 @@ func FuzzDirectAnswer(f *testing.F) {
 	b := r.signedIn("notes", bobID, false)
 	f.Fuzz(func(t *testing.T, answer string) {
 		raw.Store(&answer)
-		if direct, engine := outcome(b), outcome(b, engineHeader, "trailers"); direct != engine {
-			t.Fatalf("%q is\n%s\nand by the engine\n%s", answer, direct, engine)
+		if direct, reversed := outcome(b), outcome(b, reverseHeader, "trailers"); direct != reversed {
+			t.Fatalf("%q is\n%s\nand by the ReverseProxy\n%s", answer, direct, reversed)
 		}
 	})
 }

@@ -57,7 +57,7 @@ func TestTheFiveComeFirst(t *testing.T) {
 	}
 }
 
-// A connection that the engine keeps says who asks of each request anew.
+// A connection that is used again says who asks of each request anew.
 func TestTheFiveOnKeptConnections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

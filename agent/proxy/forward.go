@@ -11,33 +11,17 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 )
 
 const copyBuffer = 32 << 10 // bytes moved at a time, each way
 
-// newTransport makes the connections to apps: loopback only, no proxy of the
-// environment, nothing decoded on the way.
-func newTransport(dial dialFunc, idle int) *http.Transport {
-	return &http.Transport{
-		Proxy:                  nil,
-		DialContext:            dial,
-		DisableCompression:     true,
-		MaxIdleConns:           idle,
-		MaxIdleConnsPerHost:    maxIdlePerApp,
-		IdleConnTimeout:        maxIdleTime,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: maxResponseHeader,
-		ReadBufferSize:         readBuffer,
-		WriteBufferSize:        16 << 10,
-	}
-}
-
-func (p *Proxy) newEngine() *httputil.ReverseProxy {
+// newReverse makes the way of all requests that forwardDirect does not take.
+func (p *Proxy) newReverse() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.apps,
@@ -49,131 +33,20 @@ func (p *Proxy) newEngine() *httputil.ReverseProxy {
 	}
 }
 
-// visit is one request on its way to an app, and its context: the engine's
-// callbacks find it there.
-type visit struct {
-	context.Context
-	at       place
-	id       access.Identity
-	decision access.Decision
-	five     five   // what the app is told of the visitor
-	renew    string // session cookie to set again
-	tries    string // our cookie of that name, which the app's request lacks
-
-	cancel   context.CancelFunc
-	waiting  *time.Timer // for the app's first word; nil: without a limit
-	late     atomic.Bool // waiting ran out
-	shut     atomic.Bool // access ended
-	client   bool        // the answer is readable for a client's page
-	bodyDied atomic.Bool // the visitor's body could not be read
-	tooMany  atomic.Bool // fields, counting the trailers after it
-
-	stranger atomic.Bool // another user's program listens for the app
-
-	mu      sync.Mutex // keeps end away from w once the handler is done
-	w       http.ResponseWriter
-	raw     net.Conn // the visitor's, below TLS; nil over HTTP/2, which shares it
-	open    bool     // between begin and finish: end cuts it off
-	judging int      // listeners that are being looked at; see judge
-	ended   bool     // meanwhile
-}
-
-type (
-	visitKey  struct{} // *visit
-	rawKey    struct{} // net.Conn of the visitor, below TLS; of HTTP/1.1 only
-	strictKey struct{} // *strictConn
-	callerKey struct{} // *caller
-)
-
-// withRaw keeps a connection where newVisit and callerOf find it.
-func withRaw(ctx context.Context, c net.Conn) context.Context {
-	ctx = context.WithValue(ctx, callerKey{}, callerBelow(c))
-	if t, ok := c.(*strictConn); ok {
-		ctx = context.WithValue(ctx, strictKey{}, t)
-		return context.WithValue(ctx, rawKey{}, t.NetConn())
-	}
-	return ctx
-}
-
-func (v *visit) Value(key any) any {
-	if key == (visitKey{}) {
-		return v
-	}
-	return v.Context.Value(key)
-}
-
-func newVisit(w http.ResponseWriter, r *http.Request) *visit {
-	ctx, cancel := context.WithCancel(r.Context())
-	v := &visit{Context: ctx, cancel: cancel, w: w}
-	if r.ProtoMajor == 1 {
-		v.raw, _ = ctx.Value(rawKey{}).(net.Conn)
-	}
-	return v
-}
-
-// end cuts the visit off: the app's side by the context, and the visitor's by
-// closing the connection (HTTP/1.1) or resetting the stream. A write to a
-// visitor who does not read waits for nothing else, and a polite end of TLS
-// would wait with it.
-func (v *visit) end() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.judging > 0 {
-		v.ended = true
-		return
-	}
-	v.shut.Store(true)
-	v.cancel()
-	if !v.open {
-		return // still to be refused with a page, or done
-	}
-	if v.raw != nil {
-		if conn, ok := v.raw.(interface{ Abort() error }); ok {
-			_ = conn.Abort() // closed is closed
-		} else {
-			_ = v.raw.Close()
-		}
-		return
-	}
-	rc := http.NewResponseController(v.w)
-	// A writer that knows no deadlines still loses the app's side.
-	_ = rc.SetReadDeadline(past)
-	_ = rc.SetWriteDeadline(past)
-}
-
-// past is a deadline that has a read or write end now.
-var past = time.Unix(1, 0)
-
-// begin is false when access has ended already. From here on its end cuts the
-// visit off; until here it leaves the connection for a page that says why.
-func (v *visit) begin() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.open = !v.shut.Load()
-	return v.open
-}
-
-func (v *visit) finish() {
-	v.cancel()
-	v.mu.Lock()
-	v.open = false
-	v.mu.Unlock()
-}
-
 // forward hands the request to the app and its answer back. All that follows
 // happens with access granted and the visit registered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
-	limitBody(w, r, time.Time{})
+	gate.AwaitBody(w, r)
 	if loadsPage(r) {
-		v.waiting = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
-		defer v.waiting.Stop()
+		v.patience = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
+		defer v.patience.Stop()
 	}
 	to, out := &interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v)
-	if v.plain(out) {
+	if v.mayGoDirect(out) {
 		p.forwardDirect(to, out, v)
 	} else {
-		p.engine.ServeHTTP(to, out)
+		p.reverse.ServeHTTP(to, out)
 	}
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end
@@ -233,9 +106,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
-		if countFields(b.in) > maxFields {
+		if gate.CountFields(b.in) > gate.MaxFields {
 			b.visit.tooMany.Store(true)
-			return n, errTooMany
+			return n, gate.ErrTooManyFields
 		}
 		for name := range b.trailer {
 			b.trailer[name] = b.in.Trailer[name]
@@ -248,7 +121,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 
 func (p *Proxy) modifyResponse(res *http.Response) error {
 	v := res.Request.Context().Value(visitKey{}).(*visit)
-	if v.waiting != nil && !v.waiting.Stop() {
+	if v.patience != nil && !v.patience.Stop() {
 		return context.DeadlineExceeded // forwardFailed says so
 	}
 	if res.StatusCode < 100 {
@@ -334,7 +207,7 @@ func (p *Proxy) appUp(id string) {
 	}
 }
 
-// interim cleans the headers of 1xx answers, which the engine passes on by
+// interim cleans the headers of 1xx answers, which a ReverseProxy passes on by
 // itself as they come.
 type interim struct {
 	http.ResponseWriter
@@ -354,16 +227,14 @@ func (w *interim) WriteHeader(status int) {
 
 // Hijack takes a WebSocket's connection over, which carries no more requests.
 func (w *interim) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	if strict, ok := w.visit.Value(strictKey{}).(*strictConn); ok {
-		strict.upgraded.Store(true)
-	}
+	w.visit.conn.Upgraded()
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 
 // Unwrap lets http.ResponseController flush.
 func (w *interim) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// buffers is the engine's pool. It holds pointers to arrays, which go in and
+// buffers are what bodies are copied with. The pool holds pointers to arrays, which go in and
 // out of an interface without an allocation.
 var buffers = &bufferPool{}
 

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"porchlight/agent/access"
+	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -31,7 +32,7 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 	if !d.Allowed {
 		return p.denied(h, r, at, id, d)
 	}
-	callerOf(r).letIn(h)
+	gate.ConnOf(r).LetIn(h)
 	if renew != "" {
 		setCookie(h, p.cookies.session, renew, access.SessionLife)
 	}

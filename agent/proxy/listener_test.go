@@ -227,7 +227,7 @@ func TestConnectionsAreOfOneAppAndUser(t *testing.T) {
 		fresh      int64
 	}{{"notes", "", 1}, {"wiki", "", 1}, {"notes", "1001", 1}} {
 		r.change(step.name, func(app *proxy.App) { app.User = step.user })
-		for _, way := range []string{"GET", "POST"} { // straight, and the engine's
+		for _, way := range []string{"GET", "POST"} { // both ways to the app
 			before := asked.Load()
 			if res, body := owner[step.name].fetch(way, "https://"+step.name+"."+rootHost+"/", "Origin", "https://"+step.name+"."+rootHost); res.StatusCode != http.StatusOK {
 				t.Fatalf("%s\n%s", res.Status, body)

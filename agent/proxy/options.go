@@ -3,7 +3,6 @@ package proxy
 import (
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,8 +10,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// What the owner may choose for one app (the design, The proxy). None of it
-// changes who gets in.
+// What the owner may choose for one app (docs/interface.md). None of it changes
+// who gets in.
 
 // Headers of our own, set when AppOptions.Forwarded asks for them. They are
 // true: the address is the relay's PROXY header's, which is authenticated.
@@ -94,32 +93,4 @@ func publicLocation(h http.Header, at place) {
 		}
 		h.Set(name, at.origin+u.String())
 	}
-}
-
-// upstream takes requests to apps: HTTP/1.1, or HTTP/2 without TLS to those the
-// owner says speak it. A WebSocket goes over HTTP/1.1 to them as well, which is
-// how servers take one.
-type upstream struct{ http1, http2 *http.Transport }
-
-func newUpstream(dial dialFunc, idle int) upstream {
-	http2 := newTransport(dial, idle)
-	http2.Protocols = new(http.Protocols)
-	http2.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{http1: newTransport(identified(dial), idle), http2: http2}
-}
-
-func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
-	v := r.Context().Value(visitKey{}).(*visit)
-	if v.at.app.Options.H2C && len(r.Header["Upgrade"]) == 0 {
-		// In no order, and none is needed: an HTTP/2 server that finds too many
-		// fields refuses the request and reads none of it.
-		v.five.setIn(r.Header)
-		return u.http2.RoundTrip(r)
-	}
-	return u.http1.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace())))
-}
-
-func (u upstream) CloseIdleConnections() {
-	u.http1.CloseIdleConnections()
-	u.http2.CloseIdleConnections()
 }

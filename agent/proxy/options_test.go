@@ -210,7 +210,7 @@ func TestH2C(t *testing.T) {
 // nothing for longer is left alone.
 func TestStuckAppIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.Patience = 50 * time.Millisecond })
+	r := newRig(t, func(c *proxy.Config) { c.Patience = time.Second })
 	release := make(chan struct{})
 	asked := make(chan string, 10)
 	r.app("notes", func(w http.ResponseWriter, req *http.Request) {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
@@ -70,7 +71,7 @@ func (p *Proxy) me(h http.Header, r *http.Request, at place) *answer {
 	if !d.Allowed {
 		return p.denied(h, r, at, id, d)
 	}
-	callerOf(r).letIn(h)
+	gate.ConnOf(r).LetIn(h)
 	return &answer{Status: http.StatusOK, json: visitor{
 		AccountID: id.AccountID, Email: d.Email, Role: d.Role, App: at.app.Label, Name: at.root.Name,
 	}}

@@ -21,13 +21,13 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/proxy/gate"
 	"porchlight/control/controlapi"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
@@ -111,18 +111,8 @@ type Config struct {
 	Log   *slog.Logger     // discarded when nil
 }
 
-// Limits of a visitor's request; bodies on their way to an app have none.
-const (
-	maxHeader     = 64 << 10 // bytes; more is 431
-	maxFields     = 200      // header fields, trailers included; more is 431
-	maxRefused    = 1 << 20  // bytes of a head that are read to answer it with 431
-	maxFrame      = 16 << 10 // bytes of an HTTP/2 frame, all read before it is looked at
-	headerTimeout = 10 * time.Second
-	bodyTimeout   = 10 * time.Second // of what we answer ourselves
-	idleTimeout   = 2 * time.Minute
-	shutdownGrace = 2 * time.Second
-	patience      = time.Minute // see Config.Patience
-)
+// patience is Config.Patience unless that is set.
+const patience = time.Minute
 
 // Proxy serves visitors; see Serve.
 type Proxy struct {
@@ -131,9 +121,9 @@ type Proxy struct {
 	cookies cookieNames
 	now     func() time.Time
 	log     *slog.Logger
-	engine  *httputil.ReverseProxy
-	apps    upstream                      // the engine's connections to apps
-	direct  *appConns                     // those of forwardDirect
+	reverse *httputil.ReverseProxy
+	apps    upstream                      // connections of reverse to apps
+	direct  *appConns                     // connections of forwardDirect to apps
 	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	rooms   *rooms
 
@@ -159,9 +149,6 @@ func New(c Config) (*Proxy, error) {
 	if p.config.Patience <= 0 {
 		p.config.Patience = patience
 	}
-	if p.config.DecideWithin <= 0 {
-		p.config.DecideWithin = decideWithin
-	}
 	if p.config.Files <= 0 {
 		p.config.Files = filelimit.Limit()
 	}
@@ -169,80 +156,19 @@ func New(c Config) (*Proxy, error) {
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	idle := max(1, min(maxIdleConns, p.config.Files/16))
 	p.apps, p.direct = newUpstream(p.dialApp, idle), newAppConns(idle)
-	p.engine = p.newEngine()
+	p.reverse = p.newReverse()
 	return p, nil
 }
 
 // Serve takes raw visitor connections from ln, whose RemoteAddr is the
-// visitor's, until ctx ends; then it lets requests finish for two seconds,
-// closes the rest and returns nil once every handler has returned. It returns
-// early only when ln fails.
+// visitor's, until ctx ends; see gate.Serve.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	base, cutOff := context.WithCancel(context.WithoutCancel(ctx))
-	defer cutOff()
-	var handlers sync.WaitGroup
-	conf := p.config.TLS.Clone()
-	// Full records from the first byte on: a page of ours or an app's comes in
-	// one system call instead of twelve.
-	conf.DynamicRecordSizingDisabled = true
-	// Whatever else TLS was set up to negotiate ends with its handshake.
-	for _, ours := range []string{"http/1.1", "h2"} {
-		if !slices.Contains(conf.NextProtos, ours) {
-			conf.NextProtos = append([]string{ours}, conf.NextProtos...)
-		}
-	}
-	front := newFront(ln, conf, newDoor(p.config.Files, p.config.DecideWithin, p.log), p.log)
-	fronted := make(chan struct{})
-	go func() { defer close(fronted); front.run() }()
-	srv := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			handlers.Add(1)
-			defer handlers.Done()
-			callerOf(r).hurry(w)
-			p.ServeHTTP(w, r)
-		}),
-		TLSConfig:                    conf,
-		ReadHeaderTimeout:            headerTimeout,
-		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               maxRefused, // tooLarge looks before anything else does
-		DisableGeneralOptionsHandler: true,
-		BaseContext:                  func(net.Listener) context.Context { return base },
-		ConnContext:                  withRaw,
-		ConnState:                    follow,
-		ErrorLog:                     slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
-		HTTP2: &http.HTTP2Config{
-			// A longer one would be room that its first nine bytes take.
-			MaxReadFrameSize: maxFrame,
-			// A visitor who vanished without a word must not hold streams open.
-			SendPingTimeout:  30 * time.Second,
-			PingTimeout:      15 * time.Second,
-			WriteByteTimeout: time.Minute,
-		},
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(front) }()
-	var err error
-	select {
-	case err = <-failed:
-		err = fmt.Errorf("take visitors: %w", err)
-	case <-ctx.Done():
-	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
-	defer cancel()
-	if err != nil || srv.Shutdown(grace) != nil {
-		p.config.Access.CloseAll()
-		srv.Close()
-	}
-	cutOff() // WebSockets too, which the server no longer knows
-	handlers.Wait()
-	front.Close()
-	<-fronted
-	p.apps.CloseIdleConnections()
-	p.direct.CloseIdleConnections()
-	if err == nil {
-		<-failed
-	}
-	return err
+	defer p.direct.CloseIdleConnections()
+	defer p.apps.CloseIdleConnections()
+	return gate.Serve(ctx, ln, gate.Config{
+		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
+		CutOff: func() { p.config.Access.CloseAll() }, Log: p.log,
+	})
 }
 
 // OpenLink makes a link that signs the owner in at one app, or at the launcher

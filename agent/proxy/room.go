@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"porchlight/agent/proxy/gate"
 	"sync"
 	"time"
 )
@@ -17,9 +18,6 @@ const (
 	shareOfPerson    = 4 // one quarter
 )
 
-// tellEvery is how often a limit that was reached is a line in the log.
-const tellEvery = time.Minute
-
 // rooms counts what visitors have under way. A person is an account, in however
 // many browsers and by however many clients.
 type rooms struct {
@@ -27,11 +25,11 @@ type rooms struct {
 	log         *slog.Logger
 	now         func() time.Time
 
-	mu     sync.Mutex
-	taken  int            // guarded by mu
-	people map[string]int // by account id, none is zero; guarded by mu
-	inApp  map[room]int   // none is zero; guarded by mu
-	told   tellings       // guarded by mu
+	mu      sync.Mutex
+	taken   int            // guarded by mu
+	people  map[string]int // by account id, none is zero; guarded by mu
+	inApp   map[room]int   // none is zero; guarded by mu
+	refused gate.Refusals  // guarded by mu
 }
 
 // room is what a request is counted in.
@@ -53,7 +51,7 @@ const (
 func newRooms(files int, now func() time.Time, log *slog.Logger) *rooms {
 	return &rooms{
 		all: max(1, files/shareOfAll), person: max(1, files/shareOfPerson), now: now, log: log,
-		people: map[string]int{}, inApp: map[room]int{}, told: tellings{},
+		people: map[string]int{}, inApp: map[room]int{}, refused: gate.Refusals{},
 	}
 }
 
@@ -79,7 +77,7 @@ func (r *rooms) enter(in room) full {
 		r.inApp[in]++
 		return roomFree
 	}
-	if refused, tell := r.told.count(string(why), r.now()); tell {
+	if refused, log := r.refused.Count(string(why), r.now()); log {
 		r.log.Warn("too much is open at once: more is refused until some of it ends",
 			"limit", string(why), "account", in.account, "app", in.app, "websockets", in.webSocket, "open", r.taken, "refused", refused)
 	}
@@ -96,28 +94,4 @@ func (r *rooms) leave(in room) {
 	if r.inApp[in]--; r.inApp[in] <= 0 {
 		delete(r.inApp, in)
 	}
-}
-
-// tellings keeps refusals from filling the log: by what was reached, what is to
-// be told with the next line.
-type tellings map[string]*telling
-
-type telling struct {
-	last    time.Time
-	refused int // since then
-}
-
-// count notes a refusal. tell is true once in a while, with how many there were.
-func (t tellings) count(what string, now time.Time) (refused int, tell bool) {
-	of := t[what]
-	if of == nil {
-		of = &telling{}
-		t[what] = of
-	}
-	of.refused++
-	if now.Sub(of.last).Abs() < tellEvery {
-		return 0, false
-	}
-	refused, of.last, of.refused = of.refused, now, 0
-	return refused, true
 }

@@ -260,7 +260,7 @@ func TestRoomIsLeft(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				var wg sync.WaitGroup
-				for _, method := range []string{"GET", "POST"} { // the direct way and the engine's
+				for _, method := range []string{"GET", "POST"} { // both ways to the app
 					req := b.request(method, "https://stuck."+rootHost+"/", nil, "Origin", "https://stuck."+rootHost).WithContext(ctx)
 					for name, value := range b.cookies {
 						req.AddCookie(&http.Cookie{Name: name, Value: value})

@@ -4,9 +4,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/proxy/gate"
 	"porchlight/agent/store"
 )
 
@@ -33,7 +33,6 @@ func (at place) launcher() bool { return at.app.ID == "" }
 // one needs, or the answer that ends the way; it is sent here and nowhere else. No
 // step calls one before it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	limitBody(w, r, time.Now().Add(bodyTimeout)) // until there is an app to take it
 	if a := p.serve(w, r); a != nil {
 		p.write(w, r, a)
 	}
@@ -75,12 +74,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 // checkHead judges the request by itself, whatever address it is for, and
 // answers what is the same at every address.
 func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
-	if over, byCookie := tooLarge(r); over {
+	if over, byCookie := gate.TooLarge(r); over {
 		a = tooManyFields(r, byCookie)
-		dropHead(r)
+		gate.DropHead(r)
 		return "", a
 	}
-	host, ok := hostname(r)
+	host, ok := gate.Hostname(r)
 	if !ok {
 		return "", misdirected()
 	}
@@ -96,7 +95,7 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 	if r.Method == http.MethodConnect {
 		return "", refuse(http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
 	}
-	if !pathTarget(r) {
+	if !gate.PathTarget(r) {
 		return "", refuse(http.StatusBadRequest, "The request's target is not a path.")
 	}
 	return host, asset(r)
@@ -246,7 +245,7 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 	if !v.decision.Allowed {
 		return false, p.denied(h, r, v.at, v.id, v.decision)
 	}
-	callerOf(r).letIn(h)
+	gate.ConnOf(r).LetIn(h)
 	if app.Paused {
 		return false, paused(v.at)
 	}

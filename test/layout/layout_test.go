@@ -66,6 +66,11 @@ var rules = []rule{
 		from: "agent/access", to: "agent/proxy",
 	},
 	{
+		why:  "the gate judges bytes and heads, and knows neither apps nor people",
+		from: "agent/proxy/gate", to: "agent",
+		allow: []string{"agent/proxy/gate"},
+	},
+	{
 		why:  "the engine knows nothing of HTTP",
 		from: "agent/engine", to: "agent/localapi",
 	},

@@ -1,4 +1,4 @@
-package proxy
+package gate
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type front struct {
 	net.Listener
 	conf  *tls.Config
 	log   *slog.Logger
-	door  *door
+	conns *conns
 	ready chan net.Conn // after their handshake
 	ended chan struct{} // closed when Accept of the listener has failed
 	err   error         // why, set before ended is closed
@@ -25,9 +25,9 @@ type front struct {
 	shaking sync.WaitGroup
 }
 
-func newFront(ln net.Listener, conf *tls.Config, door *door, log *slog.Logger) *front {
+func newFront(ln net.Listener, conf *tls.Config, conns *conns, log *slog.Logger) *front {
 	ctx, stop := context.WithCancel(context.Background())
-	return &front{Listener: ln, conf: conf, log: log, door: door, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
+	return &front{Listener: ln, conf: conf, log: log, conns: conns, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // run accepts until the listener fails or is closed, and returns once no
@@ -40,7 +40,7 @@ func (f *front) run() {
 			close(f.ended)
 			break
 		}
-		c := f.door.enter(raw)
+		c := f.conns.add(raw)
 		if c == nil {
 			abort(raw)
 			continue
@@ -51,11 +51,11 @@ func (f *front) run() {
 }
 
 // handshake is bounded in time as the head of a request is.
-func (f *front) handshake(c *caller) {
+func (f *front) handshake(c *Conn) {
 	ctx, cancel := context.WithTimeout(f.ctx, headerTimeout)
 	defer cancel()
 	var conn net.Conn
-	gather := &gatherConn{Conn: c.raw, caller: c}
+	gather := &gatherConn{Conn: c.raw, conn: c}
 	secure := tls.Server(gather, f.conf)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		f.log.Debug("a TLS handshake failed", "from", c.raw.RemoteAddr().String(), "err", err)
@@ -66,7 +66,8 @@ func (f *front) handshake(c *caller) {
 	case "h2":
 		conn = secure
 	case "", "http/1.1":
-		conn = &strictConn{Conn: secure, gather: gather}
+		c.strict = &strictConn{Conn: secure, gather: gather}
+		conn = c.strict
 	default:
 		// A certificate authority that came to see a challenge answered (RFC
 		// 8737, section 3): it has, and there is nothing more to say.

@@ -2,8 +2,10 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"net"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -23,10 +25,49 @@ const (
 
 var errLongHead = errors.New("the head of the app's answer is too long")
 
+// A port belongs to nobody: when an app ends, a program of any user of this
+// computer can listen there next. So whoever took a new connection is looked at
+// before a byte goes out on it. Later requests may use the connection without
+// another look, because it stays with the program that took it.
+
+var errStranger = errors.New("a program of another user listens on the app's port")
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// pool says which requests may share connections: those to one app. Another app on
+// the same port gets connections of its own, and so does the same app after the
+// owner approved another user's program for it.
+type pool struct {
+	app, user string
+	port      int
+}
+
+func poolOf(app App) pool { return pool{app.ID, app.User, app.Port} }
+
+// String is a host and port for net/http, which keeps connections by it.
+func (p pool) String() string { return p.app + "." + p.user + ":" + strconv.Itoa(p.port) }
+
+var appDialer = &net.Dialer{Timeout: appDialTimeout, KeepAlive: appKeepAlive}
+
+// dialApp makes a new connection for the visit that is the context, to its app and
+// to nobody else; network and address are not looked at.
+func (p *Proxy) dialApp(ctx context.Context, _, _ string) (net.Conn, error) {
+	v := ctx.Value(visitKey{}).(*visit)
+	conn, err := appDialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(v.at.app.Port))
+	if err != nil || p.config.Listener == nil {
+		return conn, err
+	}
+	if !v.judge(p.config.Listener) {
+		conn.Close()
+		return nil, errStranger
+	}
+	return conn, nil
+}
+
 // appConns keeps HTTP/1.1 connections to apps for the requests of forwardDirect.
-// A connection belongs to one goroutine at a time and has none of its own, which
-// is what it saves beside http.Transport; that an idle one has been closed, or
-// has been sent something nobody asked for, is seen when it is taken.
+// http.Transport would run two goroutines for each; here the goroutine of the
+// request reads and writes. Whether the app has closed an idle connection, or sent
+// something on it that nobody asked for, is looked at when it is taken.
 type appConns struct {
 	most int // idle ones
 
@@ -39,8 +80,8 @@ type appConns struct {
 // appConn is one connection and its reader.
 type appConn struct {
 	net.Conn
-	r     *bufio.Reader // of the appConn itself, so that left counts
-	left  int           // bytes a head may still have; negative: this is no head
+	r     *bufio.Reader // reads through the appConn itself, which counts left down
+	left  int           // bytes a head may still have; negative: a body is being read
 	since time.Time     // when it was put back
 }
 
@@ -60,8 +101,8 @@ func (c *appConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// kept returns the idle connection of a pool that was used last, or nil.
-func (a *appConns) kept(of pool) *appConn {
+// take returns the idle connection of a pool that was used last, or nil.
+func (a *appConns) take(of pool) *appConn {
 	for {
 		a.mu.Lock()
 		list := a.idle[of]

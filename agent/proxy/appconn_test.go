@@ -51,10 +51,10 @@ func TestAppConnsAreBounded(t *testing.T) {
 	if a.count != 1 || a.sweep == nil {
 		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
 	}
-	if got := a.kept(port); got != young {
+	if got := a.take(port); got != young {
 		t.Fatal("the young one is not kept")
 	}
-	if a.kept(port) != nil {
+	if a.take(port) != nil {
 		t.Fatal("one more than there is")
 	}
 	a.closeOld()
@@ -65,7 +65,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 	stale, staleTheirs := open()
 	a.put(port, stale)
 	stale.since = time.Now().Add(-maxIdleTime)
-	if a.kept(port) != nil {
+	if a.take(port) != nil {
 		t.Error("one that was idle for too long is used")
 	}
 	closed(staleTheirs)

@@ -1,4 +1,4 @@
-package proxy
+package gate
 
 import (
 	"bytes"
@@ -42,12 +42,12 @@ func TestGather(t *testing.T) {
 	write(1) // nothing is held yet
 	c.hold()
 	for range 4 {
-		write(recordSize)
+		write(RecordSize)
 	}
 	if len(w.got) != 1 {
 		t.Fatalf("%d writes before release", len(w.got))
 	}
-	write(recordSize)     // does not fit beside the others
+	write(RecordSize)     // does not fit beside the others
 	write(gatherSize + 1) // fits nowhere
 	write(7)
 	if err := c.release(); err != nil {
@@ -64,7 +64,7 @@ func TestGather(t *testing.T) {
 	for _, p := range w.got {
 		sizes = append(sizes, len(p))
 	}
-	if !slices.Equal(sizes, []int{1, 4 * recordSize, recordSize, gatherSize + 1, 7, 2}) {
+	if !slices.Equal(sizes, []int{1, 4 * RecordSize, RecordSize, gatherSize + 1, 7, 2}) {
 		t.Errorf("sizes of writes: %v", sizes)
 	}
 }

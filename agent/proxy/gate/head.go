@@ -1,4 +1,4 @@
-package proxy
+package gate
 
 import (
 	"bytes"
@@ -9,19 +9,19 @@ import (
 	"slices"
 )
 
-// How much a visitor's head may hold: maxFields fields and maxHeader bytes. Apps
+// How much a visitor's head may hold: MaxFields fields and MaxHeader bytes. Apps
 // have bounds of their own, and some leave out what is beyond without a word.
 //
 // Who sends more gets a page that says so, in both protocols, and a browser that
 // other pages filled with cookies is freed of them: it could open nothing
 // otherwise. Over HTTP/2 the whole head is here, up to maxRefused, and is counted
-// by tooLarge. Over HTTP/1.1 it is counted as it comes in, and net/http sees a
+// by TooLarge. Over HTTP/1.1 it is counted as it comes in, and net/http sees a
 // short one in its place (shorten).
 
-var errTooMany = errors.New("the request has too many fields, its trailers counted")
+var ErrTooManyFields = errors.New("the request has too many fields, its trailers counted")
 
-// tooLarge says whether a request's head is, and whether its cookies are why.
-func tooLarge(r *http.Request) (over, byCookie bool) {
+// TooLarge says whether a request's head is, and whether its cookies are why.
+func TooLarge(r *http.Request) (over, byCookie bool) {
 	if r.ProtoMajor == 1 {
 		return shortened(r.Header)
 	}
@@ -34,13 +34,13 @@ func tooLarge(r *http.Request) (over, byCookie bool) {
 			}
 		}
 	}
-	fields := countFields(r)
-	return size > maxHeader || fields > maxFields, toBlame(cookies, size-cookies, fields)
+	fields := CountFields(r)
+	return size > MaxHeader || fields > MaxFields, toBlame(cookies, size-cookies, fields)
 }
 
-// countFields counts a request's header fields and those trailers that have
+// CountFields counts a request's header fields and those trailers that have
 // come, Host and what net/http takes out of the header included.
-func countFields(r *http.Request) (n int) {
+func CountFields(r *http.Request) (n int) {
 	n = 1 + len(r.TransferEncoding)
 	for _, values := range r.Header {
 		n += len(values)
@@ -59,7 +59,7 @@ func countFields(r *http.Request) (n int) {
 // Without the second, a link with a long enough address would have a browser lose
 // the few cookies it has.
 func toBlame(cookies, rest, fields int) bool {
-	return rest <= maxHeader && fields <= maxFields && cookies > maxHeader/2
+	return rest <= MaxHeader && fields <= MaxFields && cookies > MaxHeader/2
 }
 
 // headSize counts the head of a request as it comes in.
@@ -76,8 +76,8 @@ type headSize struct {
 // them are still within the bounds.
 func (s *headSize) take(n int, begins bool) int {
 	if !s.over && n > 0 {
-		room := max(0, maxHeader-s.bytes)
-		if begins && s.fields == maxFields {
+		room := max(0, MaxHeader-s.bytes)
+		if begins && s.fields == MaxFields {
 			room = 0
 		}
 		s.over = n > room
@@ -161,9 +161,9 @@ func shortened(h http.Header) (over, byCookie bool) {
 	return byCookie || subtle.ConstantTimeCompare(last, []byte(becauseOther)) == 1, byCookie
 }
 
-// dropHead drops what an answer of ours need not know of a head that is too large:
+// DropHead drops what an answer of ours need not know of a head that is too large:
 // up to a megabyte, which need not wait for a visitor who reads slowly.
-func dropHead(r *http.Request) {
+func DropHead(r *http.Request) {
 	kept := http.Header{}
 	for _, name := range [...]string{"Accept", "Sec-Fetch-Mode", "Sec-Fetch-Dest"} {
 		kept[name] = r.Header[name]

@@ -1,4 +1,4 @@
-package proxy
+package gate
 
 import (
 	"bytes"
@@ -71,7 +71,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 
 // Write has the records of a long write leave together.
 func (c *strictConn) Write(p []byte) (int, error) {
-	if c.gather == nil || len(p) <= recordSize {
+	if c.gather == nil || len(p) <= RecordSize {
 		return c.Conn.Write(p)
 	}
 	c.gather.hold()

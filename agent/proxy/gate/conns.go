@@ -1,0 +1,291 @@
+package gate
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"porchlight/internal/bounds"
+)
+
+// A connection costs this computer a file and, over HTTP/2, 38 KiB, before anything
+// is known of who made it. So only so many are open at a time, one source gets a
+// share of them that shrinks with what is left, and a connection has ten seconds to
+// send a request of somebody who is let in. A visitor who takes longer to sign in
+// comes back on a new one.
+
+// conns counts the connections of visitors.
+type conns struct {
+	most   int
+	within time.Duration // for a first request that is let through
+	log    *slog.Logger
+
+	mu      sync.Mutex
+	open    int                  // guarded by mu
+	sources map[netip.Prefix]int // how many each has open, never zero; guarded by mu
+	waiting list.List            // of *Conn on which nobody was let in, the oldest first; guarded by mu
+	refused Refusals             // guarded by mu
+}
+
+// Conn is one connection of a visitor. Its methods do nothing on nil, which is what
+// a request of a test has that came on none.
+type Conn struct {
+	conns  *conns
+	source netip.Prefix
+	raw    net.Conn    // below TLS
+	strict *strictConn // nil over HTTP/2; set before a request is read
+
+	letIn  atomic.Bool  // a request was let through
+	over   atomic.Bool  // none was in time
+	active atomic.Bool  // a request is being answered; not kept once one was let through
+	ended  atomic.Int64 // when the last answer was; Unix nanoseconds
+
+	// Guarded by conns.mu:
+	at     *list.Element // in conns.waiting; nil once let in or closed
+	closed bool
+	secure *tls.Conn // after its handshake
+	timer  *time.Timer
+	due    time.Time
+	parted bool // the visitor's side was told that the connection ends
+}
+
+func newConns(files int, within time.Duration, log *slog.Logger) *conns {
+	return &conns{
+		most: max(2*leastPerSource, min(maxConns, files*3/8)), within: within, log: log,
+		sources: map[netip.Prefix]int{}, refused: Refusals{},
+	}
+}
+
+// add counts a connection, or returns nil when its source has its share. Where no
+// place is left, the connection goes that has waited longest for somebody to be
+// let in.
+func (s *conns) add(raw net.Conn) *Conn {
+	c := &Conn{conns: s, source: sourceOf(raw.RemoteAddr()), raw: raw}
+	s.mu.Lock()
+	out, ok := s.place(c)
+	s.mu.Unlock()
+	if out != nil {
+		abort(out.raw)
+	}
+	if !ok {
+		return nil
+	}
+	return c
+}
+
+// place finds a place for c; out has lost its own. mu is held.
+func (s *conns) place(c *Conn) (out *Conn, ok bool) {
+	left := s.most - s.open
+	if s.sources[c.source] >= max(leastPerSource, left/2) {
+		s.logRefusal("one source", c.source)
+		return nil, false
+	}
+	if left <= 0 {
+		s.logRefusal("all", c.source)
+		oldest := s.waiting.Front()
+		if oldest == nil {
+			return nil, false
+		}
+		out = oldest.Value.(*Conn)
+		s.remove(out)
+	}
+	s.open++
+	s.sources[c.source]++
+	c.at = s.waiting.PushBack(c)
+	return out, true
+}
+
+// logRefusal says in the log which limit was reached. mu is held.
+func (s *conns) logRefusal(limit string, source netip.Prefix) {
+	if refused, log := s.refused.Count(limit, time.Now()); log {
+		s.log.Warn("too many connections of visitors: new ones are refused or take the place of those nobody has signed in on",
+			"limit", limit, "source", source, "open", s.open, "refused", refused)
+	}
+}
+
+// remove takes a connection out of all counts. mu is held.
+func (s *conns) remove(c *Conn) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	s.open--
+	if s.sources[c.source]--; s.sources[c.source] <= 0 {
+		delete(s.sources, c.source)
+	}
+	s.stopWaiting(c)
+}
+
+// stopWaiting ends the wait for c's first request that is let through. mu is held.
+func (s *conns) stopWaiting(c *Conn) {
+	if c.at != nil {
+		s.waiting.Remove(c.at)
+		c.at = nil
+	}
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}
+
+// close is called when the connection is closed, any number of times.
+func (c *Conn) close() {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	c.conns.remove(c)
+}
+
+// await begins the wait for a request, after the TLS handshake.
+func (c *Conn) await(secure *tls.Conn) {
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	if c.at == nil {
+		return
+	}
+	c.secure, c.due = secure, time.Now().Add(c.conns.within)
+	c.timer = time.AfterFunc(c.conns.within, c.tooLate)
+}
+
+// LetIn says that a request on the connection was let through, so that it may stay
+// open. h is the header of that request's answer.
+func (c *Conn) LetIn(h http.Header) {
+	if c == nil || c.letIn.Swap(true) {
+		return
+	}
+	c.conns.mu.Lock()
+	c.conns.stopWaiting(c)
+	c.conns.mu.Unlock()
+	if visitor, ok := c.raw.(interface{ LetIn() }); ok { // it came through a tunnel
+		visitor.LetIn()
+	}
+	if c.over.Load() {
+		h.Del("Connection") // see hurry
+	}
+}
+
+// Abort ends the connection at once, without the goodbye of TLS.
+func (c *Conn) Abort() {
+	if c != nil {
+		abort(c.raw)
+	}
+}
+
+// Upgraded says that a WebSocket has taken the connection over: what the visitor
+// sends from now on are no requests.
+func (c *Conn) Upgraded() {
+	if c != nil && c.strict != nil {
+		c.strict.upgraded.Store(true)
+	}
+}
+
+// hurry makes a request that came too late the last one on its connection.
+func (c *Conn) hurry(w http.ResponseWriter) {
+	if c != nil && c.over.Load() && !c.letIn.Load() {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// follow is a server's ConnState: it knows whether anything is being answered,
+// to the last byte.
+func follow(conn net.Conn, state http.ConnState) {
+	c := connBelow(conn)
+	if c == nil || c.letIn.Load() {
+		return
+	}
+	if state == http.StateIdle {
+		c.ended.Store(time.Now().UnixNano())
+	}
+	c.active.Store(state == http.StateActive)
+}
+
+// tooLate ends a connection on which nobody was let in: it waits for what is
+// being answered, says goodbye, and closes a moment later.
+func (c *Conn) tooLate() {
+	now := time.Now()
+	c.conns.mu.Lock()
+	if c.at == nil {
+		c.conns.mu.Unlock()
+		return
+	}
+	c.over.Store(true)
+	long := now.Sub(c.due) > maxParting
+	busy := c.active.Load() || now.Sub(time.Unix(0, c.ended.Load())) < partingTime
+	goodbye := !busy && !c.parted && !long
+	if busy && !long || goodbye {
+		c.parted = c.parted || goodbye
+		c.timer.Reset(partingTime)
+	} else {
+		c.conns.remove(c)
+	}
+	closed := c.closed
+	c.conns.mu.Unlock()
+	switch {
+	case closed:
+		abort(c.raw)
+	case goodbye:
+		c.goodbye()
+	}
+}
+
+// goAway is HTTP/2's graceful end (RFC 9113, section 6.8): what is under way is
+// answered, what follows belongs on another connection.
+const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x7f\xff\xff\xff" + "\x00\x00\x00\x00"
+
+// goodbye tells the visitor's side that this connection ends, while the server
+// has nothing to say on it. It fails on one that ends anyway.
+func (c *Conn) goodbye() {
+	if c.secure.ConnectionState().NegotiatedProtocol != "h2" {
+		_ = c.secure.CloseWrite()
+		return
+	}
+	_ = c.secure.SetWriteDeadline(time.Now().Add(partingTime))
+	_, _ = c.secure.Write([]byte(goAway))
+	_ = c.secure.SetWriteDeadline(time.Time{})
+}
+
+// abort ends a connection at once.
+func abort(raw net.Conn) {
+	if conn, ok := raw.(interface{ Abort() error }); ok {
+		_ = conn.Abort() // closed is closed
+		return
+	}
+	_ = raw.Close()
+}
+
+type connKey struct{} // *Conn, in a request's context
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, connBelow(conn))
+}
+
+// ConnOf is the connection a request came on; nil in tests without one.
+func ConnOf(r *http.Request) *Conn {
+	c, _ := r.Context().Value(connKey{}).(*Conn)
+	return c
+}
+
+// connBelow is the Conn of a connection that front has accepted, or nil.
+func connBelow(conn net.Conn) *Conn {
+	if over, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		if gather, ok := over.NetConn().(*gatherConn); ok {
+			return gather.conn
+		}
+	}
+	return nil
+}
+
+// sourceOf is what one visitor easily has: an IPv4 address, or an IPv6 /64. It is
+// the zero prefix for what is no address.
+func sourceOf(addr net.Addr) netip.Prefix {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	return bounds.Network(tcp.AddrPort().Addr(), 32, 64)
+}

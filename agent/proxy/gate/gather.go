@@ -1,0 +1,89 @@
+package gate
+
+import (
+	"net"
+	"sync"
+)
+
+const (
+	// RecordSize is the most bytes of plain text in a TLS record.
+	RecordSize = 16 << 10
+	gatherSize = 68 << 10 // bytes gathered: four full records, encrypted
+)
+
+// gatherConn is a visitor's connection below TLS. crypto/tls writes each record
+// by itself; between hold and release they are gathered and then written together,
+// so that a download costs one system call where it cost four.
+type gatherConn struct {
+	net.Conn
+	conn *Conn // to be told of the end; nil in tests
+
+	mu      sync.Mutex
+	holding bool    // guarded by mu
+	buf     *[]byte // what is gathered, from buffers; nil while there is nothing; guarded by mu
+	err     error   // of a write that failed: nothing may follow it; guarded by mu
+}
+
+// buffers are of gatherSize, *[]byte.
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, gatherSize)) }}
+
+func (c *gatherConn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return 0, c.err
+	}
+	if !c.holding {
+		return c.Conn.Write(p)
+	}
+	if c.buf != nil && len(*c.buf)+len(p) > gatherSize {
+		if err := c.send(); err != nil {
+			return 0, err
+		}
+	}
+	if len(p) > gatherSize {
+		return c.Conn.Write(p)
+	}
+	if c.buf == nil {
+		c.buf = buffers.Get().(*[]byte)
+	}
+	*c.buf = append(*c.buf, p...)
+	return len(p), nil
+}
+
+// hold gathers what is written until release, which must follow.
+func (c *gatherConn) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding = true
+}
+
+// release writes what was gathered. After an error the connection takes no more: part of
+// a record may be out.
+func (c *gatherConn) release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holding = false
+	return c.send()
+}
+
+// send writes what was gathered. mu is held.
+func (c *gatherConn) send() error {
+	if c.buf == nil {
+		return c.err
+	}
+	if c.err == nil {
+		_, c.err = c.Conn.Write(*c.buf)
+	}
+	*c.buf = (*c.buf)[:0]
+	buffers.Put(c.buf)
+	c.buf = nil
+	return c.err
+}
+
+func (c *gatherConn) Close() error {
+	if c.conn != nil {
+		c.conn.close()
+	}
+	return c.Conn.Close()
+}
