@@ -3,11 +3,11 @@ package agent
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // tellAccepted has the owner told of the people who accepted an invitation
@@ -50,18 +50,14 @@ func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts 
 			}
 		}
 		slices.Sort(open)
-		text := p.Email + " accepted your invitation"
-		switch rest := len(open) - maxAcceptedApps; {
-		case len(open) == 0:
-			text += "."
-		case rest > 0:
-			text += fmt.Sprintf(" and can open %s and %d more.", strings.Join(open[:maxAcceptedApps], ", "), rest)
-		case len(open) == 1:
-			text += " and can open " + open[0] + "."
-		default:
-			text += " and can open " + strings.Join(open[:len(open)-1], ", ") + " and " + open[len(open)-1] + "."
+		if rest := len(open) - maxAcceptedApps; rest > 0 {
+			open = append(open[:maxAcceptedApps], fmt.Sprintf("%d more", rest))
 		}
-		texts = append(texts, text)
+		text := p.Email + " accepted your invitation"
+		if len(open) > 0 {
+			text += " and can open " + words.And(open...)
+		}
+		texts = append(texts, text+".")
 	}
 	return texts
 }

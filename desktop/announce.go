@@ -3,10 +3,10 @@ package desktop
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 const (
@@ -271,9 +271,8 @@ func (a *announcer) mayTell(k kind, n int) bool {
 
 // listed is "A, B, C and 4 more.", of all names that there are.
 func listed(names []string, all int) string {
-	text := strings.Join(names, ", ")
 	if rest := all - len(names); rest > 0 {
-		text += fmt.Sprintf(" and %d more", rest)
+		names = append(names, fmt.Sprintf("%d more", rest))
 	}
-	return text + "."
+	return words.And(names...) + "."
 }

@@ -11,6 +11,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // maxNamed is how many apps a notice names.
@@ -141,17 +142,14 @@ func (p *People) room(by Actor) (release func(), err error) {
 
 // named lists apps in a sentence.
 func named(apps []engine.App) string {
-	switch n := len(apps); {
-	case n == 1:
-		return apps[0].Label
-	case n == 2:
-		return apps[0].Label + " and " + apps[1].Label
-	case n == maxNamed:
-		return apps[0].Label + ", " + apps[1].Label + " and " + apps[2].Label
-	case n > maxNamed:
-		return fmt.Sprintf("%s, %s and %d more", apps[0].Label, apps[1].Label, n-2)
+	if len(apps) == 0 {
+		return "this computer"
 	}
-	return "this computer"
+	var names []string
+	for _, a := range apps {
+		names = append(names, a.Label)
+	}
+	return words.List(names, maxNamed)
 }
 
 // Undo carries out POST /owner/notices/{id}/undo: exactly what the notice tells

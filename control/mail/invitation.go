@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"porchlight/internal/words"
 )
 
 var (
@@ -54,7 +56,7 @@ func (i Invitation) Message() (Message, error) {
 	}{
 		Invitation: i,
 		Subject:    i.Owner + " shares " + named[0] + " with you",
-		First:      named[0], Named: enumerate(named),
+		First:      named[0], Named: words.List(named, maxNamed),
 		Day: i.Until.UTC().Format("2 January"),
 	}
 	var text, html bytes.Buffer
@@ -68,19 +70,6 @@ func (i Invitation) Message() (Message, error) {
 		To: i.To, Subject: shown.Subject, ReplyTo: i.Owner,
 		Text: text.String(), HTML: html.String(), Links: []string{i.Link},
 	}, nil
-}
-
-// enumerate writes "Notes", "Notes and Photos", "Notes, Photos and 7 more".
-func enumerate(names []string) string {
-	if len(names) > maxNamed {
-		rest := len(names) - (maxNamed - 1)
-		names = append(names[:maxNamed-1:maxNamed-1], fmt.Sprintf("%d more", rest))
-	}
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // plainLabel makes a label fit for a mail that this service answers for: one

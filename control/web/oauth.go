@@ -2,11 +2,11 @@ package web
 
 import (
 	"net/http"
-	"strings"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/oauth"
+	"porchlight/internal/words"
 )
 
 // oauthPages are the pages of package oauth.
@@ -52,18 +52,12 @@ type choiceRow struct {
 }
 
 // inWords puts labels into words: "Notes, Photos and Diary"; beyond most of them
-// the rest is counted.
+// it says that there are more.
 func inWords(labels []string, most int) string {
-	switch n := len(labels); {
-	case n == 0:
-		return ""
-	case n == 1:
-		return labels[0]
-	case n <= most:
-		return strings.Join(labels[:n-1], ", ") + " and " + labels[n-1]
-	default:
-		return strings.Join(labels[:most-1], ", ") + " and more"
+	if len(labels) > most {
+		labels = append(labels[:most-1], "more")
 	}
+	return words.And(labels...)
 }
 
 // grantRow is one connected app on the account page.
