@@ -68,7 +68,7 @@ type bench struct {
 func newBench(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{t: t, clock: newClock()}
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{Now: b.clock.Now})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{Now: b.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

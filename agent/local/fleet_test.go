@@ -58,7 +58,7 @@ func startFleet(t *testing.T) *fleet {
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
 	port := portOf(t, f.network.addr())
 	node := func() (*control.Service, *mail.Outbox) {
-		store, err := kv.OpenPostgres(t.Context(), database, kv.PostgresOptions{})
+		store, err := kv.Open(t.Context(), database, kv.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -94,7 +94,7 @@ func Start(ctx context.Context, cfg Config) (*Running, error) {
 	if err := mayListen(cfg.DataDir, cfg.HTTPS); err != nil {
 		return nil, err
 	}
-	plane, err := openPlane(cfg)
+	plane, err := openPlane(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (r *Running) Close(ctx context.Context) error {
 type plane struct {
 	ca         *localca.CA
 	rootPath   string // of the authority's root certificate, PEM
-	store      *kv.Bolt
+	store      kv.Store
 	outbox     *mail.Outbox
 	service    *control.Service
 	relay      *relay.Relay
@@ -217,7 +217,7 @@ type plane struct {
 
 // openPlane opens what the control plane keeps, which also makes sure that no
 // other process uses the data directory.
-func openPlane(cfg Config) (p *plane, err error) {
+func openPlane(ctx context.Context, cfg Config) (p *plane, err error) {
 	p = &plane{rootPath: RootCAPath(cfg.DataDir)}
 	p.ca, err = localca.Open(filepath.Dir(p.rootPath), localca.Options{
 		Names:        []string{domain},
@@ -228,7 +228,7 @@ func openPlane(cfg Config) (p *plane, err error) {
 		return nil, err
 	}
 	// porchlight-control opens the same directory.
-	p.store, err = kv.OpenBolt(storePath(cfg.DataDir), kv.BoltOptions{})
+	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
 	if err != nil {
 		return nil, err
 	}

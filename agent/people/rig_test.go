@@ -112,7 +112,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func start(t *testing.T) *rig {
 	t.Helper()
-	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ type Config struct {
 	Computers *control.Computers
 	Clients   *control.Clients
 	Keys      *control.Keys
-	Store     kv.Portable
+	Store     kv.Store
 	// Naming is what they were made with; it is left beside the socket for
 	// commands that find nothing running.
 	Naming control.Naming

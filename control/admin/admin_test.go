@@ -36,7 +36,7 @@ func newService(t *testing.T, store kv.Store) *control.Service {
 // newAdmin is an Admin above a real store.
 func newAdmin(t *testing.T) *Admin {
 	t.Helper()
-	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,10 +20,7 @@ import (
 	"porchlight/internal/boltfile"
 )
 
-// ErrInUse is wrapped by OpenBolt when another process holds the file.
-var ErrInUse = errors.New("is in use by another process")
-
-// lockTimeout is how long OpenBolt waits for another process to let go.
+// lockTimeout is how long openBolt waits for another process to let go.
 const lockTimeout = time.Second
 
 // growBy is the step in which the file grows, in bytes: bbolt's own, 16 MiB,
@@ -47,13 +45,7 @@ var (
 	bucketExpiry = []byte("expiry")
 )
 
-// BoltOptions of OpenBolt; the zero value is fine.
-type BoltOptions struct {
-	// Now tells the time by which values expire; nil means time.Now.
-	Now func() time.Time
-}
-
-// Bolt keeps a Store in one bbolt file, for one process.
+// boltStore keeps a Store in one bbolt file, for one process.
 //
 // Updates are group-committed. Each waits in a queue; one goroutine, the
 // committer, opens a bbolt transaction, lets the waiting functions run in it one
@@ -65,7 +57,7 @@ type BoltOptions struct {
 //
 // Neither View nor Update may be called from within a function given to
 // either: the inner call could wait for the outer one for ever.
-type Bolt struct {
+type boltStore struct {
 	db   *bolt.DB
 	file *os.File // db's
 	now  func() time.Time
@@ -82,16 +74,11 @@ type Bolt struct {
 	closeErr  error
 }
 
-var _ Store = (*Bolt)(nil)
-
-// OpenBolt opens or creates the store at path (file 0600, a directory it has to
+// openBolt opens or creates the file at url (file 0600, a directory it has to
 // create 0700) and starts its committer, which Close ends. It waits at most one
 // second for another process to let go of the file, then fails with ErrInUse.
-// The errors are sentences for whoever runs the program.
-func OpenBolt(path string, opts BoltOptions) (*Bolt, error) {
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
+func openBolt(_ context.Context, url string, opts Options) (Store, error) {
+	path := strings.TrimPrefix(url, "file:")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, plain(err))
 	}
@@ -102,7 +89,7 @@ func OpenBolt(path string, opts BoltOptions) (*Bolt, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Bolt{
+	b := &boltStore{
 		db:      db,
 		file:    file,
 		now:     opts.Now,
@@ -172,8 +159,20 @@ func whole(db *bolt.DB, file *os.File) error {
 	})
 }
 
-// prepare tightens the file's mode and makes the buckets.
+// prepare tightens the file's mode and makes the buckets. Nothing of what a newer
+// version wrote is touched.
 func prepare(db *bolt.DB, file *os.File) error {
+	made := false
+	err := db.View(func(tx *bolt.Tx) error {
+		if made = tx.Bucket(bucketItems) != nil; !made {
+			return nil
+		}
+		_, err := versionOf(newBoltTx(tx, time.Now()), len(migrations))
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	info, err := file.Stat()
 	if err != nil {
 		return err
@@ -182,6 +181,9 @@ func prepare(db *bolt.DB, file *os.File) error {
 		if err := file.Chmod(0o600); err != nil {
 			return err
 		}
+	}
+	if made {
+		return nil
 	}
 	return db.Update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketItems, bucketExpiry} {
@@ -206,7 +208,7 @@ func plain(err error) error {
 }
 
 // View runs fn on a snapshot of what is durable, beside any other call.
-func (b *Bolt) View(ctx context.Context, fn func(Tx) error) error {
+func (b *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -234,12 +236,12 @@ func (b *Bolt) View(ctx context.Context, fn func(Tx) error) error {
 // Update runs fn once, in a group with its neighbours. A context that ends
 // while fn still waits for its turn takes it out of the queue; once fn runs the
 // outcome is awaited, because by then it may be durable.
-func (b *Bolt) Update(ctx context.Context, fn func(Tx) error) error {
+func (b *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return b.do(ctx, func(t *boltTx) error { return fn(t) })
 }
 
 // Sweep deletes up to limit expired keys, oldest first, in one transaction.
-func (b *Bolt) Sweep(ctx context.Context, limit int) (int, error) {
+func (b *boltStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := checkLimit(limit); err != nil {
 		return 0, err
 	}
@@ -256,7 +258,7 @@ func (b *Bolt) Sweep(ctx context.Context, limit int) (int, error) {
 
 // Close lets the group under way finish, answers ErrClosed to whatever still
 // waits, ends the committer and closes the file. Further calls do nothing.
-func (b *Bolt) Close() error {
+func (b *boltStore) Close() error {
 	b.closeOnce.Do(func() {
 		close(b.closing)
 		<-b.stopped

@@ -15,7 +15,7 @@ import (
 // at the token endpoint costs the store. 100,000 other keys are there already.
 func BenchmarkUpdate(b *testing.B) {
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s, err := OpenBolt(filepath.Join(b.TempDir(), "bench.db"), BoltOptions{})
+		s, err := Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

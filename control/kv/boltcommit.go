@@ -37,7 +37,7 @@ type request struct {
 }
 
 // do queues fn and sees it through.
-func (b *Bolt) do(ctx context.Context, fn func(*boltTx) error) error {
+func (b *boltStore) do(ctx context.Context, fn func(*boltTx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (b *Bolt) do(ctx context.Context, fn func(*boltTx) error) error {
 
 // run gives fn its transaction and hands the turn back however fn ends: by
 // returning, by a panic or by runtime.Goexit.
-func (b *Bolt) run(r *request, tx *bolt.Tx, fn func(*boltTx) error) error {
+func (b *boltStore) run(r *request, tx *bolt.Tx, fn func(*boltTx) error) error {
 	var merge *boltTx
 	defer func() { r.ran <- merge }()
 	t := newBoltTx(tx, b.now())
@@ -95,7 +95,7 @@ func (b *Bolt) run(r *request, tx *bolt.Tx, fn func(*boltTx) error) error {
 }
 
 // refusal is the answer of a store whose committer has stopped or is about to.
-func (b *Bolt) refusal() error {
+func (b *boltStore) refusal() error {
 	select {
 	case <-b.stopped:
 		if b.failure != nil {
@@ -108,7 +108,7 @@ func (b *Bolt) refusal() error {
 
 // commitLoop is the committer. It ends when the store is closed, or when bbolt
 // panics, which it does on a damaged file: going on would damage it further.
-func (b *Bolt) commitLoop() {
+func (b *boltStore) commitLoop() {
 	defer close(b.stopped)
 	// A page the disk cannot give any more is a fault in mapped memory.
 	debug.SetPanicOnFault(true)
@@ -132,7 +132,7 @@ func (b *Bolt) commitLoop() {
 
 // commitGroup serves first and whoever joins it, and returns an error only when
 // the store can no longer be used.
-func (b *Bolt) commitGroup(first *request) (broken error) {
+func (b *boltStore) commitGroup(first *request) (broken error) {
 	var group []*request
 	verdict := func(err error) {
 		for _, r := range group {
@@ -195,7 +195,7 @@ func (b *Bolt) commitGroup(first *request) (broken error) {
 // next is the request that may still join a group of n whose writes are size
 // bytes, or nil. Callers just answered are about to come back; yielding lets
 // them, and makes the difference between groups of a few and groups of all.
-func (b *Bolt) next(n, size int) *request {
+func (b *boltStore) next(n, size int) *request {
 	if n >= groupLength || size >= groupBytes {
 		return nil
 	}

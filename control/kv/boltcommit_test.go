@@ -24,9 +24,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(pgtest.Stopping(m))
 }
 
-func openTemp(t *testing.T) *Bolt {
+func openTemp(t *testing.T) *boltStore {
+	return openStore(t, filepath.Join(t.TempDir(), "store.db")).(*boltStore)
+}
+
+func openStore(t *testing.T, url string) Store {
 	t.Helper()
-	s, err := OpenBolt(filepath.Join(t.TempDir(), "store.db"), BoltOptions{})
+	s, err := Open(t.Context(), url, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +40,7 @@ func openTemp(t *testing.T) *Bolt {
 
 // occupy holds the committer inside a function until release is called, which
 // also waits for that update to end.
-func occupy(t *testing.T, s *Bolt) (release func()) {
+func occupy(t *testing.T, s *boltStore) (release func()) {
 	t.Helper()
 	inside, leave, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -56,13 +60,13 @@ func occupy(t *testing.T, s *Bolt) (release func()) {
 }
 
 // queued waits until n updates wait for the committer.
-func queued(s *Bolt, n int) {
+func queued(s *boltStore, n int) {
 	for len(s.queue) < n {
 		runtime.Gosched()
 	}
 }
 
-func transactions(t *testing.T, s *Bolt) (id int) {
+func transactions(t *testing.T, s *boltStore) (id int) {
 	t.Helper()
 	if err := s.db.View(func(tx *bolt.Tx) error { id = tx.ID(); return nil }); err != nil {
 		t.Fatal(err)
@@ -192,7 +196,7 @@ func TestAFullQueueWaitsAndCanBeLeft(t *testing.T) {
 func TestCloseAmongUpdates(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := OpenBolt(path, BoltOptions{})
+	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +226,7 @@ func TestCloseAmongUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	if s, err = OpenBolt(path, BoltOptions{}); err != nil {
+	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()

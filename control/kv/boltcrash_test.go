@@ -56,7 +56,7 @@ func pair(run string, w, i int) (a, b string) {
 
 // writer puts pairs for ever and prints each once it is acknowledged.
 func writer(path string) error {
-	s, err := OpenBolt(path, BoltOptions{})
+	s, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func TestAcknowledgedUpdatesSurviveAKill(t *testing.T) {
 			t.Fatalf("the writer ended by itself: %v", err)
 		}
 
-		s, err := OpenBolt(path, BoltOptions{})
+		s, err := Open(context.Background(), path, Options{})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}

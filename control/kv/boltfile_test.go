@@ -26,7 +26,7 @@ func TestFileModes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := OpenBolt(path, BoltOptions{})
+		s, err := Open(t.Context(), path, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,11 +44,11 @@ func TestFileModes(t *testing.T) {
 func TestASecondOpenerIsTold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := OpenBolt(path, BoltOptions{})
+	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = OpenBolt(path, BoltOptions{})
+	_, err = Open(t.Context(), path, Options{})
 	if !errors.Is(err, ErrInUse) || !strings.HasPrefix(err.Error(), "the store "+path+" is in use by another process") || !strings.Contains(err.Error(), "stop that Porchlight first") {
 		t.Errorf("second open: %v", err)
 	}
@@ -59,7 +59,7 @@ func TestASecondOpenerIsTold(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = OpenBolt(path, BoltOptions{}); err != nil {
+	if s, err = Open(t.Context(), path, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
@@ -72,7 +72,7 @@ func TestASecondOpenerIsTold(t *testing.T) {
 func TestTornFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := OpenBolt(path, BoltOptions{})
+	s, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTornFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2 { // the second shows that the first gave the lock back
-			s, err := OpenBolt(torn, BoltOptions{})
+			s, err := Open(t.Context(), torn, Options{})
 			if err == nil {
 				n := count(t, s)
 				if err := s.Close(); err != nil {
@@ -126,11 +126,11 @@ func TestTornFile(t *testing.T) {
 	}
 }
 
-func count(t *testing.T, s *Bolt) (n int) {
+func count(t *testing.T, s Store) (n int) {
 	t.Helper()
 	err := s.View(context.Background(), func(tx Tx) error {
 		items, err := tx.Scan("", "", 1<<20)
-		n = len(items)
+		n = len(items) - 1 // the version
 		return err
 	})
 	if err != nil {
@@ -156,9 +156,9 @@ func TestNotAStore(t *testing.T) {
 		dir:                          "cannot open the store " + dir,
 		filepath.Join(noise, "x.db"): "cannot create the directory",
 	} {
-		_, err := OpenBolt(path, BoltOptions{})
+		_, err := Open(t.Context(), path, Options{})
 		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("OpenBolt(%s): %v, want %q", path, err, says)
+			t.Errorf("Open(%s): %v, want %q", path, err, says)
 		}
 	}
 }

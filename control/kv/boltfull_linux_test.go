@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -23,11 +24,11 @@ func TestFullDisk(t *testing.T) {
 
 // fullDisk limits the size of files of this process, as a full disk would.
 func fullDisk(path string) error {
-	s, err := OpenBolt(path, BoltOptions{})
+	s, err := Open(context.Background(), path, Options{})
 	if err != nil {
 		return err
 	}
-	info, err := s.file.Stat()
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func fullDisk(path string) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	if s, err = OpenBolt(path, BoltOptions{}); err != nil {
+	if s, err = Open(context.Background(), path, Options{}); err != nil {
 		return err
 	}
 	return errors.Join(check(), s.Close())

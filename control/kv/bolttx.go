@@ -19,26 +19,18 @@ const deadlineLen = 8
 type boltTx struct {
 	overlay
 	items, expiry *bolt.Bucket
-	now           int64 // nanoseconds since 1970; one instant for the whole function
 }
 
 func newBoltTx(tx *bolt.Tx, now time.Time) *boltTx {
 	return &boltTx{
-		items:  tx.Bucket(bucketItems),
-		expiry: tx.Bucket(bucketExpiry),
-		now:    max(now.UnixNano(), 1),
+		overlay: overlay{now: now},
+		items:   tx.Bucket(bucketItems),
+		expiry:  tx.Bucket(bucketExpiry),
 	}
 }
 
-// end makes every later call fail instead of reaching into a transaction that
-// belongs to somebody else by then.
-func (t *boltTx) end() { t.over = true }
-
 func (t *boltTx) Get(key string) ([]byte, error) {
-	if t.over {
-		return nil, errTxOver
-	}
-	if value, written, err := t.own(key); written {
+	if value, settled, err := t.own(key); settled {
 		return value, err
 	}
 	raw := t.items.Get([]byte(key))
@@ -55,22 +47,10 @@ func (t *boltTx) Get(key string) ([]byte, error) {
 	return clone(value), nil
 }
 
-func (t *boltTx) GetAll(keys ...string) ([][]byte, error) {
-	if err := checkKeys(keys); err != nil {
-		return nil, err
-	}
-	return getEach(t, keys)
-}
-
-func (t *boltTx) Put(key string, value []byte, ttl time.Duration) error {
-	return t.put(time.Unix(0, t.now), key, value, ttl)
-}
+func (t *boltTx) GetAll(keys ...string) ([][]byte, error) { return getEach(t, keys) }
 
 func (t *boltTx) Scan(prefix, after string, limit int) ([]Item, error) {
-	if t.over {
-		return nil, errTxOver
-	}
-	if err := checkLimit(limit); err != nil {
+	if err := t.mayScan(limit); err != nil {
 		return nil, err
 	}
 	c := t.items.Cursor()
@@ -111,10 +91,11 @@ func (t *boltTx) dropExpired(limit int) int {
 }
 
 // carry takes the writes into the bbolt transaction and keeps the expiry
-// index in step. It runs on the committer, after end.
+// index in step. It runs on the committer, after end. The keys rise, which is
+// cheap where there are many: bbolt splits its pages only when it commits.
 func (t *boltTx) carry() error {
-	for key, w := range t.writes {
-		k := []byte(key)
+	for _, key := range t.under("", "") {
+		k, w := []byte(key), t.writes[key]
 		var old, deadline int64
 		if !w.expires.IsZero() {
 			deadline = deadlineOf(w.expires)
@@ -148,7 +129,7 @@ func (t *boltTx) carry() error {
 	return nil
 }
 
-func (t *boltTx) expired(deadline int64) bool { return deadline != 0 && deadline <= t.now }
+func (t *boltTx) expired(deadline int64) bool { return deadline != 0 && deadline <= t.now.UnixNano() }
 
 func pack(deadline int64, value []byte) []byte {
 	b := make([]byte, deadlineLen, deadlineLen+len(value))

@@ -1,7 +1,8 @@
 // Package kv is the control plane's storage: a transactional, ordered key-value
-// store with expiring values. The domain is written once above it; Bolt keeps it
-// in one file for one process, Postgres in a database for several, and both pass
-// one suite (kvtest). Portable carries rows from one to the other.
+// store with expiring values. The domain is written once above it. Open chooses
+// the engine: one file for one process, a PostgreSQL database for several, or
+// memory for tests. Each is written in files of its own and passes one suite
+// (kvtest); Dump and Load carry rows from one to another.
 //
 // Transactions are serializable. A function given to Update may run more than
 // once, so it must be pure: make tokens before, send mail after.
@@ -14,6 +15,10 @@ import (
 )
 
 var (
+	// ErrInUse is wrapped by Open when another process holds the file.
+	ErrInUse = errors.New("is in use by another process")
+	// ErrNotEmpty is wrapped by Load when the store holds something already.
+	ErrNotEmpty = errors.New("the store is not empty")
 	// ErrNotFound is returned by Tx.Get for a key that is absent or expired.
 	ErrNotFound = errors.New("kv: no such key")
 	// ErrClosed is returned by every call after Close.
@@ -34,6 +39,13 @@ const (
 type Item struct {
 	Key   string
 	Value []byte // owned by the caller
+}
+
+// Record is one row as it is carried from store to store.
+type Record struct {
+	Key     string
+	Value   []byte
+	Expires time.Time // zero: never
 }
 
 // Tx is one transaction. It is not safe for concurrent use and must not be
@@ -67,5 +79,14 @@ type Store interface {
 	Update(ctx context.Context, fn func(Tx) error) error
 	// Sweep deletes up to limit expired keys and says how many.
 	Sweep(ctx context.Context, limit int) (int, error)
+	// Dump calls fn for every row that has not expired, in key order, as they
+	// were at one moment; the store goes on working beside it. It ends with
+	// fn's first error, which it returns unchanged.
+	Dump(ctx context.Context, fn func(Record) error) error
+	// Load fills a store that holds nothing but its version with what next
+	// returns until io.EOF, and says how many rows that were. It keeps all of
+	// them or, on any error, none. The keys must rise. The version is then that
+	// of the rows, and Open is what brings them up to date.
+	Load(ctx context.Context, next func() (Record, error)) (int, error)
 	Close() error
 }

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -63,4 +64,29 @@ func checkLimit(limit int) error {
 		return fmt.Errorf("kv: a limit must be above zero, not %d", limit)
 	}
 	return nil
+}
+
+// checked passes on what next returns, as long as a store may hold it.
+func checked(ctx context.Context, next func() (Record, error)) func() (Record, error) {
+	last := ""
+	return func() (Record, error) {
+		if err := ctx.Err(); err != nil {
+			return Record{}, err
+		}
+		r, err := next()
+		if err != nil {
+			return Record{}, err
+		}
+		if err := checkPut(r.Key, r.Value, 0); err != nil {
+			return Record{}, err
+		}
+		if r.Key <= last {
+			return Record{}, fmt.Errorf("kv: the key %q comes after %q", r.Key, last)
+		}
+		last = r.Key
+		if r.Key == versionKey {
+			_, err = versionIn(r.Value, len(migrations))
+		}
+		return r, err
+	}
 }

@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +12,7 @@ import (
 // overlay is what one run of a function has written so far, over what the engine
 // holds: the function's own reads see it, and whoever commits takes it from here.
 type overlay struct {
+	now      time.Time // one instant for the whole run
 	readOnly bool
 	over     bool // its function has returned
 	writes   map[string]write
@@ -23,28 +26,43 @@ type write struct {
 	deleted bool
 }
 
-// put is Tx.Put at now.
-func (o *overlay) put(now time.Time, key string, value []byte, ttl time.Duration) error {
+// end makes every later call fail: what is beneath may belong to somebody else by
+// then.
+func (o *overlay) end() { o.over = true }
+
+func (o *overlay) mayWrite() error {
+	switch {
+	case o.over:
+		return errTxOver
+	case o.readOnly:
+		return ErrReadOnly
+	}
+	return nil
+}
+
+func (o *overlay) mayScan(limit int) error {
 	if o.over {
 		return errTxOver
 	}
-	if o.readOnly {
-		return ErrReadOnly
+	return checkLimit(limit)
+}
+
+// Put implements Tx.
+func (o *overlay) Put(key string, value []byte, ttl time.Duration) error {
+	if err := o.mayWrite(); err != nil {
+		return err
 	}
 	if err := checkPut(key, value, ttl); err != nil {
 		return err
 	}
-	o.note(key, write{value: clone(value), expires: expiryOf(now, ttl)})
+	o.note(key, write{value: clone(value), expires: expiryOf(o.now, ttl)})
 	return nil
 }
 
 // Delete implements Tx.
 func (o *overlay) Delete(key string) error {
-	if o.over {
-		return errTxOver
-	}
-	if o.readOnly {
-		return ErrReadOnly
+	if err := o.mayWrite(); err != nil {
+		return err
 	}
 	if key == "" || len(key) > MaxKey {
 		return nil // never stored
@@ -61,12 +79,14 @@ func (o *overlay) note(key string, w write) {
 	o.size += deadlineLen + len(key) + len(w.value)
 }
 
-// own answers Get for a key this run has written; written says whether it has.
-// What it put has not expired: its time to live began with this run, for which
-// time stands still.
-func (o *overlay) own(key string) (value []byte, written bool, err error) {
+// own answers Get where what is stored does not matter (settled): for a key this
+// run has written, and once it is over. What it put has not expired: its time to
+// live began with this run, for which time stands still.
+func (o *overlay) own(key string) (value []byte, settled bool, err error) {
 	w, written := o.writes[key]
 	switch {
+	case o.over:
+		return nil, true, errTxOver
 	case !written:
 		return nil, false, nil
 	case w.deleted:
@@ -114,8 +134,35 @@ func (o *overlay) merge(written []string, limit int, next func() (item Item, mor
 	return items, nil
 }
 
+// load is Load, by the tx whose overlay this is.
+func (o *overlay) load(ctx context.Context, tx Tx, next func() (Record, error)) (n int, err error) {
+	there, err := tx.Scan("", "", 2)
+	if err != nil {
+		return 0, err
+	}
+	if slices.ContainsFunc(there, func(i Item) bool { return i.Key != versionKey }) {
+		return 0, ErrNotEmpty
+	}
+	o.note(versionKey, write{deleted: true}) // it comes with the rows, or is none
+	next = checked(ctx, next)
+	for {
+		r, err := next()
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		o.note(r.Key, write{value: clone(r.Value), expires: r.Expires})
+		n++
+	}
+}
+
 // getEach is GetAll by one Get for each key.
 func getEach(tx Tx, keys []string) ([][]byte, error) {
+	if err := checkKeys(keys); err != nil {
+		return nil, err
+	}
 	values := make([][]byte, len(keys))
 	for i, key := range keys {
 		value, err := tx.Get(key)

@@ -38,25 +38,7 @@ const (
 	commitWait = 30 * time.Second
 )
 
-// PostgresOptions of OpenPostgres; the zero value is fine.
-type PostgresOptions struct {
-	// MaxConns bounds the connections of this process; zero means what the URL
-	// says (pool_max_conns), else 16.
-	MaxConns int
-	// Patience is how long a call waits for a database that went away before it
-	// fails with ErrUnavailable; zero means 10 seconds.
-	Patience time.Duration
-	// Wait is how long OpenPostgres waits for a database that cannot be reached,
-	// or is starting or recovering; zero means that it does not.
-	Wait time.Duration
-	// Waiting, if set, is told each time why OpenPostgres waits, and for how long.
-	Waiting func(cause error, pause time.Duration)
-	// Now tells the time by which values expire; nil means time.Now. Processes
-	// that share a database should agree on it to a second or so.
-	Now func() time.Time
-}
-
-// Postgres keeps a Store in a PostgreSQL database that several processes may
+// pgStore keeps a Store in a PostgreSQL database that several processes may
 // share. It uses nothing that CockroachDB lacks.
 //
 // An Update is one SERIALIZABLE transaction. The first read begins it in the
@@ -76,7 +58,7 @@ type PostgresOptions struct {
 // from committing if it has not arrived yet, and returns the number of the last
 // one that did commit. Then Update reports success, or runs again. Only when
 // the database stays away does it return ErrOutcomeUnknown.
-type Postgres struct {
+type pgStore struct {
 	pool     *pgxpool.Pool
 	now      func() time.Time
 	patience time.Duration
@@ -88,8 +70,6 @@ type Postgres struct {
 	closed  bool
 	running sync.WaitGroup // calls
 }
-
-var _ Store = (*Postgres)(nil)
 
 // schema makes what is missing. expires is null for what stays; the index finds
 // what to sweep. Pages are left a part free, so that a row that changes stays on
@@ -113,12 +93,14 @@ var schema = []string{
 		select encode(key, 'escape') as key, encode(value, 'escape') as value, expires from kv`,
 }
 
-// OpenPostgres connects to the database of url (postgres://user:password@host/name,
-// or what libpq calls a connection string; it may be on the far side of a
-// pooler that keeps sessions) and makes the tables when they are not there. The
-// connections it opens, and the goroutine that tends them, are ended by Close.
-// The errors are sentences for whoever runs the program and hold no password.
-func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postgres, error) {
+// openPostgres connects to the database of url (postgres://user:password@host/name,
+// or postgres: and what libpq calls a connection string; it may be on the far side
+// of a pooler that keeps sessions) and makes the tables when they are not there.
+// The connections it opens, and the goroutine that tends them, are ended by Close.
+func openPostgres(ctx context.Context, url string, opts Options) (Store, error) {
+	if s := strings.TrimPrefix(url, "postgres:"); !strings.HasPrefix(s, "//") {
+		url = s
+	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		// The parser's error quotes the address without its password, as far
@@ -139,9 +121,6 @@ func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postg
 		cfg.ConnConfig.RuntimeParams["application_name"] = "porchlight"
 	}
 	cfg.AfterConnect = prepareSession
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
 	if opts.Patience <= 0 {
 		opts.Patience = defaultPatience
 	}
@@ -149,7 +128,7 @@ func OpenPostgres(ctx context.Context, url string, opts PostgresOptions) (*Postg
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
-	p := &Postgres{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
+	p := &pgStore{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
 	told := opts.Waiting
 	if told != nil {
 		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
@@ -183,7 +162,7 @@ func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 
 // awaitSchema is makeSchema, again and again within wait while the database is
 // away: after a crash of the machine it is still recovering when we start.
-func (p *Postgres) awaitSchema(ctx context.Context, wait time.Duration, waiting func(error, time.Duration)) error {
+func (p *pgStore) awaitSchema(ctx context.Context, wait time.Duration, waiting func(error, time.Duration)) error {
 	began := time.Now() // not the store's clock, which tells when values expire
 	for attempt := 1; ; attempt++ {
 		err := p.makeSchema(ctx)
@@ -206,7 +185,7 @@ func (p *Postgres) awaitSchema(ctx context.Context, wait time.Duration, waiting 
 
 // makeSchema runs again when processes that start together got in each other's
 // way, which "if not exists" does not prevent.
-func (p *Postgres) makeSchema(ctx context.Context) error {
+func (p *pgStore) makeSchema(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := p.trySchema(ctx)
 		pe, ok := errors.AsType[*pgconn.PgError](err)
@@ -221,7 +200,7 @@ func (p *Postgres) makeSchema(ctx context.Context) error {
 	}
 }
 
-func (p *Postgres) trySchema(ctx context.Context) error {
+func (p *pgStore) trySchema(ctx context.Context) error {
 	// A user who may not make tables can still use those that are there.
 	if _, err := p.pool.Exec(ctx, "select 1 from kv_readable, kv_writer limit 0"); err == nil {
 		return nil
@@ -238,7 +217,7 @@ func (p *Postgres) trySchema(ctx context.Context) error {
 
 // View runs fn on a snapshot. When the database goes away between two reads the
 // error wraps ErrUnavailable.
-func (p *Postgres) View(ctx context.Context, fn func(Tx) error) error {
+func (p *pgStore) View(ctx context.Context, fn func(Tx) error) error {
 	c, err := p.begin(ctx)
 	if err != nil {
 		return err
@@ -249,7 +228,7 @@ func (p *Postgres) View(ctx context.Context, fn func(Tx) error) error {
 
 // Update runs fn until one run of it is committed, or is refused by fn. Once a
 // commit has been sent its outcome is awaited even when ctx ends.
-func (p *Postgres) Update(ctx context.Context, fn func(Tx) error) error {
+func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
 	c, err := p.begin(ctx)
 	if err != nil {
 		return err
@@ -261,7 +240,7 @@ func (p *Postgres) Update(ctx context.Context, fn func(Tx) error) error {
 // Sweep deletes up to limit expired keys, oldest first, in one statement, and
 // what connections of days ago left behind. Processes that sweep at the same
 // time share the work.
-func (p *Postgres) Sweep(ctx context.Context, limit int) (int, error) {
+func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 	if err := checkLimit(limit); err != nil {
 		return 0, err
 	}
@@ -283,7 +262,7 @@ func (p *Postgres) Sweep(ctx context.Context, limit int) (int, error) {
 
 // Close takes no further calls, waits for those under way, which stop trying
 // again, and closes the connections. Further calls do nothing.
-func (p *Postgres) Close() error {
+func (p *pgStore) Close() error {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -299,7 +278,7 @@ func (p *Postgres) Close() error {
 
 // Connections says how many connections this process has that are in use and
 // that are not, and how many it may have.
-func (p *Postgres) Connections() (busy, idle, most int) {
+func (p *pgStore) Connections() (busy, idle, most int) {
 	s := p.pool.Stat()
 	return int(s.AcquiredConns()), int(s.IdleConns()), int(s.MaxConns())
 }

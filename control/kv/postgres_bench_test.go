@@ -20,7 +20,7 @@ func BenchmarkUpdatePostgres(b *testing.B) {
 		}
 	})
 	benchmarkUpdate(b, func(b *testing.B) Store {
-		s, err := OpenPostgres(context.Background(), server.Database(b), PostgresOptions{})
+		s, err := Open(context.Background(), server.Database(b), Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

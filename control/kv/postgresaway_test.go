@@ -17,14 +17,9 @@ import (
 	"porchlight/control/kv/pgtest"
 )
 
-func openPG(t *testing.T, url string) *Postgres {
+func openPG(t *testing.T, url string) *pgStore {
 	t.Helper()
-	s, err := OpenPostgres(context.Background(), url, PostgresOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
+	return openStore(t, url).(*pgStore)
 }
 
 func startServer(t *testing.T) *pgtest.Server {
@@ -45,7 +40,7 @@ func startServer(t *testing.T) *pgtest.Server {
 func TestPostgresConsumersInSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
-	stores := []*Postgres{openPG(t, db), openPG(t, db)}
+	stores := []*pgStore{openPG(t, db), openPG(t, db)}
 	ctx := context.Background()
 	used := errors.New("used already")
 	for round := range 5 {
@@ -425,7 +420,7 @@ func TestPostgresAway(t *testing.T) {
 	ctx := context.Background()
 	db := server.Database(t)
 	patient := openPG(t, db)
-	s, err := OpenPostgres(ctx, db, PostgresOptions{Patience: 100 * time.Millisecond})
+	s, err := Open(ctx, db, Options{Patience: 100 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

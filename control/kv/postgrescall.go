@@ -37,14 +37,14 @@ const (
 	// awayPause is the same while the database is away.
 	awayPauseFirst = 50 * time.Millisecond
 	awayPauseLast  = time.Second
-	// openPause is that of OpenPostgres, whom nobody waits for yet.
+	// openPause is that of openPostgres, whom nobody waits for yet.
 	openPauseFirst = 500 * time.Millisecond
 	openPauseLast  = 10 * time.Second
 )
 
 // call is one call of the store, with all its attempts.
 type call struct {
-	p         *Postgres
+	p         *pgStore
 	ctx       context.Context
 	conflicts int       // lost so far
 	failures  int       // of the connection, so far
@@ -52,7 +52,7 @@ type call struct {
 }
 
 // begin refuses calls of a closed store, and has Close wait for others.
-func (p *Postgres) begin(ctx context.Context) (*call, error) {
+func (p *pgStore) begin(ctx context.Context) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (c *call) exec(sql string, args ...any) (int, error) {
 }
 
 func (c *call) newTx(begin string) *pgTx {
-	return &pgTx{call: c, begin: begin, now: c.p.now().Truncate(time.Microsecond)}
+	return &pgTx{call: c, begin: begin, overlay: overlay{now: c.p.now().Truncate(time.Microsecond)}}
 }
 
 func (c *call) view(fn func(Tx) error) error {

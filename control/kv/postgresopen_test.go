@@ -28,7 +28,7 @@ func TestPostgresOpenWaits(t *testing.T) {
 	waits := make(chan error, 100)
 	opened := make(chan error, 1)
 	go func() {
-		s, err := OpenPostgres(t.Context(), db, PostgresOptions{
+		s, err := Open(t.Context(), db, Options{
 			Wait:    time.Minute,
 			Waiting: func(cause error, _ time.Duration) { waits <- cause },
 		})
@@ -58,14 +58,14 @@ func TestPostgresOpenWaits(t *testing.T) {
 // What waiting cannot mend ends at once, and so does waiting when it is told to.
 func TestPostgresOpenWaitsForNothingElse(t *testing.T) {
 	t.Parallel()
-	options := PostgresOptions{Wait: time.Hour, Waiting: func(cause error, _ time.Duration) { t.Errorf("waits because of %v", cause) }}
-	_, err := OpenPostgres(t.Context(), strings.Replace(pgtest.Database(t), "postgres:///test", "postgres:///none", 1), options)
+	options := Options{Wait: time.Hour, Waiting: func(cause error, _ time.Duration) { t.Errorf("waits because of %v", cause) }}
+	_, err := Open(t.Context(), strings.Replace(pgtest.Database(t), "postgres:///test", "postgres:///none", 1), options)
 	if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != "3D000" {
 		t.Errorf("a database that is not there: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	options.Waiting = func(error, time.Duration) { cancel() }
-	if _, err := OpenPostgres(ctx, "postgres://me@127.0.0.1:1/x", options); err == nil {
+	if _, err := Open(ctx, "postgres://me@127.0.0.1:1/x", options); err == nil {
 		t.Error("opened nothing")
 	}
 }
@@ -73,11 +73,11 @@ func TestPostgresOpenWaitsForNothingElse(t *testing.T) {
 func TestPostgresAddressErrors(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
-		"postgres://me:hunter2@%zz/x", "postgres://me:hunter2@127.0.0.1:1/x", "host=127.0.0.1 port=no password=hunter2", "hunter2",
+		"postgres://me:hunter2@%zz/x", "postgres://me:hunter2@127.0.0.1:1/x", "postgres:host=127.0.0.1 port=no password=hunter2", "postgres:hunter2",
 		"postgres://me:hunter2@127.0.0.1:1/x?pool_max_conns=none",
 	} {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, err := OpenPostgres(ctx, address, PostgresOptions{})
+		_, err := Open(ctx, address, Options{})
 		cancel()
 		if err == nil {
 			t.Errorf("%s was taken", address)
@@ -107,7 +107,7 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s, err := OpenPostgres(context.Background(), tt.url, PostgresOptions{})
+			s, err := Open(context.Background(), tt.url, Options{})
 			if err == nil {
 				s.Close()
 				t.Fatal("opened")
@@ -173,7 +173,7 @@ func TestPostgresOpenTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			s, err := OpenPostgres(context.Background(), db, PostgresOptions{MaxConns: 2})
+			s, err := Open(context.Background(), db, Options{MaxConns: 2})
 			if err != nil {
 				t.Error(err)
 				return

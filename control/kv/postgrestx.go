@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,22 +32,18 @@ var endOfKeys = strings.Repeat("\xff", MaxKey+1)
 
 // pgTx is one run of a function: its own writes over what the database holds.
 type pgTx struct {
-	call  *call
-	begin string        // the statement that begins it
-	alone bool          // nobody else writes meanwhile
-	now   time.Time     // one instant for the whole run, in whole microseconds
-	conn  *pgxpool.Conn // nil until the first read or the commit
-	err   error         // the database's, which ends the run whatever fn makes of it
-	overlay
+	call    *call
+	begin   string        // the statement that begins it
+	alone   bool          // nobody else writes meanwhile
+	conn    *pgxpool.Conn // nil until the first read or the commit
+	err     error         // the database's, which ends the run whatever fn makes of it
+	overlay               // its now is in whole microseconds
 
 	reads map[string][]byte // what was read; nil for what is absent. A snapshot does not change
 }
 
 func (t *pgTx) Get(key string) ([]byte, error) {
-	if t.over {
-		return nil, errTxOver
-	}
-	if value, written, err := t.own(key); written {
+	if value, settled, err := t.own(key); settled {
 		return value, err
 	}
 	if key == "" || len(key) > MaxKey {
@@ -109,15 +104,8 @@ func (t *pgTx) GetAll(keys ...string) ([][]byte, error) {
 	return getEach(t, keys)
 }
 
-func (t *pgTx) Put(key string, value []byte, ttl time.Duration) error {
-	return t.put(t.now, key, value, ttl)
-}
-
 func (t *pgTx) Scan(prefix, after string, limit int) ([]Item, error) {
-	if t.over {
-		return nil, errTxOver
-	}
-	if err := checkLimit(limit); err != nil {
+	if err := t.mayScan(limit); err != nil {
 		return nil, err
 	}
 	own := t.under(prefix, after)
@@ -232,12 +220,7 @@ func (t *pgTx) fail(err error) error {
 // queue puts the writes, in key order so that neighbours seldom deadlock, and
 // what makes them last, into a batch.
 func (t *pgTx) queue(batch *pgx.Batch) {
-	keys := make([]string, 0, len(t.writes))
-	for key := range t.writes {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range t.under("", "") {
 		if w := t.writes[key]; w.deleted {
 			batch.Queue(deleteOne, []byte(key))
 		} else {

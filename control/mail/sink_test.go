@@ -186,7 +186,7 @@ func newQueue(t testing.TB, s *sink, url string) *queueRig {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &queueRig{t: t, clock: &now, logs: &bytes.Buffer{}}
 	clock := func() time.Time { return *r.clock }
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "mail.db"), kv.BoltOptions{Now: clock})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "mail.db"), kv.Options{Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
 
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	t.Helper()
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "store"), kv.BoltOptions{Now: now})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "store"), kv.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

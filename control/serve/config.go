@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
 
 	"porchlight/control"
+	"porchlight/control/kv"
 	"porchlight/control/relay"
 	"porchlight/internal/filelimit"
 )
@@ -75,6 +78,24 @@ type Config struct {
 	Log       *slog.Logger
 }
 
+// StoreURL is where the rows are, for kv.Open; empty where nothing says it.
+func (c *Config) StoreURL() string {
+	switch {
+	case c.Postgres != "":
+		return "postgres:" + c.Postgres
+	case c.DataDir != "":
+		return "file:" + filepath.Join(c.DataDir, StoreFile)
+	}
+	return ""
+}
+
+// StoreExists says whether kv.Open would find a store or make one. Of a database
+// only the server knows that, which is asked later.
+func (c *Config) StoreExists() bool {
+	_, err := os.Stat(filepath.Join(c.DataDir, StoreFile))
+	return err == nil || kv.Shared(c.StoreURL())
+}
+
 // Complete checks the configuration and fills in what follows from the rest.
 // The errors are sentences that name the flag to change.
 func (c *Config) Complete() error {
@@ -82,7 +103,7 @@ func (c *Config) Complete() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case c.DataDir == "" && c.Postgres == "":
+	case c.StoreURL() == "":
 		return errors.New("say where the rows are kept: --data DIR or --postgres URL")
 	case c.Domain == "":
 		return errors.New("say under which domain the computers are: --domain porch.example")

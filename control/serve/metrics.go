@@ -85,7 +85,7 @@ func newRegistry(c *counts, r *relay.Relay, store kv.Store, smtp *mail.SMTP) *pr
 		c.requests, c.seconds,
 		relayStats{r},
 	)
-	if p, ok := store.(*kv.Postgres); ok {
+	if p, ok := store.(pool); ok {
 		registry.MustRegister(poolStats{p})
 	}
 	if smtp != nil {
@@ -146,8 +146,12 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// poolStats are the connections to PostgreSQL.
-type poolStats struct{ store *kv.Postgres }
+// pool is a store with connections to PostgreSQL, poolStats what it says of them.
+type pool interface {
+	Connections() (busy, idle, most int)
+}
+
+type poolStats struct{ store pool }
 
 var descPool = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"porchlight/control/controlapi"
+	"porchlight/control/kv"
 	"porchlight/control/relay"
 )
 
@@ -22,7 +23,7 @@ func (c *Config) completePeers() error {
 	switch {
 	case err != nil || convErr != nil || n < 0 || n > 65535 || !reachable(host):
 		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7443 (--peer-address)", c.PeerAddress)
-	case c.Postgres == "":
+	case !kv.Shared(c.StoreURL()):
 		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
 	case c.TLS == TLSACME:
 		return errors.New("the authority's challenge comes to any node, and only the one that ordered can answer: with --peer-address give every node the certificate (--tls files)")

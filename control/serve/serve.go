@@ -19,8 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -36,26 +34,10 @@ import (
 	"porchlight/internal/localca"
 )
 
-// OpenStore opens the rows of a configuration; opts are for PostgreSQL.
-func OpenStore(ctx context.Context, dataDir, postgres string, opts kv.PostgresOptions) (kv.Portable, error) {
-	if postgres != "" {
-		store, err := kv.OpenPostgres(ctx, postgres, opts)
-		if err != nil {
-			return nil, err // not the nil pointer, which would make a store
-		}
-		return store, nil
-	}
-	store, err := kv.OpenBolt(filepath.Join(dataDir, StoreFile), kv.BoltOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return store, nil
-}
-
 // Node is one process of a control plane.
 type Node struct {
 	cfg       Config
-	store     kv.Portable
+	store     kv.Store
 	service   *control.Service
 	relay     *relay.Relay
 	admin     *admin.Socket // nil without a data directory
@@ -89,7 +71,7 @@ func Open(ctx context.Context, cfg Config) (*Node, error) {
 // nothing behind. A database elsewhere comes first: it may be waited for, and who
 // connects meanwhile should be refused rather than kept waiting.
 func (n *Node) open(ctx context.Context) (err error) {
-	if n.cfg.Postgres != "" {
+	if kv.Shared(n.cfg.StoreURL()) {
 		if err := n.openStore(ctx); err != nil {
 			return err
 		}
@@ -109,11 +91,10 @@ func (n *Node) open(ctx context.Context) (err error) {
 // otherwise. A second server of one directory usually finds its port taken too,
 // and that it is the second is what its operator has to read.
 func (n *Node) storeInUse() error {
-	path := filepath.Join(n.cfg.DataDir, StoreFile)
-	if _, err := os.Stat(path); err != nil || n.cfg.Postgres != "" {
+	if n.store != nil || !n.cfg.StoreExists() {
 		return nil // nobody can hold it
 	}
-	store, err := kv.OpenBolt(path, kv.BoltOptions{})
+	store, err := kv.Open(context.Background(), n.cfg.StoreURL(), kv.Options{})
 	if errors.Is(err, kv.ErrInUse) {
 		return err
 	}
@@ -123,9 +104,9 @@ func (n *Node) storeInUse() error {
 	return nil
 }
 
-// openStore is OpenStore, which waits for a database that is on its way.
+// openStore waits for a database that is on its way.
 func (n *Node) openStore(ctx context.Context) (err error) {
-	n.store, err = OpenStore(ctx, n.cfg.DataDir, n.cfg.Postgres, kv.PostgresOptions{
+	n.store, err = kv.Open(ctx, n.cfg.StoreURL(), kv.Options{
 		Wait: n.cfg.PostgresWait,
 		Waiting: func(cause error, pause time.Duration) {
 			n.cfg.Log.Warn("the database does not answer yet; waiting for it", "error", cause, "again_in", pause.Round(time.Millisecond).String())
@@ -196,7 +177,7 @@ func (n *Node) build() (err error) {
 		RelaysFor:    n.relaysFor,
 		OpenSignUp:   cfg.OpenSignUp,
 		MembersEnrol: cfg.MembersEnrol,
-		SharedStore:  cfg.Postgres != "",
+		SharedStore:  kv.Shared(cfg.StoreURL()),
 		// Called from Run on, when there is a relay.
 		OnCredentialEnded: func(computerID string) { n.relay.Kick(computerID) },
 		Log:               cfg.Log.With("part", "control"),

@@ -162,7 +162,7 @@ func TestPortTaken(t *testing.T) {
 	if left, err := os.ReadDir(cfg.DataDir); err != nil || len(left) > 0 {
 		t.Errorf("%d files were left behind, %v", len(left), err)
 	}
-	store, err := kv.OpenBolt(filepath.Join(cfg.DataDir, StoreFile), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(cfg.DataDir, StoreFile), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestCertificateOfAuthority(t *testing.T) {
 func TestOutboxFiles(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "s.db"), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +354,7 @@ func TestOutboxFiles(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	t.Parallel()
-	store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "s.db"), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (g *gate) close() (open func()) {
 // once writing works again.
 func TestAnsweredBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (l *lockedBuffer) String() string {
 
 func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 	t.Helper()
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 // database is another node's.
 func postgresStore(t testing.TB, database string) kv.Store {
 	t.Helper()
-	store, err := kv.OpenPostgres(t.Context(), database, kv.PostgresOptions{})
+	store, err := kv.Open(t.Context(), database, kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,19 +57,19 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	bolt, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{Now: now})
+	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { bolt.Close() })
-	postgres, err := kv.OpenPostgres(t.Context(), pgtest.Database(t), kv.PostgresOptions{Now: now})
+	postgres, err := kv.Open(t.Context(), pgtest.Database(t), kv.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { postgres.Close() })
 	rigs := map[string]*rig{}
-	stores := map[string]kv.Portable{"bolt": bolt, "postgres": postgres}
-	count := func(store kv.Portable, prefixes ...string) int {
+	stores := map[string]kv.Store{"bolt": bolt, "postgres": postgres}
+	count := func(store kv.Store, prefixes ...string) int {
 		n := 0
 		err := store.Dump(context.WithoutCancel(t.Context()), func(r kv.Record) error {
 			for _, p := range prefixes {

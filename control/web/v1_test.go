@@ -153,7 +153,7 @@ func (w *timedWriter) Write(p []byte) (int, error) {
 func TestSyncBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := kv.OpenBolt(filepath.Join(t.TempDir(), "control.db"), kv.BoltOptions{})
+		store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

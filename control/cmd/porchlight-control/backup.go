@@ -88,7 +88,7 @@ func restoreCommand(term terminal, rows bool) *cobra.Command {
 			if err := w.settle(cmd); err != nil {
 				return err
 			}
-			if w.DataDir == "" && w.Postgres == "" {
+			if w.StoreURL() == "" {
 				return commandline.Usagef("say where to put it: --data DIR or --postgres URL")
 			}
 			n, err := w.restore(cmd.Context(), args[0], rows)
@@ -128,7 +128,7 @@ func (w *where) restore(ctx context.Context, path string, rows bool) (n int, err
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
-	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres, kv.PostgresOptions{})
+	store, err := kv.Open(ctx, w.StoreURL(), kv.Options{})
 	if err != nil {
 		return 0, err
 	}

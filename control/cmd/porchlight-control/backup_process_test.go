@@ -179,7 +179,7 @@ func TestBackupIsReadBack(t *testing.T) {
 // rows of a data directory, but for what a server writes while it runs.
 func rows(t *testing.T, dir string) (out []string) {
 	t.Helper()
-	store, err := serve.OpenStore(t.Context(), dir, "", kv.PostgresOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ const patience = 5 * time.Second
 // with runs fn with a client of the control plane: of the process that serves
 // the data directory, else of the store itself, opened here.
 func (w *where) with(ctx context.Context, fn func(*admin.Client) error) error {
-	if w.DataDir == "" && w.Postgres == "" {
+	if w.StoreURL() == "" {
 		return commandline.Usagef("say which control plane: --data DIR or --postgres URL")
 	}
 	deadline := time.Now().Add(patience)
@@ -59,17 +59,14 @@ func (w *where) client(ctx context.Context) (*admin.Client, func() error, error)
 			return nil, nil, err
 		}
 	}
-	if w.Postgres == "" {
-		path := filepath.Join(w.DataDir, serve.StoreFile)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("there is no control plane in %s, or its data directory is another one (--data, --config); %w", w.DataDir, admin.ErrNotRunning)
-		}
+	if !w.StoreExists() {
+		return nil, nil, fmt.Errorf("there is no control plane in %s, or its data directory is another one (--data, --config); %w", w.DataDir, admin.ErrNotRunning)
 	}
 	naming, err := w.naming()
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := serve.OpenStore(ctx, w.DataDir, w.Postgres, kv.PostgresOptions{})
+	store, err := kv.Open(ctx, w.StoreURL(), kv.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -104,7 +101,7 @@ func (w *where) naming() (control.Naming, error) {
 }
 
 // direct is the administration of a store that nobody serves.
-func direct(store kv.Portable, naming control.Naming, dataDir string) (*admin.Admin, error) {
+func direct(store kv.Store, naming control.Naming, dataDir string) (*admin.Admin, error) {
 	outbox := mail.NewOutbox(store, nil)
 	service, err := control.New(control.Config{
 		Store: store, Naming: naming, Mail: outbox,

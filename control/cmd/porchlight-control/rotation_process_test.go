@@ -89,7 +89,7 @@ func (c remote) grant(t *testing.T, svc *control.Service, n int) []*chain {
 // inDirectory runs fn on a data directory no server is running on.
 func inDirectory(t *testing.T, dir string, fn func(*control.Service)) {
 	t.Helper()
-	store, err := kv.OpenBolt(filepath.Join(dir, serve.StoreFile), kv.BoltOptions{})
+	store, err := kv.Open(t.Context(), filepath.Join(dir, serve.StoreFile), kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,10 +100,10 @@ func inDirectory(t *testing.T, dir string, fn func(*control.Service)) {
 // inDatabase runs fn on a database that servers may be using.
 func inDatabase(t *testing.T, url string, fn func(*control.Service)) {
 	t.Helper()
-	var store *kv.Postgres
+	var store kv.Store
 	var err error
 	eventually(t, "the database is open", func() bool { // it may be recovering from a kill
-		store, err = kv.OpenPostgres(t.Context(), url, kv.PostgresOptions{})
+		store, err = kv.Open(t.Context(), url, kv.Options{})
 		return err == nil
 	})
 	defer store.Close()

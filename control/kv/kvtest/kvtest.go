@@ -15,8 +15,8 @@ import (
 	"porchlight/control/kv"
 )
 
-// Run runs the suite. open returns an empty store that tells the time by now;
-// the suite closes it.
+// Run runs the suite. open opens an empty store that tells the time by now; the
+// suite closes it.
 func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 	for _, c := range []struct {
 		name string
@@ -55,6 +55,7 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 			f.nanos.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 			f.Store = open(t, f.now)
 			t.Cleanup(func() { _ = f.Close() })
+			f.update(t, func(tx kv.Tx) error { return tx.Delete(versionKey) })
 			f.open = func(t *testing.T) kv.Store {
 				s := open(t, f.now)
 				t.Cleanup(func() { _ = s.Close() })
@@ -64,6 +65,10 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 		})
 	}
 }
+
+// versionKey is the row that Open writes. The suite deletes it, to know every row
+// there is; a Load replaces it.
+const versionKey = "schema"
 
 // fixture is a store and its clock.
 type fixture struct {

@@ -12,18 +12,9 @@ import (
 	"porchlight/control/kv"
 )
 
-func portable(t *testing.T, s kv.Store) kv.Portable {
-	t.Helper()
-	p, ok := s.(kv.Portable)
-	if !ok {
-		t.Fatalf("%T is not kv.Portable", s)
-	}
-	return p
-}
-
 func dump(t *testing.T, s kv.Store) (records []kv.Record) {
 	t.Helper()
-	err := portable(t, s).Dump(context.Background(), func(r kv.Record) error {
+	err := s.Dump(context.Background(), func(r kv.Record) error {
 		records = append(records, r)
 		return nil
 	})
@@ -68,14 +59,14 @@ func dumpAndLoad(t *testing.T, f *fixture) {
 	want := []string{binary + "=" + binary + " stays", "hour=3 30m0s", "stays=1 stays"}
 	equalAll(t, "what is dumped", words(before, f.now()), want...)
 
-	if _, err := portable(t, f.Store).Load(ctx, feed(before, io.EOF)); !errors.Is(err, kv.ErrNotEmpty) {
+	if _, err := f.Load(ctx, feed(before, io.EOF)); !errors.Is(err, kv.ErrNotEmpty) {
 		t.Errorf("Load into a store that is not empty: %v", err)
 	}
 	equalAll(t, "afterwards", words(dump(t, f.Store), f.now()), want...)
 
 	other := &fixture{Store: f.open(t)}
 	other.nanos.Store(f.nanos.Load())
-	n, err := portable(t, other.Store).Load(ctx, feed(before, io.EOF))
+	n, err := other.Load(ctx, feed(before, io.EOF))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +97,7 @@ func dumpBesideWrites(t *testing.T, f *fixture) {
 	}
 	put("old")
 	n := 0
-	err := portable(t, f.Store).Dump(context.Background(), func(r kv.Record) error {
+	err := f.Dump(context.Background(), func(r kv.Record) error {
 		if n++; n == 1 {
 			written := make(chan struct{})
 			go func() { defer close(written); put("new") }()
@@ -123,7 +114,7 @@ func dumpBesideWrites(t *testing.T, f *fixture) {
 	equal(t, "dumped", n, rows)
 	equal(t, "read", f.get(t, "0499"), "new")
 	refusal := errors.New("no")
-	if err := portable(t, f.Store).Dump(context.Background(), func(kv.Record) error { return refusal }); err != refusal {
+	if err := f.Dump(context.Background(), func(kv.Record) error { return refusal }); err != refusal {
 		t.Errorf("Dump: %v, want its function's error unchanged", err)
 	}
 }
@@ -131,10 +122,9 @@ func dumpBesideWrites(t *testing.T, f *fixture) {
 func failingLoad(t *testing.T, f *fixture) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := portable(t, f.Store)
 	some := []kv.Record{{Key: "a", Value: []byte("1")}, {Key: "b", Value: []byte("2")}}
 	refusal := errors.New("no")
-	if _, err := s.Load(ctx, feed(some, refusal)); err != refusal {
+	if _, err := f.Load(ctx, feed(some, refusal)); err != refusal {
 		t.Errorf("Load: %v, want next's error unchanged", err)
 	}
 	for what, last := range map[string]kv.Record{
@@ -143,14 +133,15 @@ func failingLoad(t *testing.T, f *fixture) {
 		"the empty key":     {},
 		"a key too long":    {Key: strings.Repeat("k", kv.MaxKey+1)},
 		"a value too large": {Key: "c", Value: make([]byte, kv.MaxValue+1)},
+		"a newer version's": {Key: versionKey, Value: []byte("1000")},
 	} {
-		if _, err := s.Load(ctx, feed(append(slices.Clone(some), last), io.EOF)); err == nil {
+		if _, err := f.Load(ctx, feed(append(slices.Clone(some), last), io.EOF)); err == nil {
 			t.Errorf("%s was loaded", what)
 		}
 	}
 	over, stop := context.WithCancel(ctx)
 	calls := 0
-	if _, err := s.Load(over, func() (kv.Record, error) {
+	if _, err := f.Load(over, func() (kv.Record, error) {
 		if calls++; calls == 2 {
 			stop()
 		}
@@ -159,7 +150,7 @@ func failingLoad(t *testing.T, f *fixture) {
 		t.Errorf("Load whose context ended: %v", err)
 	}
 	equalAll(t, "after loads that failed", f.scan(t, "", "", 10))
-	if n, err := s.Load(ctx, feed(some, io.EOF)); err != nil || n != 2 {
+	if n, err := f.Load(ctx, feed(some, io.EOF)); err != nil || n != 2 {
 		t.Errorf("Load: %d, %v", n, err)
 	}
 	equalAll(t, "after one that did not", f.scan(t, "", "", 10), "a=1", "b=2")

@@ -1,0 +1,79 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Options of Open; the zero value is fine.
+type Options struct {
+	// Now tells the time by which values expire; nil means time.Now. Processes
+	// that share a database should agree on it to a second or so.
+	Now func() time.Time
+
+	// MaxConns bounds the connections of this process to PostgreSQL; zero means
+	// what the URL says (pool_max_conns), else 16.
+	MaxConns int
+	// Patience is how long a call waits for a database that went away before it
+	// fails with ErrUnavailable; zero means 10 seconds.
+	Patience time.Duration
+	// Wait is how long Open waits for a database that cannot be reached, or is
+	// starting or recovering; zero means that it does not.
+	Wait time.Duration
+	// Waiting, if set, is told each time why Open waits, and for how long.
+	Waiting func(cause error, pause time.Duration)
+}
+
+// engine is one way to keep rows.
+type engine struct {
+	shared bool // several processes may have it open
+	open   func(ctx context.Context, url string, opts Options) (Store, error)
+}
+
+// engines by the scheme of their URLs.
+var engines = map[string]engine{
+	"file":       {false, openBolt},
+	"memory":     {false, openMemory},
+	"postgres":   {true, openPostgres},
+	"postgresql": {true, openPostgres},
+}
+
+// engineOf is the engine of a URL; what has no scheme of theirs is the path of a
+// file.
+func engineOf(url string) engine {
+	scheme, _, _ := strings.Cut(url, ":")
+	if e, ok := engines[scheme]; ok {
+		return e
+	}
+	return engines["file"]
+}
+
+// Shared says of a URL for Open whether several processes may use that store at
+// the same time.
+func Shared(url string) bool { return engineOf(url).shared }
+
+// Open opens the store at url, makes it where there is none, and brings the rows
+// of an older version up to date; one that a newer version wrote is refused and
+// left as it is. The url is one of
+//
+//	file:PATH, or PATH      a bbolt file, for this process alone
+//	postgres://USER@HOST/DB a PostgreSQL database, see openPostgres
+//	memory:                 rows that are gone when the store is closed
+//
+// The errors are sentences for whoever runs the program and hold no password.
+func Open(ctx context.Context, url string, opts Options) (Store, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s, err := engineOf(url).open(ctx, url, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, s, migrations); err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the store: %w", err), s.Close())
+	}
+	return s, nil
+}
