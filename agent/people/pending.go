@@ -24,38 +24,15 @@ type pending struct {
 	heldUntil time.Time
 }
 
-// restore reads what an earlier run left. A deny record without its change, as an
-// earlier version could leave behind in a crash, gets one.
+// restore reads what an earlier run left.
 func (p *People) restore() error {
 	kept, err := p.cfg.Store.Pending()
 	if err != nil {
 		return err
 	}
-	denied, err := p.cfg.Store.DenyRecords()
-	if err != nil {
-		return err
-	}
-	has := map[store.DenyRecord]bool{}
 	for _, c := range kept {
 		p.pending[c.ID] = pending{PendingChange: c}
 		p.lastID = max(p.lastID, c.ID)
-		has[c.Deny()] = true
-	}
-	for _, d := range denied {
-		at := d.At
-		d.At = time.Time{}
-		if has[d] {
-			continue
-		}
-		p.lastID++
-		c := store.PendingChange{
-			ID: p.lastID, AccountID: d.AccountID, AppID: d.AppID, GrantID: d.GrantID, At: at,
-			Computer: p.cfg.Access.Snapshot().Computer.ID,
-		}
-		if err := p.cfg.Store.PutPending(c); err != nil {
-			return err
-		}
-		p.pending[c.ID] = pending{PendingChange: c}
 	}
 	return nil
 }

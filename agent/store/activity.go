@@ -23,7 +23,7 @@ const (
 // big endian: the order things happened in, whatever the clock said. Lines are
 // taken away only from the old end, so the first and last number tell how many
 // there are.
-var activityBucket = bucket("activity")
+var activityBucket = []byte("activity")
 
 // AddActivity appends lines, oldest first, in one transaction, and drops what is
 // too old or too much.

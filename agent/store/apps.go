@@ -17,10 +17,10 @@ import (
 const MaxNotices = 200
 
 var (
-	appsBucket    = bucket("apps")    // name → App
-	denialsBucket = bucket("denials") // name → Denial
-	noticesBucket = bucket("notices") // id, 8 bytes big endian → agentapi.Notice
-	formersBucket = bucket("formers") // name → []string
+	appsBucket    = []byte("apps")    // name → App
+	denialsBucket = []byte("denials") // name → Denial
+	noticesBucket = []byte("notices") // id, 8 bytes big endian → agentapi.Notice
+	formersBucket = []byte("formers") // name → []string
 )
 
 // App is a published app or a request for one. There is no record for an app

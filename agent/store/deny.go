@@ -8,7 +8,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var denyBucket = bucket("deny")
+var denyBucket = []byte("deny")
 
 // DenyRecord is a decision of the owner on this computer that nothing overrides: no
 // snapshot, old or new, and no session. It stays until it is taken back.
@@ -51,15 +51,18 @@ func (s *Store) RemoveDenyRecord(d DenyRecord) error {
 // DenyRecords returns all of them. A damaged record is an error, because to skip
 // it would give somebody access again.
 func (s *Store) DenyRecords() (all []DenyRecord, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		return tx.Bucket(denyBucket).ForEach(func(_, raw []byte) error {
-			var d DenyRecord
-			if err := json.Unmarshal(raw, &d); err != nil {
-				return fmt.Errorf("a stored deny record is damaged: %w", err)
-			}
-			all = append(all, d)
-			return nil
-		})
+	err = s.view(func(tx *bolt.Tx) error { all, err = readDenyRecords(tx); return err })
+	return all, err
+}
+
+func readDenyRecords(tx *bolt.Tx) (all []DenyRecord, err error) {
+	err = tx.Bucket(denyBucket).ForEach(func(_, raw []byte) error {
+		var d DenyRecord
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return fmt.Errorf("a stored deny record is damaged: %w", err)
+		}
+		all = append(all, d)
+		return nil
 	})
 	return all, err
 }

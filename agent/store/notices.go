@@ -22,7 +22,7 @@ const maxToldOfPeople = MaxNotices / 2
 const MaxUndos = maxToldOfPeople * 3 / 4
 
 var (
-	undoBucket = bucket("undo") // id of the notice, 8 bytes big endian → Undo
+	undoBucket = []byte("undo") // id of the notice, 8 bytes big endian → Undo
 	seenKey    = []byte("notices.seen")
 )
 

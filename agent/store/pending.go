@@ -9,7 +9,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var pendingBucket = bucket("pending") // id, 8 bytes big endian → PendingChange
+var pendingBucket = []byte("pending") // id, 8 bytes big endian → PendingChange
 
 // PendingChange is access that the owner took away on this computer and that the
 // control plane may not know of yet. Like DenyRecord it is of a grant, a person,
@@ -78,15 +78,18 @@ func (s *Store) RemovePending(id uint64) error {
 // Pending returns all of them, by ID. A damaged one is an error: to skip it would
 // leave somebody's access standing elsewhere.
 func (s *Store) Pending() (all []PendingChange, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
-		return tx.Bucket(pendingBucket).ForEach(func(_, raw []byte) error {
-			var c PendingChange
-			if err := json.Unmarshal(raw, &c); err != nil {
-				return fmt.Errorf("a stored pending change is damaged: %w", err)
-			}
-			all = append(all, c)
-			return nil
-		})
+	err = s.view(func(tx *bolt.Tx) error { all, err = readPending(tx); return err })
+	return all, err
+}
+
+func readPending(tx *bolt.Tx) (all []PendingChange, err error) {
+	err = tx.Bucket(pendingBucket).ForEach(func(_, raw []byte) error {
+		var c PendingChange
+		if err := json.Unmarshal(raw, &c); err != nil {
+			return fmt.Errorf("a stored pending change is damaged: %w", err)
+		}
+		all = append(all, c)
+		return nil
 	})
 	return all, err
 }

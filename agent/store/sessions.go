@@ -10,7 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var sessionsBucket = bucket("sessions")
+var sessionsBucket = []byte("sessions")
 
 // SessionKey is the SHA-256 digest of a session cookie's 32 random bytes. The
 // cookie itself is stored nowhere.

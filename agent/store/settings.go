@@ -10,7 +10,7 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-var settingsBucket = bucket("settings")
+var settingsBucket = []byte("settings")
 
 // Keys of settingsBucket and metaBucket.
 var (

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	snapshotBucket = bucket("snapshot")
+	snapshotBucket = []byte("snapshot")
 
 	snapshotKey = []byte("last")
 	contactKey  = []byte("contact")

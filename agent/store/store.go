@@ -35,16 +35,6 @@ type Store struct {
 	observe func(committing bool)
 }
 
-// buckets this version uses; opened together so that readers need no checks.
-var buckets [][]byte
-
-// bucket declares a bucket; called from package-level variables only.
-func bucket(name string) []byte {
-	b := []byte(name)
-	buckets = append(buckets, b)
-	return b
-}
-
 // Option of Open.
 type Option func(*Store)
 
@@ -55,8 +45,9 @@ func ObserveCommits(fn func(committing bool)) Option {
 }
 
 // Open opens or creates dir/agent.db (0600, dir 0700). It waits at most one
-// second for another process to let go of it. The errors are sentences for the
-// owner.
+// second for another process to let go of it, and brings what an older version
+// wrote up to date; what a newer one wrote is refused and left as it is. The errors
+// are sentences for the owner.
 func Open(dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, plain(err))
@@ -65,7 +56,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err := boltfile.Ensure(path); err != nil {
 		return nil, fmt.Errorf("cannot open %s: %w", path, plain(err))
 	}
-	db, err := openFile(path)
+	db, err := readFile(path, bolt.Options{Timeout: time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", ErrInUse, dir)
 	}
@@ -76,25 +67,32 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	for _, o := range opts {
 		o(s)
 	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		for _, b := range buckets {
-			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.migrate(); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("prepare %s: %w", path, err)
+		return nil, fmt.Errorf("cannot open %s: %w", path, err)
 	}
 	return s, nil
 }
 
-// openFile opens the database and reads all of it once. bbolt trusts what the
+// Check returns the error of Open for a database that a newer version wrote. It
+// changes nothing, so whoever opens other files beside it can ask first.
+func Check(dir string) error {
+	path := filepath.Join(dir, FileName)
+	db, err := readFile(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond})
+	if err != nil {
+		return nil // there is none, or Open says what it is
+	}
+	defer db.Close()
+	if err := db.View(func(tx *bolt.Tx) error { _, err := version(tx); return err }); err != nil {
+		return fmt.Errorf("cannot open %s: %w", path, err)
+	}
+	return nil
+}
+
+// readFile opens the database and reads all of it once. bbolt trusts what the
 // file says of itself, so damage is a panic or a fault on the first read of it:
 // for the time of opening both are made errors.
-func openFile(path string) (db *bolt.DB, err error) {
+func readFile(path string, opts bolt.Options) (db *bolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -105,15 +103,13 @@ func openFile(path string) (db *bolt.DB, err error) {
 		}
 	}()
 	var file *os.File
-	db, err = bolt.Open(path, 0o600, &bolt.Options{
-		Timeout:      time.Second,
-		FreelistType: bolt.FreelistMapType,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			file = f
-			return f, err
-		},
-	})
+	opts.FreelistType = bolt.FreelistMapType
+	opts.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(name, flag, mode)
+		file = f
+		return f, err
+	}
+	db, err = bolt.Open(path, 0o600, &opts)
 	if err != nil {
 		return nil, err
 	}

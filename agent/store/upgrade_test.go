@@ -1,11 +1,19 @@
 package store
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // TestFirstDatabaseOpens: testdata/first.db was written by the first agent that
@@ -67,5 +75,68 @@ func TestFirstDatabaseOpens(t *testing.T) {
 	}
 	if _, ok, err := s.Silence(); ok || err != nil {
 		t.Errorf("a silence, %v", err)
+	}
+}
+
+// TestLostChangeIsAdded: versions before the count wrote a deny record and its
+// pending change one after the other, so a crash could leave the record alone.
+func TestLostChangeIsAdded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	at := time.Unix(1, 0).UTC()
+	whole := PendingChange{ID: 7, AccountID: "bob", At: at}
+	err := errors.Join(
+		s.SaveSnapshot(controlapi.Snapshot{Computer: controlapi.Computer{ID: "home"}}, at),
+		s.TakeAway(whole),
+		s.AddDenyRecord(DenyRecord{GrantID: "g", At: at}),
+		s.update(func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Delete(versionKey) }),
+		s.Close(),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has nothing to do
+		s = openDir(t, dir)
+		want := []PendingChange{whole, {ID: 8, GrantID: "g", Computer: "home", At: at}}
+		if all, err := s.Pending(); err != nil || !slices.Equal(all, want) {
+			t.Errorf("%+v, %v, want %+v", all, err, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNewerDatabaseIsLeftAlone: it is refused with a sentence, by whatever opens
+// it, and stays as it is.
+func TestNewerDatabaseIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	newer := func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("1000")) }
+	if err := errors.Join(s.update(newer), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	state := func() (content []byte, changed time.Time) {
+		content, err := os.ReadFile(path)
+		info, statErr := os.Stat(path)
+		if err := errors.Join(err, statErr); err != nil {
+			t.Fatal(err)
+		}
+		return content, info.ModTime()
+	}
+	content, changed := state()
+	for range 2 { // the second shows that the first let go
+		_, err := Open(dir)
+		for _, err := range []error{err, Check(dir)} {
+			if err == nil || !strings.HasPrefix(err.Error(), "cannot open "+path+": a newer version") || !strings.Contains(err.Error(), "Run that version, or restore") {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	if after, at := state(); !bytes.Equal(after, content) || !at.Equal(changed) {
+		t.Errorf("it changed at %v", at)
 	}
 }

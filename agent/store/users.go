@@ -8,7 +8,7 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-var usersBucket = bucket("users") // the system's id of a user → agentapi.LocalUser
+var usersBucket = []byte("users") // the system's id of a user → agentapi.LocalUser
 
 // Users returns the other users of this computer that asked to be let in, or were
 // answered, by the system's id.
