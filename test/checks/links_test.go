@@ -90,6 +90,34 @@ func deadLinks(root, page, text string) (dead []string) {
 	return dead
 }
 
+// Decisions are found by their date and by the code they are about.
+func TestDecisionsHaveADateAndAPlace(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/decisions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := map[string]bool{}
+	for _, found := range regexp.MustCompile(`(?m)^\[([^\]]+)\]: `).FindAllStringSubmatch(string(raw), -1) {
+		defined[found[1]] = true
+	}
+	entry := regexp.MustCompile(`^- 20\d\d-[01]\d-[0-3]\d · \S.*[.:] (\[[^\]]+\] ?)+$`)
+	for line := range strings.Lines(string(raw)) {
+		line = strings.TrimSpace(line)
+		if !strings.HasPrefix(line, "- ") {
+			continue
+		}
+		if !entry.MatchString(line) {
+			t.Errorf("no decision of the form \"- 2026-01-31 · What was decided, and why. [code]\": %.60s…", line)
+		}
+		for _, place := range regexp.MustCompile(`\[([^\]]+)\](?: |$)`).FindAllStringSubmatch(line, -1) {
+			if !defined[place[1]] {
+				t.Errorf("[%s] leads nowhere: %.60s…", place[1], line)
+			}
+		}
+	}
+}
+
 // hasHeading says whether a page has a heading whose anchor is this one.
 func hasHeading(body, anchor string) bool {
 	for _, found := range heading.FindAllStringSubmatch(body, -1) {
