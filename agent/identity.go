@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
+	"porchlight/control/controlapi"
 )
 
 // What of an agent depends on who this computer is at its control plane: which
@@ -83,13 +84,7 @@ func (a *Agent) certificate(app string) *agentapi.Certificate {
 }
 
 // rootName is the root host without a port, empty before it is known.
-func (a *Agent) rootName() string {
-	host := a.computer().Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
-}
+func (a *Agent) rootName() string { return controlapi.HostName(a.computer().Host) }
 
 // servesName says whether the agent answers TLS for a host name: the root host
 // and one label below it. Whether an app is there is for the page to say, not

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
 )
 
@@ -145,7 +145,7 @@ func (h *Host) certificates(cfg *agent.Config, c connection) (rootCA string, err
 		return "", nil
 	}
 	ca, err := localca.Open(filepath.Dir(h.ownRoot()), localca.Options{
-		Names:        []string{hostOf(c.Host)},
+		Names:        []string{controlapi.HostName(c.Host)},
 		Organisation: "Porchlight on the computer " + c.Name,
 		Log:          h.cfg.Log.With("part", "certs"),
 	})
@@ -257,12 +257,4 @@ func rootsOf(ca string) (*x509.CertPool, error) {
 		return nil, errors.New("the certificate authority kept for this computer's connection cannot be read; disconnect it and connect it again")
 	}
 	return pool, nil
-}
-
-// hostOf is a root host without its port.
-func hostOf(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return host
 }

@@ -5,7 +5,10 @@
 // Errors are {"error": code, "message": sentence}.
 package controlapi
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // Paths under the auth URL.
 const (
@@ -68,6 +71,14 @@ type Computer struct {
 	// may still hold what that account's apps left at the hosts below it. ID tells
 	// this computer from that one.
 	Former bool `json:"former,omitempty"`
+}
+
+// HostName is a root host without its port.
+func HostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
 }
 
 // Person is one row of who may reach the computer. Apps holds app ids, not

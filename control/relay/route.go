@@ -3,14 +3,11 @@ package relay
 import (
 	"errors"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"porchlight/control/controlapi"
 )
 
 var (
@@ -332,13 +329,4 @@ func (t *routes) quietened() <-chan struct{} {
 	}
 	t.quiet = done
 	return done
-}
-
-// hostOf is a computer's root host without the port.
-func hostOf(c controlapi.Computer) string {
-	host := c.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return normalName(host)
 }

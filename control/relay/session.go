@@ -109,7 +109,7 @@ func (r *Relay) admit(life context.Context, conn *tls.Conn) (*session, error) {
 		if err != nil {
 			return refuse(tunnelwire.CodeUnavailable, "The relay cannot check credentials just now.", 5, err)
 		}
-		host := hostOf(computer)
+		host := normalName(controlapi.HostName(computer.Host))
 		if host == "" || host == r.cfg.AuthHost {
 			return refuse(tunnelwire.CodeUnavailable, "This computer has no address yet.", 30, errors.New("computer without a usable host"))
 		}
