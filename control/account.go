@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/mail"
 	"strings"
 	"time"
@@ -27,7 +29,7 @@ type Account struct {
 	Email     string    `json:"email"` // canonical, see ParseEmail
 	CreatedAt time.Time `json:"createdAt"`
 	// MayEnrol is set for accounts the operator made or that own a computer;
-	// see Service.MayEnrol for the others.
+	// see Enrolment.MayEnrol for the others.
 	MayEnrol bool `json:"mayEnrol,omitempty"`
 }
 
@@ -66,7 +68,7 @@ func ParseEmail(input string) (string, error) {
 	return canonical, nil
 }
 
-// AccountByEmail finds the account of a canonical address, or refuses with
+// ByEmail finds the account of a canonical address, or refuses with
 // CodeNotFound.
 func (s *Accounts) ByEmail(ctx context.Context, email string) (Account, error) {
 	var a Account
@@ -84,7 +86,7 @@ func (s *Accounts) ByEmail(ctx context.Context, email string) (Account, error) {
 	return a, err
 }
 
-// EnsureAccount returns the account of an address, making it when there is
+// Ensure returns the account of an address, making it when there is
 // none. Either way it may connect computers from then on.
 func (s *Accounts) Ensure(ctx context.Context, email string) (Account, error) {
 	email, err := ParseEmail(email)
@@ -130,4 +132,80 @@ func (t *txn) ensureOwnAccount(id, email string) (Account, error) {
 	}
 	a.MayEnrol = true
 	return a, put(t, keyAccount(a.ID), a, 0)
+}
+
+// List lists all accounts, in no order that means anything.
+func (s *Accounts) List(ctx context.Context) ([]Account, error) {
+	var out []Account
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = []Account{}
+		return each(tx, keyAccount(""), func(id string, value []byte) error {
+			var a Account
+			if err := json.Unmarshal(value, &a); err != nil {
+				return fmt.Errorf("decoding the account %s: %w", id, err)
+			}
+			out = append(out, a)
+			return nil
+		})
+	})
+	return out, err
+}
+
+// Remove takes an account away with everything it has: its computers and
+// everybody's access to them, what others shared with it, the apps it let in, and
+// its sessions. Whoever is invited at the address again gets another account. It
+// refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
+// it is called again.
+func (s *Accounts) Remove(ctx context.Context, email string) error {
+	account, err := s.ByEmail(ctx, email)
+	if err != nil {
+		return err
+	}
+	memberships, err := s.people.Memberships(ctx, account.ID)
+	if err != nil {
+		return err
+	}
+	for _, m := range memberships {
+		if m.Role == controlapi.RoleOwner {
+			err = s.computers.Remove(ctx, account.ID, m.Computer.Name)
+		} else {
+			err = s.people.Leave(ctx, account.ID, m.Computer.Name)
+		}
+		if err != nil && !IsRefusal(err, controlapi.CodeNotFound) { // gone meanwhile
+			return err
+		}
+	}
+	if err := s.sessions.SignOutEverywhere(ctx, account.ID); err != nil {
+		return err
+	}
+	return s.update(ctx, func(tx *txn) error {
+		err := each(tx, keyMemberships(account.ID), func(computerID string, _ []byte) error {
+			return notOwned(tx, computerID, account.ID)
+		})
+		if err != nil {
+			return err
+		}
+		err = eachGrant(tx, keyAccountGrants(account.ID), func(g grant) error { return tx.revokeGrant(g.ID) })
+		if err != nil {
+			return err
+		}
+		err = each(tx, keyAccountSessions(account.ID), func(hash string, _ []byte) error { return tx.endSession(hash) })
+		if err != nil {
+			return err
+		}
+		if err := tx.Delete(keyAccountEmail(account.Email)); err != nil {
+			return err
+		}
+		return tx.Delete(keyAccount(account.ID))
+	})
+}
+
+// notOwned refuses when the account owns the computer: it was connected while the
+// others were removed.
+func notOwned(tx kv.Tx, computerID, accountID string) error {
+	c, found, err := get[computer](tx, keyComputer(computerID))
+	if err == nil && found && c.OwnerID == accountID {
+		return refuse(controlapi.CodeInvalid, "A computer of this account was connected at the same moment. Try again.")
+	}
+	return err
 }

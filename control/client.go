@@ -59,7 +59,7 @@ func noClient() error {
 	return refuse(controlapi.CodeNotFound, "There is no client of that id.")
 }
 
-// AddClient registers a client and returns its secret, this once.
+// Add registers a client and returns its secret, this once.
 func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (Client, string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxClientName ||
@@ -90,7 +90,7 @@ func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (
 	return row.shown(), secret, nil
 }
 
-// Clients lists the registered clients, oldest first.
+// List lists the registered clients, oldest first.
 func (s *Clients) List(ctx context.Context) ([]Client, error) {
 	var out []Client
 	err := s.store.View(ctx, func(tx kv.Tx) error {
@@ -108,7 +108,7 @@ func (s *Clients) List(ctx context.Context) ([]Client, error) {
 	return out, err
 }
 
-// RotateClient replaces a client's secret and returns the new one, this once.
+// Rotate replaces a client's secret and returns the new one, this once.
 // The old one stops working; grants stay. It refuses with CodeNotFound.
 func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err error) {
 	secret = newToken()
@@ -130,7 +130,7 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 	return secret, nil
 }
 
-// RemoveClient ends a client: at once nobody gets tokens with its id, and then
+// Remove ends a client: at once nobody gets tokens with its id, and then
 // every grant it holds is revoked. Called again it goes on where it was
 // interrupted. It refuses with CodeNotFound.
 func (s *Clients) Remove(ctx context.Context, id string) error {
@@ -166,7 +166,7 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 	}
 }
 
-// ClientFor finds the client of an authorization request, or refuses with
+// For finds the client of an authorization request, or refuses with
 // CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
 // one of its own, byte for byte. Nobody may be redirected then.
 func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, error) {
@@ -204,7 +204,7 @@ func unknownClient() error {
 	return refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
 }
 
-// AuthenticateClient checks a client's credentials and changes nothing, or
+// Authenticate checks a client's credentials and changes nothing, or
 // refuses with CodeInvalidClient.
 func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
 	return s.store.View(ctx, func(tx kv.Tx) error {

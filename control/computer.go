@@ -2,7 +2,11 @@ package control
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -43,7 +47,7 @@ type computer struct {
 	Former bool `json:"former,omitempty"`
 }
 
-// EnsureComputer makes the computer named short of the account with this
+// Ensure makes the computer named short of the account with this
 // address, and the account too if need be, and gives it a fresh device
 // credential; an earlier one stops working. A name that is somebody else's is
 // refused with CodeForbidden. Calling it again changes nothing but the
@@ -86,7 +90,7 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 	return out, nil
 }
 
-// ComputerByName finds a computer by its short name, or refuses with
+// ByName finds a computer by its short name, or refuses with
 // CodeNotFound.
 func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, error) {
 	var out OwnedComputer
@@ -118,52 +122,204 @@ func (s *core) computer(c computer) controlapi.Computer {
 	return controlapi.Computer{ID: c.ID, Name: c.Name, Host: host, URL: "https://" + host, Former: c.Former}
 }
 
-// PutApps replaces what a computer reports as approved. Apps that are no longer
-// among them take their grants along, so that a name approved later starts with
-// nobody (the interface, States: any approved state, owner revokes).
-func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
-	if len(apps) > MaxApps {
-		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
-	}
-	now := make(map[string]bool, len(apps))
-	names := make(map[string]bool, len(apps))
-	for _, a := range apps {
-		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) || !validLabel(a.Label) {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
-		}
-		if now[a.ID] || names[a.Name] {
-			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")
-		}
-		now[a.ID], names[a.Name] = true, true
-	}
-	if apps == nil {
-		apps = []controlapi.App{}
-	}
+// OwnedComputer is a computer as the operator sees it.
+type OwnedComputer struct {
+	controlapi.Computer
+	Owner     string    `json:"owner"` // e-mail address
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// List lists all computers, in no order that means anything.
+func (s *Computers) List(ctx context.Context) ([]OwnedComputer, error) {
+	var out []OwnedComputer
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = []OwnedComputer{}
+		return each(tx, keyComputer(""), func(id string, value []byte) error {
+			var c computer
+			if err := json.Unmarshal(value, &c); err != nil {
+				return fmt.Errorf("decoding the computer %s: %w", id, err)
+			}
+			owned, err := s.owned(tx, c)
+			out = append(out, owned)
+			return err
+		})
+	})
+	return out, err
+}
+
+func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
+	owner, _, err := get[Account](tx, keyAccount(c.OwnerID))
+	return OwnedComputer{Computer: s.computer(c), Owner: owner.Email, CreatedAt: c.CreatedAt}, err
+}
+
+const (
+	// seenAgain is how old the time a computer was last seen may be before it is
+	// written again.
+	seenAgain = time.Minute
+	// awayAfter is how long after that time a computer whose sync another node
+	// holds is taken for connected: seenAgain, a held sync, and some.
+	awayAfter = 100 * time.Second
+)
+
+// OwnComputer is a computer as its owner sees it.
+type OwnComputer struct {
+	controlapi.Computer
+	Machine   string // what it called itself when it was enrolled, or ""
+	Platform  string // GOOS, or ""
+	CreatedAt time.Time
+	// Enrolled says whether a device credential speaks for it; without one it is
+	// a short name being kept, with its people.
+	Enrolled  bool
+	Connected bool      // now
+	SeenAt    time.Time // to within two minutes; zero for never
+	People    int       // members who may reach it or are invited
+}
+
+// Own lists the computers of an account by name.
+func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, error) {
+	var out []OwnComputer
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		out = nil
+		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+			c, found, err := get[computer](tx, keyComputer(computerID))
+			if err != nil || !found || c.OwnerID != accountID {
+				return err
+			}
+			own := OwnComputer{
+				Computer: s.computer(c), Machine: c.Machine, Platform: c.Platform,
+				CreatedAt: c.CreatedAt, Enrolled: c.CredentialHash != "",
+			}
+			if own.SeenAt, _, err = get[time.Time](tx, keyComputerSeen(c.ID)); err != nil {
+				return err
+			}
+			own.Connected = own.Enrolled && s.connected(c.ID, own.SeenAt)
+			own.People, err = countMembers(tx, c.ID)
+			out = append(out, own)
+			return err
+		})
+	})
+	slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
+	return out, err
+}
+
+// connected says whether a computer's agent is there: it holds a sync here, or
+// has begun one lately on another node.
+func (s *Computers) connected(computerID string, seen time.Time) bool {
+	return s.watchers.watches(computerID) || s.cfg.SharedStore && s.now().Sub(seen) < awayAfter
+}
+
+// Disconnect ends the device credential of an account's computer. Its
+// short name, people and grants are kept for when it is connected again. It
+// refuses with CodeNotFound.
+func (s *Computers) Disconnect(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {
-		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
+		c, err := tx.ownComputer(accountID, short)
 		if err != nil {
 			return err
 		}
-		gone := map[string]bool{}
-		for _, a := range before {
-			if !now[a.ID] {
-				gone[a.ID] = true
-			}
-		}
-		if err := put(tx, keyComputerApps(computerID), apps, 0); err != nil {
+		if err := tx.endCredential(&c); err != nil {
 			return err
 		}
-		return tx.forgetApps(computerID, gone)
+		return put(tx, keyComputer(c.ID), c, 0)
 	})
 }
 
-// Apps are the approved apps a computer reported last.
-func (s *Agents) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
-	var out []controlapi.App
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var err error
-		out, _, err = get[[]controlapi.App](tx, keyComputerApps(computerID))
+// Remove removes an account's computer altogether: its credential ends,
+// everybody's access and every OAuth grant for it with it, and its short name is
+// kept back for that account for keepName. It refuses with CodeNotFound.
+func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
+	return s.update(ctx, func(tx *txn) error {
+		c, err := tx.ownComputer(accountID, short)
+		if err != nil {
+			return err
+		}
+		if err := tx.endCredential(&c); err != nil {
+			return err
+		}
+		err = eachGrant(tx, keyComputerGrants(c.ID), func(g grant) error { return tx.revokeGrant(g.ID) })
+		if err != nil {
+			return err
+		}
+		err = each(tx, keyPersons(c.ID), func(accountID string, _ []byte) error {
+			if err := tx.voidInvitations(c.ID, accountID); err != nil {
+				return err
+			}
+			if err := tx.Delete(keyMembership(accountID, c.ID)); err != nil {
+				return err
+			}
+			return tx.Delete(keyPerson(c.ID, accountID))
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.freeName(tx, c); err != nil {
+			return err
+		}
+		if err := tx.touch(c.ID); err != nil {
+			return err
+		}
+		for _, key := range []string{
+			keyComputer(c.ID), keyComputerName(c.Name), keyComputerApps(c.ID), keyComputerSeen(c.ID), keyVersion(c.ID),
+		} {
+			if err := tx.Delete(key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (t *txn) ownComputer(accountID, short string) (computer, error) {
+	c, found, err := computerByName(t, short)
+	if err == nil && (!found || c.OwnerID != accountID) {
+		err = refuse(controlapi.CodeNotFound, "You have no computer of that name any more.")
+	}
+	return c, err
+}
+
+func countMembers(tx kv.Tx, computerID string) (int, error) {
+	n := 0
+	err := eachPerson(tx, computerID, func(p person) error {
+		if p.Role == controlapi.RoleMember && p.Status != controlapi.PersonRevoked {
+			n++
+		}
+		return nil
+	})
+	return n, err
+}
+
+// maxComputers is how many computers, and so how many short names, one account
+// may have.
+const maxComputers = 50
+
+// newComputer makes a computer that nobody's credential speaks for yet. It
+// refuses with CodeInvalid an account that has as many as it can have, and a name
+// that this account may not take.
+func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
+	former, err := s.takeName(tx, short, owner)
+	if err != nil {
+		return computer{}, err
+	}
+	n := 0
+	err = each(tx, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
+		p, _, err := get[person](tx, keyPerson(computerID, owner.ID))
+		if p.Role == controlapi.RoleOwner {
+			n++
+		}
 		return err
 	})
-	return out, err
+	if err != nil {
+		return computer{}, err
+	}
+	if n >= maxComputers {
+		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
+	}
+	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}
+	if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
+		return computer{}, err
+	}
+	if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
+		return computer{}, err
+	}
+	return c, tx.ensureOwner(c.ID, owner)
 }

@@ -3,9 +3,9 @@
 // browser to an app. It is written once, above kv.Store, and knows nothing of
 // HTTP; package web puts pages and the agent interface in front of it.
 //
-// What comes in is already parsed (ParseEmail, Service.ParseVisit); what goes
+// What comes in is already parsed (ParseEmail, Visits.Parse); what goes
 // out is a value or a *controlapi.Error whose message can be shown to a person.
-// Every change that an agent has to hear of goes through Service.update, which
+// Every change that an agent has to hear of goes through core.update, which
 // raises the version of the computers it touched and wakes their held syncs.
 //
 // Secrets (device credentials, links, codes, sessions, tokens) are made here, handed out
@@ -218,4 +218,20 @@ func refuse(code, sentence string) error {
 func IsRefusal(err error, code string) bool {
 	var e *controlapi.Error
 	return errors.As(err, &e) && e.Code == code
+}
+
+// awayFor is when whoever was told that the store is away should ask again.
+const awayFor = 5 * time.Second
+
+// Away says whether err is of a store that passes: it does not answer, is asked
+// for too much, or is being closed. The refusal tells a person so.
+func Away(err error) (refusal *controlapi.Error, away bool) {
+	sentence := "The service cannot get at its data just now. Nothing was changed. Try again in a moment."
+	switch {
+	case errors.Is(err, kv.ErrOutcomeUnknown):
+		sentence = "The service lost its data store while it kept this. Look whether it was done before you try again."
+	case !errors.Is(err, kv.ErrUnavailable) && !errors.Is(err, kv.ErrContended) && !errors.Is(err, kv.ErrClosed):
+		return nil, false
+	}
+	return &controlapi.Error{Code: controlapi.CodeUnavailable, Message: sentence, RetryAfter: awayFor}, true
 }

@@ -2,15 +2,21 @@ package control
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math/big"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 )
 
-// Enrolling a computer follows the device flow of RFC 8628. BeginEnrolment
+// Enrolling a computer follows the device flow of RFC 8628. Begin
 // answers the computer with a device code, which it polls with, and a short
 // user code, which its owner types into a browser; what the browser does with it
 // is in enrolconfirm.go. The confirmation makes or finds the computer's row, and
@@ -86,7 +92,7 @@ func (e enrolment) left(now time.Time) time.Duration {
 	return max(enrolmentLife-now.Sub(e.BeganAt), time.Second)
 }
 
-// BeginEnrolment answers a computer that wants to be connected. It refuses with
+// Begin answers a computer that wants to be connected. It refuses with
 // CodeInvalid what cannot be shown to a person, and with CodeTooMany.
 func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client netip.Addr) (controlapi.EnrolStarted, error) {
 	row := enrolment{
@@ -148,7 +154,7 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 	}, nil
 }
 
-// PollEnrolment answers a computer that waits for its confirmation: with the
+// Poll answers a computer that waits for its confirmation: with the
 // device credential, once, or with the refusals of RFC 8628, section 3.5.
 // Polling too early lengthens the interval by five seconds each time; a
 // confirmation is told of whenever the poll comes.
@@ -209,7 +215,7 @@ func enrolmentRefused() error {
 	return refuse(controlapi.CodeAccessDenied, "Connecting this computer was refused. Start again if that was a mistake.")
 }
 
-// completeEnrolment gives the computer of a confirmed enrolment the credential
+// complete gives the computer of a confirmed enrolment the credential
 // with this hash. An earlier credential ends, if it is the one whose owner was
 // told so.
 func (s *Enrolment) complete(tx *txn, row enrolment, credentialHash string) (controlapi.Enrolled, error) {
@@ -250,4 +256,72 @@ func enrolmentByCode(tx kv.Tx, codeHash string) (deviceHash string, row enrolmen
 	}
 	row, found, err = get[enrolment](tx, keyEnrolment(deviceHash))
 	return deviceHash, row, found && row.Status == enrolmentWaiting, err
+}
+
+// newUserCode makes a code such as BCDF-GHJK, of 34 random bits.
+func newUserCode() string {
+	var b strings.Builder
+	for i := range userCodeSize {
+		if i == userCodeSize/2 {
+			b.WriteByte('-')
+		}
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(userCodeLetters))))
+		if err != nil {
+			panic(err) // as newCode: without randomness nothing may go on
+		}
+		b.WriteByte(userCodeLetters[n.Int64()])
+	}
+	return b.String()
+}
+
+// ParseUserCode reads a code as a person types it: in either case, with or
+// without the hyphen. It returns the form the computer shows, or refuses with
+// CodeNotFound, as for a code that is not known.
+func ParseUserCode(typed string) (string, error) {
+	var b strings.Builder
+	for _, r := range typed {
+		switch {
+		case r == '-' || r == ' ':
+			continue
+		case r >= 'a' && r <= 'z':
+			r -= 'a' - 'A'
+		}
+		if b.Len() == userCodeSize || r > unicode.MaxASCII || strings.IndexByte(userCodeLetters, byte(r)) < 0 {
+			return "", userCodeWrong()
+		}
+		b.WriteRune(r)
+	}
+	if b.Len() != userCodeSize {
+		return "", userCodeWrong()
+	}
+	code := b.String()
+	return code[:userCodeSize/2] + "-" + code[userCodeSize/2:], nil
+}
+
+func userCodeWrong() error {
+	return refuse(controlapi.CodeNotFound, "That code is not right, was used already, or is more than ten minutes old. Compare it with the one the computer shows.")
+}
+
+// userCodeHash is keyed: the plain hash of so short a code could be turned back
+// into it by whoever reads the store.
+func (s *Enrolment) userCodeHash(code string) string {
+	return hex.EncodeToString(s.seal(purposeUserCode, code))
+}
+
+// shown makes text from a stranger fit to be shown to a person: one line of
+// printable characters, none of which turns the direction of what follows.
+func shown(text string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range strings.TrimSpace(text) {
+		if n == maxMachine {
+			break
+		}
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			continue
+		}
+		b.WriteRune(r)
+		n++
+	}
+	return strings.TrimSpace(b.String())
 }

@@ -13,10 +13,6 @@ import (
 // computer: a browser left open is not enough to do so.
 const FreshFor = 10 * time.Minute
 
-// maxComputers is how many computers, and so how many short names, one account
-// may have.
-const maxComputers = 50
-
 // Fresh says whether the person of a session has just proven who they are. A
 // session from the future, made while the clock was wrong, is not: it would stay
 // fresh for as long as the clock was ahead.
@@ -53,7 +49,7 @@ func (s *Enrolment) MayEnrol(account Account) error {
 		"Ask whoever runs "+s.cfg.AuthHostPort()+" to allow it.")
 }
 
-// LookAtEnrolment finds the computer that shows this user code. A code that is
+// LookAt finds the computer that shows this user code. A code that is
 // not right counts against the account and the address that tried it, and is
 // refused with CodeNotFound, or CodeTooMany after five.
 func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, client netip.Addr) (Asking, error) {
@@ -66,11 +62,11 @@ func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, cl
 	return out, err
 }
 
-// ConfirmEnrolment lets the computer that shows this user code become the
+// Confirm lets the computer that shows this user code become the
 // account's computer named short. A session that is not fresh is refused with
 // CodeUnauthorized, an account that may not connect computers with
 // CodeForbidden, a name that cannot be chosen with CodeInvalid, and a wrong code
-// as by LookAtEnrolment. Taking the place of a computer that is connected needs
+// as by LookAt. Taking the place of a computer that is connected needs
 // replace.
 func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (Confirmed, error) {
 	if !s.Fresh(session) {
@@ -113,7 +109,7 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 	return out, nil
 }
 
-// DenyEnrolment refuses the computer that shows this user code; it is told so by
+// Deny refuses the computer that shows this user code; it is told so by
 // its next poll.
 func (s *Enrolment) Deny(ctx context.Context, account Account, code string, client netip.Addr) error {
 	return s.with(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
@@ -125,7 +121,7 @@ func (s *Enrolment) Deny(ctx context.Context, account Account, code string, clie
 	})
 }
 
-// withEnrolment runs fn with the waiting enrolment of a code as ParseUserCode
+// with runs fn with the waiting enrolment of a code as ParseUserCode
 // returns it, or counts a wrong try.
 func (s *Enrolment) with(ctx context.Context, account Account, code string, client netip.Addr, fn func(tx *txn, device string, row enrolment) error) error {
 	if err := s.MayEnrol(account); err != nil {
@@ -153,36 +149,4 @@ func (s *Enrolment) with(ctx context.Context, account Account, code string, clie
 		return userCodeWrong()
 	}
 	return err
-}
-
-// newComputer makes a computer that nobody's credential speaks for yet. It
-// refuses with CodeInvalid an account that has as many as it can have, and a name
-// that this account may not take.
-func (s *core) newComputer(tx *txn, id, short string, owner Account) (computer, error) {
-	former, err := s.takeName(tx, short, owner)
-	if err != nil {
-		return computer{}, err
-	}
-	n := 0
-	err = each(tx, keyMemberships(owner.ID), func(computerID string, _ []byte) error {
-		p, _, err := get[person](tx, keyPerson(computerID, owner.ID))
-		if p.Role == controlapi.RoleOwner {
-			n++
-		}
-		return err
-	})
-	if err != nil {
-		return computer{}, err
-	}
-	if n >= maxComputers {
-		return computer{}, refuse(controlapi.CodeInvalid, "You have as many computers as an account can have. Remove one first.")
-	}
-	c := computer{ID: id, Name: short, OwnerID: owner.ID, CreatedAt: tx.now.UTC(), Former: former}
-	if err := put(tx, keyComputerName(short), c.ID, 0); err != nil {
-		return computer{}, err
-	}
-	if err := put(tx, keyComputer(c.ID), c, 0); err != nil {
-		return computer{}, err
-	}
-	return c, tx.ensureOwner(c.ID, owner)
 }

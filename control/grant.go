@@ -173,7 +173,7 @@ type AccountGrant struct {
 	Computer controlapi.Computer
 }
 
-// AccountGrants lists what an account has allowed, a row for each client and
+// OfAccount lists what an account has allowed, a row for each client and
 // computer, newest first.
 func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGrant, error) {
 	var out []AccountGrant
@@ -207,7 +207,7 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 	return out, err
 }
 
-// ComputerGrants lists all grants for a computer, whoever gave them, newest
+// OfComputer lists all grants for a computer, whoever gave them, newest
 // first.
 func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
 	var out []controlapi.OAuthGrant
@@ -222,14 +222,14 @@ func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlap
 	return out, err
 }
 
-// RevokeAccountGrant ends all that an account allowed the client of a grant on the
+// RevokeForAccount ends all that an account allowed the client of a grant on the
 // grant's computer. It refuses with CodeNotFound when the account gave none of
 // that id.
 func (s *Grants) RevokeForAccount(ctx context.Context, accountID, id string) error {
 	return s.revokeIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
 }
 
-// RevokeComputerGrant is the same for a computer, whoever allowed it: it is the
+// RevokeForComputer is the same for a computer, whoever allowed it: it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
 func (s *Grants) RevokeForComputer(ctx context.Context, computerID, id string) error {
 	return s.revokeIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })

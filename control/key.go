@@ -3,13 +3,17 @@ package control
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -35,7 +39,7 @@ type Keys struct{ *core }
 // storedKeys is the row of secrets made at the first start.
 type storedKeys struct {
 	Signing []storedKey `json:"signing"` // newest first
-	Sealing []byte      `json:"sealing"` // 32 bytes, for Service.Seal
+	Sealing []byte      `json:"sealing"` // 32 bytes, for Keys.Seal
 }
 
 type storedKey struct {
@@ -133,7 +137,7 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 	return ring, nil
 }
 
-// RotateKey makes a new signing key. It signs after keyLead; until then, and for
+// Rotate makes a new signing key. It signs after keyLead; until then, and for
 // controlapi.GrantMemory after, the old one verifies, too. It refuses with
 // CodeInvalid while an earlier rotation is under way.
 func (s *Keys) Rotate(ctx context.Context) error {
@@ -169,7 +173,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 	return nil
 }
 
-// runKeyReader notices the rotations of other nodes.
+// runReader notices the rotations of other nodes.
 func (s *Keys) runReader(ctx context.Context) error {
 	tick := time.NewTicker(readKeysEvery)
 	defer tick.Stop()
@@ -185,7 +189,7 @@ func (s *Keys) runReader(ctx context.Context) error {
 	}
 }
 
-// readKeys takes over the keys as they are stored now.
+// read takes over the keys as they are stored now.
 func (s *Keys) read(ctx context.Context) error {
 	_, ring, err := s.keysStored(ctx)
 	if err != nil {
@@ -208,7 +212,7 @@ func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing
 	return stored, ring, err
 }
 
-// PublicKeys are the keys that verify what this control plane signs, as PEM
+// Public are the keys that verify what this control plane signs, as PEM
 // (PKIX, Ed25519), newest first.
 func (s *Keys) Public() []string {
 	var out []string
@@ -231,7 +235,7 @@ type Key struct {
 	Signs         bool      `json:"signs"` // now
 }
 
-// Keys are the keys whose tokens are accepted now, newest first. They are read
+// List lists the keys whose tokens are accepted now, newest first. They are read
 // from the store, so a rotation at another node is among them.
 func (s *Keys) List(ctx context.Context) ([]Key, error) {
 	stored, ring, err := s.keysStored(ctx)
@@ -255,9 +259,44 @@ func (s *Keys) List(ctx context.Context) ([]Key, error) {
 	return out, nil
 }
 
-// PublicKey is the one of PublicKeys whose private half signs now.
+// Signing is the one of Public whose private half signs now.
 func (s *Keys) Signing() string { return s.keyRing.Load().signer(s.now()).public }
 
 // Instance is eight characters that tell this control plane's cookies from
 // those of another on the same host, as cookies ignore ports.
 func (s *Keys) Instance() string { return s.keyRing.Load().instance }
+
+// PeerSecret is 32 bytes that the nodes on one store share, by which their
+// relays know each other.
+func (s *Keys) PeerSecret() ([]byte, error) {
+	return hkdf.Key(sha256.New, s.keyRing.Load().sealing, nil, "porchlight peers 1", 32)
+}
+
+// Seal signs text for this control plane, so that a value handed to a browser
+// and given back is known to be ours. The result is URL- and cookie-safe. It
+// hides nothing.
+func (s *Keys) Seal(purpose, text string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." +
+		base64.RawURLEncoding.EncodeToString(s.seal(purpose, text))
+}
+
+// Unseal returns what Seal was given, when it was sealed here for the same
+// purpose.
+func (s *Keys) Unseal(purpose, sealed string) (string, bool) {
+	body, sum, ok := strings.Cut(sealed, ".")
+	if !ok {
+		return "", false
+	}
+	text, err1 := base64.RawURLEncoding.DecodeString(body)
+	mac, err2 := base64.RawURLEncoding.DecodeString(sum)
+	if err1 != nil || err2 != nil || !hmac.Equal(mac, s.seal(purpose, string(text))) {
+		return "", false
+	}
+	return string(text), true
+}
+
+func (s *core) seal(purpose, text string) []byte {
+	h := hmac.New(sha256.New, s.keyRing.Load().sealing)
+	fmt.Fprintf(h, "%s\n%s", purpose, text)
+	return h.Sum(nil)
+}

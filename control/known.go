@@ -36,7 +36,7 @@ type knownAddress struct {
 }
 
 // Remember returns the proof a browser is to keep after it has signed in with
-// email, for BeginSignIn. known is the one it kept before, or anything.
+// email, for SignIn.Begin. known is the one it kept before, or anything.
 func (s *SignIn) Remember(known, email string) string {
 	b, ok := s.parseKnown(known)
 	if !ok {

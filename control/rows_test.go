@@ -69,7 +69,7 @@ func TestManyRowsAreReadTogether(t *testing.T) {
 
 	store.reads = 0
 	var seen []string
-	err = b.Service.store.View(t.Context(), func(tx kv.Tx) error {
+	err = b.core.store.View(t.Context(), func(tx kv.Tx) error {
 		seen = nil
 		return eachGrant(tx, keyComputerGrants("computer"), func(g grant) error { seen = append(seen, g.ID); return nil })
 	})

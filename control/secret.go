@@ -1,7 +1,6 @@
 package control
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -58,33 +57,4 @@ func hashOf(purpose string, parts ...string) string {
 		fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Seal signs text for this control plane, so that a value handed to a browser
-// and given back is known to be ours. The result is URL- and cookie-safe. It
-// hides nothing.
-func (s *Keys) Seal(purpose, text string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(text)) + "." +
-		base64.RawURLEncoding.EncodeToString(s.seal(purpose, text))
-}
-
-// Unseal returns what Seal was given, when it was sealed here for the same
-// purpose.
-func (s *Keys) Unseal(purpose, sealed string) (string, bool) {
-	body, sum, ok := strings.Cut(sealed, ".")
-	if !ok {
-		return "", false
-	}
-	text, err1 := base64.RawURLEncoding.DecodeString(body)
-	mac, err2 := base64.RawURLEncoding.DecodeString(sum)
-	if err1 != nil || err2 != nil || !hmac.Equal(mac, s.seal(purpose, string(text))) {
-		return "", false
-	}
-	return string(text), true
-}
-
-func (s *core) seal(purpose, text string) []byte {
-	h := hmac.New(sha256.New, s.keyRing.Load().sealing)
-	fmt.Fprintf(h, "%s\n%s", purpose, text)
-	return h.Sum(nil)
 }

@@ -62,7 +62,7 @@ func noSession() error {
 	return refuse(controlapi.CodeUnauthorized, "You are signed out. Sign in again.")
 }
 
-// Session returns the session of a token, or refuses with CodeUnauthorized. A
+// Of returns the session of a token, or refuses with CodeUnauthorized. A
 // session that an invitation made is refused, too: it shows no account, gives no
 // consent and connects no computer.
 func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
@@ -71,7 +71,7 @@ func (s *Sessions) Of(ctx context.Context, token string) (Session, error) {
 	})
 }
 
-// SessionFor returns the session of a token when it may visit the computer of
+// For returns the session of a token when it may visit the computer of
 // this short name, or refuses with CodeUnauthorized.
 func (s *Sessions) For(ctx context.Context, token, short string) (Session, error) {
 	return s.find(ctx, token, func(tx kv.Tx, row session) (bool, error) {
@@ -83,7 +83,7 @@ func (s *Sessions) For(ctx context.Context, token, short string) (Session, error
 	})
 }
 
-// findSession reads the session of a token, if allowed says that it will do.
+// find reads the session of a token, if allowed says that it will do.
 func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
 	if len(token) != 43 {
 		return Session{}, noSession()
@@ -225,7 +225,7 @@ func (s *Sessions) signOutBut(ctx context.Context, accountID, keep string) error
 	})
 }
 
-// EndSession ends one session of an account, by id, and its sessions on the
+// End ends one session of an account, by id, and its sessions on the
 // computers it can reach, as nobody can tell which browser opened those; browsers
 // still signed in here open them again by themselves. A session that is over is
 // no error.
@@ -262,7 +262,7 @@ func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) e
 	return eachRow(tx, keyAccountSessions(accountID), keySession, fn)
 }
 
-// Sessions lists an account's sessions, the one used last first.
+// List lists an account's sessions, the one used last first.
 func (s *Sessions) List(ctx context.Context, accountID string) ([]Session, error) {
 	var out []Session
 	err := s.store.View(ctx, func(tx kv.Tx) error {

@@ -17,7 +17,7 @@ import (
 	"porchlight/internal/bounds"
 )
 
-// Signing in by mail. BeginSignIn answers the same for every address, before
+// Signing in by mail. SignIn.Begin answers the same for every address, before
 // anything is looked up or written; a worker of Run then writes the mail when
 // the address has an account. The mail carries a link, which signs in the
 // browser it is clicked in, and a code, which signs in the browser that began
@@ -98,7 +98,7 @@ type signIn struct {
 type SignedIn struct {
 	Token    string // of the new session, in clear
 	Account  Account
-	ReturnTo string // where the browser was going, as given to BeginSignIn, or ""
+	ReturnTo string // where the browser was going, as given to SignIn.Begin, or ""
 }
 
 // Browser is where a sign-in begins.
@@ -120,7 +120,7 @@ func (i *intake) close() {
 	i.shut = true
 }
 
-// BeginSignIn answers a browser that wants to sign in with a canonical address.
+// Begin answers a browser that wants to sign in with a canonical address.
 // The token returned belongs in a cookie of that browser: the mailed code works
 // only together with it. It refuses with CodeTooMany when a budget is spent and
 // with CodeUnavailable when mails cannot be written fast enough, or not any more
@@ -160,7 +160,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	}
 }
 
-// runSignIns writes the mails of answered sign-ins until ctx is done, and then
+// run writes the mails of answered sign-ins until ctx is done, and then
 // those still waiting.
 func (s *SignIn) run(ctx context.Context) error {
 	for {
@@ -253,7 +253,7 @@ func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo s
 	return email, returnTo, err
 }
 
-// SignInWithLink uses a link up and opens a session for the browser that sent
+// WithLink uses a link up and opens a session for the browser that sent
 // it. It refuses with CodeNotFound.
 func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
 	if len(link) != 43 {
@@ -281,7 +281,7 @@ func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (
 
 var errWrongCode = errors.New("wrong code")
 
-// SignInWithCode uses up the code of the mail that the browser with this token
+// WithCode uses up the code of the mail that the browser with this token
 // asked for. Five wrong ones end it, and twenty in a day, however many mails were
 // asked for, all codes sent to that address; links still work. A refusal (CodeForbidden) is the same for
 // a wrong code, one that is over, and an address that never got a mail.

@@ -15,7 +15,7 @@ import (
 )
 
 // Agents hold a sync each. A change in this process wakes the syncs of the
-// computers it touched (Service.update); a change by another node on a shared
+// computers it touched (core.update); a change by another node on a shared
 // store is seen by reading the version keys of the computers held here.
 
 // readVersionsEvery is how late another node's change may be noticed.
@@ -203,5 +203,33 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 			}
 		}
 		seen = now
+	}
+}
+
+// watches says whether a sync of a computer is held here.
+func (ws *watchers) watches(computerID string) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return len(ws.byComputer[computerID]) > 0
+}
+
+// relaysFor are the relays the agent of a computer is told of.
+func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
+	if s.cfg.RelaysFor != nil {
+		if relays := s.cfg.RelaysFor(computerID); len(relays) > 0 {
+			return relays
+		}
+	}
+	if s.cfg.Relays == nil {
+		return []controlapi.Relay{}
+	}
+	return s.cfg.Relays
+}
+
+// RelaysChanged has every held sync look again, because Config.RelaysFor may
+// answer something else by now.
+func (s *Agents) RelaysChanged() {
+	for _, id := range s.watchers.watched() {
+		s.watchers.wake(id)
 	}
 }

@@ -143,7 +143,7 @@ func accessEnded() error {
 	return refuse(controlapi.CodeAccessDenied, "The person has ended this app's access.")
 }
 
-// ExchangeCode makes a grant of a code. It refuses with CodeInvalidClient, and
+// Exchange makes a grant of a code. It refuses with CodeInvalidClient, and
 // then the code is untouched, or with CodeInvalidGrant; a code presented by its
 // own client is used up whatever else is wrong. One that comes a second time has
 // been copied by somebody, so what it gave ends (RFC 6749, section 4.1.2).

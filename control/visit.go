@@ -48,7 +48,7 @@ var (
 // maxVisitQuery bounds the query of PathVisit, in bytes.
 const maxVisitQuery = 2048
 
-// ParseVisit reads the query of PathVisit. Every parameter must be there exactly
+// Parse reads the query of PathVisit. Every parameter must be there exactly
 // once and be well formed, and the redirect URI must be the callback of a host
 // of the computer named; anything else is refused with CodeInvalid. Nothing is
 // looked up, so that the answer tells nothing about what exists.
@@ -104,7 +104,7 @@ type visit struct {
 	Challenge   string `json:"challenge"`
 }
 
-// Visit answers a signed-in visitor with the address to send their browser to:
+// Begin answers a signed-in visitor with the address to send their browser to:
 // the redirect URI with code and state. Somebody who may not open the app, a
 // computer or app that does not exist, and a host that is not the app's are all
 // refused alike, with CodeForbidden.

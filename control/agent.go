@@ -3,7 +3,10 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -173,4 +176,97 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// PutApps replaces what a computer reports as approved. Apps that are no longer
+// among them take their grants along, so that a name approved later starts with
+// nobody (the interface, States: any approved state, owner revokes).
+func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
+	if len(apps) > MaxApps {
+		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")
+	}
+	now := make(map[string]bool, len(apps))
+	names := make(map[string]bool, len(apps))
+	for _, a := range apps {
+		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) || !validLabel(a.Label) {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
+		}
+		if now[a.ID] || names[a.Name] {
+			return refuse(controlapi.CodeInvalid, "The list of apps holds the same app twice.")
+		}
+		now[a.ID], names[a.Name] = true, true
+	}
+	if apps == nil {
+		apps = []controlapi.App{}
+	}
+	return s.update(ctx, func(tx *txn) error {
+		before, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
+		if err != nil {
+			return err
+		}
+		gone := map[string]bool{}
+		for _, a := range before {
+			if !now[a.ID] {
+				gone[a.ID] = true
+			}
+		}
+		if err := put(tx, keyComputerApps(computerID), apps, 0); err != nil {
+			return err
+		}
+		return tx.forgetApps(computerID, gone)
+	})
+}
+
+// Apps are the approved apps a computer reported last.
+func (s *Agents) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
+	var out []controlapi.App
+	err := s.store.View(ctx, func(tx kv.Tx) error {
+		var err error
+		out, _, err = get[[]controlapi.App](tx, keyComputerApps(computerID))
+		return err
+	})
+	return out, err
+}
+
+// validLabel says whether an app's label may be shown to people. An agent checks
+// its labels by rules that are no wider; this is for one that does not, because
+// what it reports is read on pages and in mails of this service.
+func validLabel(label string) bool {
+	if label != strings.TrimSpace(label) || !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel {
+		return false
+	}
+	seen := false
+	for _, r := range label {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
+			return false
+		}
+		seen = seen || unicode.IsGraphic(r) && !unicode.IsSpace(r)
+	}
+	return seen
+}
+
+// steersText is true for characters that change the direction of the text around
+// them, with which a label could pass for another, or rewrite the sentence it
+// stands in.
+func steersText(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u200e' || r == '\u200f' || r == '\u061c'
+}
+
+// MarkSeen notes that a computer's agent was here. It writes once a minute.
+func (s *Agents) MarkSeen(ctx context.Context, computerID string) error {
+	var seen time.Time
+	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
+		seen, _, err = get[time.Time](tx, keyComputerSeen(computerID))
+		return err
+	})
+	if err != nil || s.now().Sub(seen) < seenAgain {
+		return err
+	}
+	return s.update(ctx, func(tx *txn) error {
+		_, found, err := get[computer](tx, keyComputer(computerID))
+		if err != nil || !found { // removed meanwhile
+			return err
+		}
+		return put(tx, keyComputerSeen(computerID), tx.now.UTC(), 0)
+	})
 }
