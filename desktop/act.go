@@ -106,7 +106,7 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	case doOpen:
 		return note{}, a.open(ctx, act.name)
 	case doLogin:
-		return note{}, a.desk.SetStartAtLogin(act.on)
+		return note{}, a.desk.StartAtLogin(act.on)
 	case doUnlock:
 		a.unlockKeychain()
 		return note{}, nil

@@ -14,6 +14,7 @@ package desktop
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -38,7 +39,7 @@ const (
 type app struct {
 	log      *slog.Logger
 	settings *settings
-	desk     ui.Desk
+	desk     desk
 	atLogin  func() bool // whether Porchlight starts when the owner logs in
 	tray     *tray
 	notes    *notifications
@@ -67,7 +68,7 @@ type app struct {
 	view       string // asked for and not yet taken by the page
 }
 
-func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, desk ui.Desk, version string) *app {
+func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, prefer *preferences, version string) *app {
 	a := &app{
 		log:            log,
 		settings:       s,
@@ -81,19 +82,16 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
-	a.desk = watchedDesk{desk, a}
+	a.desk = desk{prefer, a}
 	a.tray = newTray(log, s.get().panel(), a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
-	owner := func() (ui.Agent, error) { return a.agent() }
-	people := ui.NewPeople(owner)
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart:     a.toolkitStarted,
-		onHide:      func() { go a.settle(people) },
+		onHide:      func() { go a.settle() },
 		bind: []any{
-			ui.NewApps(owner, a.open),
-			people,
-			ui.NewSettings(owner, a.desk, func(name string) (string, error) { return a.window.place(name) }, a.unlockKeychain),
+			ui.NewAgent(a.call),
+			&ui.Desk{Desktop: a.desk},
 			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
 		},
 	})
@@ -227,6 +225,19 @@ func (a *app) agent() (client, error) {
 	return a.client, nil
 }
 
+// call passes what a page asks for on to the agent; see ui.Agent.
+func (a *app) call(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
+	c, err := a.agent()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.Call(ctx, method, path, body)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = errSilent
+	}
+	return answer, err
+}
+
 // open opens an app in the owner's browser by a one-time link.
 func (a *app) open(ctx context.Context, name string) error {
 	c, err := a.agent()
@@ -255,8 +266,12 @@ func (a *app) copy(text string) error {
 }
 
 // settle carries out what the window offered to undo: it is closed now.
-func (a *app) settle(people *ui.People) {
-	if err := people.SettleAll(); err != nil && a.ctx.Err() == nil {
+func (a *app) settle() {
+	c, err := a.agent()
+	if err == nil {
+		err = c.SettleHeld(a.ctx, agentapi.HeldChange{})
+	}
+	if err != nil && a.ctx.Err() == nil {
 		a.log.Info("what the owner took away is carried out a little later", "err", err)
 	}
 }

@@ -3,14 +3,15 @@ package desktop
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/export"
 	"porchlight/agent/ownersecret"
-	"porchlight/desktop/ui"
 )
 
 const (
@@ -23,10 +24,26 @@ const (
 
 // client is the owner tier of the agent, as the desktop uses it.
 type client interface {
-	ui.Agent
 	prober
+	export.Source
 	Events(ctx context.Context, fn func(agentapi.OwnerState)) error
+	// Call is any request, for the window.
+	Call(ctx context.Context, method, path string, body any) (json.RawMessage, error)
+
+	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
+	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
+	Deny(ctx context.Context, name string) error
 	Open(ctx context.Context, name string) (agentapi.OpenLink, error)
+	Pause(ctx context.Context, name string) (agentapi.Closed, error)
+	Resume(ctx context.Context, name string) error
+	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
+	RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error)
+	GoDark(ctx context.Context) (agentapi.Closed, error)
+	LightUp(ctx context.Context) error
+	UndoNotice(ctx context.Context, id uint64) error
+	SettleHeld(ctx context.Context, h agentapi.HeldChange) error
+	AllowUser(ctx context.Context, id string) (agentapi.LocalUser, error)
+	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
 }
 
 // runningAgent is an agent in this process.

@@ -14,8 +14,8 @@ import (
 	"porchlight/desktop/ui"
 )
 
-// preferences is what the settings page changes of the desktop app; it is the
-// ui.Desk of a data directory.
+// preferences is what the settings page changes of the desktop app of a data
+// directory.
 type preferences struct {
 	settings   *settings
 	dataDir    string
@@ -24,11 +24,11 @@ type preferences struct {
 	show       func(ctx context.Context, path string) error // in the file manager
 }
 
-var _ ui.Desk = (*preferences)(nil)
-
 // Preferences looks at this computer anew each time: what starts at login and
 // what browsers trust can be changed behind the app's back.
-func (p *preferences) Preferences(ctx context.Context) ui.Preferences {
+func (p *preferences) Preferences() ui.Preferences {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	kept := p.settings.get()
 	out := ui.Preferences{
 		Welcomed:   kept.Welcomed,
@@ -58,13 +58,13 @@ func (p *preferences) trusted(ctx context.Context) ui.Trust {
 	return ui.Trust{Possible: true, Trusted: trusted}
 }
 
-// SetWelcomed notes that the owner has chosen how to begin.
-func (p *preferences) SetWelcomed() error {
+// Welcomed notes that the owner has chosen how to begin.
+func (p *preferences) Welcomed() error {
 	return p.settings.change(func(v *settingsValues) { v.Welcomed = true })
 }
 
-// SetStartAtLogin has this very program start at login, or none.
-func (p *preferences) SetStartAtLogin(on bool) error {
+// StartAtLogin has this very program start at login, or none.
+func (p *preferences) StartAtLogin(on bool) error {
 	if !on {
 		if err := autostart.Disable(); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (p *preferences) followMove() error {
 	if on, err := autostart.Enabled(was); err != nil || !on {
 		return err
 	}
-	return p.SetStartAtLogin(true)
+	return p.StartAtLogin(true)
 }
 
 // KeepInFile keeps the owner secret in a file, now and at every later start. The
@@ -113,8 +113,8 @@ func (p *preferences) KeepInFile() error {
 	return p.settings.change(func(v *settingsValues) { v.SecretFile = true })
 }
 
-// SetAppearance keeps what the window looks like.
-func (p *preferences) SetAppearance(appearance string) error {
+// Appearance keeps what the window looks like.
+func (p *preferences) Appearance(appearance string) error {
 	switch appearance {
 	case "", "light", "dark":
 		return p.settings.change(func(v *settingsValues) { v.Appearance = appearance })
@@ -122,8 +122,10 @@ func (p *preferences) SetAppearance(appearance string) error {
 	return fmt.Errorf("The window is light, dark or like the system, not %q.", appearance)
 }
 
-// SetTrust has the browsers of this computer trust its authority, or no longer.
-func (p *preferences) SetTrust(ctx context.Context, trusted bool) error {
+// Trust has the browsers of this computer trust its authority, or no longer.
+func (p *preferences) Trust(trusted bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	authority, err := trust.Open(local.RootCAPath(p.dataDir))
 	if err != nil {
 		return errors.New("This computer has no authority of its own to trust.")
@@ -140,7 +142,11 @@ func (p *preferences) SetTrust(ctx context.Context, trusted bool) error {
 }
 
 // ShowData opens the data directory in the file manager.
-func (p *preferences) ShowData(ctx context.Context) error { return p.show(ctx, p.dataDir) }
+func (p *preferences) ShowData() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return p.show(ctx, p.dataDir)
+}
 
 // program is the file this process was started from; an AppImage's is the image.
 func program() (string, error) {

@@ -22,23 +22,23 @@ func TestPreferencesAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := preferencesIn(t, dir)
-	if first := p.Preferences(t.Context()); first.Welcomed || first.Appearance != "" || first.SecretKept != "keychain" || first.DataDir != dir {
+	if first := p.Preferences(); first.Welcomed || first.Appearance != "" || first.SecretKept != "keychain" || first.DataDir != dir {
 		t.Errorf("at first %+v", first)
 	}
-	if err := errors.Join(p.SetWelcomed(), p.SetAppearance("dark")); err != nil {
+	if err := errors.Join(p.Welcomed(), p.Appearance("dark")); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetAppearance("sepia"); err == nil || !strings.Contains(err.Error(), `"sepia"`) {
+	if err := p.Appearance("sepia"); err == nil || !strings.Contains(err.Error(), `"sepia"`) {
 		t.Errorf("an appearance there is not: %v", err)
 	}
 	next := preferencesIn(t, dir)
-	if again := next.Preferences(t.Context()); again.SecretKept != "keychain" {
+	if again := next.Preferences(); again.SecretKept != "keychain" {
 		t.Errorf("before a file is chosen %+v", again)
 	}
 	if err := next.KeepInFile(); err != nil {
 		t.Fatal(err)
 	}
-	if again := next.Preferences(t.Context()); !again.Welcomed || again.Appearance != "dark" || again.SecretKept != "file" {
+	if again := next.Preferences(); !again.Welcomed || again.Appearance != "dark" || again.SecretKept != "file" {
 		t.Errorf("after a restart %+v", again)
 	}
 	if info, err := os.Stat(filepath.Join(dir, settingsFile)); err != nil || info.Mode().Perm()&0o077 != 0 {
@@ -57,7 +57,7 @@ func TestAFileThatCannotBeKeptIsNotChosen(t *testing.T) {
 	if err := p.KeepInFile(); err == nil || err.Error() != "The disk is full." {
 		t.Errorf("chosen, with %v", err)
 	}
-	if again := preferencesIn(t, dir).Preferences(t.Context()); again.SecretKept != "keychain" {
+	if again := preferencesIn(t, dir).Preferences(); again.SecretKept != "keychain" {
 		t.Errorf("after a restart %+v", again)
 	}
 	file.fail(nil)
@@ -69,12 +69,12 @@ func TestAFileThatCannotBeKeptIsNotChosen(t *testing.T) {
 func TestWithoutAnAuthorityThereIsNothingToTrust(t *testing.T) {
 	t.Parallel()
 	p := preferencesIn(t, t.TempDir())
-	if trust := p.Preferences(t.Context()).Trust; trust.Possible || trust.Trusted || trust.Problem != "" {
+	if trust := p.Preferences().Trust; trust.Possible || trust.Trusted || trust.Problem != "" {
 		t.Errorf("%+v", trust)
 	}
 	for _, on := range []bool{true, false} {
-		if err := p.SetTrust(t.Context(), on); err == nil || err.Error() != "This computer has no authority of its own to trust." {
-			t.Errorf("SetTrust(%v): %v", on, err)
+		if err := p.Trust(on); err == nil || err.Error() != "This computer has no authority of its own to trust." {
+			t.Errorf("Trust(%v): %v", on, err)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestShowDataShowsTheDataDirectory(t *testing.T) {
 	p := preferencesIn(t, dir)
 	var shown string
 	p.show = func(_ context.Context, path string) error { shown = path; return nil }
-	if err := p.ShowData(t.Context()); err != nil || shown != dir {
+	if err := p.ShowData(); err != nil || shown != dir {
 		t.Errorf("showed %q, %v", shown, err)
 	}
 }

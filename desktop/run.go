@@ -64,11 +64,11 @@ func run(o startOptions, stderr io.Writer) int {
 	}
 
 	o.secretFile = o.secretFile || kept.get().SecretFile
-	desk := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, inFile: ownersecret.File(o.data), show: showFiles}
-	if err := desk.followMove(); err != nil {
+	prefer := &preferences{settings: kept, dataDir: o.data, secretFile: o.secretFile, inFile: ownersecret.File(o.data), show: showFiles}
+	if err := prefer.followMove(); err != nil {
 		logger.Warn("Porchlight was moved, and does not start at login any more", "err", err)
 	}
-	a := newApp(ctx, quit, logger, kept, desk, agent.Version)
+	a := newApp(ctx, quit, logger, kept, prefer, agent.Version)
 	end := a.startTray()
 	// Last of all, and after the agent: it closes the bus connection that the
 	// keychain uses too.

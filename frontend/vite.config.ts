@@ -35,7 +35,7 @@ const stubBridge: Plugin = {
   name: 'porchlight:stub-bridge',
   apply: 'serve',
   transformIndexHtml: () => [
-    { tag: 'script', attrs: { src: '/tests/bridge.js' }, injectTo: 'head-prepend' },
+    { tag: 'script', attrs: { type: 'module', src: '/tests/bridge.ts' }, injectTo: 'head-prepend' },
   ],
 };
 

@@ -88,12 +88,6 @@ func (c *Client) OpenLauncher(ctx context.Context) (OpenLink, error) {
 	return call[OpenLink](ctx, c, http.MethodPost, "/owner/open", nil)
 }
 
-// Unmute has requests for a name that was denied twice notify again.
-func (c *Client) Unmute(ctx context.Context, name string) error {
-	_, err := onApp[Done](ctx, c, name, "unmute", nil)
-	return err
-}
-
 // Done answers what has nothing else to say.
 type Done struct {
 	OK bool `json:"ok"`

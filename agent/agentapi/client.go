@@ -95,6 +95,12 @@ func newClient(base, where string, dial func(context.Context) (net.Conn, error))
 	}
 }
 
+// Call sends any request of a JSON body, nil for none, and returns the answer as it
+// came.
+func (c *Client) Call(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
+	return call[json.RawMessage](ctx, c, method, path, body)
+}
+
 // call sends body, unless it is nil, and decodes the answer.
 func call[Answer any](ctx context.Context, c *Client, method, path string, body any) (Answer, error) {
 	var answer Answer

@@ -1,10 +1,5 @@
 package agentapi
 
-import (
-	"context"
-	"net/http"
-)
-
 // MaxVisitors is how many visitors are listed at once.
 const MaxVisitors = 500
 
@@ -24,18 +19,4 @@ type Visitor struct {
 type DisconnectRequest struct {
 	AccountID string `json:"accountId"`
 	GrantID   string `json:"grantId,omitempty"`
-}
-
-// Visitors lists who has something open now, at most MaxVisitors: GET
-// /owner/visitors.
-func (c *Client) Visitors(ctx context.Context) ([]Visitor, error) {
-	return call[[]Visitor](ctx, c, http.MethodGet, "/owner/visitors", nil)
-}
-
-// DisconnectVisitor closes exactly what one visitor has open and signs those
-// browsers out. It takes no access away: who may open an app may sign in again,
-// and a remote client may come back with its token. That nothing was open is no
-// error. POST /owner/visitors/disconnect.
-func (c *Client) DisconnectVisitor(ctx context.Context, d DisconnectRequest) (Closed, error) {
-	return call[Closed](ctx, c, http.MethodPost, "/owner/visitors/disconnect", d)
 }

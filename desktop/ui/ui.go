@@ -1,7 +1,7 @@
-// Package ui is what the window can call: one struct for each area, bound into
-// its page as window.go.ui.NAME.METHOD. The methods are thin: each asks the agent
-// or the desktop and returns its answer. An error reaches the page as its text,
-// so every error here is a sentence for the owner.
+// Package ui is what the window can call, bound into its page as
+// window.go.ui.NAME.METHOD: Agent for what the agent does, Desk for the desktop
+// app's own, Shell for the program around the page. An error reaches the page as
+// its text, so every error here is a sentence for the owner.
 package ui
 
 import (
@@ -14,155 +14,64 @@ import (
 	"porchlight/agent/agentapi"
 )
 
+//go:generate go run porchlight/build/window
+
 // patience bounds a call: a page that waits for ever looks broken.
 const patience = 15 * time.Second
 
 // ErrNotReady is returned while there is no agent to ask.
 var ErrNotReady = errors.New("Porchlight is still starting.")
 
-// Agent is the owner tier, as the window needs it.
-type Agent interface {
-	State(ctx context.Context) (agentapi.OwnerState, error)
-	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
-	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
-	Deny(ctx context.Context, name string) error
-	Revoke(ctx context.Context, name string) (agentapi.Closed, error)
-	Unmute(ctx context.Context, name string) error
-	Pause(ctx context.Context, name string) (agentapi.Closed, error)
-	Resume(ctx context.Context, name string) error
-	ChangeOptions(ctx context.Context, name string, change map[string]any) (agentapi.AppOptions, error)
-	GoDark(ctx context.Context) (agentapi.Closed, error)
-	LightUp(ctx context.Context) error
-	Outbox(ctx context.Context) ([]agentapi.Mail, error)
+// Desk is the desktop app, as a page can change it: exactly what Desktop names.
+type Desk struct{ Desktop }
 
-	People(ctx context.Context) (agentapi.People, error)
-	Invite(ctx context.Context, req agentapi.InviteRequest) (agentapi.Invitation, error)
-	Grant(ctx context.Context, req agentapi.GrantRequest) (agentapi.PersonChanged, error)
-	RemoveHeld(ctx context.Context, req agentapi.RevokeRequest) (agentapi.PersonChanged, error)
-	UndoHeld(ctx context.Context, h agentapi.HeldChange) (agentapi.PersonChanged, error)
-	SettleHeld(ctx context.Context, h agentapi.HeldChange) error
-	Visitors(ctx context.Context) ([]agentapi.Visitor, error)
-	DisconnectVisitor(ctx context.Context, d agentapi.DisconnectRequest) (agentapi.Closed, error)
-	UndoNotice(ctx context.Context, id uint64) error
-	SeeNotices(ctx context.Context, id uint64) error
-
-	RevokeGrant(ctx context.Context, id string) (agentapi.Closed, error)
-	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
-	ClearActivity(ctx context.Context) error
-
-	Settings(ctx context.Context) (agentapi.Settings, error)
-	SetSettings(ctx context.Context, s agentapi.Settings) (agentapi.Settings, error)
-	AllowUser(ctx context.Context, id string) (agentapi.LocalUser, error)
-	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
-	ForgetUser(ctx context.Context, id string) error
-	Connect(ctx context.Context, req agentapi.ConnectRequest) (agentapi.Connecting, error)
-	CancelConnect(ctx context.Context) error
-	Disconnect(ctx context.Context) error
+// Desktop is what the desktop app does for a page. Its errors are sentences.
+type Desktop interface {
+	Preferences() Preferences
+	// Welcomed notes that the owner has chosen how to begin.
+	Welcomed() error
+	// StartAtLogin has the app start when the owner logs in, or not.
+	StartAtLogin(on bool) error
+	// Appearance sets the window's: "", "light" or "dark".
+	Appearance(appearance string) error
+	// Trust has this computer's browsers trust the local authority, or no longer.
+	Trust(trusted bool) error
+	// Unlock has the keychain ask for its password.
+	Unlock()
+	// KeepInFile keeps the owner secret in a file where there is no keychain.
+	KeepInFile() error
+	// ShowData opens the data directory in the file manager.
+	ShowData() error
+	// Export saves what Porchlight keeps for the owner where they say, and returns
+	// where that was; "" when they rather not.
+	Export() (saved string, err error)
+	// Open opens an app in the owner's browser, signed in.
+	Open(app string) error
 }
 
-// Source returns the agent to ask, or a sentence why there is none.
-type Source func() (Agent, error)
-
-// Apps is the area of the published apps and the requests.
-type Apps struct {
-	agent Source
-	open  func(ctx context.Context, name string) error
+// Preferences are what the desktop app keeps for itself and what it finds on
+// this computer.
+type Preferences struct {
+	// Welcomed is true once the owner has chosen how to begin.
+	Welcomed     bool `json:"welcomed"`
+	StartAtLogin bool `json:"startAtLogin"`
+	// Appearance is "", "light" or "dark"; empty follows the system.
+	Appearance string `json:"appearance"`
+	// Trust says whether browsers here trust this computer's own authority, in
+	// local mode.
+	Trust Trust `json:"trust"`
+	// SecretKept is where the owner secret is: "keychain" or "file"; "locked" while
+	// the keychain is, "nowhere" while there is none.
+	SecretKept string `json:"secretKept"`
+	DataDir    string `json:"dataDir"`
 }
 
-// NewApps makes the area. open opens an app in the owner's browser.
-func NewApps(agent Source, open func(ctx context.Context, name string) error) *Apps {
-	return &Apps{agent: agent, open: open}
-}
-
-// State is the snapshot everything is drawn from; later ones come as the event
-// "state".
-func (a *Apps) State() (agentapi.OwnerState, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.OwnerState, error) { return g.State(ctx) })
-}
-
-// Approve gives a waiting app its address, if it still asks for what the page
-// showed: this label, this port of this computer, this program there and its user.
-func (a *Apps) Approve(name string, seen agentapi.Seen) (agentapi.Publication, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
-		return g.ApproveSeen(ctx, name, seen)
-	})
-}
-
-// ApproveAlone is Approve that takes the app from everybody else.
-func (a *Apps) ApproveAlone(name string, seen agentapi.Seen) (agentapi.Publication, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Publication, error) {
-		return g.ApproveAlone(ctx, name, seen)
-	})
-}
-
-// Deny refuses a waiting app.
-func (a *Apps) Deny(name string) error {
-	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Deny(ctx, name) })
-}
-
-// Revoke takes an app's address and approval away.
-func (a *Apps) Revoke(name string) (agentapi.Closed, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Revoke(ctx, name) })
-}
-
-// Unmute lets a twice denied app ask again.
-func (a *Apps) Unmute(name string) error {
-	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Unmute(ctx, name) })
-}
-
-// Open opens an app in the owner's browser, signed in.
-func (a *Apps) Open(name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return a.open(ctx, name)
-}
-
-// Outbox lists the mails of local mode, newest first.
-func (a *Apps) Outbox() ([]agentapi.Mail, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) ([]agentapi.Mail, error) { return g.Outbox(ctx) })
-}
-
-// Pause keeps everybody out of a live app until Resume.
-func (a *Apps) Pause(name string) (agentapi.Closed, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.Pause(ctx, name) })
-}
-
-// Resume lets people into a paused app again.
-func (a *Apps) Resume(name string) error {
-	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.Resume(ctx, name) })
-}
-
-// ChangeOptions changes those of an app's options that are named.
-func (a *Apps) ChangeOptions(name string, change map[string]any) (agentapi.AppOptions, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.AppOptions, error) {
-		return g.ChangeOptions(ctx, name, change)
-	})
-}
-
-// GoDark closes everything at once; LightUp takes it back.
-func (a *Apps) GoDark() (agentapi.Closed, error) {
-	return ask(a.agent, func(ctx context.Context, g Agent) (agentapi.Closed, error) { return g.GoDark(ctx) })
-}
-
-// LightUp takes a GoDark back.
-func (a *Apps) LightUp() error {
-	return tell(a.agent, func(ctx context.Context, g Agent) error { return g.LightUp(ctx) })
-}
-
-func ask[T any](from Source, call func(context.Context, Agent) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	g, err := from()
-	if err != nil {
-		var none T
-		return none, err
-	}
-	return call(ctx, g)
-}
-
-func tell(from Source, call func(context.Context, Agent) error) error {
-	_, err := ask(from, func(ctx context.Context, g Agent) (struct{}, error) { return struct{}{}, call(ctx, g) })
-	return err
+// Trust of the local certificate authority.
+type Trust struct {
+	// Possible is false where this computer offers no way; Problem says why.
+	Possible bool   `json:"possible"`
+	Trusted  bool   `json:"trusted"`
+	Problem  string `json:"problem"`
 }
 
 // Shell is what the page asks of the program around it.

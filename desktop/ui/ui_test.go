@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"porchlight/agent/agentapi"
@@ -49,16 +48,5 @@ func TestOnlyOurOwnAddressesAreOpened(t *testing.T) {
 	state = agentapi.OwnerState{}
 	if s.OpenURL("https://:8443/") == nil || s.OpenURL("https://x.") == nil {
 		t.Error("an address was opened before there was an account")
-	}
-}
-
-func TestNoAgentIsASentence(t *testing.T) {
-	t.Parallel()
-	a := NewApps(func() (Agent, error) { return nil, ErrNotReady }, nil)
-	if _, err := a.State(); !errors.Is(err, ErrNotReady) {
-		t.Errorf("State: %v", err)
-	}
-	if err := a.Deny("notes"); !errors.Is(err, ErrNotReady) {
-		t.Errorf("Deny: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
 import { fold } from './labels';
 import { strings } from './strings';
-import type { Account, OwnerApp, Seen } from './types';
+import type { Account, OwnerApp } from './types';
 
 export interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */
@@ -39,7 +39,7 @@ export function asksAgain(app: Pick<OwnerApp, 'status' | 'approvedAt'>): boolean
 }
 
 /** What of a request the owner looks at before approving. */
-export function seenOf(app: OwnerApp): Seen {
+export function seenOf(app: OwnerApp) {
   return { label: app.label, localPort: app.localPort, program: app.listener.program ?? '', user: app.listener.user ?? '' };
 }
 

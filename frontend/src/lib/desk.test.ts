@@ -1,8 +1,8 @@
 // What happened is said, once, with the way back where there is one.
 import { expect, test, vi } from 'vitest';
-import type { Bridge } from './bridge';
+import type { Bridge, Operation } from './bridge';
 import { Desk } from './desk';
-import { app, options, snapshot } from './samples';
+import { app, asked, options, snapshot, type Answers } from './samples';
 import { Owner } from './state.svelte';
 import { plain } from './strings';
 import { Toasts } from './toasts.svelte';
@@ -11,20 +11,18 @@ import type { Person } from './types';
 const closed = { ok: true, closed: 2, milliseconds: 3 };
 const bob: Person = { email: 'bob@example.com', accountId: 'acc_2', role: 'member', status: 'active', apps: ['Notes'] };
 
-function setup(answers: Partial<Record<keyof Bridge, unknown>> = {}, account = snapshot(1).account) {
-  const bridge = new Proxy({} as Record<string, ReturnType<typeof vi.fn>>, {
-    get: (made, name: string) => (made[name] ??= vi.fn(async () => {
-      const answer = answers[name as keyof Bridge];
-      if (answer instanceof Error) throw answer;
-      return answer;
-    })),
-  });
+function setup(answers: Answers = {}, account = snapshot(1).account) {
+  const ask = asked(answers);
+  const done = async () => {};
+  const bridge = { ask, desk: { Open: done }, shell: { Copy: done, OpenURL: done } } as unknown as Bridge;
   const toasts = new Toasts();
-  const owner = new Owner(bridge as never);
+  const owner = new Owner(bridge);
   owner.snapshot = snapshot(1, { account });
-  const desk = new Desk(owner, toasts, bridge as never);
+  const desk = new Desk(owner, toasts, bridge);
   const said = () => plain(toasts.current?.text ?? []).replace(/[\u2068\u2069]/g, '');
-  return { desk, bridge, toasts, said };
+  /** What an operation was asked with, each time. */
+  const calls = (operation: Operation) => ask.mock.calls.filter(([name]) => name === operation).map(([, values]) => values as unknown);
+  return { desk, calls, toasts, said };
 }
 
 test('a refusal is said in its own words, and nothing else', async () => {
@@ -34,60 +32,61 @@ test('a refusal is said in its own words, and nothing else', async () => {
 });
 
 test('pausing offers to resume', async () => {
-  const { desk, bridge, toasts, said } = setup({ pause: closed });
+  const { desk, calls, toasts, said } = setup({ pause: closed });
   expect(await desk.pause(app('notes', { label: 'Notes' }))).toBe(true);
   expect(said()).toBe('Notes is paused. 2 connections closed. Who may open it is kept.');
   toasts.current!.action!.run();
   await vi.waitFor(() => expect(said()).toBe('Notes is open again to whom you chose.'));
-  expect(bridge.resume).toHaveBeenCalledWith('notes');
+  expect(calls('resume')).toEqual([{ name: 'notes' }]);
 });
 
 test('taking an app offers to give it back; giving says nothing', async () => {
-  const { desk, bridge, toasts, said } = setup({ grant: { ...closed, person: bob } });
+  const { desk, calls, toasts, said } = setup({ ownerGrant: { ...closed, person: bob } });
   await desk.grant(bob, 'Notes', true);
   expect(toasts.current).toBeUndefined();
   await desk.grant(bob, 'Notes', false);
   expect(said()).toBe('bob@example.com can’t open Notes any more. 2 connections closed.');
   toasts.current!.action!.run();
-  expect(bridge.grant).toHaveBeenLastCalledWith('acc_2', 'Notes', true);
+  expect(calls('ownerGrant').at(-1)).toEqual({ accountId: 'acc_2', app: 'Notes', granted: true });
 });
 
 const held = () => ({ ...closed, person: bob, heldUntil: new Date(Date.now() + 30_000).toISOString() });
 
 test('what is held is undone by the agent, and settled when nobody undoes it', async () => {
-  const { desk, bridge, toasts, said } = setup({ remove: held(), grant: held(), undoHeld: { ...closed, person: bob } });
+  const { desk, calls, toasts, said } = setup({ ownerRemovePerson: held(), ownerGrant: held(), undoHeld: { ...closed, person: bob }, pause: closed });
   await desk.remove(bob);
   expect([said(), toasts.current!.action!.label, desk.undoable(bob)]).toEqual(['bob@example.com can’t open anything any more. 2 connections closed.', 'Undo', true]);
   toasts.act();
   await vi.waitFor(() => expect(said()).toBe('bob@example.com is back, with everything as it was. No mail was sent.'));
-  expect(bridge.undoHeld).toHaveBeenLastCalledWith('acc_2', '');
-  expect([bridge.settle!.mock.calls.length, bridge.invite!.mock.calls.length, desk.undoable(bob)]).toEqual([0, 0, false]);
+  expect(calls('undoHeld').at(-1)).toEqual({ accountId: 'acc_2' });
+  expect([calls('settleHeld'), calls('ownerInvite'), desk.undoable(bob)]).toEqual([[], [], false]);
 
   await desk.grant(bob, 'Notes', false);
   expect(desk.undoable(bob)).toBe(false); // that is of one app
   toasts.act();
   await vi.waitFor(() => expect(said()).toBe('bob@example.com can open Notes again.'));
-  expect(bridge.undoHeld).toHaveBeenLastCalledWith('acc_2', 'Notes');
+  expect(calls('undoHeld').at(-1)).toEqual({ accountId: 'acc_2', app: 'Notes' });
 
   await desk.remove(bob);
   await desk.pause(app('notes'));
-  expect(bridge.settle!.mock.calls).toEqual([['acc_2', '']]);
+  expect(calls('settleHeld')).toEqual([{ accountId: 'acc_2' }]);
 });
 
 test('switching on and off again holds anew, and the first does not settle the second', async () => {
-  const { desk, bridge, toasts } = setup({ grant: held() });
+  const { desk, calls, toasts } = setup({ ownerGrant: held() });
   await desk.grant(bob, 'Notes', false);
   await desk.grant(bob, 'Notes', true);
   expect(toasts.current).toBeUndefined();
   await desk.grant(bob, 'Notes', false);
   await desk.grant(bob, 'Notes', false);
-  expect(bridge.settle).not.toHaveBeenCalled();
+  expect(calls('settleHeld')).toEqual([]);
   toasts.dismiss();
-  expect(bridge.settle!.mock.calls).toEqual([['acc_2', 'Notes']]);
+  expect(calls('settleHeld')).toEqual([{ accountId: 'acc_2', app: 'Notes' }]);
+  expect(calls('ownerGrant').map((values) => (values as { holdSeconds?: number }).holdSeconds)).toEqual([30, undefined, 30, 30]);
 });
 
 test('undone too late, it says so', async () => {
-  const { desk, toasts, said } = setup({ remove: held(), undoHeld: new Error('It is too late to undo that. Invite them again to let them in.') });
+  const { desk, toasts, said } = setup({ ownerRemovePerson: held(), undoHeld: new Error('It is too late to undo that. Invite them again to let them in.') });
   await desk.remove(bob);
   toasts.act();
   await vi.waitFor(() => expect(said()).toContain('It is too late to undo that.'));
@@ -95,12 +94,12 @@ test('undone too late, it says so', async () => {
 
 test('disconnecting says what it closed, and what it does not do', async () => {
   const visitor = { accountId: 'acc_2', email: bob.email, apps: ['Notes'], connections: 2 };
-  const { desk, bridge, said } = setup({ disconnectVisitor: closed });
+  const { desk, calls, said } = setup({ disconnectVisitor: closed });
   await desk.disconnectVisitor(visitor);
   expect(said()).toBe('bob@example.com is disconnected. 2 connections closed. They can come back.');
   await desk.disconnectVisitor({ ...visitor, grantId: 'g1', clientName: 'Pocket Notes' });
   expect(said()).toBe('Pocket Notes is disconnected. 2 connections closed.');
-  expect(bridge.disconnectVisitor!.mock.calls).toEqual([['acc_2', ''], ['acc_2', 'g1']]);
+  expect(calls('disconnectVisitor')).toEqual([{ accountId: 'acc_2' }, { accountId: 'acc_2', grantId: 'g1' }]);
 });
 
 test('in the dark nothing offers to open an app', async () => {
@@ -113,18 +112,18 @@ test('in the dark nothing offers to open an app', async () => {
 });
 
 test('where nothing can be held, removing offers an invitation to what they had, if they had anything', async () => {
-  const { desk, bridge, toasts, said } = setup({ remove: { ...closed, closed: 0, person: bob }, invite: { email: bob.email, status: 'pending', url: '' } });
+  const { desk, calls, toasts, said } = setup({ ownerRemovePerson: { ...closed, closed: 0, person: bob }, ownerInvite: { email: bob.email, status: 'pending', url: '' } });
   await desk.remove({ ...bob, apps: [] });
   expect(said()).toBe('bob@example.com can’t open anything any more.');
   expect(toasts.current!.action).toBeUndefined();
   await desk.remove(bob);
   toasts.current!.action!.run();
   await vi.waitFor(() => expect(said()).toBe('bob@example.com is invited. The mail is in the outbox.'));
-  expect(bridge.invite).toHaveBeenCalledWith('bob@example.com', ['Notes']);
+  expect(calls('ownerInvite')).toEqual([{ email: 'bob@example.com', apps: ['Notes'] }]);
 });
 
 test('an invitation says where its mail is', async () => {
-  const { desk, said } = setup({ invite: { email: 'n@example.com', status: 'pending', url: '' } }, { ...snapshot(1).account, local: false });
+  const { desk, said } = setup({ ownerInvite: { email: 'n@example.com', status: 'pending', url: '' } }, { ...snapshot(1).account, local: false });
   await desk.invite('n@example.com', ['Notes']);
   expect(said()).toBe('n@example.com is invited. The mail is on its way.');
 });
@@ -140,15 +139,15 @@ test.each([
 });
 
 test('denying all stops at the first that fails', async () => {
-  const { desk, bridge, said } = setup();
-  bridge.deny!.mockResolvedValueOnce(undefined).mockRejectedValueOnce(new Error('It has changed meanwhile.'));
+  const deny = vi.fn(async () => ({ ok: true })).mockResolvedValueOnce({ ok: true }).mockRejectedValueOnce(new Error('It has changed meanwhile.'));
+  const { desk, said } = setup({ deny });
   expect(await desk.denyAll([app('a'), app('b'), app('c')])).toBe(false);
-  expect(bridge.deny).toHaveBeenCalledTimes(2);
+  expect(deny).toHaveBeenCalledTimes(2);
   expect(said()).toBe('It has changed meanwhile.');
 });
 
 test('settings, options, copying and opening say nothing when they worked', async () => {
-  const { desk, toasts } = setup({ setSettings: {}, changeOptions: options });
+  const { desk, toasts } = setup({ changeOptions: options });
   expect(await desk.setSettings({ failStaticHours: 1, askAgain: false, trustEverybody: false, quiet: [] })).toBe(true);
   expect(await desk.changeOptions(app('a'), { h2c: true })).toBe(true);
   expect(await desk.openURL('https://maya.localhost:8443')).toBe(true);
@@ -161,15 +160,14 @@ test('approving sends what was shown and says who can open it then', async () =>
     label: 'Notes', status: 'pending', approvedAt: '2026-11-20T10:00:00Z', listener: { program: 'node', user: 'maya' },
     openTo: ['ben@example.com', 'cy@example.com'], openToCount: 3,
   });
-  const live = { status: 'live' };
-  const { desk, bridge, said } = setup({ approve: live, approveAlone: live });
+  const live = { status: 'live', host: 'notes.maya.localhost:8443', url: 'https://notes.maya.localhost:8443' } as const;
+  const { desk, calls, said } = setup({ approve: live });
   await desk.approve(asked);
   expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. ben@example.com and 2 others can open it again.');
   await desk.approve(asked, true);
   expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. Only you can open it.');
-  const seen = { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' };
-  expect(bridge.approve!.mock.calls).toEqual([['notes', seen]]);
-  expect(bridge.approveAlone!.mock.calls).toEqual([['notes', seen]]);
+  const seen = { name: 'notes', label: 'Notes', localPort: 3000, program: 'node', user: 'maya' };
+  expect(calls('approve')).toEqual([seen, { ...seen, alone: true }]);
 });
 
 test('an app without an address yet is not said to be on', async () => {

@@ -20,9 +20,9 @@ export class Desk {
   /** With alone, nobody else who could open the app before can. */
   approve(app: OwnerApp, alone = false): Promise<boolean> {
     return this.#try(
-      () => (alone ? this.bridge.approveAlone(app.name, seenOf(app)) : this.bridge.approve(app.name, seenOf(app))),
+      () => this.bridge.ask('approve', { name: app.name, ...seenOf(app), ...(alone ? { alone } : {}) }),
       (now) => {
-        if (now?.status === 'pending') return this.#tell(strings.toast.approvedLater(app.label));
+        if (now.status === 'pending') return this.#tell(strings.toast.approvedLater(app.label));
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
@@ -33,7 +33,7 @@ export class Desk {
 
   deny(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.deny(app.name),
+      () => this.bridge.ask('deny', { name: app.name }),
       () => this.#tell(app.denials > 0 || app.quiet ? strings.toast.deniedAgain(app.label) : strings.toast.denied(app.label)),
     );
   }
@@ -42,7 +42,7 @@ export class Desk {
   denyAll(apps: readonly OwnerApp[]): Promise<boolean> {
     return this.#try(
       async () => {
-        for (const app of apps) await this.bridge.deny(app.name);
+        for (const app of apps) await this.bridge.ask('deny', { name: app.name });
       },
       () => this.#tell(strings.toast.deniedAll(apps.length)),
     );
@@ -50,58 +50,58 @@ export class Desk {
 
   revoke(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.revoke(app.name),
+      () => this.bridge.ask('revoke', { name: app.name }),
       ({ closed }) => this.#tell(strings.toast.revoked(app.label, closed)),
     );
   }
 
   unmute(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.unmute(app.name),
+      () => this.bridge.ask('unmute', { name: app.name }),
       () => this.#tell(strings.toast.unmuted(app.label)),
     );
   }
 
   open(app: OwnerApp): Promise<boolean> {
-    return this.#try(() => this.bridge.open(app.name));
+    return this.#try(() => this.bridge.desk.Open(app.name));
   }
 
   pause(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.pause(app.name),
+      () => this.bridge.ask('pause', { name: app.name }),
       ({ closed }) => this.toasts.show(strings.toast.paused(app.label, closed), { label: strings.app.resume, run: () => void this.resume(app) }),
     );
   }
 
   resume(app: OwnerApp): Promise<boolean> {
     return this.#try(
-      () => this.bridge.resume(app.name),
+      () => this.bridge.ask('resume', { name: app.name }),
       () => this.#tell(strings.toast.resumed(app.label)),
     );
   }
 
   changeOptions(app: OwnerApp, change: Partial<AppOptions>): Promise<boolean> {
-    return this.#try(() => this.bridge.changeOptions(app.name, change));
+    return this.#try(() => this.bridge.ask('changeOptions', { name: app.name, ...change }));
   }
 
   dark(on: boolean): Promise<boolean> {
-    if (!on) return this.#try(() => this.bridge.lightUp(), () => this.#tell(strings.toast.light));
+    if (!on) return this.#try(() => this.bridge.ask('lightUp'), () => this.#tell(strings.toast.light));
     return this.#try(
-      () => this.bridge.goDark(),
+      () => this.bridge.ask('goDark'),
       ({ closed }) => this.#tell(strings.toast.dark(closed)),
     );
   }
 
   invite(email: string, labels: readonly string[]): Promise<boolean> {
     return this.#try(
-      () => this.bridge.invite(email, [...labels]),
+      () => this.bridge.ask('ownerInvite', { email, apps: [...labels] }),
       (answer) => this.#tell(strings.toast.invited(answer.email, this.owner.account?.local ?? false)),
     );
   }
 
   grant(person: Person, label: string, granted: boolean): Promise<boolean> {
     return this.#try(
-      () => this.bridge.grant(person.accountId, label, granted),
+      () => this.bridge.ask('ownerGrant', { accountId: person.accountId, app: label, granted, ...(granted ? {} : { holdSeconds }) }),
       ({ closed, heldUntil }) => {
         this.toasts.forget(heldKey(person, label));
         if (granted) return;
@@ -114,7 +114,7 @@ export class Desk {
   /** Undo leaves all as it was. Where it is too late for that, a new invitation is offered. */
   remove(person: Person): Promise<boolean> {
     return this.#try(
-      () => this.bridge.remove(person.accountId),
+      () => this.bridge.ask('ownerRemovePerson', { accountId: person.accountId, holdSeconds }),
       ({ closed, heldUntil }) => {
         this.toasts.forget(heldKey(person));
         const labels = person.apps;
@@ -132,103 +132,103 @@ export class Desk {
   /** Closes what a visitor has open now; their access stays. */
   disconnectVisitor(visitor: Visitor): Promise<boolean> {
     return this.#try(
-      () => this.bridge.disconnectVisitor(visitor.accountId, visitor.grantId ?? ''),
+      () => this.bridge.ask('disconnectVisitor', { accountId: visitor.accountId, ...(visitor.grantId ? { grantId: visitor.grantId } : {}) }),
       ({ closed }) => this.#tell(strings.toast.disconnected(visitor.clientName ?? visitor.email, closed, visitor.grantId !== undefined)),
     );
   }
 
   undoNotice(notice: Notice): Promise<boolean> {
-    return this.#try(() => this.bridge.undo(notice.id), () => this.#tell(strings.toast.undone));
+    return this.#try(() => this.bridge.ask('undoNotice', { id: notice.id }), () => this.#tell(strings.toast.undone));
   }
 
   seeNotices(newest: number): Promise<boolean> {
-    return this.#try(() => this.bridge.see(newest));
+    return this.#try(() => this.bridge.ask('seeNotices', { id: newest }));
   }
 
   allowUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.allowUser(user.id));
+    return this.#try(() => this.bridge.ask('allowUser', { id: user.id }));
   }
 
   denyUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.denyUser(user.id));
+    return this.#try(() => this.bridge.ask('denyUser', { id: user.id }));
   }
 
   forgetUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.forgetUser(user.id));
+    return this.#try(() => this.bridge.ask('forgetUser', { id: user.id }));
   }
 
   revokeClient(grant: OAuthGrant): Promise<boolean> {
     return this.#try(
-      () => this.bridge.revokeClient(grant.id),
+      () => this.bridge.ask('revokeGrant', { id: grant.id }),
       ({ closed }) => this.#tell(strings.toast.clientRevoked(grant.clientName, closed)),
     );
   }
 
   clearActivity(): Promise<boolean> {
     return this.#try(
-      () => this.bridge.clearActivity(),
+      () => this.bridge.ask('clearActivity'),
       () => this.#tell(strings.toast.cleared),
     );
   }
 
-  setSettings(settings: Settings): Promise<boolean> {
-    return this.#try(() => this.bridge.setSettings(settings));
+  setSettings({ failStaticHours, askAgain, trustEverybody, quiet }: Settings): Promise<boolean> {
+    return this.#try(() => this.bridge.ask('setSettings', { failStaticHours, askAgain, trustEverybody, quiet }));
   }
 
   startAtLogin(on: boolean): Promise<boolean> {
-    return this.#try(() => this.bridge.startAtLogin(on));
+    return this.#try(() => this.bridge.desk.StartAtLogin(on));
   }
 
   appearance(appearance: string): Promise<boolean> {
-    return this.#try(() => this.bridge.appearance(appearance));
+    return this.#try(() => this.bridge.desk.Appearance(appearance));
   }
 
   trust(on: boolean): Promise<boolean> {
     return this.#try(
-      () => this.bridge.trust(on),
+      () => this.bridge.desk.Trust(on),
       () => this.#tell(on ? strings.toast.trusted : strings.toast.distrusted),
     );
   }
 
   unlock(): Promise<boolean> {
-    return this.#try(() => this.bridge.unlock());
+    return this.#try(() => this.bridge.desk.Unlock());
   }
 
   keepInFile(): Promise<boolean> {
-    return this.#try(() => this.bridge.keepInFile());
+    return this.#try(() => this.bridge.desk.KeepInFile());
   }
 
   showData(): Promise<boolean> {
-    return this.#try(() => this.bridge.showData());
+    return this.#try(() => this.bridge.desk.ShowData());
   }
 
   export(): Promise<boolean> {
     return this.#try(
-      () => this.bridge.export(),
+      () => this.bridge.desk.Export(),
       (path) => path && this.#tell(strings.toast.exported(path)),
     );
   }
 
   connect(url: string): Promise<boolean> {
-    return this.#try(() => this.bridge.connect(url, ''));
+    return this.#try(() => this.bridge.ask('connect', { url }));
   }
 
   cancelConnect(): Promise<boolean> {
-    return this.#try(() => this.bridge.cancelConnect());
+    return this.#try(() => this.bridge.ask('cancelConnect'));
   }
 
   disconnect(): Promise<boolean> {
-    return this.#try(() => this.bridge.disconnect());
+    return this.#try(() => this.bridge.ask('disconnect'));
   }
 
   openURL(url: string): Promise<boolean> {
-    return this.#try(() => this.bridge.openURL(url));
+    return this.#try(() => this.bridge.shell.OpenURL(url));
   }
 
   /** Copies text and says so to screen readers; the control shows a tick. */
   copy(text: string): Promise<boolean> {
     return this.#try(
-      () => this.bridge.copy(text),
+      () => this.bridge.shell.Copy(text),
       () => this.toasts.say(strings.copied),
     );
   }
@@ -237,14 +237,14 @@ export class Desk {
   #offerUndo(person: Person, label: string, text: Sentence, heldUntil: string | undefined, otherwise: Toast['action']) {
     if (!heldUntil) return this.toasts.show(text, otherwise);
     const undo = () => this.#try(
-      () => this.bridge.undoHeld(person.accountId, label),
+      () => this.bridge.ask('undoHeld', heldChange(person, label)),
       () => this.#tell(label ? strings.toast.givenBack(person.email, label) : strings.toast.putBack(person.email)),
     );
     this.toasts.show(text, { label: strings.people.undo, run: () => void undo() }, {
       key: heldKey(person, label),
       until: Date.parse(heldUntil),
       // What cannot be told now is told by the agent, a little later.
-      gone: () => void this.bridge.settle(person.accountId, label).catch(() => {}),
+      gone: () => void this.bridge.ask('settleHeld', heldChange(person, label)).catch(() => {}),
     });
   }
 
@@ -263,6 +263,12 @@ export class Desk {
     }
   }
 }
+
+/** How long, in seconds, what the owner takes away can be undone at most: time enough for a toast that somebody rests on. */
+const holdSeconds = 30;
+
+/** An app that was withdrawn, or with no label a removal. */
+const heldChange = (person: Person, label: string) => ({ accountId: person.accountId, ...(label ? { app: label } : {}) });
 
 const heldKey = (person: Person, label = ''): string => `${person.accountId}\n${label}`;
 

@@ -2,7 +2,7 @@
  * The people of this computer: not part of the snapshot, which only says when to
  * ask again, because there may be thousands.
  */
-import type { Bridge } from './bridge';
+import type { Ask } from './bridge';
 import type { People as Listing, Person } from './types';
 
 export class People {
@@ -14,18 +14,18 @@ export class People {
   readonly members = $derived(this.listing?.members ?? []);
   readonly labels = $derived(this.listing?.publishedApps ?? []);
 
-  readonly #bridge: Pick<Bridge, 'people'>;
+  readonly #ask: Ask;
   #asked = 0;
 
-  constructor(bridge: Pick<Bridge, 'people'>) {
-    this.#bridge = bridge;
+  constructor(ask: Ask) {
+    this.#ask = ask;
   }
 
   /** Asks again; of several questions under way the last one counts. */
   async read(): Promise<void> {
     const mine = ++this.#asked;
     try {
-      const listing = await this.#bridge.people();
+      const listing = await this.#ask('ownerPeople');
       if (mine !== this.#asked) return;
       this.listing = listing;
       this.problem = '';

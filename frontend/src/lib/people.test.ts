@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { asked } from './samples';
 import { isOwner, labelsOf, named, People } from './people.svelte';
 import type { People as Listing, Person } from './types';
 
@@ -7,7 +8,7 @@ const listing = (...members: Person[]): Listing => ({ name: 'maya', members, pub
 
 test('the last answer asked for counts, whichever comes last', async () => {
   const answers: ((listing: Listing) => void)[] = [];
-  const people = new People({ people: () => new Promise((resolve) => answers.push(resolve)) });
+  const people = new People(asked({ ownerPeople: () => new Promise((resolve) => answers.push(resolve)) }));
   expect([people.members, people.labels]).toEqual([[], []]);
   const first = people.read();
   const second = people.read();
@@ -20,7 +21,7 @@ test('the last answer asked for counts, whichever comes last', async () => {
 
 test('what was known stays while the list cannot be had', async () => {
   let answer: () => Promise<Listing> = async () => listing(person('bob'));
-  const people = new People({ people: () => answer() });
+  const people = new People(asked({ ownerPeople: () => answer() }));
   await people.read();
   answer = () => Promise.reject(new Error('The server does not answer.'));
   await people.read();
@@ -32,7 +33,7 @@ test('what was known stays while the list cannot be had', async () => {
 
 test('an older question that fails says nothing any more', async () => {
   const fails: ((error: Error) => void)[] = [];
-  const people = new People({ people: () => new Promise((_, reject) => fails.push(reject)) });
+  const people = new People(asked({ ownerPeople: () => new Promise((_, reject) => fails.push(reject)) }));
   const first = people.read();
   const second = people.read();
   fails[0]!(new Error('old'));

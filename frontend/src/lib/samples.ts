@@ -1,5 +1,7 @@
-/* Snapshots for the tests of this directory. */
-import type { Account, AppOptions, OwnerApp, OwnerState } from './types';
+/* Snapshots, and an agent that answers, for the tests of this directory. */
+import { vi, type Mock } from 'vitest';
+import type { Ask, Operation } from './bridge';
+import type { Account, AppOptions, Operations, OwnerApp, OwnerState } from './types';
 
 export const account: Account = {
   connected: true, email: 'owner@maya.localhost', accountId: 'acc_1', name: 'maya', host: 'maya.localhost:8443',
@@ -9,6 +11,19 @@ export const account: Account = {
 export const options: AppOptions = {
   forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false,
 };
+
+/** What operations answer: with a value, by failing, or by and by. */
+export type Answers = { [Name in Operation]?: Operations[Name]['gives'] | Error | (() => Promise<Operations[Name]['gives']>) };
+
+/** Stands in for the agent; what has no answer is done. */
+export function asked(answers: Answers): Ask & Mock {
+  const ask = async (operation: Operation) => {
+    const answer = answers[operation] ?? { ok: true };
+    if (answer instanceof Error) throw answer;
+    return typeof answer === 'function' ? answer() : answer;
+  };
+  return vi.fn(ask) as Mock as Ask & Mock;
+}
 
 export const app = (name: string, more: Partial<OwnerApp> = {}): OwnerApp => ({
   name, label: name, localPort: 3000, status: 'live', listener: {}, answering: true, quiet: false, denials: 0,

@@ -48,9 +48,9 @@ export class Owner {
     (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused && app.answering),
   );
 
-  readonly #bridge: Pick<Bridge, 'state' | 'onState' | 'onProblem'>;
+  readonly #bridge: Pick<Bridge, 'ask' | 'onState' | 'onProblem'>;
 
-  constructor(bridge: Pick<Bridge, 'state' | 'onState' | 'onProblem'>) {
+  constructor(bridge: Pick<Bridge, 'ask' | 'onState' | 'onProblem'>) {
     this.#bridge = bridge;
   }
 
@@ -65,7 +65,7 @@ export class Owner {
   async refresh(): Promise<void> {
     this.asking = true;
     try {
-      const state = await this.#bridge.state();
+      const state = await this.#bridge.ask('ownerState');
       if (!this.snapshot || this.problem || state.seq >= this.snapshot.seq) this.#take(state);
     } catch (error) {
       this.problem = (error as Error).message;

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { bridge } from './bridge';
-import { account, app, snapshot } from './samples';
+import { account, app, asked as agent, snapshot } from './samples';
 import { Owner } from './state.svelte';
 import type { OwnerState } from './types';
 
@@ -11,7 +11,7 @@ function hands() {
   const asked: { answer: (state: OwnerState) => void; fail: (error: Error) => void }[] = [];
   const stopped = vi.fn();
   const owner = new Owner({
-    state: () => new Promise<OwnerState>((answer, fail) => asked.push({ answer, fail })),
+    ask: agent({ ownerState: () => new Promise((answer, fail) => asked.push({ answer, fail })) }),
     onState: (fn) => {
       event = fn;
       return stopped;
@@ -107,17 +107,12 @@ test('stopping lets go of the events', () => {
 });
 
 test('the bridge throws sentences, however Wails rejects', async () => {
-  window.go = { ui: { Apps: { Deny: () => Promise.reject('It is gone already.'), Pause: () => Promise.reject(new Error('')) } } };
-  await expect(bridge.deny('a')).rejects.toThrow('It is gone already.');
-  await expect(bridge.pause('a')).rejects.toThrow('That did not work. Try again in a moment.');
-  await expect(bridge.copy('a')).rejects.toThrow('opened outside Porchlight');
+  const Ask = vi.fn((operation: string) => Promise.reject(operation === 'deny' ? 'It is gone already.' : new Error('')));
+  window.go = { ui: { Agent: { Ask } } };
+  await expect(bridge.ask('deny', { name: 'a' })).rejects.toThrow('It is gone already.');
+  await expect(bridge.ask('goDark')).rejects.toThrow('That did not work. Try again in a moment.');
+  expect(Ask.mock.calls).toEqual([['deny', { name: 'a' }], ['goDark', {}]]);
+  await expect(bridge.shell.Copy('a')).rejects.toThrow('opened outside Porchlight');
   delete window.go;
-  await expect(bridge.state()).rejects.toThrow('opened outside Porchlight');
-});
-
-test('approving passes on what was shown', async () => {
-  const approve = vi.fn(() => Promise.reject('The request has changed meanwhile.'));
-  window.go = { ui: { Apps: { Approve: approve } } };
-  await expect(bridge.approve('notes', { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' })).rejects.toThrow('The request has changed meanwhile.');
-  expect(approve.mock.calls).toEqual([['notes', { label: 'Notes', localPort: 3000, program: 'node', user: 'maya' }]]);
+  await expect(bridge.ask('ownerState')).rejects.toThrow('opened outside Porchlight');
 });

@@ -3,8 +3,11 @@
  * kept for 90 days, unless the owner clears it. A line less, where it cannot be
  * read.
  */
-import type { Bridge } from './bridge';
+import type { Ask } from './bridge';
 import type { Activity } from './types';
+
+/** How many lines are asked for. */
+export const activityShown = 1000;
 
 export class Visits {
   /** True once the activity was read: what is not in it did not happen lately. */
@@ -21,18 +24,18 @@ export class Visits {
     return last;
   });
 
-  readonly #bridge: Pick<Bridge, 'activity'>;
+  readonly #ask: Ask;
   #asked = 0;
 
-  constructor(bridge: Pick<Bridge, 'activity'>) {
-    this.#bridge = bridge;
+  constructor(ask: Ask) {
+    this.#ask = ask;
   }
 
   /** Asks again; of several questions under way the last one counts. */
   async read(): Promise<void> {
     const mine = ++this.#asked;
     try {
-      const lines = await this.#bridge.activity();
+      const lines = await this.#ask('activity', { limit: activityShown });
       if (mine !== this.#asked) return;
       this.#lines = lines;
       this.known = true;

@@ -1,18 +1,21 @@
 import { expect, test } from 'vitest';
+import { asked } from './samples';
 import type { Activity } from './types';
 import { Visits } from './visits.svelte';
 
-const line = (at: string, email: string, app: string, kind = 'opened'): Activity => ({ at, email, app, kind });
+const line = (at: string, email: string, app: string, kind: Activity['kind'] = 'opened'): Activity => ({ at, email, app, kind });
 
 test('the newest visit of each counts, to an app or to any', async () => {
-  const visits = new Visits({
-    activity: async () => [
-      line('2026-11-21T12:00:00Z', 'bob', 'Notes', 'granted'), // nobody came by that
-      line('2026-11-21T11:00:00Z', 'bob', 'Photos', 'client'),
-      line('2026-11-21T10:00:00Z', 'bob', 'Notes'),
-      line('2026-11-20T10:00:00Z', 'bob', 'Notes'),
-    ],
-  });
+  const visits = new Visits(
+    asked({
+      activity: [
+        line('2026-11-21T12:00:00Z', 'bob', 'Notes', 'granted'), // nobody came by that
+        line('2026-11-21T11:00:00Z', 'bob', 'Photos', 'client'),
+        line('2026-11-21T10:00:00Z', 'bob', 'Notes'),
+        line('2026-11-20T10:00:00Z', 'bob', 'Notes'),
+      ],
+    }),
+  );
   expect([visits.known, visits.last('bob')]).toEqual([false, '']);
   await visits.read();
   expect(visits.known).toBe(true);
@@ -24,7 +27,7 @@ test('the newest visit of each counts, to an app or to any', async () => {
 
 test('what was read stays when it cannot be read again, and an older answer is dropped', async () => {
   let answer: () => Promise<Activity[]> = async () => [line('1', 'bob', 'Notes')];
-  const visits = new Visits({ activity: () => answer() });
+  const visits = new Visits(asked({ activity: () => answer() }));
   await visits.read();
   answer = () => Promise.reject(new Error('away'));
   await visits.read();

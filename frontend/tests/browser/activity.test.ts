@@ -22,17 +22,17 @@ test('tells who is here, and what happened by day, in words', async () => {
 test('is read again when somebody comes, and not with every other snapshot', async () => {
   const page = await activity();
   await section(page, 'Here now').waitFor();
-  const before = (await called(page, 'Activity')).length;
+  const before = (await called(page, 'activity')).length;
   await page.evaluate('stub.set({here: 2}); stub.change("photos", {here: ["bob@example.com"]})');
   await section(page, 'Here now').getByText('bob@example.com').waitFor();
-  await expect.poll(async () => (await called(page, 'Activity')).length).toBe(before + 1);
+  await expect.poll(async () => (await called(page, 'activity')).length).toBe(before + 1);
 });
 
 test('a visitor is disconnected, and it is said that this keeps nobody out', async () => {
   const page = await activity();
   const here = section(page, 'Here now');
   await here.getByText('Remove the person, or revoke the connected app, to keep them out.').waitFor();
-  await page.evaluate('void stub.hold("Disconnect")');
+  await page.evaluate('void stub.hold("disconnectVisitor")');
   const button = here.getByRole('button', { name: 'Disconnect carla.nunes@example.org' });
   await button.press('Enter');
   await expect.poll(() => button.innerText()).toBe('Disconnecting…');
@@ -44,12 +44,12 @@ test('a visitor is disconnected, and it is said that this keeps nobody out', asy
   await here.getByRole('button', { name: /^Disconnect .Pocket Notes. of maya@example.com$/ }).click();
   await told(page, 'Pocket Notes is disconnected. 1 connection closed.');
   await expect.poll(() => here.getByRole('listitem').count()).toBe(1);
-  expect(await called(page, 'Disconnect')).toEqual([['acc-carla.nunes@example.org', ''], ['acc-maya@example.com', 'g1']]);
+  expect(await called(page, 'disconnectVisitor')).toEqual([[{ accountId: 'acc-carla.nunes@example.org' }], [{ accountId: 'acc-maya@example.com', grantId: 'g1' }]]);
 });
 
 test('a visitor who stays says why', async () => {
   const page = await activity();
-  await page.evaluate('stub.fail("Disconnect", "Porchlight is not answering.")');
+  await page.evaluate('stub.fail("disconnectVisitor", "Porchlight is not answering.")');
   const button = section(page, 'Here now').getByRole('button', { name: 'Disconnect carla.nunes@example.org' });
   await button.click();
   await told(page, 'Porchlight is not answering.');
@@ -78,7 +78,7 @@ test('is cleared after a question', async () => {
   await page.getByRole('dialog').getByRole('button', { name: 'Clear' }).click();
   await told(page, 'The activity is cleared.');
   await expect.poll(() => page.locator('.line').count()).toBe(0);
-  expect(await called(page, 'ClearActivity')).toEqual([[]]);
+  expect(await called(page, 'clearActivity')).toEqual([[{}]]);
   await expect.poll(() => focusName(page)).toBe('Activity');
   expect(await section(page, 'Here now').count()).toBe(1); // who is here is not a memory
 });

@@ -13,14 +13,14 @@ describe('an approved app', () => {
     await page.keyboard.press('Escape');
     expect(await dialog.count()).toBe(0);
     expect(await focusName(page)).toBe('More for Notes');
-    expect(await called(page, 'Revoke')).toEqual([]);
+    expect(await called(page, 'revoke')).toEqual([]);
 
     await menuOf(page, 'Notes').click();
     await page.getByRole('menuitem', { name: 'Revoke…' }).click();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await expect.poll(() => toast(page).textContent()).toContain('Notes has no address any more. 2 connections closed.');
-    expect(await called(page, 'Revoke')).toEqual([['notes']]);
+    expect(await called(page, 'revoke')).toEqual([[{ name: 'notes' }]]);
     await page.getByText('notes.maya.localhost:8443').waitFor({ state: 'detached' });
     await expect.poll(() => focusName(page)).toBe('Apps');
   });

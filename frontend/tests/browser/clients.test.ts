@@ -28,7 +28,7 @@ test('one is revoked after a question, and the focus goes to the title', async (
   await page.keyboard.press('Enter');
   await dialog.getByRole('button', { name: 'Revoke' }).press('Enter');
   await told(page, 'Pocket Notes can’t open anything any more. 1 connection closed.');
-  expect(await called(page, 'RevokeClient')).toEqual([['g1']]); // this one, not the other of that name
+  expect(await called(page, 'revokeGrant')).toEqual([[{ id: 'g1' }]]); // this one, not the other of that name
   await expect.poll(() => section(page, 'Yours').getByRole('listitem').count()).toBe(1);
   expect(await section(page, 'Other people’s').getByText('Pocket Notes').count()).toBe(1);
   await expect.poll(() => focusName(page)).toBe('Connected apps');
@@ -36,7 +36,7 @@ test('one is revoked after a question, and the focus goes to the title', async (
 
 test('a refusal keeps it and says why', async () => {
   const page = await clients();
-  await page.evaluate('stub.fail("RevokeClient", "The server does not answer, so it is ended here only.")');
+  await page.evaluate('stub.fail("revokeGrant", "The server does not answer, so it is ended here only.")');
   await section(page, 'Yours').getByRole('button', { name: /Revoke .?Backup/ }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await told(page, 'ended here only');

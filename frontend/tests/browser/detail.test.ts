@@ -1,5 +1,6 @@
 // The page of one app: its address, who may open it, its options, its end.
 import { describe, expect, test } from 'vitest';
+import type { AppOptions } from '../../src/lib/types';
 import { called, focusName, go, menuOf, open, section, toast, told } from './page';
 import type { Look } from './page';
 
@@ -82,7 +83,7 @@ test('pauses at once, says so, and resumes', async () => {
   await page.getByText('Nobody gets in until you resume it.').waitFor();
   await toast(page).getByRole('button', { name: 'Resume' }).click();
   await page.getByText('Nobody gets in until you resume it.').waitFor({ state: 'detached' });
-  expect([await called(page, 'Pause'), await called(page, 'Resume')]).toEqual([[['notes']], [['notes']]]);
+  expect([await called(page, 'pause'), await called(page, 'resume')]).toEqual([[[{ name: 'notes' }]], [[{ name: 'notes' }]]]);
   await page.getByRole('button', { name: 'Back to Apps' }).click();
   await menuOf(page, 'Notes').click();
   await page.getByRole('menuitem', { name: 'Pause' }).click();
@@ -111,31 +112,29 @@ test('says who may open it and when they did, lets them in and out, and invites 
   await page.getByLabel('E-mail address').fill('nina@example.com');
   await page.keyboard.press('Enter');
   await told(page, 'nina@example.com is invited.');
-  expect(await called(page, 'Invite')).toEqual([['nina@example.com', ['Notes']]]);
+  expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'nina@example.com', apps: ['Notes'] }]]);
   await row('nina@example.com').getByText('Invited').waitFor();
   await expect.poll(() => focusName(page)).toBe('Invite');
 });
 
 describe('options', () => {
-  const plainOptions = { forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false };
-
   test('each is set at once, and no other is named', async () => {
     const page = await detail();
     const options = section(page, 'Options');
-    const last = async () => (await called(page, 'ChangeOptions')).at(-1);
+    const last = async () => (await called(page, 'changeOptions')).at(-1);
     await options.getByRole('switch', { name: 'Pass on the visitor’s network address' }).click();
-    await expect.poll(last).toEqual(['notes', { forwarded: true }]);
+    await expect.poll(last).toEqual([{ name: 'notes', forwarded: true }]);
     await options.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'localhost' });
-    await expect.poll(last).toEqual(['notes', { localhostHost: true }]);
+    await expect.poll(last).toEqual([{ name: 'notes', localhostHost: true }]);
     await options.getByRole('switch', { name: 'Let your other apps act on it' }).click();
     await options.getByRole('switch', { name: 'Speak HTTP/2 to the app' }).click();
-    await expect.poll(last).toEqual(['notes', { h2c: true }]);
+    await expect.poll(last).toEqual([{ name: 'notes', h2c: true }]);
   });
 
   test('a header of the app’s own: a known one, or any', async () => {
     const page = await detail();
     const options = section(page, 'Options');
-    const last = async () => Object.assign({ ...plainOptions }, ...(await called(page, 'ChangeOptions')).map((one) => one[1])) as typeof plainOptions;
+    const last = async () => Object.assign({}, ...(await called(page, 'changeOptions')).flat()) as Partial<AppOptions>;
     const choice = options.getByRole('combobox', { name: 'Tell the app who is there' });
     await choice.selectOption({ label: 'X-WEBAUTH-USER' });
     await expect.poll(async () => (await last()).identityHeader).toBe('X-WEBAUTH-USER');
@@ -143,12 +142,12 @@ describe('options', () => {
     await expect.poll(async () => (await last()).identityValue).toBe('id');
     await choice.selectOption({ label: 'Another header…' });
     const field = options.getByRole('textbox', { name: 'Header name' });
-    await page.evaluate('stub.fail("ChangeOptions", "A header name has letters, digits and hyphens.")');
+    await page.evaluate('stub.fail("changeOptions", "A header name has letters, digits and hyphens.")');
     await field.fill('not a header');
     await options.getByRole('button', { name: 'Save' }).click();
     await told(page, 'A header name has letters, digits and hyphens.');
     expect(await field.inputValue()).toBe('not a header');
-    await page.evaluate('stub.fail("ChangeOptions")');
+    await page.evaluate('stub.fail("changeOptions")');
     await field.fill('  X-Mine ');
     await field.press('Enter');
     await expect.poll(async () => (await last()).identityHeader).toBe('X-Mine');
@@ -159,7 +158,7 @@ describe('options', () => {
 
   test('a choice that fails turns back', async () => {
     const page = await detail();
-    await page.evaluate('stub.fail("ChangeOptions", "The agent is busy.")');
+    await page.evaluate('stub.fail("changeOptions", "The agent is busy.")');
     const choice = section(page, 'Options').getByRole('combobox', { name: 'Name the app sees' });
     await choice.selectOption({ label: 'localhost' });
     await told(page, 'The agent is busy.');

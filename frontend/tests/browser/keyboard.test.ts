@@ -58,7 +58,7 @@ describe('keyboard alone', () => {
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await expect.poll(() => focusName(page)).toBe('Apps');
-    expect(await called(page, 'Approve')).toEqual([['a', { label: 'First', localPort: 9000, program: 'python3', user: 'maya' }]]);
-    expect(await called(page, 'Deny')).toEqual([['b']]);
+    expect(await called(page, 'approve')).toEqual([[{ name: 'a', label: 'First', localPort: 9000, program: 'python3', user: 'maya' }]]);
+    expect(await called(page, 'deny')).toEqual([[{ name: 'b' }]]);
   });
 });

@@ -1,6 +1,7 @@
 // Lists that grow: only rows in sight are drawn, and everything can be found.
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import type { OwnerState } from '../../src/lib/types';
 import { called, focusName, go, menuOf, open, section } from './page';
 
 describe('many apps', () => {
@@ -26,7 +27,7 @@ describe('many apps', () => {
     await page.getByText('Request 160', { exact: true }).waitFor();
     expect(await focusName(page)).toBe('Deny Ledger');
     await page.keyboard.press('Enter');
-    expect(await called(page, 'Deny')).toEqual([['ask-1']]);
+    expect(await called(page, 'deny')).toEqual([[{ name: 'ask-1' }]]);
   });
 
   test('Tab walks on through rows that were not drawn before', async () => {
@@ -115,7 +116,7 @@ test('10,000 snapshots leave nothing behind', async () => {
   const events = (n: number) =>
     page.evaluate(async (n) => {
       const { stub } = window as unknown as { stub: { set(more: object): void; calls: unknown[] } };
-      const { apps } = (await window.go!.ui!.Apps!.State!())!;
+      const { apps } = (await window.go!.ui!.Agent!.Ask('ownerState', {})) as OwnerState;
       for (let i = 0; i < n; i++) {
         const more = { ...apps[1]!, name: `more-${i % 7}`, label: `More ${i}`, connections: i % 5, here: i % 3 ? [`person-${i}@example.com`] : [] };
         stub.set({ apps: i % 2 ? apps : [...apps, more], here: i % 4, outboxSize: i });

@@ -5,6 +5,7 @@
  */
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+import type { Desk, Operations, Shell } from '../../src/lib/types';
 
 export interface Look {
   scene?: string;
@@ -31,7 +32,7 @@ afterEach(async () => {
   expect(wrong()).toEqual([]);
 });
 
-/** A page that shows a scene of the stub; see bridge.js. */
+/** A page that shows a scene of the stub; see bridge.ts. */
 export async function open({ scene = 'apps', width = 960, height = 640, theme = 'light', reducedMotion = true, forcedColors = false }: Look = {}): Promise<Page> {
   const origin = inject('origin');
   const context = await browser.newContext({
@@ -73,8 +74,8 @@ export const go = (page: Page, name: string) => page.getByRole('navigation').get
 
 const calls = (page: Page) => page.evaluate('stub.calls') as Promise<[string, ...unknown[]][]>;
 
-/** The arguments of each call of one method so far. */
-export const called = async (page: Page, method: string) => (await calls(page)).filter(([name]) => name === method).map(([, ...args]) => args);
+/** What each call of one name was given so far: the values of an operation, or the arguments of what Go bound. */
+export const called = async (page: Page, name: keyof Operations | keyof Desk | keyof Shell) => (await calls(page)).filter(([each]) => each === name).map(([, ...given]) => given);
 
 export const menuOf = (page: Page, label: string) => page.getByRole('button', { name: new RegExp(`^More for .?${label}`) });
 export const toast = (page: Page) => page.locator('.toast');

@@ -34,14 +34,14 @@ describe('inviting', () => {
     await page.getByText('One click opens Notes, nothing else.').waitFor();
     await page.getByLabel('E-mail address').press('Enter');
     await told(page, 'nina@example.com is invited. The mail is on its way.');
-    expect(await called(page, 'Invite')).toEqual([['nina@example.com', ['Notes']]]);
+    expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'nina@example.com', apps: ['Notes'] }]]);
     await section(page, 'May come in').getByText('nina@example.com').waitFor();
     await expect.poll(() => focusName(page)).toBe('Invite');
   });
 
   test('what was typed and chosen stays when it fails, and the field has the focus', async () => {
     const page = await people();
-    await page.evaluate('stub.fail("Invite", "The invitations of today are spent. Try again tomorrow.")');
+    await page.evaluate('stub.fail("ownerInvite", "The invitations of today are spent. Try again tomorrow.")');
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
     const field = page.getByLabel('E-mail address');
     await field.fill('nina@example.com');
@@ -51,14 +51,14 @@ describe('inviting', () => {
     expect(await field.inputValue()).toBe('nina@example.com');
     expect(await page.getByLabel('Photos').isChecked()).toBe(true);
     await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
-    await page.evaluate('stub.fail("Invite")');
+    await page.evaluate('stub.fail("ownerInvite")');
     await page.keyboard.press('Enter');
     await told(page, 'nina@example.com is invited.');
   });
 
   test('says that it is sending, and sends once', async () => {
     const page = await people();
-    await page.evaluate('void stub.hold("Invite")');
+    await page.evaluate('void stub.hold("ownerInvite")');
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
     await page.getByLabel('E-mail address').fill('nina@example.com');
     await page.getByLabel('Notes').check();
@@ -67,7 +67,7 @@ describe('inviting', () => {
     await page.getByLabel('E-mail address').press('Enter');
     await page.evaluate('stub.release()');
     await toast(page).waitFor();
-    expect(await called(page, 'Invite')).toHaveLength(1);
+    expect(await called(page, 'ownerInvite')).toHaveLength(1);
   });
 
   test('Esc leaves it, and the focus returns to its button', async () => {
@@ -75,7 +75,7 @@ describe('inviting', () => {
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
     await page.getByLabel('E-mail address').press('Escape');
     await expect.poll(() => focusName(page)).toBe('Invite');
-    expect(await called(page, 'Invite')).toEqual([]);
+    expect(await called(page, 'ownerInvite')).toEqual([]);
   });
 
   test('in local mode the mail is in the outbox, and it is said who can reach this', async () => {
@@ -100,23 +100,22 @@ describe('the apps of one person', () => {
     await told(page, `${carla} can’t open Notes any more. 3 connections closed.`);
     await expect.poll(() => notes.isChecked()).toBe(false);
     await apps.getByRole('switch', { name: /Home Assistant/ }).click();
-    await expect.poll(async () => (await called(page, 'Grant')).length).toBe(2);
+    await expect.poll(async () => (await called(page, 'ownerGrant')).length).toBe(2);
     await notes.press('Space');
     await notes.press('Space');
     await toast(page).getByRole('button', { name: 'Undo' }).click();
     await expect.poll(() => notes.isChecked()).toBe(true);
-    expect((await called(page, 'Grant')).map(([, app, on]) => [app, on])).toEqual([
-      ['Notes', false], ['Home Assistant', true], ['Notes', true], ['Notes', false],
-    ]);
-    expect(await called(page, 'UndoHeld')).toEqual([[`acc-${carla}`, 'Notes']]);
-    expect(await called(page, 'Settle')).toEqual([]); // switched on again, there was nothing left to settle
+    const grant = (app: string, granted: boolean) => [{ accountId: `acc-${carla}`, app, granted, ...(granted ? {} : { holdSeconds: 30 }) }];
+    expect(await called(page, 'ownerGrant')).toEqual([grant('Notes', false), grant('Home Assistant', true), grant('Notes', true), grant('Notes', false)]);
+    expect(await called(page, 'undoHeld')).toEqual([[{ accountId: `acc-${carla}`, app: 'Notes' }]]);
+    expect(await called(page, 'settleHeld')).toEqual([]); // switched on again, there was nothing left to settle
   });
 
   test('a change that fails turns back and says why; meanwhile the switch is busy', async () => {
     const page = await people();
     await page.getByRole('button', { name: panel(carla) }).click();
     const notes = page.getByRole('switch', { name: /Notes/ });
-    await page.evaluate('stub.fail("Grant", "The server does not answer. Try again in a moment."); void stub.hold("Grant")');
+    await page.evaluate('stub.fail("ownerGrant", "The server does not answer. Try again in a moment."); void stub.hold("ownerGrant")');
     await notes.click();
     await expect.poll(() => notes.getAttribute('aria-busy')).toBe('true');
     expect([await notes.isChecked(), await notes.isDisabled()]).toEqual([false, true]);
@@ -155,12 +154,12 @@ describe('removing', () => {
     expect(await focusName(page)).toBe('Keep');
     await page.keyboard.press('Escape');
     await expect.poll(() => focusName(page)).toBe(`Remove ${carla}`);
-    expect(await called(page, 'Remove')).toEqual([]);
+    expect(await called(page, 'ownerRemovePerson')).toEqual([]);
     await page.keyboard.press('Enter');
     await dialog.getByRole('button', { name: 'Remove' }).click();
     await told(page, `${carla} can’t open anything any more. 3 connections closed.`);
     await section(page, 'Removed').getByText(carla).waitFor();
-    expect(await called(page, 'Remove')).toEqual([[`acc-${carla}`]]);
+    expect(await called(page, 'ownerRemovePerson')).toEqual([[{ accountId: `acc-${carla}`, holdSeconds: 30 }]]);
     await expect.poll(() => focusName(page)).toBe('People');
   });
 
@@ -174,7 +173,7 @@ describe('removing', () => {
       await undo(page).press('Enter');
       await told(page, `${carla} is back, with everything as it was. No mail was sent.`);
       await section(page, 'May come in').getByText(carla).waitFor();
-      expect([await called(page, 'UndoHeld'), await called(page, 'Invite'), await called(page, 'Settle')]).toEqual([[[`acc-${carla}`, '']], [], []]);
+      expect([await called(page, 'undoHeld'), await called(page, 'ownerInvite'), await called(page, 'settleHeld')]).toEqual([[[{ accountId: `acc-${carla}` }]], [], []]);
       await page.getByRole('button', { name: panel(carla) }).click();
       expect(await page.getByRole('switch', { name: /Photos/ }).isChecked()).toBe(true);
     });
@@ -184,9 +183,9 @@ describe('removing', () => {
     const page = await people();
     await remove(page, carla);
     await toast(page).getByRole('button', { name: 'Dismiss' }).click();
-    await expect.poll(() => called(page, 'Settle')).toEqual([[`acc-${carla}`, '']]);
+    await expect.poll(() => called(page, 'settleHeld')).toEqual([[{ accountId: `acc-${carla}` }]]);
     await section(page, 'Removed').getByRole('button', { name: `Invite again: ${carla}` }).click();
-    await expect.poll(() => called(page, 'Invite')).toEqual([[carla, ['Notes', 'Photos']]]);
+    await expect.poll(() => called(page, 'ownerInvite')).toEqual([[{ email: carla, apps: ['Notes', 'Photos'] }]]);
     await section(page, 'May come in').getByText(carla).waitFor();
   });
 
@@ -194,7 +193,7 @@ describe('removing', () => {
     const page = await people();
     await remove(page, carla);
     await remove(page, bob);
-    await expect.poll(() => called(page, 'Settle')).toEqual([[`acc-${carla}`, '']]);
+    await expect.poll(() => called(page, 'settleHeld')).toEqual([[{ accountId: `acc-${carla}` }]]);
     await section(page, 'Removed').getByRole('button', { name: `Invite again: ${carla}` }).waitFor();
     await section(page, 'Removed').getByRole('button', { name: `Undo: ${bob} comes back as before` }).waitFor();
   });
@@ -203,7 +202,7 @@ describe('removing', () => {
     const page = await people();
     await page.getByRole('button', { name: 'Invite again: tomas@example.net' }).click();
     await told(page, 'tomas@example.net is invited.');
-    expect(await called(page, 'Invite')).toEqual([['tomas@example.net', ['Notes', 'Photos']]]);
+    expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'tomas@example.net', apps: ['Notes', 'Photos'] }]]);
     await section(page, 'Removed').waitFor({ state: 'detached' });
   });
 
@@ -217,7 +216,7 @@ describe('removing', () => {
     await page.evaluate(`stub.person("acc-${bob}", { status: "active" })`);
     await section(page, 'May come in').getByText(bob).waitFor();
     expect(await page.getByRole('dialog').count()).toBe(0);
-    expect(await called(page, 'Remove')).toEqual([]);
+    expect(await called(page, 'ownerRemovePerson')).toEqual([]);
   });
 });
 
@@ -231,10 +230,10 @@ test('who was here when is said beside who is here', async () => {
 
 test('a listing that cannot be had is said, and the view works again when it can', async () => {
   const page = await people();
-  await page.evaluate('stub.fail("List", "The server does not answer. People are shown again when it does."); stub.set({peopleVersion: "x"})');
+  await page.evaluate('stub.fail("ownerPeople", "The server does not answer. People are shown again when it does."); stub.set({peopleVersion: "x"})');
   await page.getByText('The server does not answer.').waitFor();
   expect(await section(page, 'May come in').getByText(carla).count()).toBe(1); // what was known stays
-  await page.evaluate('stub.fail("List"); stub.set({peopleVersion: "y"})');
+  await page.evaluate('stub.fail("ownerPeople"); stub.set({peopleVersion: "y"})');
   await page.getByText('The server does not answer.').waitFor({ state: 'detached' });
 });
 

@@ -8,7 +8,7 @@ describe('deciding on a request', () => {
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Paperless is on, at paperless.maya.localhost:8443. Only you can open it.');
-    expect(await called(page, 'Approve')).toEqual([['paperless', { label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya' }]]);
+    expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya' }]]);
     await section(page, 'On').getByText('Paperless', { exact: true }).waitFor();
     expect(await section(page, 'Waiting for you').count()).toBe(0);
     await toast(page).getByRole('button', { name: 'Open' }).click();
@@ -20,14 +20,14 @@ describe('deciding on a request', () => {
     const page = await open();
     await page.getByRole('button', { name: 'Deny' }).press('Enter');
     await expect.poll(() => toast(page).textContent()).toContain('Paperless stays off. If it asks again, you won’t hear of it for 10 minutes.');
-    expect(await called(page, 'Deny')).toEqual([['paperless']]);
+    expect(await called(page, 'deny')).toEqual([[{ name: 'paperless' }]]);
   });
 
   test('denying what was denied before says so, and it can be unmuted', async () => {
     const page = await open({ scene: 'muted' });
     await page.getByRole('button', { name: 'Unmute' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('You hear of Paperless again');
-    expect(await called(page, 'Unmute')).toEqual([['paperless']]);
+    expect(await called(page, 'unmute')).toEqual([[{ name: 'paperless' }]]);
     await page.getByRole('button', { name: 'Unmute' }).waitFor({ state: 'detached' });
     await page.evaluate('stub.set({apps: []}); stub.add({name: "diary", label: "Diary", denials: 1})');
     await page.getByRole('button', { name: 'Deny' }).press('Enter');
@@ -52,10 +52,10 @@ describe('deciding on a request', () => {
       return button.textContent;
     });
     expect(place?.trim()).toBe('Approve');
-    expect(await called(page, 'Approve')).toEqual([]);
+    expect(await called(page, 'approve')).toEqual([]);
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
-    expect(await called(page, 'Approve')).toEqual([['surprise', { label: 'Surprise', localPort: 9000, program: 'python3', user: 'maya' }]]);
+    expect(await called(page, 'approve')).toEqual([[{ name: 'surprise', label: 'Surprise', localPort: 9000, program: 'python3', user: 'maya' }]]);
   });
 
   test('one that has changed says who could open it, and can be approved without them', async () => {
@@ -67,8 +67,7 @@ describe('deciding on a request', () => {
     await settle(page);
     await request.getByRole('button', { name: 'Approve for me alone' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('Only you can open it.');
-    expect(await called(page, 'ApproveAlone')).toEqual([['paperless', { label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya' }]]);
-    expect(await called(page, 'Approve')).toEqual([]);
+    expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8010, program: 'python3', user: 'maya', alone: true }]]);
   });
 
   test('a request that changes under the pointer is not approved by that press', async () => {
@@ -83,10 +82,10 @@ describe('deciding on a request', () => {
       });
       document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
     });
-    expect(await called(page, 'Approve')).toEqual([]);
+    expect(await called(page, 'approve')).toEqual([]);
     await settle(page);
     await page.getByRole('button', { name: 'Approve' }).click();
-    expect(await called(page, 'Approve')).toEqual([['paperless', { label: 'Paperless', localPort: 22, program: 'sshd', user: 'root' }]]);
+    expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 22, program: 'sshd', user: 'root' }]]);
   });
 
   test('a double click approves one request, not the next as well', async () => {
@@ -94,14 +93,14 @@ describe('deciding on a request', () => {
     await settle(page);
     const box = (await page.locator('.btn.primary').boundingBox())!;
     await page.mouse.dblclick(box.x + box.width / 2, box.y + box.height / 2);
-    await expect.poll(async () => (await called(page, 'Approve')).length).toBe(1);
+    await expect.poll(async () => (await called(page, 'approve')).length).toBe(1);
     await settle(page);
-    expect(await called(page, 'Approve')).toHaveLength(1);
+    expect(await called(page, 'approve')).toHaveLength(1);
   });
 
   test('a refusal is told in the words of the agent, and the request stays', async () => {
     const page = await open();
-    await page.evaluate('stub.fail("Approve", "The label Paperless belongs to another app already.")');
+    await page.evaluate('stub.fail("approve", "The label Paperless belongs to another app already.")');
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     await expect.poll(() => toast(page).textContent()).toContain('The label Paperless belongs to another app already.');
     expect(await section(page, 'Waiting for you').getByText('wants an address').count()).toBe(1);
@@ -110,7 +109,7 @@ describe('deciding on a request', () => {
 
   test('while it works it says so and takes no second press', async () => {
     const page = await open();
-    await page.evaluate('void stub.hold("Approve")');
+    await page.evaluate('void stub.hold("approve")');
     await page.getByRole('button', { name: 'Approve' }).press('Enter');
     const busy = page.getByRole('button', { name: 'Approving…' });
     await busy.waitFor();
@@ -118,7 +117,7 @@ describe('deciding on a request', () => {
     await busy.press('Enter');
     await page.evaluate('stub.release()');
     await toast(page).waitFor();
-    expect(await called(page, 'Approve')).toHaveLength(1);
+    expect(await called(page, 'approve')).toHaveLength(1);
   });
 
   test('denying all of many asks first', async () => {
@@ -128,11 +127,11 @@ describe('deciding on a request', () => {
     expect(await focusName(page)).toBe('Keep');
     await page.keyboard.press('Escape');
     expect(await dialog.count()).toBe(0);
-    expect(await called(page, 'Deny')).toEqual([]);
+    expect(await called(page, 'deny')).toEqual([]);
     await page.getByRole('button', { name: 'Deny all…' }).click();
     await dialog.getByRole('button', { name: 'Deny all' }).click();
     await expect.poll(() => toast(page).textContent()).toContain('6 apps stay off');
-    expect(await called(page, 'Deny')).toHaveLength(6);
+    expect(await called(page, 'deny')).toHaveLength(6);
     await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
   });
 });

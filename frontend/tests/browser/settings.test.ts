@@ -52,23 +52,23 @@ test('what the owner is told about', async () => {
   expect(await tell.getByRole('switch').count()).toBe(7);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
-  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, quiet: ['connection', 'request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['connection', 'request'] }]);
   await tell.getByRole('switch', { name: 'The connection is lost' }).click();
-  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, quiet: ['request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['request'] }]);
 });
 
 test('what happens while the server is away, in connected mode only; a failure turns back', async () => {
   const page = await settings({ scene: 'connected' });
   const hours = page.getByRole('combobox', { name: 'When the server can’t be reached' });
-  await page.evaluate('stub.fail("Set", "The agent is still starting.")');
+  await page.evaluate('stub.fail("setSettings", "The agent is still starting.")');
   await hours.selectOption({ label: 'Nobody keeps access' });
   await told(page, 'The agent is still starting.');
   await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
-  await page.evaluate('stub.fail("Set")');
+  await page.evaluate('stub.fail("setSettings")');
   await hours.selectOption({ label: '6 hours' });
-  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, quiet: ['connection'] }]);
   await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
-  await expect.poll(async () => (await called(page, 'Set')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, quiet: ['connection'] }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
   await go(page, 'Settings');
@@ -111,7 +111,7 @@ test('the account: connecting from here, and disconnecting after a question', as
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
   await section(page, 'Account').getByRole('button', { name: 'Connect…' }).waitFor();
-  expect(await called(page, 'Disconnect')).toEqual([[]]);
+  expect(await called(page, 'disconnect')).toEqual([[{}]]);
   await section(page, 'Account').getByRole('button', { name: 'Connect…' }).click();
   await page.getByRole('heading', { level: 1, name: 'Leave the porch light on' }).waitFor();
   expect(await page.getByRole('button', { name: 'Try it' }).count()).toBe(0); // it is tried
@@ -135,17 +135,17 @@ test('the export says where it went, nothing when nowhere, and why when it faile
   await button.click();
   await told(page, 'Saved as /home/maya/porchlight.json.');
   await page.getByRole('button', { name: 'Dismiss' }).click();
-  await page.evaluate('window.go.ui.Settings.Export = () => Promise.resolve("")'); // they rather not
+  await page.evaluate('window.go.ui.Desk.Export = () => Promise.resolve("")'); // they rather not
   await button.click();
   await expect.poll(() => page.locator('.toast').count()).toBe(0);
-  await page.evaluate('window.go.ui.Settings.Export = () => Promise.reject("The export was not saved as /x.json: permission denied. Choose another place.")');
+  await page.evaluate('window.go.ui.Desk.Export = () => Promise.reject("The export was not saved as /x.json: permission denied. Choose another place.")');
   await button.press('Enter');
   await told(page, 'permission denied. Choose another place.');
 });
 
 test('settings that cannot be read are said; the rest is there', async () => {
   const page = await open();
-  await page.evaluate('stub.fail("Get", "The agent does not answer.")');
+  await page.evaluate('stub.fail("settings", "The agent does not answer.")');
   await go(page, 'Settings');
   await page.getByText('The agent does not answer.').waitFor();
   await section(page, 'General').waitFor();

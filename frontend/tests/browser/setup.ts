@@ -8,6 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
+import ts from 'typescript';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -25,7 +26,7 @@ const wails = '<script src="/wails/ipc.js"></script><script src="/wails/runtime.
 
 export default async function setup(project: TestProject) {
   if (!existsSync(join(dist, 'index.html'))) throw new Error('dist/ holds no page; run npm run build first');
-  const stub = readFileSync(join(import.meta.dirname, '../bridge.js'), 'utf8');
+  const stub = ts.transpile(readFileSync(join(import.meta.dirname, '../bridge.ts'), 'utf8'), { target: ts.ScriptTarget.ES2022 });
   const server = createServer((request, response) => {
     const path = new URL(request.url!, 'http://window').pathname;
     if (path.startsWith('/wails/')) {

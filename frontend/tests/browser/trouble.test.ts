@@ -25,8 +25,8 @@ describe('first steps and trouble', () => {
     await page.getByText('Porchlight’s engine does not answer. The agent is still starting.').waitFor();
     expect(await page.locator('.foot .state').textContent()).toBe('Not answering');
     await page.getByRole('button', { name: 'Try again' }).click();
-    await expect.poll(async () => (await called(page, 'State')).length).toBe(2);
-    await page.evaluate('stub.fail("State")');
+    await expect.poll(async () => (await called(page, 'ownerState')).length).toBe(2);
+    await page.evaluate('stub.fail("ownerState")');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('Paperless wants an address').waitFor();
     expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
@@ -48,7 +48,7 @@ describe('first steps and trouble', () => {
     await page.getByText('Your keychain is locked').waitFor();
     await page.getByText('Paperless wants an address').waitFor();
     await page.getByRole('switch', { name: 'Go dark' }).click();
-    await expect.poll(async () => (await called(page, 'GoDark')).length).toBe(1);
+    await expect.poll(async () => (await called(page, 'goDark')).length).toBe(1);
     await page.getByRole('button', { name: 'People', exact: true }).click();
     expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'Unlock…' }).click();

@@ -45,7 +45,7 @@ describe('the first start', () => {
     await server.fill(' control.porch.example ');
     await server.press('Enter');
     await page.getByText('WDJB-MJHT').waitFor();
-    expect(await called(page, 'Connect')).toEqual([['https://control.porch.example', '']]);
+    expect(await called(page, 'connect')).toEqual([[{ url: 'https://control.porch.example' }]]);
     await expect.poll(() => focusName(page)).toBe('Confirm this computer');
     await page.getByText('W D J B M J H T').waitFor({ state: 'attached' }); // as it is read out
     await page.getByRole('button', { name: 'Copy code' }).click();
@@ -55,14 +55,14 @@ describe('the first start', () => {
 
     await page.getByRole('button', { name: 'Use another server' }).click();
     await page.getByRole('heading', { level: 1, name: title }).waitFor();
-    expect(await called(page, 'CancelConnect')).toEqual([[]]);
+    expect(await called(page, 'cancelConnect')).toEqual([[{}]]);
 
-    await page.evaluate('stub.fail("Connect", "control.porch.example is not a Porchlight server.")');
+    await page.evaluate('stub.fail("connect", "control.porch.example is not a Porchlight server.")');
     await server.fill('control.porch.example');
     await server.press('Enter');
     await told(page, 'is not a Porchlight server');
     expect(await server.inputValue()).toBe('control.porch.example');
-    await page.evaluate('stub.fail("Connect")');
+    await page.evaluate('stub.fail("connect")');
     await server.press('Enter');
     await page.getByText('WDJB-MJHT').waitFor();
     await page.evaluate('stub.set({connecting: {state: "failed", problem: "The code was not confirmed within ten minutes.", authUrl: "https://control.porch.example"}})');
@@ -104,12 +104,12 @@ describe('going dark', () => {
     await expect.poll(() => dark.isEnabled()).toBe(true);
     await dark.click();
     await section(page, 'On').waitFor();
-    expect([(await called(page, 'GoDark')).length, (await called(page, 'LightUp')).length]).toEqual([2, 2]);
+    expect([(await called(page, 'goDark')).length, (await called(page, 'lightUp')).length]).toEqual([2, 2]);
   });
 
   test('that fails turns the switch back', async () => {
     const page = await open();
-    await page.evaluate('stub.fail("GoDark", "The agent does not answer. Quit Porchlight to close everything.")');
+    await page.evaluate('stub.fail("goDark", "The agent does not answer. Quit Porchlight to close everything.")');
     const dark = page.getByRole('switch', { name: 'Go dark' });
     await dark.click();
     await told(page, 'Quit Porchlight to close everything.');

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"porchlight/agent/agentapi"
+)
+
+const loopback = "../../docs/openapi/loopback.yaml"
+
+func TestWhatIsWrittenDownIsUpToDate(t *testing.T) {
+	t.Parallel()
+	files, err := generate(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join("../..", name)); err != nil || string(got) != string(want) {
+			t.Errorf("%s is not what docs/openapi and desktop/ui say (%v). Run: go generate ./desktop/ui", name, err)
+		}
+	}
+}
+
+// A page must not come by what opens an app as the owner, or follow the events of
+// the agent by itself.
+func TestNoOperationGivesALinkOrAStream(t *testing.T) {
+	t.Parallel()
+	spec, err := read(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops, err := operationsOf(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range ops {
+		if op.path == "/owner/events" || strings.HasSuffix(op.path, "/open") {
+			t.Errorf("the window may ask for %s", op.id)
+		}
+	}
+}
+
+func TestMarksThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string][2]string{
+		"another tier":  {"operationId: publish\n", "operationId: publish\n      x-window: true\n"},
+		"events":        {"operationId: ownerEvents\n", "operationId: ownerEvents\n      x-window: true\n"},
+		"another word":  {"x-window: never", "x-window: seldom"},
+		"switched off":  {"operationId: deny\n      x-window: true", "operationId: deny\n      x-window: false"},
+		"two of a name": {"                alone: {type: boolean,", "                name: {type: boolean,"},
+		"an object":     {"                grantId: {type: string,", "                grantId: {type: object,"},
+	} {
+		file := filepath.Join(t.TempDir(), "changed.yaml")
+		changed := strings.Replace(string(raw), change[0], change[1], 1)
+		if changed == string(raw) {
+			t.Errorf("%s: nothing was changed", what)
+		}
+		if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := generate(file); err == nil {
+			t.Errorf("%s is taken", what)
+		}
+	}
+}
+
+// The fields of what the window is told are those of the Go type the agent answers
+// with, no more and no fewer, and may be left out where Go leaves them out.
+func TestFieldsAreThoseOfGo(t *testing.T) {
+	t.Parallel()
+	spec, err := read(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []any{
+		agentapi.OwnerState{}, agentapi.OwnerApp{}, agentapi.Listener{}, agentapi.Certificate{}, agentapi.AppOptions{}, agentapi.Account{},
+		agentapi.Notice{}, agentapi.OAuthGrant{}, agentapi.Registrant{}, agentapi.LocalUser{}, agentapi.Connecting{}, agentapi.Person{},
+		agentapi.People{}, agentapi.Invitation{}, agentapi.PersonChanged{}, agentapi.Visitor{}, agentapi.Activity{}, agentapi.Settings{},
+		agentapi.Closed{}, agentapi.Done{}, agentapi.Mail{},
+	} {
+		goType := reflect.TypeOf(of)
+		schema := spec.Components.Schemas[goType.Name()].Value
+		var described, written []string
+		for _, name := range ordered(schema.Properties) {
+			described = append(described, name+optional(slices.Contains(schema.Required, name))+": "+jsonOf(schema.Properties[name].Value))
+		}
+		for _, f := range reflect.VisibleFields(goType) {
+			if name, rest, tagged := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				written = append(written, name+optional(!tagged || rest == "")+": "+jsonKind(f.Type))
+			}
+		}
+		slices.Sort(described)
+		if slices.Sort(written); !slices.Equal(described, written) {
+			t.Errorf("%s is described with %q, and has %q", goType, described, written)
+		}
+	}
+}
+
+func jsonOf(s *openapi3.Schema) string {
+	if s.AllOf != nil {
+		return "object"
+	}
+	return s.Type.Slice()[0]
+}
+
+func jsonKind(of reflect.Type) string {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return jsonKind(of.Elem())
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice:
+		return "array"
+	case reflect.Int, reflect.Uint64:
+		return "integer"
+	case reflect.Struct:
+		if of.Name() != "Time" {
+			return "object"
+		}
+	}
+	return "string"
+}

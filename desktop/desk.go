@@ -1,0 +1,86 @@
+package desktop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"porchlight/agent/export"
+	"porchlight/desktop/autostart"
+	"porchlight/desktop/ui"
+)
+
+// startsAtLogin says whether this very program starts when the owner logs in;
+// false where that cannot be told.
+func startsAtLogin() bool {
+	path, err := program()
+	if err != nil {
+		return false
+	}
+	on, _ := autostart.Enabled(path)
+	return on
+}
+
+// desk is the desktop app as the window changes it. The menu follows what is
+// changed, and the window learns what the app waits for.
+type desk struct {
+	*preferences
+	app *app
+}
+
+var _ ui.Desktop = desk{}
+
+func (d desk) StartAtLogin(on bool) error {
+	defer d.app.draw()
+	return d.preferences.StartAtLogin(on)
+}
+
+func (d desk) Preferences() ui.Preferences {
+	out := d.preferences.Preferences()
+	switch err := d.app.waitsFor(); {
+	case errors.Is(err, errNoKeychain):
+		out.SecretKept = "nowhere"
+	case errors.Is(err, errLockedKeychain):
+		out.SecretKept = "locked"
+	}
+	return out
+}
+
+func (d desk) KeepInFile() error {
+	if !errors.Is(d.app.waitsFor(), errNoKeychain) {
+		return nil // a keychain came first
+	}
+	if err := d.preferences.KeepInFile(); err != nil {
+		return err
+	}
+	raise(d.app.chosenFile)
+	return nil
+}
+
+func (d desk) Unlock() { d.app.unlockKeychain() }
+
+func (d desk) Open(app string) error {
+	ctx, cancel := context.WithTimeout(d.app.ctx, patience)
+	defer cancel()
+	return d.app.open(ctx, app)
+}
+
+// Export asks the agent first: nobody should choose a place for what cannot be had.
+func (d desk) Export() (saved string, err error) {
+	c, err := d.app.agent()
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(d.app.ctx, patience)
+	defer cancel()
+	now := time.Now()
+	all, err := export.Gather(ctx, c, now)
+	if err != nil {
+		return "", err
+	}
+	path, err := d.app.window.place(export.FileName(now))
+	if err != nil || path == "" {
+		return "", err
+	}
+	return path, all.Save(path)
+}

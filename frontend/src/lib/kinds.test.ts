@@ -1,0 +1,13 @@
+// Holds the words of the window to the kinds there are in Go.
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { strings } from './strings';
+
+test('every kind of notification has its switch, every kind of activity its words', () => {
+  const kinds = [...readFileSync('../agent/agentapi/kinds.go', 'utf8').matchAll(/^\tKind\w+\s+= "(\w+)"/gm)].map((m) => m[1]!);
+  expect(kinds.length).toBeGreaterThan(0);
+  expect(Object.keys(strings.settings.kinds).sort()).toEqual(kinds.sort());
+  const activity = [...readFileSync('../agent/agentapi/doors.go', 'utf8').matchAll(/^\tActivity\w+\s+= "(\w+)"/gm)].map((m) => m[1]!);
+  expect(activity.length).toBeGreaterThan(0);
+  expect(Object.keys(strings.activity.did)).toEqual(expect.arrayContaining(activity));
+});
