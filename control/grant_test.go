@@ -277,7 +277,8 @@ func TestConsentsAreBounded(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeTooMany)
 }
 
-// Any sequence of events leaves a grant where the interface's table says.
+// Any sequence of events leaves a grant where the table of docs/interface.md,
+// States of a grant and its tokens, says.
 func TestGrantModel(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -29,7 +29,7 @@ type Naming struct {
 // AuthHostPort is the host of the control plane, with the port unless it is 443.
 func (n Naming) AuthHostPort() string { return n.withPort(n.AuthHost) }
 
-// AuthURL is {auth_url} of the interface.
+// AuthURL is the address of the pages, OAuth and the agent interface.
 func (n Naming) AuthURL() string { return "https://" + n.AuthHostPort() }
 
 // HostSuffix is what follows a computer's short name in its root host, with the
@@ -96,10 +96,10 @@ const (
 	maxKeptNames = maxComputers
 )
 
-// ValidShortName refuses names no computer can have. The rules are those of
-// app names (the interface, Published app), because both become labels of one
-// host; the control plane's own host is reserved as well. A computer that is new
-// may not take every name that is valid: see takeName.
+// ValidShortName refuses names no computer can have. The rules are those of app
+// names (P9, P10), because both become labels of one host; the control plane's
+// own host is reserved as well. A computer that is new may not take every name
+// that is valid: see takeName.
 func (n Naming) ValidShortName(name string) error {
 	if !labelPattern.MatchString(name) {
 		return refuse(controlapi.CodeInvalid,

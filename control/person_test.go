@@ -12,7 +12,7 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// modelPerson is the table of the interface (States: Person status), told as
+// modelPerson is the table of docs/interface.md, States of a person, told as
 // simply as it can be.
 type modelPerson struct {
 	exists bool

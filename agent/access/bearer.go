@@ -20,11 +20,11 @@ import (
 	"porchlight/internal/bounds"
 )
 
-// Bearer finds out who a request comes from by its access token: the interface,
-// Access token claims. Whether that person may open the app is decided
-// afterwards, as for everybody else; a grant that was revoked, or denied on this
-// computer, is refused here already, because then it is the token that is worth
-// nothing.
+// Bearer finds out who a request comes from by its access token
+// (docs/interface.md, Access token). Whether that person may open the app is
+// decided afterwards, as for everybody else; a grant that was revoked, or denied
+// on this computer, is refused here already, because then it is the token that is
+// worth nothing.
 //
 // Verifying takes a signature check; tokens that passed are remembered by their
 // digest until they expire. What can change meanwhile is looked at every time:

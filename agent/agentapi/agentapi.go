@@ -3,9 +3,8 @@
 // app, the command line and any Go program on this computer can use it.
 //
 // Two listeners serve the API. The open and capability tiers are on
-// 127.0.0.1:8765 ({base_url} of the interface); the owner tier is on a unix
-// socket in a directory only the owner may enter, and additionally wants the
-// owner secret (HeaderOwnerSecret).
+// 127.0.0.1:8765; the owner tier is on a unix socket in a directory only the
+// owner may enter, and additionally wants the owner secret (HeaderOwnerSecret).
 package agentapi
 
 import "time"

@@ -17,8 +17,8 @@ const (
 	PersonRevoked = "revoked" // removed; the row stays
 )
 
-// Person is a member of the computer (the interface, Person). Apps are labels;
-// the owner's are all labels there are.
+// Person is a member of the computer (docs/interface.md, People). Apps are
+// labels; the owner's are all labels there are.
 type Person struct {
 	Email     string   `json:"email"`
 	AccountID string   `json:"accountId"`
@@ -40,7 +40,7 @@ type InviteRequest struct {
 	Apps  []string `json:"apps"` // labels
 }
 
-// Invitation answers an invitation (the interface, Invitation result).
+// Invitation answers an invitation (M4).
 type Invitation struct {
 	Email  string `json:"email"`
 	Status string `json:"status"` // pending, also for somebody who is active already

@@ -19,8 +19,7 @@ type RegisterRequest struct {
 	PID   int    `json:"pid"`   // of the calling app, > 0
 }
 
-// Registration answers POST /engine/register (the interface, Engine
-// registration).
+// Registration answers POST /engine/register (E1).
 type Registration struct {
 	OK          bool   `json:"ok"`
 	AppID       string `json:"appId"`
@@ -92,7 +91,7 @@ func (c *Client) Deregister(ctx context.Context, appID string) (Deregistered, er
 }
 
 // Attach asks a running engine who it is and refuses one that speaks another
-// Protocol with CodeConflict (the interface, Versioning).
+// Protocol with CodeConflict (E9).
 func (c *Client) Attach(ctx context.Context) (EngineInfo, error) {
 	info, err := c.EngineInfo(ctx)
 	if err != nil {

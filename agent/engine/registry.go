@@ -52,9 +52,9 @@ type Process interface {
 	Close()
 }
 
-// Registry keeps which apps are attached to this engine (the interface, States:
-// Engine registration) and the capability they get. Nothing of it is stored: it
-// lasts as long as the engine's run.
+// Registry keeps which apps are attached to this engine (docs/interface.md,
+// States of a registration) and the capability they get. Nothing of it is stored:
+// it lasts as long as the engine's run.
 //
 // A registration is one appId with one pid, and belongs to the user whose program
 // made it: another user's of the same two is another one. It ends by deregistering, when that

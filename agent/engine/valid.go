@@ -18,8 +18,8 @@ const maxLabel = 100
 
 var namePattern = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
 
-// ValidName says whether name has the form of a sub-address (the interface,
-// Published app). Whether it is reserved is another question.
+// ValidName says whether name has the form of a sub-address (P9). Whether it is
+// reserved (P10) is another question.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
 // checkName refuses names that can never be an app's.

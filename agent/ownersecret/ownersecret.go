@@ -1,6 +1,6 @@
 // Package ownersecret keeps the owner secret: 256 random bits that whoever acts
-// as this computer's owner shows on the owner tier's socket (design, Loopback
-// API: Owner tier).
+// as this computer's owner shows on the owner tier's socket (docs/interface.md,
+// Owner tier).
 //
 // The secret is made once (New), kept in the keychain of the person who is
 // logged in (Keychain), or where there is none, on a server, in a file outside

@@ -14,9 +14,9 @@ import (
 
 func pid() string { return strconv.Itoa(os.Getpid()) }
 
-// TestSpec is the interface's table for people, row by row, as a program sees it
-// over HTTP, with a real control plane behind. What visitors see of it is shown
-// where there are visitors.
+// TestSpec shows the promises of docs/interface.md about people as a program sees
+// it over HTTP, with a real control plane behind. What visitors see of it is
+// shown where there are visitors.
 func TestSpec(t *testing.T) {
 	t.Parallel()
 	t.Run("M1_people", func(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"porchlight/agent/access"
 )
 
-// The five headers an app learns its visitor from: the interface, Identity
-// headers on proxied requests. Values are raw UTF-8 without control bytes, and
-// not the encoding of RFC 8187, because that is what apps read without help.
+// The five headers an app learns its visitor from (docs/interface.md, Identity
+// headers). Values are raw UTF-8 without control bytes, and not the encoding of
+// RFC 8187, because that is what apps read without help.
 const (
 	headerUser  = "X-Service-User"
 	headerEmail = "X-Service-Email"

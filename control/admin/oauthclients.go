@@ -9,8 +9,7 @@ import (
 	"porchlight/control"
 )
 
-// OAuth clients: the interface, Resources: OAuth client. They are made here and
-// nowhere else.
+// OAuth clients. They are made here and nowhere else (O18).
 
 // AddOAuthClient asks for a client. RedirectURIs are compared byte for byte.
 type AddOAuthClient struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Paths of OAuth, under the auth URL: the interface, Control plane.
+// Paths of OAuth, under the auth URL (docs/interface.md, OAuth).
 const (
 	PathAuthorize = "/oauth/authorize" // GET by a browser; its consent page posts back to it
 	PathToken     = "/oauth/token"     // POST, a form
@@ -34,8 +34,8 @@ const (
 	GrantMemory = 720 * time.Second
 )
 
-// OAuth codes of Error: the interface, Control-plane OAuth errors. CodeInvalidGrant
-// is one of them, too.
+// OAuth codes of Error (docs/interface.md, Errors). CodeInvalidGrant is one of
+// them, too.
 const (
 	CodeInvalidClient           = "invalid_client"
 	CodeAccessDenied            = "access_denied"
@@ -90,8 +90,8 @@ type RevokeOAuthGrant struct {
 	ID string `json:"id"`
 }
 
-// AccessClaims are exactly the claims of an access token: the interface, Access
-// token claims. It is the jwt.Claims of golang-jwt; the audience is written as
+// AccessClaims are exactly the claims of an access token (docs/interface.md,
+// Access token). It is the jwt.Claims of golang-jwt; the audience is written as
 // one string and read as nothing else.
 type AccessClaims struct {
 	Issuer   string `json:"iss"`

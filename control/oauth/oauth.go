@@ -1,6 +1,6 @@
 // Package oauth is the HTTP side of OAuth for remote clients: the authorization
-// endpoint with its consent page, and the token endpoint (the interface, Control
-// plane; RFC 6749 and RFC 7636).
+// endpoint with its consent page, and the token endpoint (docs/interface.md,
+// OAuth; RFC 6749 and RFC 7636).
 //
 // A request is parsed once, strictly, into a value that is well formed; package
 // control decides and stores; what goes out is a redirect to a registered
@@ -28,8 +28,8 @@ import (
 // maxForm bounds a posted form, in bytes.
 const maxForm = 16 << 10
 
-// These codes are RFC 6749's, for what the interface's table has no code for: a
-// body that is not a form, our own failures, and a store that is away for now.
+// These codes are RFC 6749's, for what no other code is there for: a body that is
+// not a form, our own failures, and a store that is away for now.
 const (
 	codeInvalidRequest         = "invalid_request"
 	codeServerError            = "server_error"
@@ -117,14 +117,16 @@ func scopeGiven(asked []string) bool {
 	return len(asked) == 0 || len(asked) == 1 && (asked[0] == "" || asked[0] == controlapi.TokenScope)
 }
 
-// malformed is a bad or missing parameter. The interface has no code of its own
-// for that; invalid_grant is the one every client understands as "begin again".
+// malformed is a bad or missing parameter. There is no code of its own for that
+// (docs/interface.md, Errors); invalid_grant is the one every client understands
+// as "begin again".
 func malformed(sentence string) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalidGrant, Message: sentence, HTTPStatus: http.StatusBadRequest}
 }
 
-// failure is an error as the interface has it, {error: code}, with what was wrong
-// beside it (RFC 6749, section 5.2): a sentence in ASCII for the client's author.
+// failure is an error of docs/interface.md, Errors: {error: code}, with what was
+// wrong beside it (RFC 6749, section 5.2): a sentence in ASCII for the client's
+// author.
 type failure struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`

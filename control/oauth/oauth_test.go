@@ -69,7 +69,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // A request that is taken apart is whole and unambiguous, whatever came in, and
-// every refusal has a code of the interface's.
+// every refusal has a code of docs/interface.md, Errors.
 func FuzzTokenForm(f *testing.F) {
 	f.Add("", "grant_type=authorization_code&code=c&redirect_uri=r&code_verifier=v&client_id=i&client_secret=s")
 	f.Add("Basic Yzpz", "grant_type=refresh_token&refresh_token=t")
@@ -129,7 +129,7 @@ func FuzzTokenForm(f *testing.F) {
 }
 
 // An authorization request says at most one thing, and what goes back to the
-// client is one of the interface's codes.
+// client is one of the codes of docs/interface.md, Errors.
 func FuzzAuthorizationRequest(f *testing.F) {
 	f.Add(goodQuery)
 	f.Add(goodQuery + "&state=t")

@@ -14,7 +14,7 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// tokenResponse is the interface's Token response.
+// tokenResponse is the answer of the token endpoint (O8).
 type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -178,8 +178,8 @@ func credentials(authorization []string, form url.Values) (control.Credentials, 
 	return control.Credentials{ID: id, Secret: secret}, nil
 }
 
-// failed writes an error: the interface, Control-plane OAuth errors. A client
-// that tried HTTP Basic is told so with 401, every other refusal is 400.
+// failed writes an error (docs/interface.md, Errors). A client that tried HTTP
+// Basic is told so with 401, every other refusal is 400.
 func (h *Handler) failed(w http.ResponseWriter, r *http.Request, err error, client string, basic bool) {
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	if !ok {

@@ -99,7 +99,7 @@ func (c *remote) grant(b *browser) tokenAnswer {
 	return c.exchange(c.allow(b, c.authorizePath())).want(c.t, http.StatusOK).tokens(c.t)
 }
 
-// tokenAnswer is the interface's Token response.
+// tokenAnswer is the answer of the token endpoint (O8).
 type tokenAnswer struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`

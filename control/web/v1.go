@@ -161,7 +161,7 @@ func (h *handler) preflight(w http.ResponseWriter, _ *http.Request) error {
 
 // discovery describes the OAuth endpoints (RFC 8414), so that a client needs no
 // more than the address. The issuer there is that address; the iss of a token
-// says "service-control", as the interface has it.
+// says "service-control" (docs/interface.md, Access token).
 func (h *handler) discovery(w http.ResponseWriter, _ *http.Request) error {
 	oauth.AllowAnyOrigin(w.Header(), getOrOptions)
 	w.Header().Set("Cache-Control", "public, max-age=3600")

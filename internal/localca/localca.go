@@ -262,8 +262,7 @@ func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name
 
 // isHostname holds for a lower-case DNS name of letters, digits and hyphens that
 // cannot be taken for an address. RFC 1123 has no hyphen at either end of a
-// label; the names of apps may (the interface, Published app), and resolvers and
-// browsers take them.
+// label; the names of apps may (P9), and resolvers and browsers take them.
 func isHostname(name string) bool {
 	if name == "" || len(name) > 253 {
 		return false

@@ -34,7 +34,7 @@ type driver interface {
 	refresh(t testing.TB, refreshToken string) (tokens, *refusal)
 }
 
-// tokens is the interface's Token response as a library hands it on.
+// tokens is the answer of the token endpoint (O8) as a library hands it on.
 type tokens struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`

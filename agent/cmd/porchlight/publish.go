@@ -74,8 +74,8 @@ open it.`,
 	})
 }
 
-// publishedApp is what publish prints: the interface's answer, and whether the
-// owner keeps everybody out meanwhile, which that does not tell.
+// publishedApp is what publish prints: the answer of POST /publish, and whether
+// the owner keeps everybody out meanwhile, which that does not tell.
 type publishedApp struct {
 	agentapi.Publication
 	Paused bool `json:"paused,omitempty"`
@@ -92,8 +92,8 @@ func paused(ctx context.Context, client *agentapi.Client, name string, pub agent
 	return slices.ContainsFunc(status.Apps, func(a agentapi.AppSummary) bool { return a.Name == name && a.Paused })
 }
 
-// waitLive polls as the interface has apps do it, until the name is live or
-// gone.
+// waitLive polls as every program does that waits (P2, P3), until the name is
+// live or gone.
 func waitLive(ctx context.Context, client *agentapi.Client, name string) (agentapi.Publication, error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
