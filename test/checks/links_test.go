@@ -1,9 +1,11 @@
 package checks
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -127,4 +129,43 @@ func hasHeading(body, anchor string) bool {
 		}
 	}
 	return false
+}
+
+// Code cites the interface by a heading of docs/interface.md, or by a promise.
+func TestCommentsCiteWhatIsThere(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/interface.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var headings []string
+	for _, found := range heading.FindAllStringSubmatch(string(raw), -1) {
+		headings = append(headings, found[1])
+	}
+	broken := regexp.MustCompile(`\n\s*// ?`)
+	const cited = "docs/interface.md, "
+	err = filepath.WalkDir("../..", func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && slices.Contains([]string{"node_modules", "out", ".tools"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || filepath.Base(path) == "links_test.go" {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for i, rest := range strings.Split(broken.ReplaceAllString(string(text), " "), cited) {
+			if i > 0 && !slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(rest, h) }) {
+				t.Errorf("%s cites %s%.40q…, which is no heading there", path, cited, rest)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
