@@ -121,7 +121,7 @@ func (a *Agent) makeEngine() (err error) {
 	a.apps, err = engine.NewApps(engine.AppsConfig{
 		Store:        a.store,
 		Root:         func() engine.Root { c := a.computer(); return engine.Root{Name: c.Name, Host: c.Host} },
-		OwnPorts:     func() []int { return a.ownPorts },
+		OwnPorts:     a.ownPorts,
 		AskAgain:     a.settings.AskAgain,
 		Listener:     listener,
 		ListenerUser: listenerUser,

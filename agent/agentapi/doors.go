@@ -7,44 +7,6 @@ import (
 	"time"
 )
 
-// AppOptions are the owner's choices for one app (the design, The proxy). The
-// zero value is the default.
-type AppOptions struct {
-	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
-	Forwarded bool `json:"forwarded"`
-	// LocalhostHost sends localhost:PORT as Host, for development servers that
-	// check it; otherwise the app sees the public host.
-	LocalhostHost bool `json:"localhostHost"`
-	// IdentityHeader additionally carries who the visitor is, for apps that
-	// know a header of their own: X-Remote-User, Remote-User, X-WEBAUTH-USER.
-	// Empty for none.
-	IdentityHeader string `json:"identityHeader"`
-	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
-	IdentityValue string `json:"identityValue"`
-	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
-	// from it, send it requests and open WebSockets, with a visitor's cookie.
-	AllowCrossOrigin bool `json:"allowCrossOrigin"`
-	// H2C speaks HTTP/2 without TLS to the app.
-	H2C bool `json:"h2c"`
-}
-
-// Values of AppOptions.IdentityValue.
-const (
-	IdentityEmail = "email"
-	IdentityID    = "id"
-)
-
-// ChangeOptions changes those options of an app that are named, as in JSON, and
-// leaves the others; null is the default: PATCH /owner/apps/{name}/options.
-func (c *Client) ChangeOptions(ctx context.Context, name string, change map[string]any) (AppOptions, error) {
-	return call[AppOptions](ctx, c, http.MethodPatch, appPath(name, "options"), change)
-}
-
-// SetOptions replaces the options of an app: PUT /owner/apps/{name}/options.
-func (c *Client) SetOptions(ctx context.Context, name string, o AppOptions) (AppOptions, error) {
-	return call[AppOptions](ctx, c, http.MethodPut, appPath(name, "options"), o)
-}
-
 // Pause closes a live app to everybody and keeps its approval and its people;
 // Resume opens it again.
 func (c *Client) Pause(ctx context.Context, name string) (Closed, error) {

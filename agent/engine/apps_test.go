@@ -29,10 +29,10 @@ func TestPublishRefusals(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	t.Cleanup(h.close)
-	if _, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "photos", Label: "Photos", LocalPort: 8000}); err != nil {
+	if _, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "photos", Label: "Photos", LocalPort: 8000}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.apps.Approve(t.Context(), "photos"); err != nil {
+	if _, err := h.apps.Approve(t.Context(), "photos", agentapi.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	good := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
@@ -62,7 +62,7 @@ func TestPublishRefusals(t *testing.T) {
 	} {
 		req := good
 		tt.change(&req)
-		_, err := h.apps.Publish(t.Context(), req)
+		_, err := h.apps.Publish(t.Context(), Caller{}, req)
 		if agentapi.CodeOf(err) != tt.code {
 			t.Errorf("%s: %v, want code %q", what, err, tt.code)
 		}
@@ -80,7 +80,7 @@ func TestLimitsOfLengthAreTaken(t *testing.T) {
 		{Name: "a", Label: "x", LocalPort: 1},
 		{Name: strings.Repeat("z", 63), Label: strings.Repeat("é", 100), LocalPort: 65535},
 	} {
-		if _, err := h.apps.Publish(t.Context(), req); err != nil {
+		if _, err := h.apps.Publish(t.Context(), Caller{}, req); err != nil {
 			t.Errorf("%+v: %v", req, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	t.Cleanup(h.close)
 	ctx := t.Context()
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
-	must(t, second(h.apps.Publish(ctx, req)), second(h.apps.Approve(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	app, _ := h.apps.Lookup("notes")
 	h.apps.cfg.OnGone = func(id string) agentapi.Closed {
 		if now, ok := h.apps.Lookup("notes"); ok && now.Status == agentapi.StatusLive && !now.Paused {
@@ -106,7 +106,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	for _, end := range []func() (agentapi.Closed, error){
 		func() (agentapi.Closed, error) { return h.apps.Pause(ctx, "notes") },
 		func() (agentapi.Closed, error) {
-			must(t, second(h.apps.Publish(ctx, req)))
+			must(t, second(h.apps.Publish(ctx, Caller{}, req)))
 			return h.apps.Revoke(ctx, "notes")
 		},
 	} {
@@ -114,7 +114,7 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 			t.Fatalf("%+v, %v", closed, err)
 		}
 	}
-	must(t, second(h.apps.Publish(ctx, req)), second(h.apps.Approve(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	if again, _ := h.apps.Lookup("notes"); again.ID == app.ID {
 		t.Error("a revoked app came back with its old id, and so with its old grants")
 	}
@@ -125,14 +125,14 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	for i := range maxPending {
-		must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
+		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
 	}
-	_, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})
+	_, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})
 	if agentapi.CodeOf(err) != agentapi.CodeTooMany {
 		t.Fatalf("%v", err)
 	}
 	must(t, h.apps.Deny(t.Context(), "n7"))
-	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "more", Label: "More", LocalPort: 8000})))
 }
 
 // TestApprovedAppsAreBounded: the control plane takes no longer list.
@@ -141,19 +141,19 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
 	h.apps.mu.Lock() // approving them one by one takes a commit each
 	for i := range maxApproved {
 		name := fmt.Sprint("n", i)
-		h.apps.rows[name] = Row{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusRevoked}}
+		h.apps.rows[name] = stored{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusRevoked}}
 	}
 	h.apps.swap()
 	h.apps.mu.Unlock()
-	if _, err := h.apps.Approve(ctx, "last"); agentapi.CodeOf(err) != agentapi.CodeConflict {
+	if _, err := h.apps.Approve(ctx, "last", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("one more: %v", err)
 	}
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "n7", Label: "n7", LocalPort: 8000}))) // has its place
-	must(t, second(h.apps.Revoke(ctx, "n7")), second(h.apps.Approve(ctx, "last")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "n7", Label: "n7", LocalPort: 8000}))) // has its place
+	must(t, second(h.apps.Revoke(ctx, "n7")), second(h.apps.Approve(ctx, "last", agentapi.Approval{})))
 }
 
 // TestApprovedPortBecameOurs: between asking and the owner's yes Porchlight may
@@ -162,9 +162,9 @@ func TestApprovedPortBecameOurs(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	t.Cleanup(h.close)
-	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
-	h.apps.cfg.OwnPorts = func() []int { return []int{8765, 8000} }
-	if _, err := h.apps.Approve(t.Context(), "notes"); agentapi.CodeOf(err) != agentapi.CodeConflict {
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	h.apps.cfg.OwnPorts = []int{8765, 8000}
+	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("%v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	app, _ := h.apps.Lookup("notes")
 	h.apps.SetAnswering(app.ID, false)
 	must(t, second(h.apps.Revoke(ctx, "notes")))
@@ -197,8 +197,8 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	there := map[int]bool{8000: true}
 	looks := 0
 	h.apps.cfg.Listens = func(port int) bool { looks++; return there[port] }
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001})), second(h.apps.Approve(ctx, "wiki")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001})), second(h.apps.Approve(ctx, "wiki", agentapi.Approval{})))
 	answering := func() [2]bool {
 		all := h.apps.OwnerApps(nil)
 		return [2]bool{all[0].Answering, all[1].Answering}
@@ -238,15 +238,15 @@ func TestEveryChangeIsTold(t *testing.T) {
 	t.Cleanup(h.close)
 	changed, cancel := h.apps.cfg.Changes.Subscribe()
 	defer cancel()
-	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	<-changed
-	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	select {
 	case <-changed:
 		t.Error("told of a request that changed nothing")
 	default:
 	}
-	must(t, second(h.apps.Approve(t.Context(), "notes")))
+	must(t, second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	<-changed
 	app, _ := h.apps.Lookup("notes")
 	h.apps.SetAnswering(app.ID, false)
@@ -262,9 +262,9 @@ func TestLookAlikeLabel(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	t.Cleanup(h.close)
-	must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "My notes", LocalPort: 8000})), second(h.apps.Approve(t.Context(), "notes")))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "My notes", LocalPort: 8000})), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	for _, label := range []string{"My no\u200btes", "my  NOTES", "My\u00a0notes", "My notes\ufe0f", "Ｍｙ notes", "My notes\u3164", "My\u034f notes", "My\u2800notes"} {
-		_, err := h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001})
+		_, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001})
 		if agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("%q: %v", label, err)
 		}
@@ -282,11 +282,11 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 	h.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) { return now, 0 }
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	now = agentapi.Listener{PID: 1, Program: "python3"}
-	must(t, second(h.apps.Publish(t.Context(), req)), second(h.apps.Approve(t.Context(), "notes")))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	now = agentapi.Listener{}
-	must(t, second(h.apps.Publish(t.Context(), req)))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
 	now = agentapi.Listener{PID: 2, Program: "nc"}
-	must(t, second(h.apps.Publish(t.Context(), req)))
+	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)))
 	if n := h.apps.Notices(); len(n) != 1 || n[0].Kind != "program-changed" {
 		t.Errorf("notices %+v", n)
 	}
@@ -302,11 +302,11 @@ func TestAskingInALoopIsQuiet(t *testing.T) {
 	h.apps.cfg.Now = func() time.Time { return now }
 	loud := 0
 	for range 120 {
-		must(t, second(h.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 		if !h.apps.OwnerApps(nil)[0].Quiet {
 			loud++
 		}
-		must(t, second(h.apps.Withdraw(t.Context(), "notes")))
+		must(t, second(h.apps.Withdraw(t.Context(), Caller{}, "notes")))
 		now = now.Add(time.Second)
 	}
 	if loud != 2 {
@@ -321,16 +321,16 @@ func TestApproveWhatWasSeen(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	seen := &agentapi.Seen{Label: "Notes", LocalPort: 8000}
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Bank", LocalPort: 22})))
-	if _, err := h.apps.ApproveSeen(ctx, "notes", seen); agentapi.CodeOf(err) != agentapi.CodeConflict {
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Bank", LocalPort: 22})))
+	if _, err := h.apps.Approve(ctx, "notes", agentapi.Approval{Seen: seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Fatalf("%v", err)
 	}
 	if app, _ := h.apps.Lookup("notes"); app.Status != agentapi.StatusPending {
 		t.Fatalf("it is %s", app.Status)
 	}
-	must(t, second(h.apps.ApproveSeen(ctx, "notes", &agentapi.Seen{Label: "Bank", LocalPort: 22})))
+	must(t, second(h.apps.Approve(ctx, "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Bank", LocalPort: 22}})))
 }
 
 func FuzzCleanLabel(f *testing.F) {
@@ -371,17 +371,17 @@ func TestNamesRememberFormerApps(t *testing.T) {
 	t.Cleanup(h.close)
 	ctx := t.Context()
 	live := func() App {
-		must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+		must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 		app, _ := h.apps.Lookup("notes")
 		return app
 	}
 	first := live()
-	must(t, second(h.apps.Withdraw(ctx, "notes")), second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
+	must(t, second(h.apps.Withdraw(ctx, Caller{}, "notes")), second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
 	if app, _ := h.apps.Lookup("notes"); app.ID != first.ID || len(app.Formers) != 0 {
 		t.Errorf("an update made it another: %+v", app)
 	}
 	must(t, second(h.apps.Revoke(ctx, "notes")))
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), h.apps.Deny(ctx, "notes"))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), h.apps.Deny(ctx, "notes"))
 	next := live()
 	if next.ID == first.ID || !slices.Equal(next.Formers, []string{first.ID}) {
 		t.Errorf("%+v, before it %s", next, first.ID)

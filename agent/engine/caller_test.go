@@ -14,24 +14,24 @@ import (
 func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	row := func(status agentapi.Status, asker, listener string) Row {
+	row := func(status agentapi.Status, asker, listener string) stored {
 		app := &store.App{Name: "notes", Label: "Notes", LocalPort: 8000, Status: status, RequestedAt: at, Asker: asker, Listener: agentapi.Listener{UserID: listener}}
 		if status != agentapi.StatusPending {
 			app.ID, app.ApprovedAt = "id-1", &at
 		}
-		return Row{App: app}
+		return stored{App: app}
 	}
 	asksAgain := row(agentapi.StatusLive, "", "0")
 	asksAgain.App.Status, asksAgain.App.Approved = agentapi.StatusPending, &store.Approved{Asker: "1001", LocalPort: 8000}
 	alice, unknown := Caller{UserID: "1001", Stranger: true}, Caller{Stranger: true}
 	for _, c := range []struct {
 		name string
-		now  Row
+		now  stored
 		by   Caller
 		may  bool
 	}{
-		{"a new name", Row{}, alice, true},
-		{"a new name of nobody known", Row{}, unknown, true},
+		{"a new name", stored{}, alice, true},
+		{"a new name of nobody known", stored{}, unknown, true},
 		{"another's request", row(agentapi.StatusPending, "", ""), alice, false},
 		{"another's request for a program of this user", row(agentapi.StatusPending, "", "1001"), alice, false},
 		{"its own request", row(agentapi.StatusPending, "1001", ""), alice, true},
@@ -46,16 +46,16 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 		{"another's app, with everybody trusted", row(agentapi.StatusLive, "", "0"), Caller{UserID: "1001"}, true},
 		{"another's app, for the agent's own user", row(agentapi.StatusLive, "1001", "1001"), Caller{}, true},
 	} {
-		for _, e := range []Event{
-			{Kind: Publish, At: at, Label: "Other", Port: 9000, By: c.by},
-			{Kind: Withdraw, At: at, By: c.by},
+		for _, e := range []event{
+			{Kind: onPublish, At: at, Label: "Other", Port: 9000, By: c.by},
+			{Kind: onWithdraw, At: at, By: c.by},
 		} {
-			out, err := Next(c.now, e)
+			out, err := next(c.now, e)
 			code := agentapi.CodeOf(err)
 			if refused := code == agentapi.CodeForbidden; refused == c.may {
 				t.Errorf("%s, %s: %v", c.name, e.Kind, err)
 			}
-			if !c.may && (out.Row != c.now || out.Gone != "" || out.Notices != nil) {
+			if !c.may && (out.stored != c.now || out.Gone != "" || out.Notices != nil) {
 				t.Errorf("%s, %s: a refusal changed %+v", c.name, e.Kind, out)
 			}
 		}
@@ -68,7 +68,7 @@ func TestStrangersLeaveRoomInTheQueue(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	ask := func(by Caller, name string) agentapi.Code {
-		_, err := h.apps.PublishBy(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})
+		_, err := h.apps.Publish(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})
 		return agentapi.CodeOf(err)
 	}
 	taken := 0

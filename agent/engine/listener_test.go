@@ -23,8 +23,8 @@ var (
 func ownUsers(id string) bool { return id == "1000" || id == "0" }
 
 // approvedOn is notes, live on port 8000, approved for a listener's user.
-func approvedOn(l agentapi.Listener) Row {
-	return Row{App: &store.App{
+func approvedOn(l agentapi.Listener) stored {
+	return stored{App: &store.App{
 		ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: l,
 		Options:     agentapi.AppOptions{Forwarded: true},
 		ApprovedFor: &store.ListenerUser{ID: l.UserID, Name: l.User},
@@ -59,14 +59,14 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 		{"root for unseen", unseen, root, false},
 		{"another for unseen", unseen, eve, true},
 	} {
-		for _, e := range []Event{
-			{Kind: Publish, Label: "Notes", Port: 8000},
-			{Kind: Publish, Label: "Notes", Port: 9000},
-			{Kind: Found, Port: 8000},
+		for _, e := range []event{
+			{Kind: onPublish, Label: "Notes", Port: 8000},
+			{Kind: onPublish, Label: "Notes", Port: 9000},
+			{Kind: onFound, Port: 8000},
 		} {
 			e.Listener, e.Listening, e.Own = tt.now, true, ownUsers
 			now := approvedOn(tt.approved)
-			out, err := Next(now, e)
+			out, err := next(now, e)
 			if err != nil {
 				t.Fatalf("%s, %s: %v", tt.what, e.Kind, err)
 			}
@@ -82,7 +82,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 			if held := out.App.Approved; held == nil || !held.OtherUser || held.LocalPort != 8000 || held.Listener != tt.approved || out.App.Listener != tt.now {
 				t.Errorf("%s, %s: asks with %+v, held %+v", tt.what, e.Kind, out.App, out.App.Approved)
 			}
-			back, err := Next(out.Row, Event{Kind: Publish, Label: "Notes", Port: 8000, Listener: tt.approved, Listening: true, Own: ownUsers})
+			back, err := next(out.stored, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: tt.approved, Listening: true, Own: ownUsers})
 			if err != nil || back.App.Status != agentapi.StatusLive || back.App.Approved != nil {
 				t.Errorf("%s, %s: the approved one is back: %+v, %v", tt.what, e.Kind, back.App, err)
 			}
@@ -93,7 +93,7 @@ func TestS1S2AnotherUsersListenerWaits(t *testing.T) {
 // Whoever is not there is not judged: apps publish before they listen, too.
 func TestADeadPortIsNobodys(t *testing.T) {
 	t.Parallel()
-	out, err := Next(approvedOn(ada), Event{Kind: Publish, Label: "Notes", Port: 9000, Own: ownUsers})
+	out, err := next(approvedOn(ada), event{Kind: onPublish, Label: "Notes", Port: 9000, Own: ownUsers})
 	if err != nil || out.App.Status != agentapi.StatusLive || out.App.ApprovedFor.ID != "1000" {
 		t.Errorf("%+v, %v", out.App, err)
 	}
@@ -103,13 +103,13 @@ func TestADeadPortIsNobodys(t *testing.T) {
 // might have moved before.
 func TestPushedAsideComesBackElsewhere(t *testing.T) {
 	t.Parallel()
-	out, _ := Next(approvedOn(ada), Event{Kind: Found, Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
-	back := Event{Kind: Publish, Label: "Notes", Port: 8001, Listener: ada, Listening: true, Own: ownUsers}
-	if moved, err := Next(out.Row, back); err != nil || moved.App.Status != agentapi.StatusLive {
+	out, _ := next(approvedOn(ada), event{Kind: onFound, Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
+	back := event{Kind: onPublish, Label: "Notes", Port: 8001, Listener: ada, Listening: true, Own: ownUsers}
+	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusLive {
 		t.Errorf("%+v, %v", moved.App, err)
 	}
 	back.AskAgain = true
-	if moved, err := Next(out.Row, back); err != nil || moved.App.Status != agentapi.StatusPending || moved.App.Approved.OtherUser {
+	if moved, err := next(out.stored, back); err != nil || moved.App.Status != agentapi.StatusPending || moved.App.Approved.OtherUser {
 		t.Errorf("with the setting on: %+v, %v", moved.App, err)
 	}
 }
@@ -140,7 +140,7 @@ func openDesk(t *testing.T) *desk {
 
 func (d *desk) publish(t *testing.T, want agentapi.Status) {
 	t.Helper()
-	pub, err := d.apps.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})
+	pub, err := d.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})
 	if err != nil || pub.Status != want {
 		t.Fatalf("publish: %+v, %v, want %s", pub, err, want)
 	}
@@ -173,7 +173,7 @@ func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	if !d.apps.Welcomes("notes", 8000) {
 		t.Fatal("the approved program is not welcome")
 	}
@@ -212,7 +212,7 @@ func TestS2WhoTookTheConnectionListensNoMore(t *testing.T) {
 	for _, older := range []bool{false, true} {
 		d := openDesk(t)
 		d.publish(t, agentapi.StatusPending)
-		must(t, second(d.apps.Approve(t.Context(), "notes")))
+		must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 		if older {
 			old := *d.row()
 			old.ApprovedFor = nil
@@ -239,17 +239,17 @@ func TestApprovingTheHeir(t *testing.T) {
 	d := openDesk(t)
 	ctx := t.Context()
 	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(ctx, "notes")))
+	must(t, second(d.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	d.now = eve
 	d.publish(t, agentapi.StatusPending)
 	d.now = mallet
-	if _, err := d.apps.Approve(ctx, "notes"); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "mallet") {
+	if _, err := d.apps.Approve(ctx, "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "mallet") {
 		t.Fatalf("approved for whom nobody saw: %v", err)
 	}
 	if app := d.apps.OwnerApps(nil)[0]; app.Listener != mallet || app.ApprovedListener == nil || app.ApprovedListener.User != "ada" {
 		t.Fatalf("looking again shows %+v", app)
 	}
-	must(t, second(d.apps.Approve(ctx, "notes")))
+	must(t, second(d.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	if app := d.apps.OwnerApps(nil)[0]; app.ApprovedListener != nil || app.Status != agentapi.StatusLive || d.row().ApprovedFor.ID != "1002" {
 		t.Fatalf("%+v", app)
 	}
@@ -292,10 +292,10 @@ func TestWhomAnApprovalIsFor(t *testing.T) {
 			at(tt.asked)
 			d.publish(t, agentapi.StatusPending)
 			at(tt.then)
-			_, err := d.apps.Approve(t.Context(), "notes")
+			_, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{})
 			switch {
 			case tt.refused && agentapi.CodeOf(err) == agentapi.CodeConflict:
-				must(t, second(d.apps.Approve(t.Context(), "notes"))) // having looked again
+				must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{}))) // having looked again
 			case tt.refused || err != nil:
 				t.Errorf("%v", err)
 			case *d.row().ApprovedFor != tt.want:
@@ -314,7 +314,7 @@ func TestAnOlderApprovalIsForTheFirst(t *testing.T) {
 			t.Parallel()
 			d := openDesk(t)
 			d.publish(t, agentapi.StatusPending)
-			must(t, second(d.apps.Approve(t.Context(), "notes")))
+			must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 			old := *d.row()
 			old.ApprovedFor, old.Listener = nil, agentapi.Listener{PID: 3, Program: "python3", User: "ada"}
 			must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
@@ -348,7 +348,7 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
-	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	for range 3 {
 		if !d.apps.Welcomes("notes", 8000) {
@@ -388,7 +388,7 @@ func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	if got := d.row().Listener; got != ada {
 		t.Errorf("once it is found: %+v", got)
 	}
-	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	publish(agentapi.StatusLive)
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	publish(agentapi.StatusLive)
@@ -416,7 +416,7 @@ func TestWithdrawnRequestsLeaveNothing(t *testing.T) {
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
-	must(t, second(d.apps.Withdraw(t.Context(), "notes")))
+	must(t, second(d.apps.Withdraw(t.Context(), Caller{}, "notes")))
 	d.apps.looked.Range(func(name, _ any) bool {
 		t.Errorf("%v is still kept", name)
 		return true
@@ -429,7 +429,7 @@ func TestAMissedLookIsNoChange(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	looks := 0
 	d.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) {
 		if looks++; looks == 1 {

@@ -15,8 +15,10 @@ import (
 // model is the simplest thing that behaves like the interface's table, with the
 // listeners on the ports: users by id, "?" for one who cannot be seen.
 type model struct {
-	apps    map[string]*modelApp
-	listens map[int]string
+	apps     map[string]*modelApp
+	listens  map[int]string
+	denied   map[string]bool // and not unmuted or approved since
+	askAgain bool            // the setting: a changed port waits for the owner
 }
 
 type modelApp struct {
@@ -25,6 +27,7 @@ type modelApp struct {
 	port      int
 	id        string
 	user      string // approved
+	paused    bool
 	shown     string // the listener the owner was shown; empty also for "?"
 	asks      bool   // again, though it was approved
 	other     bool   // because of the user
@@ -61,7 +64,7 @@ func (m *model) otherUser(app *modelApp, port int) bool {
 	return true
 }
 
-func (m *model) askAgain(app *modelApp, label string, port int) {
+func (m *model) asking(app *modelApp, label string, port int) {
 	if !app.asks {
 		app.heldLabel, app.heldPort = app.label, app.port
 	}
@@ -74,12 +77,16 @@ func (app *modelApp) restore() {
 }
 
 func (m *model) publish(app *modelApp, label string, port int) {
-	waits := app.asks && !app.other && app.port != app.heldPort && port != app.heldPort
+	approved := app.port
+	if app.asks {
+		approved = app.heldPort
+	}
+	waits := port != approved && (m.askAgain || app.asks && !app.other && app.port != approved)
 	switch {
 	case app.id == "":
 		app.status, app.label, app.port, app.shown = agentapi.StatusPending, label, port, m.listener(port).UserID
 	case waits || m.otherUser(app, port):
-		m.askAgain(app, label, port)
+		m.asking(app, label, port)
 	default:
 		app.status, app.label, app.port, app.asks = agentapi.StatusLive, label, port, false
 	}
@@ -104,6 +111,7 @@ func (m *model) approve(name string, app *modelApp) bool {
 		app.user = "1000"
 	}
 	app.status, app.asks = agentapi.StatusLive, false
+	delete(m.denied, name)
 	return true
 }
 
@@ -114,7 +122,9 @@ func TestAppsMatchTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := openHost(t)
 		defer h.close()
-		m := &model{map[string]*modelApp{}, map[int]string{}}
+		m := &model{apps: map[string]*modelApp{}, listens: map[int]string{}, denied: map[string]bool{}}
+		open := func() { h.apps.cfg.AskAgain = func() bool { return m.askAgain } }
+		open()
 		h.listens = func(port int) (agentapi.Listener, bool) { return m.listener(port), m.listens[port] != "" }
 		names := rapid.SampledFrom([]string{"notes", "photos", "a", strings.Repeat("z", 63)})
 		labels := rapid.SampledFrom([]string{"Notes", "NOTES", "Photos", "日記"})
@@ -136,7 +146,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 				if want {
 					if port = app.port; m.otherUser(app, port) {
 						want = false
-						m.askAgain(app, app.label, port)
+						m.asking(app, app.label, port)
 					}
 					want = want && m.listens[port] != ""
 				}
@@ -146,7 +156,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"publish": func(t *rapid.T) {
 				name, label, port := names.Draw(t, "name"), labels.Draw(t, "label"), ports.Draw(t, "port")
-				pub, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port})
+				pub, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port})
 				if m.taken(name, label) {
 					check(t, err, agentapi.CodeConflict)
 					return
@@ -162,7 +172,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"withdraw": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				_, err := h.apps.Withdraw(ctx, name)
+				_, err := h.apps.Withdraw(ctx, Caller{}, name)
 				app := m.apps[name]
 				switch {
 				case app == nil:
@@ -179,16 +189,17 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"approve": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				_, err := h.apps.Approve(ctx, name)
+				alone := rapid.Bool().Draw(t, "alone")
+				_, err := h.apps.Approve(ctx, name, agentapi.Approval{Alone: alone})
 				app := m.apps[name]
 				switch {
 				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
 				case app.status == agentapi.StatusRevoked:
 					check(t, err, agentapi.CodeConflict)
-				case app.status == agentapi.StatusLive:
+				case app.status == agentapi.StatusLive && !alone:
 					check(t, err, "")
-				case !m.approve(name, app):
+				case app.status == agentapi.StatusPending && !m.approve(name, app):
 					check(t, err, agentapi.CodeConflict)
 				default:
 					check(t, err, "")
@@ -198,8 +209,8 @@ func TestAppsMatchTheModel(t *testing.T) {
 							t.Fatalf("%s has the id of %s", name, other)
 						}
 					}
-					if app.id != "" && app.id != got.ID {
-						t.Fatalf("%s has another id than before", name)
+					if app.id != "" && (app.id == got.ID) == alone {
+						t.Fatalf("%s, alone %v: the id was %s and is %s", name, alone, app.id, got.ID)
 					}
 					app.id = got.ID
 				}
@@ -216,11 +227,42 @@ func TestAppsMatchTheModel(t *testing.T) {
 				case app.asks:
 					check(t, err, "")
 					app.restore()
+					m.denied[name] = true
 				default:
 					check(t, err, "")
 					delete(m.apps, name)
+					m.denied[name] = true
 				}
 			},
+			"unmute": func(t *rapid.T) {
+				name := names.Draw(t, "name")
+				err := h.apps.Unmute(ctx, name)
+				if m.apps[name] == nil && !m.denied[name] {
+					check(t, err, agentapi.CodeNotFound)
+					return
+				}
+				check(t, err, "")
+				delete(m.denied, name)
+			},
+			"pause": func(t *rapid.T) {
+				name, pause := names.Draw(t, "name"), rapid.Bool().Draw(t, "pause")
+				var err error
+				if pause {
+					_, err = h.apps.Pause(ctx, name)
+				} else {
+					err = h.apps.Resume(ctx, name)
+				}
+				switch app := m.apps[name]; {
+				case app == nil:
+					check(t, err, agentapi.CodeNotFound)
+				case app.id == "":
+					check(t, err, agentapi.CodeConflict)
+				default:
+					check(t, err, "")
+					app.paused = pause
+				}
+			},
+			"setting": func(t *rapid.T) { m.askAgain = rapid.Bool().Draw(t, "ask again") },
 			"revoke": func(t *rapid.T) {
 				name := names.Draw(t, "name")
 				_, err := h.apps.Revoke(ctx, name)
@@ -233,9 +275,10 @@ func TestAppsMatchTheModel(t *testing.T) {
 				default:
 					check(t, err, "")
 					delete(m.apps, name)
+					delete(m.denied, name)
 				}
 			},
-			"restart": func(t *rapid.T) { h.reopen() },
+			"restart": func(t *rapid.T) { h.reopen(); open() },
 			"": func(t *rapid.T) {
 				list := h.apps.List()
 				if len(list) != len(m.apps) {
@@ -243,7 +286,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 				}
 				for _, got := range list {
 					app := m.apps[got.Name]
-					if got.Status != app.status || got.Label != app.label || got.Port != app.port || got.ID != app.id {
+					if got.Status != app.status || got.Label != app.label || got.Port != app.port || got.ID != app.id || got.Paused != app.paused {
 						t.Fatalf("%+v, want %+v", got, app)
 					}
 					if app.id != "" && got.User != strings.TrimPrefix(app.user, "?") {
@@ -294,7 +337,7 @@ func (h *host) open() {
 	h.apps, err = NewApps(AppsConfig{
 		Store:    h.store,
 		Root:     func() Root { return Root{Name: "maya", Host: "maya.porch.example"} },
-		OwnPorts: func() []int { return []int{8765} },
+		OwnPorts: []int{8765},
 		Listener: func(port, _ int) (l agentapi.Listener) {
 			if h.listens != nil {
 				l, _ = h.listens(port)

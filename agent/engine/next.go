@@ -8,34 +8,38 @@ import (
 	"porchlight/agent/store"
 )
 
-// Kind of an Event.
-type Kind string
+// This file is the whole state machine of a published app. next is asked for every
+// change. Each step takes the row as it is and the event, and returns the outcome to
+// next; no step calls another. What two steps have in common comes after them.
+
+// kind of an event.
+type kind string
 
 const (
-	Publish  Kind = "publish"  // an app asks: POST /publish
-	Withdraw Kind = "withdraw" // an app leaves: DELETE /publish/:name
-	Approve  Kind = "approve"  // the owner says yes
-	Deny     Kind = "deny"     // the owner says no
-	Revoke   Kind = "revoke"   // the owner takes the approval back
-	Unmute   Kind = "unmute"   // the owner wants to hear of the name again
-	Pause    Kind = "pause"    // the owner closes a door and keeps its key
-	Resume   Kind = "resume"   // the owner opens it again
-	Choose   Kind = "choose"   // the owner sets the app's options
-	Found    Kind = "found"    // somebody was found listening on the app's port
+	onPublish  kind = "publish"  // an app asks: POST /publish
+	onWithdraw kind = "withdraw" // an app goes: DELETE /publish/:name
+	onApprove  kind = "approve"  // the owner says yes
+	onDeny     kind = "deny"     // the owner says no
+	onRevoke   kind = "revoke"   // the owner takes the approval back
+	onUnmute   kind = "unmute"   // the owner wants to hear of the name again
+	onPause    kind = "pause"    // the owner closes the app and keeps its approval
+	onResume   kind = "resume"   // the owner opens it again
+	onChoose   kind = "choose"   // the owner sets the app's options
+	onFound    kind = "found"    // somebody was found listening on the app's port
 )
 
-// Event is what happens to one name, with everything that decides its outcome.
-type Event struct {
-	Kind Kind
+// event is what happens to one name, with everything that decides its outcome.
+type event struct {
+	Kind kind
 	At   time.Time
 
-	// By is who asks, of Publish and Withdraw.
+	// By is who asks, of onPublish and onWithdraw.
 	By Caller
 
-	// Of Publish.
-	Label string // clean
+	// Label is what an app that publishes wants to be called; clean.
+	Label string
 
-	// Of Publish, Approve and Found: who listens on Port. Listening without a
+	// Of onPublish, onApprove and onFound: who listens on Port. Listening without a
 	// Listener.UserID is somebody the system does not show.
 	Port      int
 	Listener  agentapi.Listener
@@ -53,7 +57,7 @@ type Event struct {
 	// AskAgain has an approved app whose port changed wait for the owner.
 	AskAgain bool
 
-	// Change is what Choose does to the options.
+	// Change is what onChoose does to the options.
 	Change func(*agentapi.AppOptions)
 
 	// NewID is the random app id a first approval gives.
@@ -71,15 +75,15 @@ type Event struct {
 	LabelTaken bool
 }
 
-// Row is all that is stored about one name; a nil App is the state "none".
-type Row struct {
+// stored is all that is stored about one name; a nil App is the state "none".
+type stored struct {
 	App    *store.App
 	Denial *store.Denial
 }
 
-// Outcome of an event: the row afterwards, and what has to be told.
-type Outcome struct {
-	Row
+// outcome of an event: the row afterwards, and what has to be told.
+type outcome struct {
+	stored
 	Notices []agentapi.Notice
 	// Gone is the app id whose connections have to be closed, or empty.
 	Gone string
@@ -91,115 +95,140 @@ const quietFor = 10 * time.Minute
 // mutedAfter denials a name is not heard until the owner unmutes it.
 const mutedAfter = 2
 
-// Next is the state machine of a published app: the interface's table (States:
+// next returns what follows from an event: the interface's table (States:
 // Published app) with the rows the design adds. It is pure; whatever changes an
 // app's state asks it. A refusal is an *agentapi.Error and changes nothing.
-func Next(now Row, e Event) (Outcome, error) {
-	same := Outcome{Row: now}
-	state := agentapi.Status("")
-	if now.App != nil {
-		state = now.App.Status
-	}
-	if (e.Kind == Publish || e.Kind == Withdraw) && now.App != nil && !e.By.mayChange(now.App) {
+func next(now stored, e event) (outcome, error) {
+	same := outcome{stored: now}
+	muted := e.Kind == onUnmute && now.Denial != nil
+	switch {
+	case now.App == nil && e.Kind != onPublish && !muted:
+		return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	case now.App != nil && (e.Kind == onPublish || e.Kind == onWithdraw) && !e.By.mayChange(now.App):
 		return same, notYours()
 	}
 	switch e.Kind {
-	case Publish:
+	case onPublish:
 		return publish(now, e)
-
-	case Withdraw:
-		switch state {
-		case agentapi.StatusPending:
-			if approved(now.App) {
-				return restored(now, now.Denial), nil
-			}
-			return Outcome{Row: Row{Denial: now.Denial}}, nil
-		case agentapi.StatusLive:
-			return stopped(now), nil
-		case agentapi.StatusRevoked:
-			return same, nil
-		}
-
-	case Approve:
-		switch state {
-		case agentapi.StatusPending:
-			if err := approvable(now.App, e); err != nil {
-				return same, err
-			}
-			app, gone := *now.App, ""
-			if app.ID == "" || e.Alone {
-				app.ID, gone = e.NewID, app.ID
-			}
-			e.Listening = e.Listening && e.Port == app.LocalPort // which may have changed since the look
-			app.ApprovedFor = approvedFor(app.Listener, e)
-			if e.Listening {
-				app.Listener = e.Listener
-			}
-			app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
-			return Outcome{Row: Row{App: &app}, Gone: gone}, nil
-		case agentapi.StatusLive:
-			if !e.Alone {
-				return same, nil
-			}
-			app := *now.App
-			app.ID = e.NewID
-			return Outcome{Row: Row{App: &app, Denial: now.Denial}, Gone: now.App.ID}, nil
-		case agentapi.StatusRevoked:
-			return same, agentapi.Errorf(agentapi.CodeConflict,
-				"%q is approved already. It is stopped, and comes back when the app publishes itself again.", now.App.Label)
-		}
-
-	case Deny:
-		switch state {
-		case agentapi.StatusPending:
-			if approved(now.App) {
-				return restored(now, denied(now.Denial, e.At)), nil
-			}
-			return Outcome{Row: Row{Denial: denied(now.Denial, e.At)}}, nil
-		case agentapi.StatusLive, agentapi.StatusRevoked:
-			return same, agentapi.Errorf(agentapi.CodeConflict,
-				"%q is approved already. Revoke it to take its address away.", now.App.Label)
-		}
-
-	case Revoke:
-		switch {
-		case approved(now.App):
-			return Outcome{Gone: now.App.ID}, nil
-		case now.App != nil:
-			return same, notApproved(now.App.Label)
-		}
-
-	case Pause, Resume, Choose:
-		switch {
-		case approved(now.App):
-			return door(now, e)
-		case now.App != nil:
-			return same, notApproved(now.App.Label)
-		}
-
-	case Found:
-		if now.App != nil {
-			return found(now, e), nil
-		}
-
-	case Unmute:
-		if now.Denial == nil && now.App == nil {
-			break
-		}
-		next := Row{App: now.App}
-		if state == agentapi.StatusPending && now.App.Quiet {
-			app := *now.App
-			app.Quiet = false
-			next.App = &app
-		}
-		return Outcome{Row: next}, nil
+	case onWithdraw:
+		return withdraw(now), nil
+	case onApprove:
+		return approve(now, e)
+	case onDeny:
+		return deny(now, e)
+	case onUnmute:
+		return unmute(now), nil
+	case onFound:
+		return found(now, e), nil
 	}
-	return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
+	if !approved(now.App) {
+		return same, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it or deny it.", now.App.Label)
+	}
+	app := *now.App
+	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
+	switch e.Kind {
+	case onRevoke:
+		return outcome{Gone: app.ID}, nil
+	case onPause:
+		app.Paused = true
+		out.Gone = app.ID // also when paused already: what slipped in is closed
+	case onResume:
+		app.Paused = false
+	case onChoose:
+		e.Change(&app.Options)
+		var err error
+		if app.Options, err = app.Options.Checked(); err != nil {
+			return same, err
+		}
+	}
+	return out, nil
+}
+
+// publish makes a request where there is no approval, and the app live at once
+// where there is one and the port and its user are those it was given for.
+func publish(now stored, e event) (outcome, error) {
+	if e.LabelTaken {
+		return outcome{stored: now}, labelTaken(e.Label)
+	}
+	if !approved(now.App) {
+		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately}
+		if now.App != nil {
+			app = *now.App
+		}
+		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
+		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
+		return outcome{stored: stored{App: &app, Denial: now.Denial}}, nil
+	}
+	was := approvedOf(now.App)
+	waits := now.App.Approved != nil && now.App.LocalPort != was.LocalPort && !was.OtherUser // because of its port
+	if was.LocalPort != e.Port && (e.AskAgain || waits) || otherUser(now.App, e) {
+		return askingAgain(now, e), nil
+	}
+	before := asApproved(now.App)
+	app := before
+	app.Status, app.Label, app.LocalPort, app.Quiet = agentapi.StatusLive, e.Label, e.Port, false
+	app.Asker = e.By.asker()
+	if e.Listener != (agentapi.Listener{}) || e.Port != before.LocalPort {
+		// Nobody seen on the same port keeps who was seen there last: another
+		// program could otherwise slip in after a moment of silence.
+		app.Listener = lastSeen(before.Listener, e.Listener)
+	}
+	notices := changes(before, app, e.At)
+	if app.ApprovedFor == nil && e.Listening {
+		notices = append(notices, record(&app, e))
+	}
+	return outcome{stored: stored{App: &app, Denial: now.Denial}, Notices: notices}, nil
+}
+
+// withdraw takes a request back, and stops an approved app.
+func withdraw(now stored) outcome {
+	switch {
+	case !approved(now.App):
+		return outcome{stored: stored{Denial: now.Denial}}
+	case now.App.Status == agentapi.StatusPending:
+		return refused(now, now.Denial)
+	case now.App.Status == agentapi.StatusRevoked:
+		return outcome{stored: now}
+	}
+	app := *now.App
+	app.Status = agentapi.StatusRevoked
+	return outcome{stored: stored{App: &app, Denial: now.Denial}, Gone: app.ID}
+}
+
+// approve makes a request live. Of an app that is live already it changes nothing
+// but, with Alone, the id.
+func approve(now stored, e event) (outcome, error) {
+	app := *now.App
+	switch app.Status {
+	case agentapi.StatusRevoked:
+		return outcome{stored: now}, agentapi.Errorf(agentapi.CodeConflict,
+			"%q is approved already. It is stopped, and comes back when the app publishes itself again.", app.Label)
+	case agentapi.StatusLive:
+		if !e.Alone {
+			return outcome{stored: now}, nil
+		}
+		app.ID = e.NewID
+		return outcome{stored: stored{App: &app, Denial: now.Denial}, Gone: now.App.ID}, nil
+	}
+	if err := approvable(now.App, e); err != nil {
+		return outcome{stored: now}, err
+	}
+	gone := ""
+	if app.ID == "" || e.Alone {
+		app.ID, gone = e.NewID, app.ID
+	}
+	e.Listening = e.Listening && e.Port == app.LocalPort // which may have changed since the look
+	app.ApprovedFor = approvedFor(app.Listener, e)
+	if e.Listening {
+		app.Listener = e.Listener
+	}
+	app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
+	return outcome{stored: stored{App: &app}, Gone: gone}, nil
 }
 
 // approvable refuses to approve what the owner cannot have meant. A program may
 // change its request at any time, so between looking and clicking too.
-func approvable(app *store.App, e Event) error {
+func approvable(app *store.App, e event) error {
 	switch {
 	case e.LabelTaken:
 		return labelTaken(app.Label)
@@ -218,50 +247,123 @@ func approvable(app *store.App, e Event) error {
 	return nil
 }
 
-// publish is the app's own step: a request where there is no approval, and live
-// at once where there is one.
-func publish(now Row, e Event) (Outcome, error) {
-	if e.LabelTaken {
-		return Outcome{Row: now}, labelTaken(e.Label)
+// deny refuses a request. What was approved before it asked again stays approved.
+func deny(now stored, e event) (outcome, error) {
+	if now.App.Status != agentapi.StatusPending {
+		return outcome{stored: now}, agentapi.Errorf(agentapi.CodeConflict,
+			"%q is approved already. Revoke it to take its address away.", now.App.Label)
 	}
-	if !approved(now.App) {
-		app := store.App{Status: agentapi.StatusPending, RequestedAt: e.At, Quiet: e.AskedLately}
-		if now.App != nil {
-			app = *now.App
-		}
-		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
-		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
-		return Outcome{Row: Row{App: &app, Denial: now.Denial}}, nil
+	denial := store.Denial{At: e.At, Count: 1}
+	if before := now.Denial; before != nil {
+		denial.Count, denial.Muted = before.Count+1, before.Muted
 	}
-	held := approvedOf(now.App)
-	waits := now.App.Approved != nil && now.App.LocalPort != held.LocalPort && !held.OtherUser // because of its port
-	if held.LocalPort != e.Port && (e.AskAgain || waits) || otherUser(now.App, e) {
-		return askAgain(now, held, e), nil
+	denial.Muted = denial.Muted || denial.Count >= mutedAfter
+	if approved(now.App) {
+		return refused(now, &denial), nil
 	}
-	now.App = asApproved(now.App)
-	app := *now.App
-	app.Status, app.Label, app.LocalPort, app.Quiet = agentapi.StatusLive, e.Label, e.Port, false
-	app.Asker = e.By.asker()
-	if e.Listener != (agentapi.Listener{}) || e.Port != now.App.LocalPort {
-		// Nobody seen on the same port keeps who was seen there last: another
-		// program could otherwise slip in after a moment of silence.
-		app.Listener = lastSeen(now.App.Listener, e.Listener)
-	}
-	notices := changes(*now.App, app, e.At)
-	if app.ApprovedFor == nil && e.Listening {
-		notices = append(notices, record(&app, e))
-	}
-	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Notices: notices}, nil
+	return outcome{stored: stored{Denial: &denial}}, nil
 }
 
-// lastSeen is who listens now. Where that is the same user's program, but not yet
-// known which, it stays the one known before: that Run finds another is told then.
-func lastSeen(was, is agentapi.Listener) agentapi.Listener {
-	same := is.UserID == was.UserID || was.UserID == "" && is.User == was.User
-	if is.Program == "" && is.UserID != "" && same {
-		is.PID, is.Program = was.PID, was.Program
+// refused ends asking again without a yes: the app is stopped, as what it was
+// approved for.
+func refused(now stored, denial *store.Denial) outcome {
+	app := asApproved(now.App)
+	app.Status, app.Quiet = agentapi.StatusRevoked, false
+	return outcome{stored: stored{App: &app, Denial: denial}}
+}
+
+// unmute forgets the denials of a name, and has a quiet request heard.
+func unmute(now stored) outcome {
+	if now.App == nil || now.App.Status != agentapi.StatusPending {
+		return outcome{stored: stored{App: now.App}}
 	}
-	return is
+	app := *now.App
+	app.Quiet = false
+	return outcome{stored: stored{App: &app}}
+}
+
+// found is what follows when somebody is found listening on an app's port without
+// having published.
+func found(now stored, e event) outcome {
+	if now.App.LocalPort != e.Port || !e.Listening {
+		return outcome{stored: now}
+	}
+	app := *now.App
+	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
+	switch {
+	case app.Status == agentapi.StatusPending:
+		app.Listener = e.Listener
+		if app.Approved != nil {
+			was := *app.Approved
+			was.OtherUser = otherUser(&app, e)
+			app.Approved = &was
+		}
+	case app.Status != agentapi.StatusLive:
+	case otherUser(&app, e):
+		e.Label = app.Label
+		asker := app.Asker
+		out = askingAgain(now, e)
+		out.App.Asker = asker // nobody asked
+	default:
+		app.Listener = e.Listener
+		out.Notices = changes(*now.App, app, e.At)
+		if app.ApprovedFor == nil {
+			out.Notices = append(out.Notices, record(&app, e))
+		}
+	}
+	return out
+}
+
+// askingAgain has an approved app wait for the owner because its port changed, or
+// the user whose program listens there. The approval stays as it was until they
+// answer.
+func askingAgain(now stored, e event) outcome {
+	app, was := *now.App, approvedOf(now.App)
+	if app.Status != agentapi.StatusPending {
+		app.RequestedAt, app.Quiet = e.At, e.AskedLately
+	}
+	app.Status, app.Approved = agentapi.StatusPending, &was
+	app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
+	app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
+	was.OtherUser = otherUser(&app, e)
+	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
+	if now.App.Status == agentapi.StatusLive {
+		out.Gone = app.ID
+	}
+	return out
+}
+
+// approved says whether the owner said yes to an app once and did not take it
+// back. One that has changed since may be waiting for another yes.
+func approved(app *store.App) bool { return app != nil && app.ID != "" }
+
+// approvedOf is what the approval of an approved app was given for.
+func approvedOf(app *store.App) store.Approved {
+	if app.Approved != nil {
+		return *app.Approved
+	}
+	return store.Approved{Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener, Asker: app.Asker}
+}
+
+// asApproved is an app without what it has asked for since it was approved.
+func asApproved(app *store.App) store.App {
+	was, out := approvedOf(app), *app
+	out.Label, out.LocalPort, out.Listener, out.Asker, out.Approved = was.Label, was.LocalPort, was.Listener, was.Asker, nil
+	return out
+}
+
+// quiet says whether a denied name asks without being heard.
+func quiet(d *store.Denial, at time.Time) bool {
+	return d != nil && (d.Muted || at.Before(d.At.Add(quietFor)))
+}
+
+// record notes whom an approval is for that was given before that was kept: who
+// listens first. The owner is told, once.
+func record(app *store.App, e event) agentapi.Notice {
+	app.ApprovedFor = &store.ListenerUser{ID: e.Listener.UserID, Name: e.Listener.User}
+	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeListener, App: app.Name, Text: fmt.Sprintf(
+		"%s is answered on port %d by %s. From now on, a program of another user there waits for your approval.",
+		app.Label, app.LocalPort, programOf(e.Listener))}
 }
 
 // changes tells the owner what an approved app altered about itself without
@@ -289,30 +391,7 @@ func changes(before, after store.App, at time.Time) []agentapi.Notice {
 	return notices
 }
 
-func stopped(now Row) Outcome {
-	app := *now.App
-	app.Status = agentapi.StatusRevoked
-	return Outcome{Row: Row{App: &app, Denial: now.Denial}, Gone: app.ID}
-}
-
-func denied(before *store.Denial, at time.Time) *store.Denial {
-	d := store.Denial{At: at, Count: 1}
-	if before != nil {
-		d.Count, d.Muted = before.Count+1, before.Muted
-	}
-	d.Muted = d.Muted || d.Count >= mutedAfter
-	return &d
-}
-
-func quiet(d *store.Denial, at time.Time) bool {
-	return d != nil && (d.Muted || at.Before(d.At.Add(quietFor)))
-}
-
 func labelTaken(label string) error {
 	return agentapi.Errorf(agentapi.CodeConflict,
 		"Another app is called %q already. Choose another label, so that people can tell them apart.", label)
-}
-
-func notApproved(label string) error {
-	return agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it or deny it.", label)
 }

@@ -12,62 +12,62 @@ import (
 func TestNextTable(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	row := func(status agentapi.Status) Row {
+	row := func(status agentapi.Status) stored {
 		app := &store.App{Name: "notes", Label: "Notes", LocalPort: 8000, Status: status, RequestedAt: at.Add(-time.Hour)}
 		if status != agentapi.StatusPending {
 			app.ID, app.ApprovedAt = "id-1", &at
 		}
-		return Row{App: app}
+		return stored{App: app}
 	}
-	none, pending, live, revoked := Row{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusRevoked)
-	ask := Event{Kind: Publish, At: at, Label: "Notes", Port: 8000}
-	askOther := Event{Kind: Publish, At: at, Label: "Diary", Port: 8001}
+	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusRevoked)
+	ask := event{Kind: onPublish, At: at, Label: "Notes", Port: 8000}
+	askOther := event{Kind: onPublish, At: at, Label: "Diary", Port: 8001}
 	for _, tt := range []struct {
 		name    string
-		now     Row
-		event   Event
+		now     stored
+		event   event
 		want    agentapi.Status // "" is none
 		code    agentapi.Code   // of the refusal
 		gone    string
 		notices []string // kinds
 	}{
 		{name: "none, publish", now: none, event: ask, want: "pending"},
-		{name: "none, withdraw", now: none, event: Event{Kind: Withdraw}, code: agentapi.CodeNotFound},
-		{name: "none, approve", now: none, event: Event{Kind: Approve}, code: agentapi.CodeNotFound},
-		{name: "none, deny", now: none, event: Event{Kind: Deny}, code: agentapi.CodeNotFound},
-		{name: "none, pause", now: none, event: Event{Kind: Pause}, code: agentapi.CodeNotFound},
-		{name: "none, revoke", now: none, event: Event{Kind: Revoke}, code: agentapi.CodeNotFound},
-		{name: "none, unmute", now: none, event: Event{Kind: Unmute}, code: agentapi.CodeNotFound},
+		{name: "none, withdraw", now: none, event: event{Kind: onWithdraw}, code: agentapi.CodeNotFound},
+		{name: "none, approve", now: none, event: event{Kind: onApprove}, code: agentapi.CodeNotFound},
+		{name: "none, deny", now: none, event: event{Kind: onDeny}, code: agentapi.CodeNotFound},
+		{name: "none, pause", now: none, event: event{Kind: onPause}, code: agentapi.CodeNotFound},
+		{name: "none, revoke", now: none, event: event{Kind: onRevoke}, code: agentapi.CodeNotFound},
+		{name: "none, unmute", now: none, event: event{Kind: onUnmute}, code: agentapi.CodeNotFound},
 		{name: "pending, publish again", now: pending, event: askOther, want: "pending"},
-		{name: "pending, approve", now: pending, event: Event{Kind: Approve, At: at, NewID: "id-1"}, want: "live"},
-		{name: "pending, approve with a label taken meanwhile", now: pending, event: Event{Kind: Approve, At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
-		{name: "pending, deny", now: pending, event: Event{Kind: Deny, At: at}, want: ""},
-		{name: "pending, withdraw", now: pending, event: Event{Kind: Withdraw}, want: ""},
-		{name: "pending, pause", now: pending, event: Event{Kind: Pause}, want: "pending", code: agentapi.CodeConflict},
-		{name: "pending, revoke", now: pending, event: Event{Kind: Revoke}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, approve", now: pending, event: event{Kind: onApprove, At: at, NewID: "id-1"}, want: "live"},
+		{name: "pending, approve with a label taken meanwhile", now: pending, event: event{Kind: onApprove, At: at, LabelTaken: true}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, deny", now: pending, event: event{Kind: onDeny, At: at}, want: ""},
+		{name: "pending, withdraw", now: pending, event: event{Kind: onWithdraw}, want: ""},
+		{name: "pending, pause", now: pending, event: event{Kind: onPause}, want: "pending", code: agentapi.CodeConflict},
+		{name: "pending, revoke", now: pending, event: event{Kind: onRevoke}, want: "pending", code: agentapi.CodeConflict},
 		{name: "live, publish, same label", now: live, event: ask, want: "live"},
 		{name: "live, publish, other label and port", now: live, event: askOther, want: "live", notices: []string{"renamed", "port-changed"}},
-		{name: "live, publish, label of another", now: live, event: Event{Kind: Publish, At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
-		{name: "live, withdraw", now: live, event: Event{Kind: Withdraw}, want: "revoked", gone: "id-1"},
-		{name: "live, approve", now: live, event: Event{Kind: Approve, NewID: "id-2"}, want: "live"},
-		{name: "live, deny", now: live, event: Event{Kind: Deny}, want: "live", code: agentapi.CodeConflict},
-		{name: "live, pause", now: live, event: Event{Kind: Pause}, want: "live", gone: "id-1"},
-		{name: "live, revoke", now: live, event: Event{Kind: Revoke}, want: "", gone: "id-1"},
+		{name: "live, publish, label of another", now: live, event: event{Kind: onPublish, At: at, Label: "Photos", Port: 1, LabelTaken: true}, want: "live", code: agentapi.CodeConflict},
+		{name: "live, withdraw", now: live, event: event{Kind: onWithdraw}, want: "revoked", gone: "id-1"},
+		{name: "live, approve", now: live, event: event{Kind: onApprove, NewID: "id-2"}, want: "live"},
+		{name: "live, deny", now: live, event: event{Kind: onDeny}, want: "live", code: agentapi.CodeConflict},
+		{name: "live, pause", now: live, event: event{Kind: onPause}, want: "live", gone: "id-1"},
+		{name: "live, revoke", now: live, event: event{Kind: onRevoke}, want: "", gone: "id-1"},
 		{name: "revoked, publish", now: revoked, event: ask, want: "live"},
-		{name: "revoked, publish, other port", now: revoked, event: Event{Kind: Publish, At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
-		{name: "revoked, withdraw", now: revoked, event: Event{Kind: Withdraw}, want: "revoked"},
-		{name: "revoked, approve", now: revoked, event: Event{Kind: Approve}, want: "revoked", code: agentapi.CodeConflict},
-		{name: "revoked, deny", now: revoked, event: Event{Kind: Deny}, want: "revoked", code: agentapi.CodeConflict},
-		{name: "revoked, pause", now: revoked, event: Event{Kind: Pause}, want: "revoked", gone: "id-1"},
-		{name: "revoked, revoke", now: revoked, event: Event{Kind: Revoke}, want: "", gone: "id-1"},
+		{name: "revoked, publish, other port", now: revoked, event: event{Kind: onPublish, At: at, Label: "Notes", Port: 9000}, want: "live", notices: []string{"port-changed"}},
+		{name: "revoked, withdraw", now: revoked, event: event{Kind: onWithdraw}, want: "revoked"},
+		{name: "revoked, approve", now: revoked, event: event{Kind: onApprove}, want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, deny", now: revoked, event: event{Kind: onDeny}, want: "revoked", code: agentapi.CodeConflict},
+		{name: "revoked, pause", now: revoked, event: event{Kind: onPause}, want: "revoked", gone: "id-1"},
+		{name: "revoked, revoke", now: revoked, event: event{Kind: onRevoke}, want: "", gone: "id-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			out, err := Next(tt.now, tt.event)
+			out, err := next(tt.now, tt.event)
 			if agentapi.CodeOf(err) != tt.code {
 				t.Fatalf("error %v, want code %q", err, tt.code)
 			}
-			if got := statusOf(out.Row); got != tt.want {
+			if got := statusOf(out.stored); got != tt.want {
 				t.Errorf("state %q, want %q", got, tt.want)
 			}
 			if out.Gone != tt.gone {
@@ -90,8 +90,8 @@ func TestNextTable(t *testing.T) {
 
 func TestAnotherProgramIsTold(t *testing.T) {
 	t.Parallel()
-	now := Row{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusRevoked, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
-	out, err := Next(now, Event{Kind: Publish, Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
+	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusRevoked, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
+	out, err := next(now, event{Kind: onPublish, Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 		t.Fatalf("%+v, %v", out.Notices, err)
 	}
@@ -107,10 +107,10 @@ func TestAnotherProgramIsTold(t *testing.T) {
 // Checked: the owner is told, and told again when the app is back.
 func TestAnotherUserIsTold(t *testing.T) {
 	t.Parallel()
-	now := Row{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}}}
-	publish := func(l agentapi.Listener) Outcome {
+	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Listener: agentapi.Listener{PID: 7, Program: "python3", User: "maya"}}}
+	publish := func(l agentapi.Listener) outcome {
 		t.Helper()
-		out, err := Next(now, Event{Kind: Publish, Label: "Notes", Port: 8000, Listener: l})
+		out, err := next(now, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: l})
 		if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 			t.Fatalf("%+v, %v", out.Notices, err)
 		}
@@ -121,54 +121,54 @@ func TestAnotherUserIsTold(t *testing.T) {
 	if out.Notices[0].Text != want {
 		t.Errorf("%q, want %q", out.Notices[0].Text, want)
 	}
-	now = out.Row
+	now = out.stored
 	publish(agentapi.Listener{PID: 7, Program: "python3", User: "maya"})
 }
 
 func TestDenialsKeepQuiet(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
-	step := func(now Row, e Event) Row {
+	step := func(now stored, e event) stored {
 		t.Helper()
-		out, err := Next(now, e)
+		out, err := next(now, e)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if out.App != nil {
 			out.App.Name = "notes"
 		}
-		return out.Row
+		return out.stored
 	}
-	ask := func(at time.Time) Event { return Event{Kind: Publish, At: at, Label: "Notes", Port: 8000} }
-	row := step(Row{}, ask(at))
+	ask := func(at time.Time) event { return event{Kind: onPublish, At: at, Label: "Notes", Port: 8000} }
+	row := step(stored{}, ask(at))
 	if row.App.Quiet {
 		t.Fatal("the first request is quiet")
 	}
-	row = step(step(row, Event{Kind: Deny, At: at}), ask(at.Add(9*time.Minute)))
+	row = step(step(row, event{Kind: onDeny, At: at}), ask(at.Add(9*time.Minute)))
 	if !row.App.Quiet {
 		t.Fatal("heard nine minutes after a denial")
 	}
 	if row = step(row, ask(at.Add(10*time.Minute))); row.App.Quiet {
 		t.Fatal("not heard ten minutes after a denial")
 	}
-	row = step(step(row, Event{Kind: Deny, At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
+	row = step(step(row, event{Kind: onDeny, At: at.Add(11 * time.Minute)}), ask(at.Add(24*time.Hour)))
 	if !row.App.Quiet {
 		t.Fatal("heard a day after the second denial")
 	}
 	// Approved it is as if it had never been denied, also after it was revoked.
-	approved := step(row, Event{Kind: Approve, At: at.Add(25 * time.Hour), NewID: "id"})
+	approved := step(row, event{Kind: onApprove, At: at.Add(25 * time.Hour), NewID: "id"})
 	if approved.App.Quiet || approved.Denial != nil {
 		t.Errorf("approving left %+v, denied %+v", approved.App, approved.Denial)
 	}
-	if again := step(step(approved, Event{Kind: Revoke}), ask(at.Add(26*time.Hour))); again.App.Quiet {
+	if again := step(step(approved, event{Kind: onRevoke}), ask(at.Add(26*time.Hour))); again.App.Quiet {
 		t.Error("not heard after it was approved and revoked")
 	}
-	if row = step(row, Event{Kind: Unmute}); row.App.Quiet || row.Denial != nil {
+	if row = step(row, event{Kind: onUnmute}); row.App.Quiet || row.Denial != nil {
 		t.Fatalf("unmuting left %+v", row)
 	}
 }
 
-func statusOf(r Row) agentapi.Status {
+func statusOf(r stored) agentapi.Status {
 	if r.App == nil {
 		return ""
 	}

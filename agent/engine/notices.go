@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 )
@@ -14,6 +16,13 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) error {
 // Settle notes that what a notice tells of was undone.
 func (a *Apps) Settle(noticeID uint64, sentence string) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.SettleNotice(noticeID, sentence) })
+}
+
+// Notices returns what the owner should be told, oldest first.
+func (a *Apps) Notices() []agentapi.Notice {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.notices)
 }
 
 // SeenNotices is the id of the newest notice that the owner has seen.
@@ -91,7 +100,7 @@ func (a *Apps) LabelOf(pid int, program string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, row := range a.rows {
-		if isLive(row.App) && pid > 0 && row.App.Listener.PID == pid && row.App.Listener.Program == program {
+		if row.App != nil && row.App.Status == agentapi.StatusLive && pid > 0 && row.App.Listener.PID == pid && row.App.Listener.Program == program {
 			return row.App.Label
 		}
 	}

@@ -42,7 +42,7 @@ func TestApprovingWhatIsThereNow(t *testing.T) {
 			}
 			shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
 			d.now, d.dead = tt.then, tt.dead
-			_, err := d.apps.ApproveSeen(t.Context(), "notes", &shown)
+			_, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})
 			if tt.says == "" {
 				must(t, err)
 				return
@@ -54,7 +54,7 @@ func TestApprovingWhatIsThereNow(t *testing.T) {
 				t.Fatalf("looking again shows %+v", app)
 			}
 			shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
-			must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &shown)))
+			must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
 		})
 	}
 }
@@ -69,11 +69,11 @@ func TestApprovingAfterTheRequestChangedHands(t *testing.T) {
 	shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
 	d.dead, d.now = false, eve
 	d.publish(t, agentapi.StatusPending)
-	if _, err := d.apps.ApproveSeen(t.Context(), "notes", &shown); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "eve") {
+	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown}); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "eve") {
 		t.Errorf("nobody was shown: %v", err)
 	}
 	// An older client looked at neither program nor user.
-	must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &agentapi.Seen{Label: "Notes", LocalPort: 8000})))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}})))
 }
 
 // Finding the program may take long; the answer does not. What was shown and is
@@ -88,11 +88,11 @@ func TestApprovingDoesNotWaitForEver(t *testing.T) {
 	t.Cleanup(func() { close(slow) })
 	d.apps.cfg.Listener = func(int, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
 	d.apps.lookFor = time.Millisecond
-	if _, err := d.apps.ApproveSeen(t.Context(), "notes", &shown); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "a program of the user ada") {
+	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown}); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "a program of the user ada") {
 		t.Fatalf("%v", err)
 	}
 	shown = agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
-	must(t, second(d.apps.ApproveSeen(t.Context(), "notes", &shown)))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown})))
 }
 
 // Approved for the owner alone, an app has another id: whatever anybody was given
@@ -104,14 +104,14 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	d.apps.cfg.AskAgain = func() bool { return ask }
 	alone := func() {
 		t.Helper()
-		must(t, second(d.apps.ApproveAs(t.Context(), "notes", agentapi.Approval{Alone: true})))
+		must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{Alone: true})))
 	}
 	d.publish(t, agentapi.StatusPending)
 	alone() // the first time it is everybody's way
 	first := d.row().ID
-	must(t, second(d.apps.SetOptions(t.Context(), "notes", agentapi.AppOptions{Forwarded: true})))
+	must(t, second(d.apps.ChangeOptions(t.Context(), "notes", to(agentapi.AppOptions{Forwarded: true}))))
 	moved := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 9000}
-	must(t, second(d.apps.Publish(t.Context(), moved)))
+	must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
 	alone()
 	app := d.row()
 	if app.ID == first || app.ID == "" || app.Status != agentapi.StatusLive || app.LocalPort != 9000 || !app.Options.Forwarded {
@@ -131,8 +131,8 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	}
 	// Without it the people are kept.
 	moved.LocalPort = 9001
-	must(t, second(d.apps.Publish(t.Context(), moved)))
-	must(t, second(d.apps.Approve(t.Context(), "notes")))
+	must(t, second(d.apps.Publish(t.Context(), Caller{}, moved)))
+	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	if again := d.row(); again.ID != app.ID {
 		t.Errorf("approved for all: %s, before %s", again.ID, app.ID)
 	}
@@ -147,14 +147,14 @@ func TestAskersAreNamed(t *testing.T) {
 	for name, by := range map[string]Caller{
 		"own": {}, "eves": {UserID: "1001", Stranger: true}, "hidden": {Stranger: true}, "trusted": {UserID: "1001"},
 	} {
-		must(t, second(d.apps.PublishBy(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})))
+		must(t, second(d.apps.Publish(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})))
 	}
 	for _, app := range d.apps.OwnerApps(nil) {
 		if want := map[string]string{"own": "", "eves": "eve", "hidden": "somebody unknown", "trusted": "eve"}[app.Name]; app.AskedBy != want {
 			t.Errorf("%s is asked for by %q, want %q", app.Name, app.AskedBy, want)
 		}
 	}
-	must(t, second(d.apps.Approve(t.Context(), "eves")))
+	must(t, second(d.apps.Approve(t.Context(), "eves", agentapi.Approval{})))
 	for _, app := range d.apps.OwnerApps(nil) {
 		if app.Name == "eves" && app.AskedBy != "" {
 			t.Errorf("approved, it is asked for by %q", app.AskedBy)

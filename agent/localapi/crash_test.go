@@ -59,7 +59,6 @@ func beCrashed(dir string) int {
 	apps, err := engine.NewApps(engine.AppsConfig{
 		Store:    kept,
 		Root:     func() engine.Root { return engine.Root{Name: connected.Name, Host: connected.Host} },
-		OwnPorts: func() []int { return nil },
 		Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
 		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 	})

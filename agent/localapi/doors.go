@@ -2,9 +2,7 @@ package localapi
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 
 	"porchlight/agent/agentapi"
 )
@@ -42,22 +40,24 @@ func (a *API) setOptions(w http.ResponseWriter, r *http.Request) error {
 // readOptions returns what the body does to options. encoding/json leaves what is
 // not there as it is; a default is written into the patch first.
 func readOptions(r *http.Request) (func(*agentapi.AppOptions), error) {
-	defaults := map[string]any{
-		"forwarded": false, "localhostHost": false, "identityHeader": "", "identityValue": "", "allowCrossOrigin": false, "h2c": false,
+	names := make([]string, len(agentapi.Options))
+	for i, o := range agentapi.Options {
+		names[i] = o.Name
 	}
-	f, err := readFields(r, slices.Collect(maps.Keys(defaults))...)
+	f, err := readFields(r, names...)
 	if err != nil {
 		return nil, err
 	}
 	patch := map[string]any{}
-	for name := range f {
+	for _, o := range agentapi.Options {
 		switch {
-		case string(f[name]) == "null" && r.Method == http.MethodPatch:
-			patch[name] = defaults[name]
-		case defaults[name] == false:
-			patch[name], err = f.truth(name)
+		case f[o.Name] == nil:
+		case string(f[o.Name]) == "null" && r.Method == http.MethodPatch:
+			patch[o.Name] = o.Default
+		case o.Default == false:
+			patch[o.Name], err = f.truth(o.Name)
 		default:
-			patch[name], err = f.text(name)
+			patch[o.Name], err = f.text(o.Name)
 		}
 		if err != nil {
 			return nil, err

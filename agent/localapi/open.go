@@ -24,7 +24,7 @@ func (a *API) publish(w http.ResponseWriter, r *http.Request) error {
 	if req.LocalPort, err = f.integer("localPort"); err != nil {
 		return err
 	}
-	pub, err := a.cfg.Apps.PublishBy(r.Context(), a.callerOf(r), req)
+	pub, err := a.cfg.Apps.Publish(r.Context(), a.callerOf(r), req)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (a *API) publication(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) withdraw(w http.ResponseWriter, r *http.Request) error {
-	pub, err := a.cfg.Apps.WithdrawBy(r.Context(), a.callerOf(r), r.PathValue("name"))
+	pub, err := a.cfg.Apps.Withdraw(r.Context(), a.callerOf(r), r.PathValue("name"))
 	if err != nil {
 		return err
 	}

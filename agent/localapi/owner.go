@@ -56,7 +56,7 @@ func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	pub, err := a.cfg.Apps.ApproveAs(r.Context(), r.PathValue("name"), how)
+	pub, err := a.cfg.Apps.Approve(r.Context(), r.PathValue("name"), how)
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (r *rig) serve(t testing.TB) {
 			a := r.outside.standing().Account
 			return engine.Root{Name: a.Name, Host: a.Host}
 		},
-		OwnPorts: func() []int { return []int{own} },
+		OwnPorts: []int{own},
 		Listener: func(int, int) agentapi.Listener {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},

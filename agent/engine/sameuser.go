@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+)
+
+// Whether a program that listens is of the user an approval is for.
+
+func (e event) own(userID string) bool { return e.Own != nil && e.Own(userID) }
+
+// otherUser says whether the program that listens is of another user than the one
+// an app was approved for. One that cannot be seen is another for who approved what
+// could be seen; where that could not, the agent's own user is none.
+func otherUser(app *store.App, e event) bool {
+	switch was := app.ApprovedFor; {
+	case was == nil, !e.Listening:
+		return false
+	case was.ID == "":
+		return e.Listener.UserID != "" && !e.own(e.Listener.UserID)
+	default:
+		return !sameUser(*was, e)
+	}
+}
+
+// becameAnother says whether a program of another user listens by now than when the
+// app asked. One of the owner's own may have come where nobody was seen.
+func becameAnother(asked agentapi.Listener, e event) bool {
+	if !e.Listening || sameUser(store.ListenerUser{ID: asked.UserID}, e) {
+		return false
+	}
+	return asked.UserID != "" || !e.own(e.Listener.UserID)
+}
+
+// notAsSeen says whether another program listens by now than the owner was shown.
+// Of one whose program was not known yet the user is compared; where nobody was
+// shown, one of the owner's own may have come. Nobody listening is no other.
+func notAsSeen(seen agentapi.Seen, e event) bool {
+	if !e.Listening {
+		return false
+	}
+	program, user := e.Listener.Program, e.Listener.User
+	if seen.Program != nil && *seen.Program != "" && *seen.Program != program {
+		return true
+	}
+	switch {
+	case seen.User == nil || *seen.User == user:
+		return false
+	case *seen.User == "":
+		return !e.own(e.Listener.UserID)
+	}
+	return true
+}
+
+func sameUser(was store.ListenerUser, e event) bool {
+	return was.ID == e.Listener.UserID || e.own(was.ID) && e.own(e.Listener.UserID)
+}
+
+// approvedFor is the user an approval is for: who listens, or else listened when
+// the app asked, or else, with nobody seen at all, the agent's own.
+func approvedFor(asked agentapi.Listener, e event) *store.ListenerUser {
+	switch {
+	case e.Listening:
+		return &store.ListenerUser{ID: e.Listener.UserID, Name: e.Listener.User}
+	case asked.UserID != "":
+		return &store.ListenerUser{ID: asked.UserID, Name: asked.User}
+	}
+	return &e.Me
+}
+
+// approvedListener is who an app was approved for, as far as that is known.
+func approvedListener(app *store.App) *agentapi.Listener {
+	was := agentapi.Listener{User: app.ApprovedFor.Name, UserID: app.ApprovedFor.ID}
+	if held := app.Approved.Listener; held.UserID == was.UserID {
+		was.Program = held.Program
+	}
+	return &was
+}
+
+// lastSeen is who listens now. Where that is the same user's program, but not yet
+// known which, it stays the one known before: that Run finds another is told then.
+func lastSeen(was, is agentapi.Listener) agentapi.Listener {
+	same := is.UserID == was.UserID || was.UserID == "" && is.User == was.User
+	if is.Program == "" && is.UserID != "" && same {
+		is.PID, is.Program = was.PID, was.Program
+	}
+	return is
+}
+
+// programOf names a listener in a sentence.
+func programOf(l agentapi.Listener) string {
+	user := l.User
+	if user == "" {
+		user = l.UserID
+	}
+	switch {
+	case l.Program != "" && user != "":
+		return l.Program + ", run by " + user
+	case l.Program != "":
+		return l.Program
+	case user != "":
+		return "a program of the user " + user
+	}
+	return "a program that cannot be seen from here"
+}
