@@ -117,7 +117,7 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
 	}
-	if err := notAServers(cfg.DataDir); err != nil {
+	if err := mayOpen(cfg.DataDir); err != nil {
 		return nil, err
 	}
 	kept, err := openConnection(filepath.Join(cfg.DataDir, connectionName))

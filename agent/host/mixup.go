@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"porchlight/agent/store"
 )
 
 // serverFile is the store of a control plane, in the server's own data directory.
 const serverFile = "control.db"
 
-// notAServers refuses the data directory of a control plane: an agent there would
-// put its own certificate authority in the place of the one computers trust.
-func notAServers(dataDir string) error {
+// mayOpen refuses what is to stay as it is: the data directory of a control plane,
+// where an agent would put its own certificate authority in the place of the one
+// computers trust, and one that a newer version wrote.
+func mayOpen(dataDir string) error {
 	if _, err := os.Stat(filepath.Join(dataDir, serverFile)); err == nil {
 		return fmt.Errorf("%s is the data directory of a control plane, and an agent needs one of its own. Choose another one (--data)", dataDir)
 	}
-	return nil
+	return store.Check(dataDir)
 }

@@ -219,20 +219,21 @@ type plane struct {
 // other process uses the data directory.
 func openPlane(ctx context.Context, cfg Config) (p *plane, err error) {
 	p = &plane{rootPath: RootCAPath(cfg.DataDir)}
+	// porchlight-control opens the same directory. A store that is refused is
+	// refused before anything is made or renewed beside it.
+	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p.outbox = mail.NewOutbox(p.store, nil)
 	p.ca, err = localca.Open(filepath.Dir(p.rootPath), localca.Options{
 		Names:        []string{domain},
 		Organisation: "Porchlight on this computer",
 		Log:          cfg.Log.With("part", "certs"),
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, p.close())
 	}
-	// porchlight-control opens the same directory.
-	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
-	if err != nil {
-		return nil, err
-	}
-	p.outbox = mail.NewOutbox(p.store, nil)
 	return p, nil
 }
 
