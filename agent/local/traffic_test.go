@@ -2,20 +2,16 @@ package local
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
@@ -57,16 +53,6 @@ func (h *house) ownersClient(t *testing.T, http2 bool) *http.Client {
 		t.Fatalf("the owner's link: %s", resp.Status)
 	}
 	return client
-}
-
-// sessionCookie is the Cookie line of a client at an address.
-func sessionCookie(t *testing.T, client *http.Client, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cookieLine(client.Jar.Cookies(u))
 }
 
 // cookieLine is how cookies go into a request.
@@ -261,56 +247,4 @@ func (w *watched) was() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.read
-}
-
-// A WebSocket carries what both sides say, each with the identity of its
-// upgrade, in messages of any size.
-func TestTrafficWebSocket(t *testing.T) {
-	t.Parallel()
-	h := startHouse(t)
-	h.serves(t, httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer c.CloseNow()
-		c.SetReadLimit(1 << 21)
-		if c.Write(r.Context(), websocket.MessageText, []byte(r.Header.Get("X-Service-Role"))) != nil {
-			return
-		}
-		for {
-			kind, message, err := c.Read(r.Context())
-			if err != nil || c.Write(r.Context(), kind, message) != nil {
-				return
-			}
-		}
-	})))
-	address := h.publish(t)
-	client := h.ownersClient(t, false)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	c, _, err := websocket.Dial(ctx, "wss"+strings.TrimPrefix(address, "https")+"/ws", &websocket.DialOptions{
-		HTTPClient: &http.Client{Transport: client.Transport},
-		HTTPHeader: http.Header{"Cookie": {sessionCookie(t, client, address)}, "Origin": {address}, "X-Service-Role": {"member"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.CloseNow()
-	c.SetReadLimit(1 << 21)
-	if _, role, err := c.Read(ctx); err != nil || string(role) != "owner" {
-		t.Fatalf("%q, %v", role, err)
-	}
-	for _, size := range []int{0, 1, 125, 126, 65_535, 65_536, 1 << 20} {
-		sent := strings.Repeat("\x80", size) // no text and no HTTP
-		if err := c.Write(ctx, websocket.MessageBinary, []byte(sent)); err != nil {
-			t.Fatal(err)
-		}
-		if _, got, err := c.Read(ctx); err != nil || string(got) != sent {
-			t.Fatalf("%d bytes: %d came back, %v", size, len(got), err)
-		}
-	}
-	if err := c.Close(websocket.StatusNormalClosure, ""); err != nil {
-		t.Error(err)
-	}
 }

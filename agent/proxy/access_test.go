@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"crypto/tls"
-	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -52,8 +51,7 @@ func TestDefaultDeny(t *testing.T) {
 func TestAccessFollowsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
-	const notes = "https://notes." + rootHost + "/"
+	const notes = origin + "/"
 	b := r.signedIn("notes", bobID, false)
 	status := func(what string, want int) {
 		t.Helper()
@@ -132,11 +130,11 @@ func TestAppChangesUnderARequest(t *testing.T) {
 			hello(w, req)
 		})
 		b := r.signedIn("notes", bobID, false)
-		if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 200 {
+		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != 200 {
 			t.Fatalf("%s, before: %s %s", what, res.Status, body)
 		}
 		apps.change = change
-		if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 404 {
+		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != 404 {
 			t.Errorf("%s: %s %s", what, res.Status, body)
 		}
 	}
@@ -147,9 +145,8 @@ func TestAppChangesUnderARequest(t *testing.T) {
 func TestFreshVisitorWaitsForTheSnapshot(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	b := r.browser(false)
-	res, _ := b.get("https://notes." + rootHost + "/")
+	res, _ := b.get(origin + "/")
 	back := r.issue(res.Header.Get("Location"), "acc-new")
 	returned := make(chan struct{})
 	told := make(chan struct{})
@@ -167,7 +164,7 @@ func TestFreshVisitorWaitsForTheSnapshot(t *testing.T) {
 	b.get(back)
 	close(returned)
 	<-told
-	if res, body := b.get("https://notes." + rootHost + "/"); res.StatusCode != 200 || body != "hello new@example.com member" {
+	if res, body := b.get(origin + "/"); res.StatusCode != 200 || body != "hello new@example.com member" {
 		t.Errorf("%s %q", res.Status, body)
 	}
 }
@@ -206,10 +203,8 @@ func TestUnpublishedNamesTellNothing(t *testing.T) {
 func TestHostMustBeTheHandshakes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	b := r.signedIn("notes", bobID, false)
-	const sni = "notes." + rootHost
 	for request, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: photos." + rootHost + "\r\n":                                        "421",
 		"GET / HTTP/1.1\r\nHost: notes." + rootHost + ".\r\n":                                        "421",
@@ -227,9 +222,8 @@ func TestHostMustBeTheHandshakes(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: notes." + rootHost + ":0443\r\n":                                    "421",
 		"OPTIONS * HTTP/1.1\r\nHost: notes." + rootHost + "\r\n":                                     "200",
 	} {
-		c := r.raw(sni, request+"Cookie: "+cookie+"="+b.cookies[cookie]+"\r\nConnection: close\r\n\r\n")
-		answer, _ := io.ReadAll(c)
-		if got := strings.Fields(string(answer) + " - -")[1]; got != want {
+		answer := r.ask(sni, request+"Cookie: "+cookie+"="+b.cookies[cookie]+"\r\nConnection: close\r\n\r\n")
+		if got := strings.Fields(answer + " - -")[1]; got != want {
 			t.Errorf("%q: %s, want %s", request, got, want)
 		}
 	}
@@ -246,11 +240,9 @@ func TestHostMustBeTheHandshakes(t *testing.T) {
 // itself is refused; reading, and what no browser sends, is not.
 func TestSiblingsCannotForgeRequests(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.app("notes", hello)
-	b := r.signedIn("notes", bobID, true)
+	r, b := newVisitor(t, true, hello)
 	h1 := r.signedIn("notes", bobID, false)
-	const own, sibling = "https://notes." + rootHost, "https://photos." + rootHost
+	const own, sibling = origin, "https://photos." + rootHost
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket"}
 	for _, c := range []struct {
 		b      *browser
@@ -262,8 +254,9 @@ func TestSiblingsCannotForgeRequests(t *testing.T) {
 		{b, "POST", []string{"Origin", sibling}, 403},
 		{b, "DELETE", []string{"Origin", sibling}, 403},
 		{b, "PROPPATCH", []string{"Origin", sibling}, 403},
-		{b, "POST", []string{"Origin", "https://notes." + rootHost + ":444"}, 403},
+		{b, "POST", []string{"Origin", origin + ":444"}, 403},
 		{b, "POST", []string{"Origin", "http://notes." + rootHost}, 403},
+		{b, "POST", []string{"Origin", own + ".evil.test"}, 403},
 		{b, "POST", []string{"Origin", own, "Origin", sibling}, 403},
 		{b, "POST", []string{"Origin", "null"}, 403},
 		{b, "POST", []string{"Origin", "null", "Sec-Fetch-Site", "cross-site"}, 403},
@@ -274,6 +267,7 @@ func TestSiblingsCannotForgeRequests(t *testing.T) {
 		{b, "GET", []string{"Origin", sibling}, 200},
 		{b, "HEAD", []string{"Origin", "null"}, 200},
 		{h1, "GET", append([]string{"Origin", sibling}, upgrade...), 403},
+		{h1, "GET", append([]string{"Origin", "null"}, upgrade...), 403},
 		{h1, "GET", append([]string{"Sec-Fetch-Site", "same-site"}, upgrade...), 403},
 		{h1, "GET", append([]string{"Origin", own}, upgrade...), 200},
 	} {
@@ -329,7 +323,6 @@ func TestRefusalsAreNotCutOff(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)
-		r.app("notes", hello)
 		r.app("diary", hello)
 		bob := r.signedIn("notes", bobID, http2)
 		grant := func(apps ...string) {

@@ -17,7 +17,6 @@ import (
 func TestPagesOfOthersLoadNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	const sibling = "https://photos." + rootHost
 	b := r.signedIn("notes", bobID, true)
@@ -32,11 +31,11 @@ func TestPagesOfOthersLoadNothing(t *testing.T) {
 		{"own script", "GET", "same-origin", "no-cors", "script", nil, 200, 200, 200},
 		{"own frame", "GET", "same-origin", "navigate", "iframe", nil, 200, 200, 200},
 		{"own service worker", "GET", "same-origin", "same-origin", "serviceworker", nil, 200, 200, 200},
-		{"own form", "POST", "same-origin", "navigate", "document", []string{"Origin", "https://notes." + rootHost}, 200, 200, 0},
-		{"own fetch after a detour, which Origin tells", "GET", "cross-site", "cors", "empty", []string{"Origin", "https://notes." + rootHost}, 200, 200, 0},
-		{"own frame after a detour, which Referer tells", "GET", "cross-site", "navigate", "iframe", []string{"Referer", "https://notes." + rootHost + "/app?a=1"}, 200, 200, 0},
-		{"own picture after a detour by a sibling", "GET", "same-site", "no-cors", "image", []string{"Referer", "https://notes." + rootHost + "/"}, 200, 200, 0},
-		{"own post after a detour, Referer or not", "POST", "cross-site", "navigate", "iframe", []string{"Referer", "https://notes." + rootHost + "/"}, 403, 403, 0},
+		{"own form", "POST", "same-origin", "navigate", "document", []string{"Origin", origin}, 200, 200, 0},
+		{"own fetch after a detour, which Origin tells", "GET", "cross-site", "cors", "empty", []string{"Origin", origin}, 200, 200, 0},
+		{"own frame after a detour, which Referer tells", "GET", "cross-site", "navigate", "iframe", []string{"Referer", origin + "/app?a=1"}, 200, 200, 0},
+		{"own picture after a detour by a sibling", "GET", "same-site", "no-cors", "image", []string{"Referer", origin + "/"}, 200, 200, 0},
+		{"own post after a detour, Referer or not", "POST", "cross-site", "navigate", "iframe", []string{"Referer", origin + "/"}, 403, 403, 0},
 		{"address bar", "GET", "none", "navigate", "document", nil, 200, 200, 200},
 		{"no browser", "GET", "", "", "", nil, 200, 200, 200},
 		{"link of a sibling", "GET", "same-site", "navigate", "document", nil, 200, 200, 200},
@@ -67,7 +66,7 @@ func TestPagesOfOthersLoadNothing(t *testing.T) {
 		}
 		for allowed, want := range map[bool]int{false: c.plain, true: c.allowed} {
 			r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = allowed })
-			if res, body := b.fetch(c.method, "https://notes."+rootHost+"/", header...); res.StatusCode != want {
+			if res, body := b.fetch(c.method, origin+"/", header...); res.StatusCode != want {
 				t.Errorf("%s, allowed=%v: %s, want %d\n%s", c.what, allowed, res.Status, want, body)
 			}
 		}
@@ -106,7 +105,7 @@ func TestAnswersAreKeptApart(t *testing.T) {
 	} {
 		send = c.send
 		for _, method := range []string{"GET", "POST"} { // both ways to the app
-			res, _ := b.fetch(method, "https://notes."+rootHost+"/")
+			res, _ := b.fetch(method, origin+"/")
 			if got := strings.Join(res.Header[csp], "|"); got != c.csp {
 				t.Errorf("%s, the app sends %v: %s %q, want %q", method, c.send, csp, got, c.csp)
 			}
@@ -117,7 +116,7 @@ func TestAnswersAreKeptApart(t *testing.T) {
 	}
 	send = nil
 	r.change("notes", func(a *proxy.App) { a.Options.AllowCrossOrigin = true })
-	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); len(res.Header[csp]) != 0 || len(res.Header[corp]) != 0 {
+	if res, _ := b.fetch("GET", origin+"/"); len(res.Header[csp]) != 0 || len(res.Header[corp]) != 0 {
 		t.Errorf("an app whose siblings may show it: %v", res.Header)
 	}
 }

@@ -85,7 +85,7 @@ func specTokens(t *testing.T) {
 	})
 	r.app("photos", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "photos") })
 	b := r.browser(true)
-	notes, photos := "https://notes."+rootHost+"/", "https://photos."+rootHost+"/"
+	notes, photos := origin+"/", "https://photos."+rootHost+"/"
 	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
 
 	// The address is the snapshot's, which is newer than the token's.
@@ -110,7 +110,7 @@ func specTokens(t *testing.T) {
 		}
 	}
 	// The launcher and our own paths.
-	if res, body := b.fetch("GET", "https://notes."+rootHost+"/.porchlight/me", bearer(r.token(bobID))...); res.StatusCode != 200 || !strings.Contains(body, "bob@example.com") {
+	if res, body := b.fetch("GET", origin+"/.porchlight/me", bearer(r.token(bobID))...); res.StatusCode != 200 || !strings.Contains(body, "bob@example.com") {
 		t.Errorf("me: %s %q", res.Status, body)
 	}
 
@@ -165,7 +165,7 @@ func specNoCall(t *testing.T) {
 	r.app("notes", func(http.ResponseWriter, *http.Request) {})
 	b := r.browser(true)
 	for range 20 {
-		if res, _ := b.fetch("GET", "https://notes."+rootHost+"/", "Authorization", "Bearer "+r.token(bobID)); res.StatusCode != 200 {
+		if res, _ := b.fetch("GET", origin+"/", "Authorization", "Bearer "+r.token(bobID)); res.StatusCode != 200 {
 			t.Fatal(res.Status)
 		}
 	}
@@ -191,7 +191,7 @@ func specRevokedGrantCloses(t *testing.T) {
 	session := r.signedIn("notes", bobID, false)
 	header := []string{"Authorization", "Bearer " + r.token(bobID)}
 	begin := func(b *browser, header ...string) *bufio.Reader {
-		res := b.do(b.request("GET", "https://notes."+rootHost+"/", nil, header...))
+		res := b.do(b.request("GET", origin+"/", nil, header...))
 		t.Cleanup(func() { res.Body.Close() })
 		body := bufio.NewReader(res.Body)
 		if line, err := body.ReadString('\n'); line != "begun\n" {

@@ -22,7 +22,7 @@ func BenchmarkProxiedRequest(b *testing.B) {
 			b.SetParallelism(24)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					req, err := http.NewRequest("GET", "https://notes."+rootHost+"/", nil)
+					req, err := http.NewRequest("GET", origin+"/", nil)
 					if err != nil {
 						b.Error(err)
 						return

@@ -52,7 +52,7 @@ func TestPreflights(t *testing.T) {
 		res, _ := b.fetch("OPTIONS", "https://"+host+"/api/x", append([]string{"Origin", origin, "Access-Control-Request-Method", "PUT"}, more...)...)
 		return res
 	}
-	const notes = "notes." + rootHost
+	const notes = sni
 	for _, host := range []string{notes, "gone." + rootHost, rootHost} {
 		for _, origin := range []string{clientOrigin, "https://evil.test", "null", "https://photos." + rootHost} {
 			res := ask(host, origin, "Access-Control-Request-Headers", "authorization,content-type")
@@ -89,7 +89,7 @@ func TestClientsReadAnswers(t *testing.T) {
 		hello(w, req)
 	})
 	b := r.browser(true)
-	const notes = "https://notes." + rootHost + "/"
+	const notes = origin + "/"
 	res, body := b.fetch("POST", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("live"))
 	if res.StatusCode != 200 || body != "hello bob@example.com member" || !readableByAll(res.Header) {
 		t.Errorf("%s %v %q", res.Status, res.Header, body)
@@ -132,10 +132,7 @@ func TestClientsReadAnswers(t *testing.T) {
 // sibling's business.
 func TestMeIsForItsOwnHost(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.app("notes", hello)
-	b := r.signedIn("notes", bobID, true)
-	const origin = "https://notes." + rootHost
+	_, b := newVisitor(t, true, hello)
 	for _, c := range []struct {
 		want   int
 		header []string
@@ -162,11 +159,10 @@ func TestMeIsForItsOwnHost(t *testing.T) {
 func TestAllowCrossOrigin(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	b := r.signedIn("notes", bobID, true)
 	h1 := r.signedIn("notes", bobID, false)
-	const notes, sibling = "https://notes." + rootHost + "/", "https://photos." + rootHost
+	const notes, sibling = origin + "/", "https://photos." + rootHost
 	upgrade := []string{"Connection", "Upgrade", "Upgrade", "websocket", "Origin", sibling}
 	preflight := []string{"Origin", sibling, "Access-Control-Request-Method", "DELETE"}
 	for _, allowed := range []bool{false, true} {
@@ -212,7 +208,7 @@ func TestAppsClearTheirOwnDataOnly(t *testing.T) {
 		{[]string{`cookies`, `'*'`, `"COOKIES"`, `"unknown"`}, ""},
 	} {
 		send = c.send
-		res, _ := b.fetch("GET", "https://notes."+rootHost+"/")
+		res, _ := b.fetch("GET", origin+"/")
 		if got := strings.Join(res.Header["Clear-Site-Data"], "|"); got != c.want {
 			t.Errorf("%q: %q, want %q", c.send, got, c.want)
 		}

@@ -18,18 +18,15 @@ import (
 	"porchlight/agent/proxy"
 )
 
-// "Te: trailers" makes a request one of the engine's, which is how these tests
-// have the same thing done in both ways.
+// "Te: trailers" has a request go by the ReverseProxy, which is how these tests have
+// the same thing done in both ways.
 const reverseHeader = "Te"
 
-// TestDirectRequestsAreTheEngines sends what is plain both ways: the app gets
+// TestDirectRequestsAreTheSame sends what can go both ways: the app gets
 // the same bytes, but for the order of the fields.
-func TestDirectRequestsAreTheEngines(t *testing.T) {
+func TestDirectRequestsAreTheSame(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, false)
+	r, b, rec := recordedVisitor(t, false)
 	session := "Cookie: " + cookie + "=" + b.cookies[cookie]
 	seen := 0
 	last := func() string {
@@ -55,7 +52,7 @@ func TestDirectRequestsAreTheEngines(t *testing.T) {
 	} {
 		send := func(extra ...string) {
 			all := append(append(slices.Clone(lines), "Host: notes."+rootHost, session), extra...)
-			c := r.raw("notes."+rootHost, strings.Join(append(all, "", ""), "\r\n"))
+			c := r.raw(sni, strings.Join(append(all, "", ""), "\r\n"))
 			res, err := http.ReadResponse(bufio.NewReader(c), nil)
 			if err != nil || res.StatusCode != 200 {
 				t.Fatalf("%q: %v %v", lines, res, err)
@@ -136,12 +133,12 @@ var answers = []string{
 }
 
 // broken is an answer that does not look whole. How much of it comes before its
-// end, the head included, is chance in the engine.
+// end, the head included, is chance with the ReverseProxy.
 const broken = "broken"
 
 // outcome is what a visitor sees of an answer.
 func outcome(b *browser, header ...string) string {
-	req, err := http.NewRequest("GET", "https://notes."+rootHost+"/", nil)
+	req, err := http.NewRequest("GET", origin+"/", nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -166,9 +163,9 @@ func outcome(b *browser, header ...string) string {
 	return fmt.Sprint(res.StatusCode, res.Header, res.Trailer, string(body))
 }
 
-// TestDirectAnswersAreTheEngines has an app say all kinds of things; visitors of
+// TestDirectAnswersAreTheSame has an app say all kinds of things; visitors of
 // both ways see the same.
-func TestDirectAnswersAreTheEngines(t *testing.T) {
+func TestDirectAnswersAreTheSame(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)
@@ -246,7 +243,7 @@ func TestDirectConnectionsAreKept(t *testing.T) {
 			r.publish("notes", port)
 			b := r.signedIn("notes", bobID, false)
 			for i := range 10 {
-				if res, body := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 200 || body != "ok" {
+				if res, body := b.fetch("GET", origin+"/"); res.StatusCode != 200 || body != "ok" {
 					t.Fatalf("request %d: %s %q", i, res.Status, body)
 				}
 			}
@@ -254,7 +251,7 @@ func TestDirectConnectionsAreKept(t *testing.T) {
 				t.Errorf("%d connections, want %d", got, c.conns)
 			}
 			if c.conns == 1 {
-				within(t, "the connection is kept by the direct way, not the engine's", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
+				within(t, "the connection is kept by the direct way", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
 			}
 		})
 	}
@@ -268,7 +265,7 @@ func TestDirectRepeatsOnce(t *testing.T) {
 	port, conns := scripted(t, func(int, *http.Request, net.Conn) bool { return false })
 	r.publish("notes", port)
 	b := r.signedIn("notes", bobID, false)
-	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != http.StatusBadGateway {
+	if res, _ := b.fetch("GET", origin+"/"); res.StatusCode != http.StatusBadGateway {
 		t.Errorf("%s, want 502", res.Status)
 	}
 	if got := conns.Load(); got != 1 {
@@ -301,7 +298,7 @@ func TestDirectPiecesArriveAtOnce(t *testing.T) {
 			})
 			r.publish("notes", port)
 			b := r.signedIn("notes", bobID, http2)
-			res := b.do(b.request("GET", "https://notes."+rootHost+"/", nil)) // the head alone
+			res := b.do(b.request("GET", origin+"/", nil)) // the head alone
 			var got []byte
 			for range 3 {
 				next <- struct{}{}
@@ -337,7 +334,7 @@ func TestDirectEndsWithTheVisitor(t *testing.T) {
 		r.publish("notes", port)
 		b := r.signedIn("notes", bobID, http2)
 		ctx, leave := context.WithCancel(t.Context())
-		req := b.request("GET", "https://notes."+rootHost+"/", nil, "Cookie", cookie+"="+b.cookies[cookie]).WithContext(ctx)
+		req := b.request("GET", origin+"/", nil, "Cookie", cookie+"="+b.cookies[cookie]).WithContext(ctx)
 		left := make(chan error, 1)
 		go func() { _, err := b.client.Do(req); left <- err }()
 		<-asked

@@ -38,16 +38,21 @@ func (c fromStreet) RemoteAddr() net.Addr { return c.from }
 func (r *rig) streets() *streets {
 	r.t.Helper()
 	s := &streets{t: r.t, conns: make(chan net.Conn), done: make(chan struct{})}
+	r.serve(s)
+	return s
+}
+
+// serve has the rig's proxy take visitors from another listener too.
+func (r *rig) serve(ln net.Listener) {
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- r.proxy.Serve(ctx, s) }()
+	go func() { served <- r.proxy.Serve(ctx, ln) }()
 	r.t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {
 			r.t.Error(err)
 		}
 	})
-	return s
 }
 
 func (s *streets) Accept() (net.Conn, error) {
@@ -92,7 +97,7 @@ func (s *streets) from(ip string) (addr string) {
 // it is refused.
 func (r *rig) idle(addr string) *tls.Conn {
 	r.t.Helper()
-	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: r.roots, ServerName: "notes." + rootHost, NextProtos: []string{"h2"}}}
+	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: r.roots, ServerName: sni, NextProtos: []string{"h2"}}}
 	conn, err := dialer.DialContext(r.t.Context(), "tcp", addr)
 	if err != nil {
 		return nil
@@ -125,10 +130,8 @@ func (b *browser) at(addr string, http2 bool) *browser {
 // browser had open.
 func (b *browser) visit() (reused bool, err error) {
 	ctx := httptrace.WithClientTrace(b.r.t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
-	req := b.request("GET", "https://notes."+rootHost+"/", nil, "Sec-Fetch-Mode", "navigate").WithContext(ctx)
-	for name, value := range b.cookies {
-		req.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
+	req := b.request("GET", origin+"/", nil, "Sec-Fetch-Mode", "navigate").WithContext(ctx)
+	b.addCookies(req)
 	res, err := b.client.Do(req)
 	if err != nil {
 		return reused, err
@@ -260,7 +263,7 @@ func TestUndecidedConnectionEnds(t *testing.T) {
 		t.Errorf("the last frame is %v, want GOAWAY without an error", last)
 	}
 
-	plain := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nSec-Fetch-Mode: navigate\r\n\r\n")
+	plain := r.raw(sni, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nSec-Fetch-Mode: navigate\r\n\r\n")
 	plain.SetDeadline(time.Now().Add(time.Minute))
 	buf := bufio.NewReader(plain)
 	res, err := http.ReadResponse(buf, nil)
@@ -294,7 +297,7 @@ func TestUndecidedConnectionAnswers(t *testing.T) {
 	})
 	r.app("notes", fine)
 	b := r.browser(true)
-	res, _ := b.get("https://notes." + rootHost + "/")
+	res, _ := b.get(origin + "/")
 	back := r.issue(res.Header.Get("Location"), ownerID)
 	other := r.idle(r.addr) // ends in time, which tells that the time is up
 	go func() {

@@ -20,10 +20,9 @@ func TestClearFormer(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)
-		r.app("notes", hello)
 		r.app("diary", hello)
 		r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = []string{"id-notes", "id-new", "id-diary"} })...)
-		const notes = "https://notes." + rootHost
+		const notes = origin
 		b := r.signedIn("notes", bobID, http2)
 		with := func(names ...string) *browser {
 			other := r.browser(http2)
@@ -99,12 +98,11 @@ func TestClearFormer(t *testing.T) {
 func TestClearFormerKeepsSessionsAlive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.change("notes", func(app *proxy.App) { app.Formers = []string{"id-older"} })
 	b := r.signedIn("notes", bobID, false)
 	delete(b.cookies, mark)
 	r.advance(61 * time.Minute)
-	res, _ := b.get("https://notes." + rootHost + "/")
+	res, _ := b.get(origin + "/")
 	set := map[string]bool{}
 	for _, c := range res.Cookies() {
 		set[c.Name] = true
@@ -119,8 +117,7 @@ func TestClearFormerKeepsSessionsAlive(t *testing.T) {
 func TestClearFormerOwner(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
-	const notes = "https://notes." + rootHost
+	const notes = origin
 	visit := func(former bool, cookies map[string]string) (cleared bool, b *browser) {
 		t.Helper()
 		r.access.SetSnapshot(controlapi.Snapshot{

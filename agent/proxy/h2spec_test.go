@@ -36,7 +36,7 @@ func TestH2Spec(t *testing.T) {
 		w.Write(make([]byte, 4096))
 	}))
 	bare.EnableHTTP2 = true
-	bare.TLS = &tls.Config{GetCertificate: r.certificate}
+	bare.TLS = &tls.Config{GetCertificate: certificate}
 	bare.StartTLS()
 	t.Cleanup(bare.Close)
 

@@ -29,11 +29,8 @@ func TestIdentityHeadersCannotBeForged(t *testing.T) {
 		"Cf-Access-Authenticated-User-Email", "Tailscale-User-Login", "True-Client-IP", "Client-Ip", "SSL_CLIENT_S_DN", "X-Client-IP", "X-Host",
 	}
 	for _, http2 := range []bool{false, true} {
-		r := newRig(t)
-		rec := newRecorder(t)
-		r.publish("notes", rec.port)
-		b := r.signedIn("notes", bobID, http2)
-		req := b.request("GET", "https://notes."+rootHost+"/", nil)
+		_, b, rec := recordedVisitor(t, http2)
+		req := b.request("GET", origin+"/", nil)
 		for _, name := range spellings {
 			req.Header[name] = []string{"forged"}
 		}
@@ -83,7 +80,7 @@ func TestTrailersCarryNoIdentity(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
 		b := r.signedIn("notes", bobID, http2)
 		body, w := io.Pipe()
-		req := b.request("POST", "https://notes."+rootHost+"/", body)
+		req := b.request("POST", origin+"/", body)
 		req.Trailer = http.Header{"X-Service-User": nil, "X_forwarded_for": nil, "Checksum": nil}
 		if !http2 { // over HTTP/2 these end the stream before they get to us
 			req.Trailer["Authorization"], req.Trailer["Cookie"] = nil, nil
@@ -102,9 +99,9 @@ func TestTrailersCarryNoIdentity(t *testing.T) {
 	}
 	// Late trailers, which only HTTP/1.1 can send.
 	b := r.signedIn("notes", bobID, false)
-	c := r.raw("notes."+rootHost, "POST / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+
+	answer := r.ask(sni, "POST / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+
 		"\r\nTransfer-Encoding: chunked\r\nTrailer: Checksum\r\nConnection: close\r\n\r\n5\r\nhello\r\n0\r\nChecksum: abc\r\nX-Service-Role: forged\r\nx_service_user: forged\r\nLate: forged\r\n\r\n")
-	if answer, _ := io.ReadAll(c); !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+	if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 		t.Fatalf("%q", answer)
 	}
 	got := rec.requests()
@@ -124,15 +121,12 @@ func TestTrailersCarryNoIdentity(t *testing.T) {
 // plane stay here; other cookies and credentials pass byte for byte.
 func TestOurSecretsStayHere(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, false)
+	r, b, rec := recordedVisitor(t, false)
 	session := cookie + "=" + b.cookies[cookie]
 	send := func(headers string) string {
 		t.Helper()
-		c := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nConnection: close\r\n"+headers+"\r\n")
-		if answer, _ := io.ReadAll(c); !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+		answer := r.ask(sni, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nConnection: close\r\n"+headers+"\r\n")
+		if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 			t.Fatalf("%q", answer)
 		}
 		got := rec.requests()
@@ -179,9 +173,8 @@ func TestAppsSetCookiesForThemselvesOnly(t *testing.T) {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		})
 		b := r.signedIn("notes", bobID, false)
-		c := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nConnection: close\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\n\r\n")
-		answer, _ := io.ReadAll(c)
-		early, final, _ := strings.Cut(string(answer), "\r\n\r\n")
+		answer := r.ask(sni, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nConnection: close\r\nCookie: "+cookie+"="+b.cookies[cookie]+"\r\n\r\n")
+		early, final, _ := strings.Cut(answer, "\r\n\r\n")
 		if !strings.HasPrefix(early, "HTTP/1.1 103 ") || strings.Contains(early, "Set-Cookie") || !strings.Contains(early, "Link: ") {
 			t.Errorf("early hints:\n%s", early)
 		}
@@ -204,13 +197,10 @@ func TestAppsSetCookiesForThemselvesOnly(t *testing.T) {
 // not the session, and hold no line of their own whatever a label says.
 func TestIdentityHeaderValues(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, true)
+	r, b, rec := recordedVisitor(t, true)
 	r.change("notes", func(a *proxy.App) { a.Label = "Größe\r\nX-Service-Role: owner\x00" })
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Email = "bøb@example.com" })...)
-	if res, body := b.fetch("GET", "https://notes."+rootHost+"/a%2Fb/?x=%zz;y&z"); res.StatusCode != 200 {
+	if res, body := b.fetch("GET", origin+"/a%2Fb/?x=%zz;y&z"); res.StatusCode != 200 {
 		t.Fatalf("%s %s", res.Status, body)
 	}
 	raw := rec.requests()[0]
@@ -219,6 +209,6 @@ func TestIdentityHeaderValues(t *testing.T) {
 		t.Errorf("target or host changed:\n%s", raw)
 	}
 	owner := r.signedIn("notes", ownerID, false)
-	owner.fetch("GET", "https://notes."+rootHost+"/")
+	owner.fetch("GET", origin+"/")
 	wantIdentity(t, rec.requests()[1], ownerID, "maya@example.com", "maya", "GrößeX-Service-Role: owner", "owner")
 }

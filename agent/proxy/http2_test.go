@@ -18,7 +18,7 @@ import (
 // is nil.
 func (r *rig) stream(t *testing.T, fields []string, more func(*http2.Framer)) string {
 	t.Helper()
-	conn, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: "notes." + rootHost, NextProtos: []string{"h2"}})
+	conn, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +76,8 @@ func block(fields ...string) []byte {
 // hidden in them.
 func TestHTTP2Smuggling(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, true)
-	const host = "notes." + rootHost
+	r, b, rec := recordedVisitor(t, true)
+	const host = sni
 	good := []string{":method", "POST", ":scheme", "https", ":authority", host, ":path", "/", "cookie", cookie + "=" + b.cookies[cookie]}
 	with := func(fields ...string) []string { return append(append([]string{}, good...), fields...) }
 	but := func(name string, instead ...string) (out []string) {

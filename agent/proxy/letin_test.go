@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"context"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -38,15 +37,7 @@ func TestTunnelLearnsWhoWasLetIn(t *testing.T) {
 			r.app("notes", fine)
 			s := &streets{t: t, conns: make(chan net.Conn), done: make(chan struct{})}
 			var letIn atomic.Int32
-			ctx, cancel := context.WithCancel(context.Background())
-			served := make(chan error, 1)
-			go func() { served <- r.proxy.Serve(ctx, fromTunnel{s, &letIn}) }()
-			t.Cleanup(func() {
-				cancel()
-				if err := <-served; err != nil {
-					t.Error(err)
-				}
-			})
+			r.serve(fromTunnel{s, &letIn})
 			stranger := r.browser(http2).at(s.from("203.0.113.9"), http2)
 			if _, err := stranger.visit(); err == nil {
 				t.Fatal("a stranger was let in")

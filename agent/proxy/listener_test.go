@@ -86,19 +86,19 @@ func TestS2NoByteReachesAnotherUser(t *testing.T) {
 			b := r.signedIn("notes", bobID, false)
 			asks := []func(){
 				func() {
-					res, body := b.get("https://notes." + rootHost + "/secret")
+					res, body := b.get(origin + "/secret")
 					if res.StatusCode != http.StatusNotFound || !strings.Contains(body, "Nothing is published here") {
 						t.Errorf("GET: %s\n%.300s", res.Status, body)
 					}
 				},
 				func() {
-					res, body := b.read(b.request("POST", "https://notes."+rootHost+"/secret", strings.NewReader("secret=1"), "Origin", "https://notes."+rootHost))
+					res, body := b.read(b.request("POST", origin+"/secret", strings.NewReader("secret=1"), "Origin", origin))
 					if res.StatusCode != http.StatusNotFound {
 						t.Errorf("POST: %s\n%.300s", res.Status, body)
 					}
 				},
 				func() {
-					if _, res, err := b.dial("wss://notes."+rootHost+"/ws", "Origin", "https://notes."+rootHost); err == nil || res == nil || res.StatusCode != http.StatusNotFound {
+					if _, res, err := b.dial("wss://notes."+rootHost+"/ws", "Origin", origin); err == nil || res == nil || res.StatusCode != http.StatusNotFound {
 						t.Errorf("WebSocket: %v, %v", res, err)
 					}
 				},
@@ -141,10 +141,8 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 	b := r.signedIn("notes", bobID, true)
 	var got sync.WaitGroup
 	for range visitors {
-		req := b.request("GET", "https://notes."+rootHost+"/", nil)
-		for name, value := range b.cookies {
-			req.AddCookie(&http.Cookie{Name: name, Value: value})
-		}
+		req := b.request("GET", origin+"/", nil)
+		b.addCookies(req)
 		got.Go(func() {
 			res, err := b.client.Do(req)
 			if err != nil {
@@ -172,7 +170,7 @@ func TestNobodyListensAnyMore(t *testing.T) {
 	gone := newEavesdropper(t)
 	r.publish("notes", gone.port)
 	b := r.signedIn("notes", bobID, false)
-	res, body := b.get("https://notes." + rootHost + "/")
+	res, body := b.get(origin + "/")
 	if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "answering") {
 		t.Errorf("%s\n%.300s", res.Status, body)
 	}
@@ -196,10 +194,8 @@ func TestAccessEndsWhileTheListenerIsLookedAt(t *testing.T) {
 	app := newEavesdropper(t)
 	r.publish("notes", app.port)
 	b := r.signedIn("notes", bobID, false)
-	req := b.request("GET", "https://notes."+rootHost+"/", nil)
-	for name, value := range b.cookies {
-		req.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
+	req := b.request("GET", origin+"/", nil)
+	b.addCookies(req)
 	if res, err := b.client.Do(req); err == nil { // cut off, or asked once more by net/http
 		res.Body.Close()
 		if res.StatusCode != http.StatusForbidden {

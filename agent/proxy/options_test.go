@@ -23,7 +23,7 @@ func TestForwardedHeadersAreOurs(t *testing.T) {
 	r.publish("notes", rec.port)
 	r.change("notes", func(a *proxy.App) { a.Options.Forwarded = true })
 	b := r.signedIn("notes", bobID, false)
-	res, body := b.fetch("GET", "https://notes."+rootHost+"/", "X-Forwarded-For", "203.0.113.9", "X_Forwarded_Proto", "http", "X-Forwarded-Host", "evil.test", "X-Forwarded-Prefix", "/x")
+	res, body := b.fetch("GET", origin+"/", "X-Forwarded-For", "203.0.113.9", "X_Forwarded_Proto", "http", "X-Forwarded-Host", "evil.test", "X-Forwarded-Prefix", "/x")
 	if res.StatusCode != 200 {
 		t.Fatalf("%s %s", res.Status, body)
 	}
@@ -54,11 +54,10 @@ func TestLocalhostHost(t *testing.T) {
 	})
 	_, port, _ = net.SplitHostPort(srv.Listener.Addr().String())
 	b := r.signedIn("notes", bobID, true)
-	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 403 {
+	if res, _ := b.fetch("GET", origin+"/"); res.StatusCode != 403 {
 		t.Errorf("without the option: %s", res.Status)
 	}
 	r.change("notes", func(a *proxy.App) { a.Options.LocalhostHost = true })
-	const origin = "https://notes." + rootHost
 	for to, want := range map[string]string{
 		"http://localhost:PORT/a?b=c":  origin + "/a?b=c",
 		"http://LOCALHOST:PORT":        origin + "/",
@@ -85,10 +84,7 @@ func TestLocalhostHost(t *testing.T) {
 // Checked: the app gets it once, with the verified value, or not at all.
 func TestOwnIdentityHeader(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, false)
+	r, b, rec := recordedVisitor(t, false)
 	for _, c := range []struct{ header, value, want string }{
 		{"X-Remote-User", agentapi.IdentityEmail, "X-Remote-User: bob@example.com"},
 		{"x-webauth-user", agentapi.IdentityID, "X-Webauth-User: " + bobID},
@@ -104,7 +100,7 @@ func TestOwnIdentityHeader(t *testing.T) {
 		r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader, a.Options.IdentityValue = c.header, c.value })
 		before := len(rec.requests())
 		body, w := io.Pipe()
-		req := b.request("POST", "https://notes."+rootHost+"/", body, "Connection", "X-My-App-Login, X-Remote-User")
+		req := b.request("POST", origin+"/", body, "Connection", "X-My-App-Login, X-Remote-User")
 		for _, alias := range []string{"X-Remote-User", "X_Remote_User", "x.remote.user", "X-Webauth-User", "X-Forwarded-User"} {
 			req.Header[alias] = []string{"forged"}
 		}
@@ -180,7 +176,7 @@ func TestH2C(t *testing.T) {
 
 	b := r.signedIn("notes", bobID, true)
 	in, w := io.Pipe()
-	res := b.do(b.request("POST", "https://notes."+rootHost+"/pkg.Service/Method", in, "Content-Type", "application/grpc", "Te", "trailers"))
+	res := b.do(b.request("POST", origin+"/pkg.Service/Method", in, "Content-Type", "application/grpc", "Te", "trailers"))
 	defer res.Body.Close()
 	buf := make([]byte, 16)
 	for _, message := range []string{"first", "second"} {
@@ -195,7 +191,7 @@ func TestH2C(t *testing.T) {
 	}
 
 	h1 := r.signedIn("notes", bobID, false)
-	c, _, err := h1.dial("wss://notes."+rootHost+"/ws", "Origin", "https://notes."+rootHost)
+	c, _, err := h1.dial("wss://notes."+rootHost+"/ws", "Origin", origin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +222,6 @@ func TestStuckAppIsTold(t *testing.T) {
 		io.WriteString(w, "late")
 	})
 	b := r.signedIn("notes", bobID, true)
-	const origin = "https://notes." + rootHost
 	res, body := b.get(origin + "/stuck?x=1")
 	<-asked
 	if res.StatusCode != 504 || !strings.Contains(body, "Notes is taking too long") || !strings.Contains(body, `href="/stuck?x=1"`) || strings.Contains(body, "http-equiv") {
@@ -240,9 +235,7 @@ func TestStuckAppIsTold(t *testing.T) {
 	got := make(chan answer, 3)
 	ask := func(path string, headers ...string) {
 		req := b.request("GET", origin+path, nil, headers...)
-		for name, value := range b.cookies {
-			req.AddCookie(&http.Cookie{Name: name, Value: value})
-		}
+		b.addCookies(req)
 		go func() {
 			res, err := b.client.Do(req)
 			if err != nil {
@@ -287,7 +280,6 @@ func TestFormsAreNotReplayed(t *testing.T) {
 		}
 		hello(w, req)
 	})
-	const origin = "https://notes." + rootHost
 	for referer, want := range map[string]string{
 		origin + "/edit?id=7":               origin + "/edit?id=7",
 		origin:                              origin + "/",
@@ -296,7 +288,7 @@ func TestFormsAreNotReplayed(t *testing.T) {
 		origin + ".evil.test/x":             origin + "/",
 		origin + "//evil.test":              origin + "/",
 		origin + "/.porchlight/sign-out":    origin + "/",
-		"https://notes." + rootHost + "@evil.test/": origin + "/",
+		origin + "@evil.test/":              origin + "/",
 	} {
 		b := r.browser(false)
 		res, _ := b.read(b.request("POST", origin+"/save?draft=1", strings.NewReader("text=x"), "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document",

@@ -35,7 +35,7 @@ func TestAppNotAnswering(t *testing.T) {
 	port := freePort(t)
 	r.publish("notes", port)
 	b := r.signedIn("notes", bobID, true)
-	const notes = "https://notes." + rootHost + "/page?x=1"
+	const notes = origin + "/page?x=1"
 	last := 0
 	for i := range 8 {
 		res, body := b.get(notes)
@@ -96,10 +96,10 @@ func TestAppBreaksOff(t *testing.T) {
 	})
 	for _, http2 := range []bool{false, true} {
 		b := r.signedIn("notes", bobID, http2)
-		if res, body := b.get("https://notes." + rootHost + "/"); res.StatusCode != 502 || !strings.Contains(body, "isn’t answering") {
+		if res, body := b.get(origin + "/"); res.StatusCode != 502 || !strings.Contains(body, "isn’t answering") {
 			t.Errorf("%s %s", res.Status, body)
 		}
-		res := b.do(b.request("GET", "https://notes."+rootHost+"/half", nil))
+		res := b.do(b.request("GET", origin+"/half", nil))
 		if body, err := io.ReadAll(res.Body); err == nil {
 			t.Errorf("half an answer passed for a whole: %q", body)
 		}
@@ -130,10 +130,10 @@ func TestPagesRunNothing(t *testing.T) {
 		status int
 	}{
 		"not published": {anybody, "https://nothing." + rootHost + "/<script>", 404},
-		"step":          {anybody, "https://notes." + rootHost + "/.porchlight/callback?state=<script>", 400},
-		"link":          {anybody, "https://notes." + rootHost + "/.porchlight/open?token=<script>", 403},
-		"sign out":      {bob, "https://notes." + rootHost + "/.porchlight/sign-out", 200},
-		"down":          {bob, "https://notes." + rootHost + "/?<script>\"", 502},
+		"step":          {anybody, origin + "/.porchlight/callback?state=<script>", 400},
+		"link":          {anybody, origin + "/.porchlight/open?token=<script>", 403},
+		"sign out":      {bob, origin + "/.porchlight/sign-out", 200},
+		"down":          {bob, origin + "/?<script>\"", 502},
 		"no access":     {diary, "https://diary." + rootHost + "/", 403},
 	} {
 		res, body := c.b.get(c.target)
@@ -158,7 +158,7 @@ func TestPagesRunNothing(t *testing.T) {
 		}
 	}
 	for path, kind := range map[string]string{"/.porchlight/style.css": "text/css; charset=utf-8", "/.porchlight/icon.svg": "image/svg+xml"} {
-		res, body := anybody.get("https://notes." + rootHost + path)
+		res, body := anybody.get(origin + path)
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || len(body) < 500 {
 			t.Errorf("%s: %s %v", path, res.Status, res.Header)
 		}

@@ -4,21 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +28,7 @@ import (
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
+	"porchlight/internal/localca"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,20 +38,39 @@ const (
 	authURL  = "https://control.porch.test"
 	instance = "0a1b2c3d"
 	cookie   = "__Host-porchlight-" + instance
+	sni      = "notes." + rootHost
+	origin   = "https://" + sni
 	ownerID  = "acc-owner"
 	bobID    = "acc-bob"
 )
 
-// rig is a proxy on a real TLS listener, with a real store behind it and a
-// control plane that signs in whoever is asked for.
+// authority vouches for the hosts of all rigs.
+var authority = sync.OnceValues(func() (*localca.CA, error) {
+	dir, err := os.MkdirTemp("", "porchlight")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // it is in memory
+	return localca.Open(dir, localca.Options{Names: []string{"porch.test", "localhost"}})
+})
+
+func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	ca, err := authority()
+	if err != nil {
+		return nil, err
+	}
+	return ca.Issue(hello.ServerName)
+}
+
+// rig is a proxy on a real TLS listener, with a real store behind it, a control
+// plane that signs in whoever is asked for, and the app notes, which says hello
+// until a test has another in its place.
 type rig struct {
 	t      testing.TB
 	access *access.Access
 	proxy  *proxy.Proxy
 	addr   string
 	roots  *x509.CertPool
-	key    *ecdsa.PrivateKey
-	ca     *x509.Certificate
 
 	redeems atomic.Int64 // calls to the control plane
 	stop    func()
@@ -77,8 +94,11 @@ type visit struct {
 
 func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	t.Helper()
-	r := &rig{t: t, apps: map[string]proxy.App{}, codes: map[string]visit{}}
-	r.makeCA()
+	ca, err := authority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, roots: ca.Pool(), apps: map[string]proxy.App{}, codes: map[string]visit{}}
 	db, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +116,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		Root:      func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
 		AuthURL:   func() string { return authURL },
 		Redeem:    r.redeem,
-		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: r.certificate},
+		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
 		Instance:  instance,
 		Key:       bytes.Repeat([]byte{7}, 32),
 		OnAppDown: func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
@@ -108,6 +128,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 	if r.proxy, err = proxy.New(c); err != nil {
 		t.Fatal(err)
 	}
+	r.app("notes", hello)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -285,12 +306,16 @@ func (r *rig) browser(http2 bool) *browser {
 	}}
 }
 
-// do sends a request with the browser's cookies and takes those of the answer.
-func (b *browser) do(req *http.Request) *http.Response {
-	b.r.t.Helper()
+func (b *browser) addCookies(req *http.Request) {
 	for name, value := range b.cookies {
 		req.AddCookie(&http.Cookie{Name: name, Value: value})
 	}
+}
+
+// do sends a request with the browser's cookies and takes those of the answer.
+func (b *browser) do(req *http.Request) *http.Response {
+	b.r.t.Helper()
+	b.addCookies(req)
 	res, err := b.client.Do(req)
 	if err != nil {
 		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
@@ -362,6 +387,22 @@ func (r *rig) signedIn(name, accountID string, http2 bool) *browser {
 	return b
 }
 
+// newVisitor is a rig with the app notes, and Bob's browser, which is signed in there.
+func newVisitor(t testing.TB, http2 bool, notes http.HandlerFunc) (*rig, *browser) {
+	t.Helper()
+	r := newRig(t)
+	r.app("notes", notes)
+	return r, r.signedIn("notes", bobID, http2)
+}
+
+// recordedVisitor is newVisitor with a recorder as the app.
+func recordedVisitor(t testing.TB, http2 bool) (*rig, *browser, *recorder) {
+	t.Helper()
+	r, rec := newRig(t), newRecorder(t)
+	r.publish("notes", rec.port)
+	return r, r.signedIn("notes", bobID, http2), rec
+}
+
 // raw opens a TLS connection for a host and sends bytes as they are.
 func (r *rig) raw(sni, bytes string) net.Conn {
 	r.t.Helper()
@@ -374,6 +415,13 @@ func (r *rig) raw(sni, bytes string) net.Conn {
 		r.t.Fatal(err)
 	}
 	return c
+}
+
+// ask is raw, and what comes back until the connection ends.
+func (r *rig) ask(sni, bytes string) string {
+	r.t.Helper()
+	answer, _ := io.ReadAll(r.raw(sni, bytes)) // an abrupt end is an end
+	return string(answer)
 }
 
 // recorder is an app that keeps the exact bytes of every connection and answers
@@ -438,40 +486,6 @@ func (rec *recorder) requests() []string {
 		out = append(out, b.String())
 	}
 	return out
-}
-
-func (r *rig) makeCA() {
-	var err error
-	if r.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		r.t.Fatal(err)
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &r.key.PublicKey, r.key)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.ca, _ = x509.ParseCertificate(der)
-	r.roots = x509.NewCertPool()
-	r.roots.AddCert(r.ca)
-}
-
-// certificate makes one for exactly the name that is asked for.
-func (r *rig) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if hello.ServerName == "" {
-		return nil, errors.New("no name")
-	}
-	tmpl := &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: []string{hello.ServerName},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, r.ca, &r.key.PublicKey, r.key)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: r.key}, nil
 }
 
 // within waits for something to become true, looking often; it fails after a

@@ -73,9 +73,7 @@ func (b *browser) flood(ctx context.Context, n int, target string, refused *atom
 	var wg sync.WaitGroup
 	for range n {
 		req := b.request("GET", target, nil).WithContext(ctx)
-		for name, value := range b.cookies {
-			req.AddCookie(&http.Cookie{Name: name, Value: value})
-		}
+		b.addCookies(req)
 		wg.Go(func() {
 			res, err := b.client.Do(req)
 			if err != nil {
@@ -141,7 +139,7 @@ func TestRoomOfOnePersonAtOneApp(t *testing.T) {
 
 	notes := r.signedIn("notes", bobID, true)
 	for i := range 20 {
-		if res, body := notes.get("https://notes." + rootHost + "/"); body != "fine" {
+		if res, body := notes.get(origin + "/"); body != "fine" {
 			t.Errorf("another app, visit %d: %s", i, res.Status)
 		}
 	}
@@ -262,9 +260,7 @@ func TestRoomIsLeft(t *testing.T) {
 				var wg sync.WaitGroup
 				for _, method := range []string{"GET", "POST"} { // both ways to the app
 					req := b.request(method, "https://stuck."+rootHost+"/", nil, "Origin", "https://stuck."+rootHost).WithContext(ctx)
-					for name, value := range b.cookies {
-						req.AddCookie(&http.Cookie{Name: name, Value: value})
-					}
+					b.addCookies(req)
 					wg.Go(func() {
 						if res, err := b.client.Do(req); err == nil {
 							res.Body.Close()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,9 +26,8 @@ func TestVisit(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
 		r := newRig(t)
-		r.app("notes", hello)
 		b := r.browser(http2)
-		const target = "https://notes." + rootHost + "/deep/page?q=a%20b"
+		const target = origin + "/deep/page?q=a%20b"
 		if end := b.signIn(target, bobID); end != target {
 			t.Errorf("came back to %q", end)
 		}
@@ -46,7 +44,7 @@ func TestVisit(t *testing.T) {
 				t.Errorf("a cookie was left behind: %s", name)
 			}
 		}
-		res, body := b.fetch("GET", "https://notes."+rootHost+"/.porchlight/me")
+		res, body := b.fetch("GET", origin+"/.porchlight/me")
 		var me map[string]string
 		if err := json.Unmarshal([]byte(body), &me); err != nil || res.StatusCode != 200 {
 			t.Fatalf("%s %v %q", res.Status, err, body)
@@ -63,9 +61,8 @@ func TestVisit(t *testing.T) {
 func TestSessionCookieAttributes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	b := r.browser(false)
-	res, _ := b.get("https://notes." + rootHost + "/")
+	res, _ := b.get(origin + "/")
 	res, _ = b.get(r.issue(res.Header.Get("Location"), bobID))
 	for _, c := range res.Cookies() {
 		if c.Name != cookie {
@@ -85,9 +82,8 @@ func TestSessionCookieAttributes(t *testing.T) {
 func TestOnlyNavigationsAreRedirected(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	b := r.browser(false)
-	const target = "https://notes." + rootHost + "/"
+	const target = origin + "/"
 	for _, c := range []struct {
 		method string
 		header []string
@@ -133,8 +129,6 @@ func TestOnlyNavigationsAreRedirected(t *testing.T) {
 func TestSignInReturnsToThisHostOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
-	const origin = "https://notes." + rootHost
 	for _, evil := range []string{
 		"//evil.test", "///evil.test", "/\\evil.test", "\\\\evil.test", "/\t/evil.test", "https://evil.test", "https:evil.test", "javascript:alert(1)",
 		"/%2F/evil.test", "/%5cevil.test", "%2F%2Fevil.test", "/\r\nLocation: https://evil.test", "/\x00", "", " //evil.test", "@evil.test", ".evil.test", ":80",
@@ -153,9 +147,8 @@ func TestSignInReturnsToThisHostOnly(t *testing.T) {
 		}
 	}
 	for _, target := range []string{"//evil.test/x", "/\\evil.test"} {
-		c := r.raw("notes."+rootHost, "GET "+target+" HTTP/1.1\r\nHost: notes."+rootHost+"\r\nSec-Fetch-Mode: navigate\r\nConnection: close\r\n\r\n")
-		answer, _ := io.ReadAll(c)
-		for line := range strings.SplitSeq(string(answer), "\r\n") {
+		answer := r.ask(sni, "GET "+target+" HTTP/1.1\r\nHost: notes."+rootHost+"\r\nSec-Fetch-Mode: navigate\r\nConnection: close\r\n\r\n")
+		for line := range strings.SplitSeq(answer, "\r\n") {
 			if v, ok := strings.CutPrefix(line, "Set-Cookie: "); ok && !strings.Contains(v, "."+base64.RawURLEncoding.EncodeToString([]byte("/"))+";") {
 				t.Errorf("%q is kept to return to: %s", target, v)
 			}
@@ -171,11 +164,10 @@ func TestSignInReturnsToThisHostOnly(t *testing.T) {
 func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	start := func() (*browser, string) {
 		b := r.browser(false)
-		res, _ := b.get("https://notes." + rootHost + "/")
+		res, _ := b.get(origin + "/")
 		if c := res.Cookies(); len(c) != 1 || c[0].MaxAge != 600 || !c[0].Secure || !c[0].HttpOnly {
 			t.Errorf("the nonce of ten minutes: %+v", c)
 		}
@@ -196,7 +188,7 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 	q := u.Query()
 	own, _ := url.Parse(his)
 	q.Set("state", own.Query().Get("state"))
-	refused("another browser's code with the own state", alice, "https://notes."+rootHost+controlapi.CallbackPath+"?"+q.Encode())
+	refused("another browser's code with the own state", alice, origin+controlapi.CallbackPath+"?"+q.Encode())
 	refused("a code used up", mallory, back)
 
 	// The cookie is found by the first digits of the state; the others count, too.
@@ -212,7 +204,7 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 	}
 	q.Set("state", string(state))
 	redeemed := r.redeems.Load()
-	refused("a state that only begins alike", b, "https://notes."+rootHost+controlapi.CallbackPath+"?"+q.Encode())
+	refused("a state that only begins alike", b, origin+controlapi.CallbackPath+"?"+q.Encode())
 	if r.redeems.Load() != redeemed {
 		t.Error("the control plane was asked about a code of another state")
 	}
@@ -229,9 +221,9 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 
 	b, location = start()
 	u, _ = url.Parse(location)
-	refused("a denial", b, "https://notes."+rootHost+controlapi.CallbackPath+"?error=access_denied&state="+u.Query().Get("state"))
+	refused("a denial", b, origin+controlapi.CallbackPath+"?error=access_denied&state="+u.Query().Get("state"))
 	for _, state := range []string{"", "x", strings.Repeat("a", 65), strings.Repeat("0", 64) + "9", strings.Repeat("G", 64) + "0"} {
-		res, _ := b.get("https://notes." + rootHost + controlapi.CallbackPath + "?code=x&state=" + state)
+		res, _ := b.get(origin + controlapi.CallbackPath + "?code=x&state=" + state)
 		if res.StatusCode != 400 {
 			t.Errorf("state %q: %s", state, res.Status)
 		}
@@ -245,8 +237,7 @@ func TestCodeIsBoundToBrowserAndHost(t *testing.T) {
 func TestSigningInEndsTheSessionBefore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
-	const notes = "https://notes." + rootHost + "/"
+	const notes = origin + "/"
 	b := r.browser(false)
 	var tabs []string
 	for range 3 {
@@ -277,9 +268,8 @@ func TestSigningInEndsTheSessionBefore(t *testing.T) {
 func TestMissingNonceRestartsButEnds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	b := r.browser(false)
-	res, _ := b.get("https://notes." + rootHost + "/x")
+	res, _ := b.get(origin + "/x")
 	bounces := 1
 	for res.StatusCode == http.StatusSeeOther && bounces < 20 {
 		clear(b.cookies)
@@ -292,11 +282,11 @@ func TestMissingNonceRestartsButEnds(t *testing.T) {
 		t.Errorf("%d bounces, then %s", bounces, res.Status)
 	}
 	// Lost once only: it works, and ends at the start page.
-	res, _ = b.get("https://notes." + rootHost + "/x")
+	res, _ = b.get(origin + "/x")
 	clear(b.cookies)
 	res, _ = b.get(r.issue(res.Header.Get("Location"), bobID))
 	res, _ = b.get(r.issue(res.Header.Get("Location"), bobID))
-	if got := res.Header.Get("Location"); got != "https://notes."+rootHost+"/" || b.cookies[cookie] == "" {
+	if got := res.Header.Get("Location"); got != origin+"/" || b.cookies[cookie] == "" {
 		t.Errorf("led to %q with cookies %v", got, b.cookies)
 	}
 }
@@ -306,10 +296,9 @@ func TestMissingNonceRestartsButEnds(t *testing.T) {
 func TestNoncesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	b := r.browser(false)
 	for i := range 20 {
-		b.get("https://notes." + rootHost + "/" + strings.Repeat("p", 70*i))
+		b.get(origin + "/" + strings.Repeat("p", 70*i))
 		if len(b.cookies) > 4 {
 			t.Fatalf("%d cookies after %d tabs", len(b.cookies), i+1)
 		}
@@ -334,10 +323,9 @@ func TestControlPlaneAway(t *testing.T) {
 			return authURL
 		}
 	})
-	r.app("notes", hello)
 	known := r.signedIn("notes", bobID, true)
 	b := r.browser(false)
-	res, _ := b.get("https://notes." + rootHost + "/")
+	res, _ := b.get(origin + "/")
 	r.mu.Lock()
 	r.redeemErr = errors.New("dial tcp: connection refused")
 	r.mu.Unlock()
@@ -345,11 +333,11 @@ func TestControlPlaneAway(t *testing.T) {
 	if res.StatusCode != 503 || !strings.Contains(body, "sign-in service") || strings.Contains(body, "refused") {
 		t.Errorf("%s %s", res.Status, body)
 	}
-	if res, _ := known.get("https://notes." + rootHost + "/"); res.StatusCode != 200 {
+	if res, _ := known.get(origin + "/"); res.StatusCode != 200 {
 		t.Errorf("a known visitor got %s", res.Status)
 	}
 	away.Store(true)
-	if res, _ := r.browser(false).get("https://notes." + rootHost + "/"); res.StatusCode != 503 {
+	if res, _ := r.browser(false).get(origin + "/"); res.StatusCode != 503 {
 		t.Errorf("not connected: %s", res.Status)
 	}
 	r.mu.Lock()
@@ -357,7 +345,7 @@ func TestControlPlaneAway(t *testing.T) {
 	r.mu.Unlock()
 	away.Store(false)
 	b = r.browser(false)
-	res, _ = b.get("https://notes." + rootHost + "/")
+	res, _ = b.get(origin + "/")
 	if res, _ := b.get(r.issue(res.Header.Get("Location"), bobID)); res.StatusCode != 403 {
 		t.Errorf("forbidden: %s", res.Status)
 	}
@@ -367,11 +355,10 @@ func TestControlPlaneAway(t *testing.T) {
 func TestSessionLife(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = []string{"id-notes", "id-photos"} })...)
 	b := r.signedIn("notes", bobID, false)
-	const notes, photos = "https://notes." + rootHost, "https://photos." + rootHost
+	const notes, photos = origin, "https://photos." + rootHost
 	if res, _ := b.fetch("GET", photos+"/"); res.StatusCode != 401 {
 		t.Errorf("a session of notes at photos: %s", res.Status)
 	}
@@ -417,7 +404,6 @@ func TestSessionLife(t *testing.T) {
 func TestOwnerLink(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	r.app("photos", hello)
 	if _, _, err := r.proxy.OpenLink("nothing"); err == nil {
 		t.Error("a link for an app that is not live")
@@ -440,10 +426,10 @@ func TestOwnerLink(t *testing.T) {
 	if res, _ := b.get(strings.Replace(l, "notes.", "photos.", 1)); res.StatusCode != 403 {
 		t.Errorf("at another app: %s", res.Status)
 	}
-	if res, _ := b.get(l); res.StatusCode != 303 || res.Header.Get("Location") != "https://notes."+rootHost+"/" || res.Header.Get("Referrer-Policy") != "no-referrer" {
+	if res, _ := b.get(l); res.StatusCode != 303 || res.Header.Get("Location") != origin+"/" || res.Header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%s %v", res.Status, res.Header)
 	}
-	if res, body := b.get("https://notes." + rootHost + "/"); res.StatusCode != 200 || body != "hello maya@example.com owner" {
+	if res, body := b.get(origin + "/"); res.StatusCode != 200 || body != "hello maya@example.com owner" {
 		t.Errorf("%s %q", res.Status, body)
 	}
 	if r.redeems.Load() != 0 {
@@ -464,7 +450,6 @@ func TestOwnerLink(t *testing.T) {
 func TestOwnerLinkOfTheLauncher(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	link := func() string {
 		t.Helper()
 		l, _, err := r.proxy.OpenLink("")
@@ -483,7 +468,7 @@ func TestOwnerLinkOfTheLauncher(t *testing.T) {
 	if res, body := b.get("https://" + rootHost + "/"); res.StatusCode != 200 || !strings.Contains(body, "maya@example.com") {
 		t.Errorf("the launcher: %s %q", res.Status, body)
 	}
-	if res, _ := b.fetch("GET", "https://notes."+rootHost+"/"); res.StatusCode != 401 {
+	if res, _ := b.fetch("GET", origin+"/"); res.StatusCode != 401 {
 		t.Errorf("the launcher's session at an app: %s", res.Status)
 	}
 	if res, _ := r.browser(false).get(l); res.StatusCode != 403 {

@@ -58,10 +58,8 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // A WebSocket carries the identity in its upgrade and messages both ways.
 func TestWebSocket(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.app("notes", echo)
-	b := r.signedIn("notes", bobID, false)
-	c, res, err := b.dial("wss://notes."+rootHost+"/ws", "Origin", "https://notes."+rootHost, "X-Service-Role", "owner")
+	r, b := newVisitor(t, false, echo)
+	c, res, err := b.dial("wss://notes."+rootHost+"/ws", "Origin", origin, "X-Service-Role", "owner")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +97,11 @@ func TestWebSocket(t *testing.T) {
 // Checked: only a WebSocket's Upgrade reaches the app.
 func TestOnlyWebSocketsUpgrade(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	rec := newRecorder(t)
-	r.publish("notes", rec.port)
-	b := r.signedIn("notes", bobID, false)
+	r, b, rec := recordedVisitor(t, false)
 	for _, upgrade := range []string{"h2c", "websocket, h2c", "h2c\r\nUpgrade: websocket", "TLS/1.0", "websocket\r\nUpgrade: h2c"} {
-		c := r.raw("notes."+rootHost, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+
+		answer := r.ask(sni, "GET / HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+b.cookies[cookie]+
 			"\r\nConnection: Upgrade, HTTP2-Settings, close\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\nUpgrade: "+upgrade+"\r\n\r\n")
-		if answer, _ := io.ReadAll(c); !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+		if !strings.HasPrefix(answer, "HTTP/1.1 200 ") {
 			t.Errorf("%q: %q", upgrade, answer)
 		}
 	}
@@ -138,7 +133,7 @@ func TestEventsArriveAtOnce(t *testing.T) {
 		})
 		b := r.signedIn("notes", bobID, http2)
 		for _, path := range []string{"/events", "/length"} {
-			res := b.do(b.request("GET", "https://notes."+rootHost+path, nil))
+			res := b.do(b.request("GET", origin+path, nil))
 			lines := bufio.NewReader(res.Body)
 			for i := range 3 {
 				line, err := lines.ReadString('\n')
@@ -158,20 +153,18 @@ func TestEventsArriveAtOnce(t *testing.T) {
 func TestLargeBodiesStream(t *testing.T) {
 	const size = 64 << 20
 	for _, http2 := range []bool{false, true} {
-		r := newRig(t)
-		r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+		_, b := newVisitor(t, http2, func(w http.ResponseWriter, req *http.Request) {
 			sum := sha256.New()
 			n, err := io.Copy(sum, req.Body)
 			w.Header().Set("Received", fmt.Sprintf("%d %x %v", n, sum.Sum(nil), err))
 			w.Header().Set("Content-Length", fmt.Sprint(size))
 			io.Copy(w, io.LimitReader(noise(2), size))
 		})
-		b := r.signedIn("notes", bobID, http2)
 		up := sha256.New()
 		io.Copy(up, io.LimitReader(noise(1), size))
 
 		peak, stop := peakHeap()
-		res := b.do(b.request("PUT", "https://notes."+rootHost+"/", io.LimitReader(noise(1), size)))
+		res := b.do(b.request("PUT", origin+"/", io.LimitReader(noise(1), size)))
 		down := sha256.New()
 		n, err := io.Copy(down, res.Body)
 		res.Body.Close()
@@ -220,8 +213,7 @@ func peakHeap() (peak *uint64, stop func()) {
 // when the app wants it.
 func TestExpectContinue(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+	r, b := newVisitor(t, false, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/no" {
 			w.Header().Set("Connection", "close")
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -230,12 +222,11 @@ func TestExpectContinue(t *testing.T) {
 		body, _ := io.ReadAll(req.Body)
 		w.Write(body)
 	})
-	b := r.signedIn("notes", bobID, false)
 	head := func(path string) string {
 		return "POST " + path + " HTTP/1.1\r\nHost: notes." + rootHost + "\r\nCookie: " + cookie + "=" + b.cookies[cookie] +
 			"\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"
 	}
-	c := r.raw("notes."+rootHost, head("/yes"))
+	c := r.raw(sni, head("/yes"))
 	in := bufio.NewReader(c)
 	if line, err := in.ReadString('\n'); line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("%q %v", line, err)
@@ -249,7 +240,7 @@ func TestExpectContinue(t *testing.T) {
 	if body, _ := io.ReadAll(res.Body); string(body) != "hello" {
 		t.Errorf("%q", body)
 	}
-	c = r.raw("notes."+rootHost, head("/no"))
+	c = r.raw(sni, head("/no"))
 	if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 413 Request Entity Too Large\r\n" {
 		t.Errorf("%q %v", line, err)
 	}
@@ -267,7 +258,7 @@ func TestResponseTrailers(t *testing.T) {
 	})
 	for _, http2 := range []bool{false, true} {
 		b := r.signedIn("notes", bobID, http2)
-		res, _ := b.fetch("GET", "https://notes."+rootHost+"/")
+		res, _ := b.fetch("GET", origin+"/")
 		if res.Trailer.Get("Declared") != "one" || res.Trailer.Get("Late") != "two" {
 			t.Errorf("http2=%v: %v", http2, res.Trailer)
 		}
@@ -302,7 +293,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 		},
 		"signed out": func(r *rig, b *browser) int {
 			live := r.access.Connections()["id-notes"]
-			if res, _ := b.fetch("POST", "https://notes."+rootHost+"/.porchlight/sign-out"); res.StatusCode != 200 {
+			if res, _ := b.fetch("POST", origin+"/.porchlight/sign-out"); res.StatusCode != 200 {
 				t.Errorf("sign out: %s", res.Status)
 			}
 			return live
@@ -331,7 +322,6 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 			h1 := r.signedIn("notes", bobID, false)
 			h2 := r.browser(true)
 			h2.cookies = h1.cookies
-			const origin = "https://notes." + rootHost
 			type ended struct {
 				what string
 				err  error
@@ -341,9 +331,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 			defer end.Close()
 			hold := func(b *browser, method, path string, body io.Reader) {
 				req := b.request(method, origin+path, body)
-				for name, value := range b.cookies {
-					req.AddCookie(&http.Cookie{Name: name, Value: value})
-				}
+				b.addCookies(req)
 				go func() {
 					res, err := b.client.Do(req)
 					if err == nil {
@@ -375,7 +363,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 				errs <- ended{"WebSocket", err}
 			}()
 			// Two downloads nobody reads fill every buffer on the way.
-			r.raw("notes."+rootHost, "GET /flood HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+h1.cookies[cookie]+"\r\n\r\n")
+			r.raw(sni, "GET /flood HTTP/1.1\r\nHost: notes."+rootHost+"\r\nCookie: "+cookie+"="+h1.cookies[cookie]+"\r\n\r\n")
 			stuck := h2.do(h2.request("GET", origin+"/flood", nil))
 			defer stuck.Body.Close()
 
@@ -402,8 +390,7 @@ func TestLosingAccessClosesWhatIsOpen(t *testing.T) {
 // When the proxy stops, what is open is cut off and Serve returns.
 func TestServeEndsWithOpenConnections(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
+	r, b := newVisitor(t, false, func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/ws" {
 			echo(w, req)
 			return
@@ -411,13 +398,12 @@ func TestServeEndsWithOpenConnections(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-req.Context().Done()
 	})
-	b := r.signedIn("notes", bobID, false)
 	ws, _, err := b.dial("wss://notes." + rootHost + "/ws")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ws.CloseNow()
-	res := b.do(b.request("GET", "https://notes."+rootHost+"/", nil))
+	res := b.do(b.request("GET", origin+"/", nil))
 	defer res.Body.Close()
 	r.stop()
 	if _, err := io.ReadAll(res.Body); err == nil {

@@ -16,15 +16,14 @@ import (
 func TestWrongCodesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.app("notes", hello)
 	bring := func() int {
 		b := r.browser(false)
-		res, _ := b.get("https://notes." + rootHost + "/")
+		res, _ := b.get(origin + "/")
 		u, err := url.Parse(res.Header.Get("Location"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, _ = b.get("https://notes." + rootHost + controlapi.CallbackPath + "?code=wrong&state=" + u.Query().Get("state"))
+		res, _ = b.get(origin + controlapi.CallbackPath + "?code=wrong&state=" + u.Query().Get("state"))
 		return res.StatusCode
 	}
 	r.mu.Lock()
@@ -52,7 +51,7 @@ func TestWrongCodesAreBounded(t *testing.T) {
 	r.mu.Lock()
 	r.clock += time.Hour
 	r.mu.Unlock()
-	if to := r.browser(false).signIn("https://notes."+rootHost+"/x", bobID); to != "https://notes."+rootHost+"/x" {
+	if to := r.browser(false).signIn(origin+"/x", bobID); to != origin+"/x" {
 		t.Errorf("an hour later signing in leads to %s", to)
 	}
 }
