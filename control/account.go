@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/mail"
 	"strings"
 	"time"
@@ -71,19 +69,13 @@ func ParseEmail(input string) (string, error) {
 // ByEmail finds the account of a canonical address, or refuses with
 // CodeNotFound.
 func (s *Accounts) ByEmail(ctx context.Context, email string) (Account, error) {
-	var a Account
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var found bool
-		var err error
-		if a, found, err = accountByEmail(tx, email); err != nil {
-			return err
+	return viewed(ctx, s.core, func(tx kv.Tx) (Account, error) {
+		a, found, err := accountByEmail(tx, email)
+		if err == nil && !found {
+			err = refuse(controlapi.CodeNotFound, "There is no account for that address.")
 		}
-		if !found {
-			return refuse(controlapi.CodeNotFound, "There is no account for that address.")
-		}
-		return nil
+		return a, err
 	})
-	return a, err
 }
 
 // Ensure returns the account of an address, making it when there is
@@ -94,13 +86,7 @@ func (s *Accounts) Ensure(ctx context.Context, email string) (Account, error) {
 		return Account{}, err
 	}
 	id := newID()
-	var a Account
-	err = s.update(ctx, func(tx *txn) error {
-		var err error
-		a, err = tx.ensureOwnAccount(id, email)
-		return err
-	})
-	return a, err
+	return updated(ctx, s.core, func(tx *txn) (Account, error) { return tx.ensureOwnAccount(id, email) })
 }
 
 func accountByEmail(tx kv.Tx, email string) (Account, bool, error) {
@@ -136,19 +122,7 @@ func (t *txn) ensureOwnAccount(id, email string) (Account, error) {
 
 // List lists all accounts, in no order that means anything.
 func (s *Accounts) List(ctx context.Context) ([]Account, error) {
-	var out []Account
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = []Account{}
-		return each(tx, keyAccount(""), func(id string, value []byte) error {
-			var a Account
-			if err := json.Unmarshal(value, &a); err != nil {
-				return fmt.Errorf("decoding the account %s: %w", id, err)
-			}
-			out = append(out, a)
-			return nil
-		})
-	})
-	return out, err
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]Account, error) { return rows[Account](tx, keyAccount("")) })
 }
 
 // Remove takes an account away with everything it has: its computers and

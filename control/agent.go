@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"time"
 	"unicode"
@@ -38,8 +37,7 @@ func (t *txn) giveCredential(c computer, hash string) error {
 	return t.touch(c.ID)
 }
 
-// endCredential ends what a computer authenticates with, if it has anything. The
-// caller stores c.
+// endCredential ends what a computer authenticates with, if it has anything.
 func (t *txn) endCredential(c *computer) error {
 	if c.CredentialHash == "" {
 		return nil
@@ -48,6 +46,9 @@ func (t *txn) endCredential(c *computer) error {
 		return err
 	}
 	c.CredentialHash = ""
+	if err := put(t, keyComputer(c.ID), *c, 0); err != nil {
+		return err
+	}
 	t.ended = append(t.ended, c.ID)
 	// For the other nodes; the random version keeps one ending from another.
 	if err := put(t, keyEndedCredentials+endedEvent(t.version, c.ID), c.ID, endedMemory); err != nil {
@@ -67,10 +68,7 @@ func (s *Agents) EndCredential(ctx context.Context, credential string) error {
 		if err != nil {
 			return err
 		}
-		if err := tx.endCredential(&c); err != nil {
-			return err
-		}
-		return put(tx, keyComputer(c.ID), c, 0)
+		return tx.endCredential(&c)
 	})
 }
 
@@ -86,11 +84,9 @@ func endedEvent(version, computerID string) string { return version + "/" + comp
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	now := map[string]string{}
 	err := s.store.View(ctx, func(tx kv.Tx) error {
-		return each(tx, keyEndedCredentials, func(event string, value []byte) error {
-			var id string
-			err := json.Unmarshal(value, &id)
+		return eachValue(tx, keyEndedCredentials, func(event, id string) error {
 			now[event] = id
-			return err
+			return nil
 		})
 	})
 	if err != nil {
@@ -119,9 +115,6 @@ func (s *core) credentialEnded(computerID string) {
 	}
 }
 
-// credentialLen is how long newToken makes them.
-const credentialLen = 43
-
 func credentialUnknown() error {
 	return refuse(controlapi.CodeUnauthorized, "This computer is not connected to an account any more. Connect it again.")
 }
@@ -129,36 +122,23 @@ func credentialUnknown() error {
 // Authenticate finds the computer a device credential belongs to, or refuses
 // with CodeUnauthorized.
 func (s *Agents) Authenticate(ctx context.Context, credential string) (controlapi.Computer, error) {
-	if len(credential) != credentialLen {
+	if len(credential) != tokenLen {
 		return controlapi.Computer{}, credentialUnknown()
 	}
-	var out controlapi.Computer
-	err := s.store.View(ctx, func(tx kv.Tx) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (controlapi.Computer, error) {
 		c, err := computerByCredential(tx, hashOf(purposeCredential, credential))
-		if err != nil {
-			return err
-		}
-		out = s.computer(c)
-		return nil
+		return s.computer(c), err
 	})
-	return out, err
 }
 
 // computerByCredential finds the computer of the credential with this hash, or
 // refuses with CodeUnauthorized.
 func computerByCredential(tx kv.Tx, hash string) (computer, error) {
-	id, found, err := get[string](tx, keyCredential(hash))
+	id, err := find[string](tx, keyCredential(hash), credentialUnknown())
 	if err != nil {
 		return computer{}, err
 	}
-	var c computer
-	if found {
-		c, found, err = get[computer](tx, keyComputer(id))
-	}
-	if err == nil && !found {
-		err = credentialUnknown()
-	}
-	return c, err
+	return find[computer](tx, keyComputer(id), credentialUnknown())
 }
 
 // runEndedReader tells of device credentials that other nodes ended.

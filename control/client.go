@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,11 +21,10 @@ import (
 type Clients struct{ *core }
 
 const (
-	maxRedirectURIs   = 10
-	maxRedirectURI    = 1024 // bytes
-	maxClientName     = 80   // characters
-	revokeAtOnce      = 200  // grants ended in one transaction
-	clientSecretBytes = 43   // as newToken makes them
+	maxRedirectURIs = 10
+	maxRedirectURI  = 1024 // bytes
+	maxClientName   = 80   // characters
+	revokeAtOnce    = 200  // grants ended in one transaction
 )
 
 // Client is a registered OAuth client.
@@ -92,18 +90,11 @@ func (s *Clients) Add(ctx context.Context, name string, redirectURIs []string) (
 
 // List lists the registered clients, oldest first.
 func (s *Clients) List(ctx context.Context) ([]Client, error) {
+	found, err := viewed(ctx, s.core, func(tx kv.Tx) ([]client, error) { return rows[client](tx, keyClients) })
 	var out []Client
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return each(tx, keyClients, func(_ string, value []byte) error {
-			var c client
-			if err := json.Unmarshal(value, &c); err != nil {
-				return err
-			}
-			out = append(out, c.shown())
-			return nil
-		})
-	})
+	for _, c := range found {
+		out = append(out, c.shown())
+	}
 	slices.SortStableFunc(out, func(a, b Client) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return out, err
 }
@@ -114,12 +105,9 @@ func (s *Clients) Rotate(ctx context.Context, id string) (secret string, err err
 	secret = newToken()
 	hash := hashOf(purposeClient, secret)
 	err = s.update(ctx, func(tx *txn) error {
-		c, found, err := get[client](tx, keyClient(id))
+		c, err := find[client](tx, keyClient(id), noClient())
 		if err != nil {
 			return err
-		}
-		if !found {
-			return noClient()
 		}
 		c.SecretHash, c.RotatedAt = hash, tx.now.UTC()
 		return put(tx, keyClient(id), c, 0)
@@ -170,38 +158,21 @@ func (s *Clients) Remove(ctx context.Context, id string) error {
 // CodeInvalidClient, and with CodeInvalidRedirectURI when the redirect URI is not
 // one of its own, byte for byte. Nobody may be redirected then.
 func (s *Clients) For(ctx context.Context, id, redirectURI string) (Client, error) {
-	var out Client
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		c, err := clientFor(tx, id, redirectURI)
-		out = c.shown()
-		return err
-	})
-	if err != nil {
-		return Client{}, err
-	}
-	return out, nil
+	c, err := viewed(ctx, s.core, func(tx kv.Tx) (client, error) { return clientFor(tx, id, redirectURI) })
+	return c.shown(), err
 }
 
 func clientFor(tx kv.Tx, id, redirectURI string) (client, error) {
+	unknown := refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
 	if !idPattern.MatchString(id) {
-		return client{}, unknownClient()
+		return client{}, unknown
 	}
-	c, found, err := get[client](tx, keyClient(id))
-	if err != nil {
-		return client{}, err
-	}
-	if !found {
-		return client{}, unknownClient()
-	}
-	if !slices.Contains(c.RedirectURIs, redirectURI) {
-		return client{}, refuse(controlapi.CodeInvalidRedirectURI,
+	c, err := find[client](tx, keyClient(id), unknown)
+	if err == nil && !slices.Contains(c.RedirectURIs, redirectURI) {
+		err = refuse(controlapi.CodeInvalidRedirectURI,
 			"The app that sent you here asked to get the answer at an address that is not registered for it.")
 	}
-	return c, nil
-}
-
-func unknownClient() error {
-	return refuse(controlapi.CodeInvalidClient, "The app that sent you here is not known to this service.")
+	return c, err
 }
 
 // Authenticate checks a client's credentials and changes nothing, or
@@ -217,15 +188,14 @@ func (s *Clients) Authenticate(ctx context.Context, cred Credentials) error {
 // CodeInvalidClient.
 func authenticateClient(tx kv.Tx, cred Credentials) (client, error) {
 	refused := refuse(controlapi.CodeInvalidClient, "The client is not known, or its secret is not right.")
-	if !idPattern.MatchString(cred.ID) || len(cred.Secret) != clientSecretBytes {
+	if !idPattern.MatchString(cred.ID) || len(cred.Secret) != tokenLen {
 		return client{}, refused
 	}
-	c, found, err := get[client](tx, keyClient(cred.ID))
+	c, err := find[client](tx, keyClient(cred.ID), refused)
 	if err != nil {
 		return client{}, err
 	}
-	hash := hashOf(purposeClient, cred.Secret)
-	if !found || subtle.ConstantTimeCompare([]byte(hash), []byte(c.SecretHash)) != 1 {
+	if subtle.ConstantTimeCompare([]byte(hashOf(purposeClient, cred.Secret)), []byte(c.SecretHash)) != 1 {
 		return client{}, refused
 	}
 	return c, nil

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,50 +60,40 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 	}
 	accountID, computerID, credential := newID(), newID(), newToken()
 	hash := hashOf(purposeCredential, credential)
-
-	var out controlapi.Enrolled
-	err = s.update(ctx, func(tx *txn) error {
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Enrolled, error) {
 		account, err := tx.ensureOwnAccount(accountID, email)
 		if err != nil {
-			return err
+			return controlapi.Enrolled{}, err
 		}
 		c, found, err := computerByName(tx, short)
-		if err != nil {
-			return err
-		}
-		if found && c.OwnerID != account.ID {
-			return refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
-		}
-		if !found {
+		switch {
+		case err != nil:
+			return controlapi.Enrolled{}, err
+		case found && c.OwnerID != account.ID:
+			return controlapi.Enrolled{}, refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
+		case !found:
 			if c, err = s.newComputer(tx, computerID, short, account); err != nil {
-				return err
+				return controlapi.Enrolled{}, err
 			}
 		}
-		out = controlapi.Enrolled{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential}
-		return tx.giveCredential(c, hash)
+		return controlapi.Enrolled{AccountID: account.ID, Email: account.Email, Computer: s.computer(c), Credential: credential},
+			tx.giveCredential(c, hash)
 	})
-	if err != nil {
-		return controlapi.Enrolled{}, err
-	}
-	return out, nil
 }
 
 // ByName finds a computer by its short name, or refuses with
 // CodeNotFound.
 func (s *Computers) ByName(ctx context.Context, short string) (OwnedComputer, error) {
-	var out OwnedComputer
-	err := s.store.View(ctx, func(tx kv.Tx) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (OwnedComputer, error) {
 		c, found, err := computerByName(tx, short)
+		if err == nil && !found {
+			err = refuse(controlapi.CodeNotFound, "There is no computer of that name.")
+		}
 		if err != nil {
-			return err
+			return OwnedComputer{}, err
 		}
-		if !found {
-			return refuse(controlapi.CodeNotFound, "There is no computer of that name.")
-		}
-		out, err = s.owned(tx, c)
-		return err
+		return s.owned(tx, c)
 	})
-	return out, err
 }
 
 func computerByName(tx kv.Tx, short string) (computer, bool, error) {
@@ -131,20 +119,15 @@ type OwnedComputer struct {
 
 // List lists all computers, in no order that means anything.
 func (s *Computers) List(ctx context.Context) ([]OwnedComputer, error) {
-	var out []OwnedComputer
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = []OwnedComputer{}
-		return each(tx, keyComputer(""), func(id string, value []byte) error {
-			var c computer
-			if err := json.Unmarshal(value, &c); err != nil {
-				return fmt.Errorf("decoding the computer %s: %w", id, err)
-			}
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]OwnedComputer, error) {
+		out := []OwnedComputer{}
+		err := eachValue(tx, keyComputer(""), func(_ string, c computer) error {
 			owned, err := s.owned(tx, c)
 			out = append(out, owned)
 			return err
 		})
+		return out, err
 	})
-	return out, err
 }
 
 func (s *Computers) owned(tx kv.Tx, c computer) (OwnedComputer, error) {
@@ -177,10 +160,8 @@ type OwnComputer struct {
 
 // Own lists the computers of an account by name.
 func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, error) {
-	var out []OwnComputer
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (out []OwnComputer, err error) {
+		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
 			c, found, err := get[computer](tx, keyComputer(computerID))
 			if err != nil || !found || c.OwnerID != accountID {
 				return err
@@ -197,9 +178,9 @@ func (s *Computers) Own(ctx context.Context, accountID string) ([]OwnComputer, e
 			out = append(out, own)
 			return err
 		})
+		slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
+		return out, err
 	})
-	slices.SortFunc(out, func(a, b OwnComputer) int { return strings.Compare(a.Name, b.Name) })
-	return out, err
 }
 
 // connected says whether a computer's agent is there: it holds a sync here, or
@@ -217,10 +198,7 @@ func (s *Computers) Disconnect(ctx context.Context, accountID, short string) err
 		if err != nil {
 			return err
 		}
-		if err := tx.endCredential(&c); err != nil {
-			return err
-		}
-		return put(tx, keyComputer(c.ID), c, 0)
+		return tx.endCredential(&c)
 	})
 }
 

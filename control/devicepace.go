@@ -112,7 +112,7 @@ func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client
 	if s.cfg.Local() {
 		return s.Authenticate(ctx, credential)
 	}
-	if len(credential) != credentialLen {
+	if len(credential) != tokenLen {
 		// It costs the store nothing. Were it counted, any web page could have its
 		// visitors' browsers use up what is for their networks: without a credential
 		// they may ask across sites.

@@ -160,55 +160,44 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 // confirmation is told of whenever the poll comes.
 func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enrolled, error) {
 	over := refuse(controlapi.CodeExpiredToken, "The code is over, or was used already. Start connecting again.")
-	if len(deviceCode) != 43 {
+	if len(deviceCode) != tokenLen {
 		return controlapi.Enrolled{}, over
 	}
 	credential := newToken()
 	key, hash := keyEnrolment(hashOf(purposeDevice, deviceCode)), hashOf(purposeCredential, credential)
-	var out controlapi.Enrolled
-	var outcome error
-	err := s.update(ctx, func(tx *txn) error {
-		out, outcome = controlapi.Enrolled{}, nil
-		row, found, err := get[enrolment](tx, key)
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Enrolled, error) {
+		row, err := find[enrolment](tx, key, over)
 		if err != nil {
-			return err
-		}
-		if !found {
-			return over
+			return controlapi.Enrolled{}, err
 		}
 		switch row.Status {
 		case enrolmentConfirmed:
 			if err := tx.Delete(key); err != nil {
-				return err
+				return controlapi.Enrolled{}, err
 			}
-			out, err = s.complete(tx, row, hash)
-			outcome = refusalOnly(err)
-			if outcome != nil {
-				return nil // the enrolment is used up all the same
+			out, err := s.complete(tx, row, hash)
+			if IsRefusal(err, controlapi.CodeAccessDenied) {
+				err = kept{err} // the enrolment is used up all the same
 			}
-			return err
+			out.Credential = credential
+			return out, err
 		case enrolmentDenied:
-			return enrolmentRefused()
+			return controlapi.Enrolled{}, enrolmentRefused()
 		}
-		outcome = refuse(controlapi.CodeAuthorizationPending, "Nobody has confirmed the code yet.")
+		refusal := refuse(controlapi.CodeAuthorizationPending, "Nobody has confirmed the code yet.")
 		if tx.now.Sub(row.PolledAt) < row.Interval {
-			outcome = refuse(controlapi.CodeSlowDown, "The computer asks too often whether its code was confirmed.")
+			refusal = refuse(controlapi.CodeSlowDown, "The computer asks too often whether its code was confirmed.")
 			if row.Interval >= enrolmentIntervalMax {
-				return nil // it was told often enough to be worth no more writing
+				return controlapi.Enrolled{}, refusal // it was told often enough to be worth no more writing
 			}
 			row.Interval = min(row.Interval+enrolmentInterval, enrolmentIntervalMax)
 		}
 		row.PolledAt = tx.now.UTC()
-		return put(tx, key, row, row.left(tx.now))
+		if err := put(tx, key, row, row.left(tx.now)); err != nil {
+			return controlapi.Enrolled{}, err
+		}
+		return controlapi.Enrolled{}, kept{refusal}
 	})
-	if err != nil {
-		return controlapi.Enrolled{}, err
-	}
-	if outcome != nil {
-		return controlapi.Enrolled{}, outcome
-	}
-	out.Credential = credential
-	return out, nil
 }
 
 func enrolmentRefused() error {
@@ -219,34 +208,19 @@ func enrolmentRefused() error {
 // with this hash. An earlier credential ends, if it is the one whose owner was
 // told so.
 func (s *Enrolment) complete(tx *txn, row enrolment, credentialHash string) (controlapi.Enrolled, error) {
-	c, found, err := get[computer](tx, keyComputer(row.ComputerID))
+	c, err := find[computer](tx, keyComputer(row.ComputerID), enrolmentRefused())
 	if err != nil {
 		return controlapi.Enrolled{}, err
 	}
-	if !found || c.CredentialHash != row.Replaces {
-		return controlapi.Enrolled{}, enrolmentRefused() // removed, or connected otherwise, meanwhile
+	if c.CredentialHash != row.Replaces {
+		return controlapi.Enrolled{}, enrolmentRefused() // connected otherwise meanwhile
 	}
-	owner, found, err := get[Account](tx, keyAccount(c.OwnerID))
+	owner, err := find[Account](tx, keyAccount(c.OwnerID), enrolmentRefused())
 	if err != nil {
 		return controlapi.Enrolled{}, err
-	}
-	if !found {
-		return controlapi.Enrolled{}, enrolmentRefused()
 	}
 	c.Machine, c.Platform = row.Machine, row.Platform
-	if err := tx.giveCredential(c, credentialHash); err != nil {
-		return controlapi.Enrolled{}, err
-	}
-	return controlapi.Enrolled{AccountID: owner.ID, Email: owner.Email, Computer: s.computer(c)}, nil
-}
-
-// refusalOnly is err when it is a refusal, whose transaction is to be kept, and
-// nil for anything else.
-func refusalOnly(err error) error {
-	if IsRefusal(err, controlapi.CodeAccessDenied) {
-		return err
-	}
-	return nil
+	return controlapi.Enrolled{AccountID: owner.ID, Email: owner.Email, Computer: s.computer(c)}, tx.giveCredential(c, credentialHash)
 }
 
 func enrolmentByCode(tx kv.Tx, codeHash string) (deviceHash string, row enrolment, found bool, err error) {

@@ -52,9 +52,8 @@ func (s *Enrolment) MayEnrol(account Account) error {
 // LookAt finds the computer that shows this user code. A code that is
 // not right counts against the account and the address that tried it, and is
 // refused with CodeNotFound, or CodeTooMany after five.
-func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, client netip.Addr) (Asking, error) {
-	var out Asking
-	err := s.with(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
+func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, client netip.Addr) (out Asking, err error) {
+	err = s.with(ctx, account, code, client, func(_ *txn, _ string, row enrolment) error {
 		address, _ := netip.ParseAddr(row.Client) // the zero Addr where it is not known
 		out = Asking{Machine: row.Machine, Platform: row.Platform, Name: row.Name, Client: address, BeganAt: row.BeganAt}
 		return nil
@@ -68,13 +67,12 @@ func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, cl
 // CodeForbidden, a name that cannot be chosen with CodeInvalid, and a wrong code
 // as by LookAt. Taking the place of a computer that is connected needs
 // replace.
-func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (Confirmed, error) {
+func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (out Confirmed, err error) {
 	if !s.Fresh(session) {
 		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
 	}
 	computerID := newID()
-	var out Confirmed
-	err := s.with(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
+	err = s.with(ctx, session.Account, code, client, func(tx *txn, device string, row enrolment) error {
 		out = Confirmed{}
 		if err := s.cfg.ValidShortName(short); err != nil {
 			return err
@@ -98,10 +96,7 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 		}
 		row.Status, row.ComputerID, row.Replaces = enrolmentConfirmed, c.ID, c.CredentialHash
 		out.Computer = s.computer(c)
-		if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
-			return err
-		}
-		return put(tx, keyEnrolment(device), row, row.left(tx.now))
+		return s.decide(tx, device, code, row)
 	})
 	if err != nil {
 		return Confirmed{}, err
@@ -114,11 +109,16 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 func (s *Enrolment) Deny(ctx context.Context, account Account, code string, client netip.Addr) error {
 	return s.with(ctx, account, code, client, func(tx *txn, device string, row enrolment) error {
 		row.Status = enrolmentDenied
-		if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
-			return err
-		}
-		return put(tx, keyEnrolment(device), row, row.left(tx.now))
+		return s.decide(tx, device, code, row)
 	})
+}
+
+// decide keeps what became of an enrolment; its user code is used up.
+func (s *Enrolment) decide(tx *txn, device, code string, row enrolment) error {
+	if err := tx.Delete(keyUserCode(s.userCodeHash(code))); err != nil {
+		return err
+	}
+	return put(tx, keyEnrolment(device), row, row.left(tx.now))
 }
 
 // with runs fn with the waiting enrolment of a code as ParseUserCode
@@ -129,9 +129,7 @@ func (s *Enrolment) with(ctx context.Context, account Account, code string, clie
 	}
 	tries := []subject{budgetUserCodes.of(account.ID), budgetUserCodesFrom.of(clientKey(client))}
 	codeHash := s.userCodeHash(code)
-	var wrong bool
-	err := s.update(ctx, func(tx *txn) error {
-		wrong = false
+	return s.update(ctx, func(tx *txn) error {
 		if err := affords(tx, tx.now, tries...); err != nil {
 			return err
 		}
@@ -140,13 +138,11 @@ func (s *Enrolment) with(ctx context.Context, account Account, code string, clie
 			return err
 		}
 		if !found {
-			wrong = true
-			return tx.spend(tries...)
+			if err := tx.spend(tries...); err != nil {
+				return err
+			}
+			return kept{userCodeWrong()}
 		}
 		return fn(tx, device, row)
 	})
-	if err == nil && wrong {
-		return userCodeWrong()
-	}
-	return err
 }

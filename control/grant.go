@@ -3,7 +3,6 @@ package control
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -176,21 +175,19 @@ type AccountGrant struct {
 // OfAccount lists what an account has allowed, a row for each client and
 // computer, newest first.
 func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGrant, error) {
-	var out []AccountGrant
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
+	return viewed(ctx, s.core, func(tx kv.Tx) (out []AccountGrant, err error) {
 		of := map[string][]controlapi.OAuthGrant{} // by computer
-		err := eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
+		err = eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
 			of[g.ComputerID] = append(of[g.ComputerID], g.wire())
 			return nil
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for id, grants := range of {
 			c, found, err := get[computer](tx, keyComputer(id))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !found {
 				continue
@@ -199,27 +196,25 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 				out = append(out, AccountGrant{OAuthGrant: row, Computer: s.computer(c)})
 			}
 		}
-		return nil
+		slices.SortFunc(out, func(a, b AccountGrant) int {
+			return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+		})
+		return out, nil
 	})
-	slices.SortFunc(out, func(a, b AccountGrant) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
-	return out, err
 }
 
 // OfComputer lists all grants for a computer, whoever gave them, newest
 // first.
 func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
-	var out []controlapi.OAuthGrant
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = []controlapi.OAuthGrant{}
-		return eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.OAuthGrant, error) {
+		out := []controlapi.OAuthGrant{}
+		err := eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
 			out = append(out, g.wire())
 			return nil
 		})
+		slices.SortFunc(out, func(a, b controlapi.OAuthGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
+		return out, err
 	})
-	slices.SortFunc(out, func(a, b controlapi.OAuthGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return out, err
 }
 
 // RevokeForAccount ends all that an account allowed the client of a grant on the
@@ -241,11 +236,11 @@ func (s *Grants) revokeIf(ctx context.Context, id string, theirs func(grant) boo
 		return none
 	}
 	return s.update(ctx, func(tx *txn) error {
-		g, found, err := get[grant](tx, keyGrant(id))
+		g, err := find[grant](tx, keyGrant(id), none)
 		if err != nil {
 			return err
 		}
-		if !found || !theirs(g) {
+		if !theirs(g) {
 			return none
 		}
 		return tx.revokeRow(g)
@@ -265,19 +260,4 @@ func (t *txn) revokeRow(g grant) error {
 		}
 		return t.revokeGrant(other.ID)
 	})
-}
-
-// revokedGrants are those a computer's agent must refuse, in the order of their
-// ids.
-func revokedGrants(tx kv.Tx, computerID string) ([]controlapi.RevokedGrant, error) {
-	out := []controlapi.RevokedGrant{}
-	err := each(tx, keyRevokedGrants(computerID), func(_ string, value []byte) error {
-		var g controlapi.RevokedGrant
-		if err := json.Unmarshal(value, &g); err != nil {
-			return err
-		}
-		out = append(out, g)
-		return nil
-	})
-	return out, err
 }

@@ -89,92 +89,64 @@ func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []
 		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at most 500 apps.")
 	}
 	accountID, mailID, link := newID(), newID(), newToken()
-	hash := hashOf(purposeInvitation, link)
-	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
-	var out controlapi.Person
-	err = s.update(ctx, func(tx *txn) error {
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
 		c, owner, err := computerWithOwner(tx, computerID)
 		if err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		if err := tx.liveApps(computerID, appIDs); err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		account, err := tx.ensureAccount(accountID, email)
 		if err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
 		if err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		if err := tx.roomFor(computerID, p); err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
-			return err
+			return controlapi.Person{}, err
 		}
 		row := invitation{ComputerID: computerID, AccountID: account.ID, Apps: appIDs, Until: tx.now.Add(invitationLife).UTC()}
-		if err := put(tx, keyInvitation(hash), row, invitationLife); err != nil {
-			return err
+		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil {
+			return controlapi.Person{}, err
 		}
-		if err := put(tx, keyPersonInvitation(computerID, account.ID, hash), struct{}{}, invitationLife); err != nil {
-			return err
-		}
-		apps, err := s.appsNamed(tx, c, appIDs)
-		if err != nil {
-			return err
-		}
-		message, err := mail.Invitation{To: email, Owner: owner.Email, Apps: inMail(apps), Link: address, Until: row.Until}.Message()
-		if err != nil {
-			return err
-		}
-		message.About = computerID
-		if err := mail.ForgetUndelivered(tx, computerID, email); err != nil {
-			return err
-		}
-		out = p.wire()
-		return s.cfg.Mail.Put(tx, mailID, message)
+		return p.wire(), s.mailInvitation(tx, mailID, link, c, owner, email, row)
 	})
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	return out, nil
 }
 
 // LookAtInvitation says what the page of a link shows, and consumes nothing:
 // mail scanners open links. The browser's session token tells who is signed in
 // there; it may be empty. It refuses with CodeNotFound.
 func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
-	if len(link) != 43 {
+	if len(link) != tokenLen {
 		return Invitation{}, invitationOver()
 	}
-	var out Invitation
-	err := s.store.View(ctx, func(tx kv.Tx) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (Invitation, error) {
 		row, p, err := openInvitation(tx, s.now(), hashOf(purposeInvitation, link))
 		if err != nil {
-			return err
+			return Invitation{}, err
 		}
 		c, owner, err := computerWithOwner(tx, row.ComputerID)
 		if err != nil {
-			return err
+			return Invitation{}, err
 		}
-		out = Invitation{Owner: owner.Email, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
+		out := Invitation{Owner: owner.Email, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
 		if out.Apps, err = s.appsOpen(tx, c, row, p); err != nil {
-			return err
+			return Invitation{}, err
 		}
 		here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
 		if err != nil || !found || here.AccountID == p.AccountID {
-			return err
+			return out, err
 		}
 		other, _, err := get[Account](tx, keyAccount(here.AccountID))
 		out.Other = other.Email
-		return err
+		return out, err
 	})
-	if err != nil {
-		return Invitation{}, err
-	}
-	return out, nil
 }
 
 // AcceptInvitation uses a link up: the person becomes active, and the browser
@@ -183,43 +155,41 @@ func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string
 // limited one of the same person passes on what it may visit. It refuses with
 // CodeNotFound.
 func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
-	if len(link) != 43 {
+	if len(link) != tokenLen {
 		return Accepted{}, invitationOver()
 	}
 	next := newEntry()
 	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
-	var out Accepted
-	err := s.update(ctx, func(tx *txn) error {
-		out = Accepted{}
+	return updated(ctx, s.core, func(tx *txn) (Accepted, error) {
 		row, p, err := openInvitation(tx, tx.now, hash)
 		if err != nil {
-			return err
+			return Accepted{}, err
 		}
 		c, _, err := computerWithOwner(tx, row.ComputerID)
 		if err != nil {
-			return err
+			return Accepted{}, err
 		}
 		if p, err = tx.changePerson(c.ID, Account{ID: p.AccountID}, personAccepted, nil); err != nil {
-			return err
+			return Accepted{}, err
 		}
 		if err := tx.deleteInvitation(c.ID, p.AccountID, hash); err != nil {
-			return err
+			return Accepted{}, err
 		}
 		apps, err := s.appsOpen(tx, c, row, p)
 		if err != nil {
-			return err
+			return Accepted{}, err
 		}
-		out.Host = s.computer(c).Host
+		out := Accepted{Host: s.computer(c).Host}
 		if len(apps) > 0 {
 			out.Host = apps[0].Host
 		}
 		here, found, err := get[session](tx, keySession(before))
 		if err != nil {
-			return err
+			return Accepted{}, err
 		}
 		samePerson := found && here.AccountID == p.AccountID
 		if samePerson && len(here.Only) == 0 {
-			return nil
+			return out, nil
 		}
 		only := []string{c.ID}
 		if samePerson {
@@ -230,37 +200,56 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 			}
 		}
 		if err := tx.endSession(before); err != nil {
-			return err
+			return Accepted{}, err
 		}
 		out.Token = next.token
-		return tx.openSession(next.id, next.hash, p.AccountID, client, only...)
+		return out, tx.openSession(next.id, next.hash, p.AccountID, client, only...)
 	})
-	if err != nil {
-		return Accepted{}, err
-	}
-	return out, nil
 }
 
 // openInvitation reads a link that can still be used, with the person it is
 // for.
 func openInvitation(tx kv.Tx, now time.Time, hash string) (invitation, person, error) {
-	row, found, err := get[invitation](tx, keyInvitation(hash))
+	row, err := find[invitation](tx, keyInvitation(hash), invitationOver())
 	if err != nil {
 		return invitation{}, person{}, err
 	}
-	if !found || !now.Before(row.Until) { // the store may keep it a little longer
+	if !now.Before(row.Until) { // the store may keep it a little longer
 		return invitation{}, person{}, invitationOver()
 	}
-	p, found, err := get[person](tx, keyPerson(row.ComputerID, row.AccountID))
-	if err != nil {
-		return invitation{}, person{}, err
-	}
+	p, err := find[person](tx, keyPerson(row.ComputerID, row.AccountID), invitationOver())
 	// Revoking deletes the links; that the row is looked at here as well keeps a
 	// link that was missed from undoing it.
-	if !found || p.Status == controlapi.PersonRevoked {
-		return invitation{}, person{}, invitationOver()
+	if err == nil && p.Status == controlapi.PersonRevoked {
+		err = invitationOver()
 	}
-	return row, p, nil
+	return row, p, err
+}
+
+func (t *txn) putInvitation(hash string, row invitation) error {
+	if err := put(t, keyInvitation(hash), row, invitationLife); err != nil {
+		return err
+	}
+	return put(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, invitationLife)
+}
+
+// mailInvitation writes the mail of an invitation, and forgets that an earlier one
+// did not arrive.
+func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation) error {
+	apps, err := s.appsNamed(tx, c, row.Apps)
+	if err != nil {
+		return err
+	}
+	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
+	message, err := mail.Invitation{To: email, Owner: owner.Email, Apps: inMail(apps), Link: address, Until: row.Until}.Message()
+	if err != nil {
+		return err
+	}
+	message.About = c.ID
+	if err := mail.ForgetUndelivered(tx, c.ID, email); err != nil {
+		return err
+	}
+	return s.cfg.Mail.Put(tx, mailID, message)
 }
 
 func (t *txn) deleteInvitation(computerID, accountID, hash string) error {
@@ -279,17 +268,11 @@ func (t *txn) voidInvitations(computerID, accountID string) error {
 
 func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
 	none := refuse(controlapi.CodeNotFound, "There is no such computer.")
-	c, found, err := get[computer](tx, keyComputer(computerID))
+	c, err := find[computer](tx, keyComputer(computerID), none)
 	if err != nil {
 		return computer{}, Account{}, err
 	}
-	if !found {
-		return computer{}, Account{}, none
-	}
-	owner, found, err := get[Account](tx, keyAccount(c.OwnerID))
-	if err == nil && !found {
-		err = none
-	}
+	owner, err := find[Account](tx, keyAccount(c.OwnerID), none)
 	return c, owner, err
 }
 

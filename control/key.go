@@ -82,6 +82,8 @@ func (r *keyRing) verifying(now time.Time) []signingKey {
 	return r.signing
 }
 
+var errKeysGone = errors.New("the stored keys are gone")
+
 // loadKeys reads the keys, making them when this store has none. Nodes that
 // start together agree on those of whoever committed first.
 func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
@@ -90,16 +92,12 @@ func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
 		Sealing: make([]byte, 32),
 	}
 	rand.Read(fresh.Sealing)
-
-	var kept storedKeys
-	err := s.update(ctx, func(tx *txn) error {
-		var found bool
-		var err error
-		if kept, found, err = get[storedKeys](tx, keyKeys); err != nil || found {
-			return err
+	kept, err := updated(ctx, s, func(tx *txn) (storedKeys, error) {
+		kept, found, err := get[storedKeys](tx, keyKeys)
+		if err != nil || found {
+			return kept, err
 		}
-		kept = fresh
-		return put(tx, keyKeys, fresh, 0)
+		return fresh, put(tx, keyKeys, fresh, 0)
 	})
 	if err != nil {
 		return nil, err
@@ -143,27 +141,24 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 func (s *Keys) Rotate(ctx context.Context) error {
 	fresh := newStoredKey(s.now())
 	fresh.SignsFrom = fresh.CreatedAt.Add(keyLead)
-	var next *keyRing
-	err := s.update(ctx, func(tx *txn) error {
-		kept, found, err := get[storedKeys](tx, keyKeys)
+	next, err := updated(ctx, s.core, func(tx *txn) (*keyRing, error) {
+		kept, err := find[storedKeys](tx, keyKeys, errKeysGone)
 		if err != nil {
-			return err
-		}
-		if !found {
-			return errors.New("the stored keys are gone")
+			return nil, err
 		}
 		ring, err := newKeyRing(kept)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if tx.now.Before(kept.Signing[0].SignsFrom) {
-			return refuse(controlapi.CodeInvalid, "The key was replaced a moment ago. Wait until the new one is in use.")
+			return nil, refuse(controlapi.CodeInvalid, "The key was replaced a moment ago. Wait until the new one is in use.")
 		}
 		kept.Signing = append([]storedKey{fresh}, kept.Signing[:len(ring.verifying(tx.now))]...)
-		if next, err = newKeyRing(kept); err != nil {
-			return err
+		next, err := newKeyRing(kept)
+		if err != nil {
+			return nil, err
 		}
-		return put(tx, keyKeys, kept, 0)
+		return next, put(tx, keyKeys, kept, 0)
 	})
 	if err != nil {
 		return err
@@ -201,9 +196,8 @@ func (s *Keys) read(ctx context.Context) error {
 
 // keysStored are the keys as they are stored now, and made ready to use.
 func (s *core) keysStored(ctx context.Context) (stored storedKeys, ring *keyRing, err error) {
-	err = s.store.View(ctx, func(tx kv.Tx) (err error) {
-		stored, _, err = get[storedKeys](tx, keyKeys)
-		return err
+	stored, err = viewed(ctx, s, func(tx kv.Tx) (storedKeys, error) {
+		return find[storedKeys](tx, keyKeys, errKeysGone)
 	})
 	if err != nil {
 		return storedKeys{}, nil, err

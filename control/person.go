@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -133,26 +131,21 @@ func (p person) wire() controlapi.Person {
 // List lists everybody with a row on a computer, removed ones included, in the
 // order of their account ids.
 func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Person, error) {
-	var out []controlapi.Person
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = []controlapi.Person{}
-		return eachPerson(tx, computerID, func(p person) error {
-			out = append(out, p.wire())
-			return nil
-		})
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) { return people(tx, computerID) })
+}
+
+func people(tx kv.Tx, computerID string) ([]controlapi.Person, error) {
+	out := []controlapi.Person{}
+	err := eachPerson(tx, computerID, func(p person) error {
+		out = append(out, p.wire())
+		return nil
 	})
 	return out, err
 }
 
 // eachPerson calls fn for everybody with a row on a computer.
 func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
-	return each(tx, keyPersons(computerID), func(_ string, value []byte) error {
-		var p person
-		if err := json.Unmarshal(value, &p); err != nil {
-			return fmt.Errorf("decoding a person: %w", err)
-		}
-		return fn(p)
-	})
+	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
 }
 
 // Accept makes an invited person active.
@@ -177,27 +170,18 @@ func (s *People) Revoke(ctx context.Context, computerID, accountID string) (cont
 }
 
 func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
-	var out controlapi.Person
-	err := s.update(ctx, func(tx *txn) error {
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
 		if ev == personGranted {
 			if err := tx.liveApps(computerID, apps); err != nil {
-				return err
+				return controlapi.Person{}, err
 			}
 		}
 		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, apps)
-		if err != nil {
-			return err
+		if err == nil && ev == personGranted {
+			err = tx.roomFor(computerID, p)
 		}
-		out = p.wire()
-		if ev == personGranted {
-			return tx.roomFor(computerID, p)
-		}
-		return nil
+		return p.wire(), err
 	})
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	return out, nil
 }
 
 // DeletePerson removes a person's row altogether. The owner's stays.
@@ -337,10 +321,8 @@ type Membership struct {
 // Memberships lists the computers an account has a row on, by name, removed ones
 // left out.
 func (s *People) Memberships(ctx context.Context, accountID string) ([]Membership, error) {
-	var out []Membership
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (out []Membership, err error) {
+		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
 			p, found, err := get[person](tx, keyPerson(computerID, accountID))
 			if err != nil || !found || p.Status == controlapi.PersonRevoked {
 				return err
@@ -367,9 +349,9 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 			out = append(out, m)
 			return nil
 		})
+		slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
+		return out, err
 	})
-	slices.SortFunc(out, func(a, b Membership) int { return strings.Compare(a.Computer.Name, b.Computer.Name) })
-	return out, err
 }
 
 // Choices are the memberships somebody may connect a client to, because they are
@@ -403,11 +385,11 @@ func (s *People) Leave(ctx context.Context, accountID, short string) error {
 		if !found {
 			return none
 		}
-		p, found, err := get[person](tx, keyPerson(c.ID, accountID))
+		p, err := find[person](tx, keyPerson(c.ID, accountID), none)
 		if err != nil {
 			return err
 		}
-		if !found || p.Status == controlapi.PersonRevoked {
+		if p.Status == controlapi.PersonRevoked {
 			return none
 		}
 		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRevoked, nil)

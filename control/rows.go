@@ -123,15 +123,27 @@ func (t *txn) touch(computerID string) error {
 	return put(t, keyVersion(computerID), t.version, 0)
 }
 
+// kept is a refusal that does not undo its transaction: that a code was tried, or
+// is used up, stays written.
+type kept struct{ refusal error }
+
+func (k kept) Error() string { return k.refusal.Error() }
+
 // update runs fn in a transaction and, once it is durable, wakes the held syncs
 // of the computers it touched. fn may run more than once, so it must set its
 // results afresh each time and make no secrets.
 func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	now, version := s.now(), newID()
 	var t *txn
+	var refusal error // with which the transaction was kept
 	err := s.store.Update(ctx, func(tx kv.Tx) error {
 		t = &txn{Tx: tx, now: now, version: version, touched: map[string]bool{}}
-		return fn(t)
+		refusal = nil
+		err := fn(t)
+		if kept, ok := errors.AsType[kept](err); ok {
+			refusal, err = kept.refusal, nil
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -145,7 +157,7 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 		}
 		s.credentialEnded(id)
 	}
-	return nil
+	return refusal
 }
 
 func put(tx kv.Tx, key string, value any, ttl time.Duration) error {
@@ -169,6 +181,62 @@ func get[T any](tx kv.Tx, key string) (value T, found bool, err error) {
 		return value, false, fmt.Errorf("decoding %T: %w", value, err)
 	}
 	return value, true, nil
+}
+
+// updated is update with a result: what fn returned in the run that counts.
+func updated[T any](ctx context.Context, s *core, fn func(*txn) (T, error)) (T, error) {
+	var out, none T
+	err := s.update(ctx, func(tx *txn) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// viewed returns what fn finds in one reading transaction.
+func viewed[T any](ctx context.Context, s *core, fn func(kv.Tx) (T, error)) (T, error) {
+	var out, none T
+	err := s.store.View(ctx, func(tx kv.Tx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return none, err
+	}
+	return out, nil
+}
+
+// find is get for a row that has to be there: the error is none where it is not.
+func find[T any](tx kv.Tx, key string, none error) (T, error) {
+	value, found, err := get[T](tx, key)
+	if err == nil && !found {
+		err = none
+	}
+	return value, err
+}
+
+// rows are all rows under prefix, in key order.
+func rows[T any](tx kv.Tx, prefix string) ([]T, error) {
+	out := []T{}
+	err := eachValue(tx, prefix, func(_ string, row T) error {
+		out = append(out, row)
+		return nil
+	})
+	return out, err
+}
+
+// eachValue is each, with the rows read.
+func eachValue[T any](tx kv.Tx, prefix string, fn func(rest string, row T) error) error {
+	return each(tx, prefix, func(rest string, value []byte) error {
+		var row T
+		if err := json.Unmarshal(value, &row); err != nil {
+			return fmt.Errorf("decoding %T: %w", row, err)
+		}
+		return fn(rest, row)
+	})
 }
 
 // each calls fn for the rows under prefix in key order, with what follows the

@@ -15,6 +15,9 @@ import (
 // an option on a command line.
 func newID() string { return strings.ToLower(rand.Text()) }
 
+// tokenLen is how long newToken makes them, in bytes.
+const tokenLen = 43
+
 // newToken makes a secret of 256 random bits, in 43 URL-safe characters.
 func newToken() string {
 	var b [32]byte

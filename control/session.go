@@ -85,53 +85,42 @@ func (s *Sessions) For(ctx context.Context, token, short string) (Session, error
 
 // find reads the session of a token, if allowed says that it will do.
 func (s *Sessions) find(ctx context.Context, token string, allowed func(kv.Tx, session) (bool, error)) (Session, error) {
-	if len(token) != 43 {
+	if len(token) != tokenLen {
 		return Session{}, noSession()
 	}
 	hash, now := hashOf(purposeSession, token), s.now()
-	var row session
-	var account Account
-	read := func(tx kv.Tx) error {
-		var found bool
-		var err error
-		if row, found, err = get[session](tx, keySession(hash)); err != nil {
-			return err
+	read := func(tx kv.Tx) (row session, account Account, err error) {
+		if row, err = find[session](tx, keySession(hash), noSession()); err != nil {
+			return row, account, err
 		}
-		if !found || now.Sub(row.LastUsedAt) >= SessionLife { // the store may keep it a little longer
-			return noSession()
+		if now.Sub(row.LastUsedAt) >= SessionLife { // the store may keep it a little longer
+			return row, account, noSession()
 		}
 		if ok, err := allowed(tx, row); err != nil {
-			return err
+			return row, account, err
 		} else if !ok {
-			return noSession()
+			return row, account, noSession()
 		}
-		if account, found, err = get[Account](tx, keyAccount(row.AccountID)); err != nil {
-			return err
-		}
-		if !found {
-			return noSession()
-		}
-		return nil
+		account, err = find[Account](tx, keyAccount(row.AccountID), noSession())
+		return row, account, err
 	}
-	if err := s.store.View(ctx, read); err != nil {
-		return Session{}, err
+	out, err := viewed(ctx, s.core, func(tx kv.Tx) (Session, error) {
+		row, account, err := read(tx)
+		return row.of(account), err
+	})
+	if err != nil || now.Sub(out.LastUsedAt) < sessionSlide {
+		return out, err
 	}
-	if now.Sub(row.LastUsedAt) < sessionSlide {
-		return row.of(account), nil
-	}
-	err := s.update(ctx, func(tx *txn) error {
-		if err := read(tx); err != nil { // it may have ended meanwhile
-			return err
+	return updated(ctx, s.core, func(tx *txn) (Session, error) {
+		row, account, err := read(tx) // it may have ended meanwhile
+		if err != nil {
+			return Session{}, err
 		}
 		row.LastUsedAt = now.UTC()
-		return tx.putSession(hash, row)
+		out := row.of(account)
+		out.Renewed = true
+		return out, tx.putSession(hash, row)
 	})
-	if err != nil {
-		return Session{}, err
-	}
-	out := row.of(account)
-	out.Renewed = true
-	return out, nil
 }
 
 // openSession stores a session for the token with this hash. It may visit only
@@ -201,16 +190,12 @@ func (t *txn) endSession(hash string) error {
 // SignOutEverywhere ends every session of an account: those here, and those on
 // every computer it can reach, which hear of it by their epoch.
 func (s *Sessions) SignOutEverywhere(ctx context.Context, accountID string) error {
-	return s.signOutBut(ctx, accountID, "")
+	return s.SignOutElsewhere(ctx, accountID, "")
 }
 
 // SignOutElsewhere is SignOutEverywhere but for one session here, of the id
 // given.
 func (s *Sessions) SignOutElsewhere(ctx context.Context, accountID, keep string) error {
-	return s.signOutBut(ctx, accountID, keep)
-}
-
-func (s *Sessions) signOutBut(ctx context.Context, accountID, keep string) error {
 	return s.update(ctx, func(tx *txn) error {
 		err := eachSession(tx, accountID, func(hash string, row session) error {
 			if keep != "" && row.ID == keep {
@@ -264,14 +249,12 @@ func eachSession(tx kv.Tx, accountID string, fn func(hash string, row session) e
 
 // List lists an account's sessions, the one used last first.
 func (s *Sessions) List(ctx context.Context, accountID string) ([]Session, error) {
-	var out []Session
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		out = nil
-		return eachSession(tx, accountID, func(_ string, row session) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (out []Session, err error) {
+		err = eachSession(tx, accountID, func(_ string, row session) error {
 			out = append(out, row.of(Account{ID: accountID}))
 			return nil
 		})
+		slices.SortFunc(out, func(a, b Session) int { return b.LastUsedAt.Compare(a.LastUsedAt) })
+		return out, err
 	})
-	slices.SortFunc(out, func(a, b Session) int { return b.LastUsedAt.Compare(a.LastUsedAt) })
-	return out, err
 }

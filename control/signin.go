@@ -236,50 +236,31 @@ func linkOver() error {
 // LookAtLink says whose a link is and where it leads, and consumes nothing:
 // mail scanners open links. It refuses with CodeNotFound.
 func (s *SignIn) LookAtLink(ctx context.Context, link string) (email, returnTo string, err error) {
-	if len(link) != 43 {
+	if len(link) != tokenLen {
 		return "", "", linkOver()
 	}
-	err = s.store.View(ctx, func(tx kv.Tx) error {
-		row, found, err := get[signIn](tx, keySignIn(hashOf(purposeLink, link)))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return linkOver()
-		}
-		email, returnTo = row.Email, row.ReturnTo
-		return nil
+	row, err := viewed(ctx, s.core, func(tx kv.Tx) (signIn, error) {
+		return find[signIn](tx, keySignIn(hashOf(purposeLink, link)), linkOver())
 	})
-	return email, returnTo, err
+	return row.Email, row.ReturnTo, err
 }
 
 // WithLink uses a link up and opens a session for the browser that sent
 // it. It refuses with CodeNotFound.
 func (s *SignIn) WithLink(ctx context.Context, link string, client netip.Addr) (SignedIn, error) {
-	if len(link) != 43 {
+	if len(link) != tokenLen {
 		return SignedIn{}, linkOver()
 	}
 	next := newEntry()
 	hash := hashOf(purposeLink, link)
-	var out SignedIn
-	err := s.update(ctx, func(tx *txn) error {
-		row, found, err := get[signIn](tx, keySignIn(hash))
+	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
+		row, err := find[signIn](tx, keySignIn(hash), linkOver())
 		if err != nil {
-			return err
+			return SignedIn{}, err
 		}
-		if !found {
-			return linkOver()
-		}
-		out, err = tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
-		return err
+		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
 	})
-	if err != nil {
-		return SignedIn{}, err
-	}
-	return out, nil
 }
-
-var errWrongCode = errors.New("wrong code")
 
 // WithCode uses up the code of the mail that the browser with this token
 // asked for. Five wrong ones end it, and twenty in a day, however many mails were
@@ -291,48 +272,41 @@ func (s *SignIn) WithCode(ctx context.Context, browserToken, code string, client
 	next := newEntry()
 	browser := hashOf(purposeBrowser, browserToken)
 	given := hashOf(purposeCode, browserToken, code)
-
-	var out SignedIn
-	var outcome error
-	err := s.update(ctx, func(tx *txn) error {
-		out, outcome = SignedIn{}, errWrongCode
+	return updated(ctx, s.core, func(tx *txn) (SignedIn, error) {
 		// Tries are counted whether there is a mail or not: the same is written
 		// for every address.
 		tries, _, err := get[int](tx, keySignInTries(browser))
-		if err != nil || tries >= codeTries {
-			return err
+		if err != nil {
+			return SignedIn{}, err
+		}
+		if tries >= codeTries {
+			return SignedIn{}, wrong
 		}
 		if err := put(tx, keySignInTries(browser), tries+1, SignInLife); err != nil {
-			return err
+			return SignedIn{}, err
 		}
-		hash, found, err := get[string](tx, keySignInBrowser(browser))
-		if err != nil || !found {
-			return err
+		hash, err := find[string](tx, keySignInBrowser(browser), kept{wrong})
+		if err != nil {
+			return SignedIn{}, err
 		}
-		row, found, err := get[signIn](tx, keySignIn(hash))
-		if err != nil || !found {
-			return err
+		row, err := find[signIn](tx, keySignIn(hash), kept{wrong})
+		if err != nil {
+			return SignedIn{}, err
 		}
 		guesses := budgetGuesses.of(row.Email)
 		if err := affords(tx, tx.now, guesses); IsRefusal(err, controlapi.CodeTooMany) {
-			return nil
+			return SignedIn{}, kept{wrong}
 		} else if err != nil {
-			return err
+			return SignedIn{}, err
 		}
 		if subtle.ConstantTimeCompare([]byte(row.CodeHash), []byte(given)) != 1 {
-			return tx.spend(guesses)
+			if err := tx.spend(guesses); err != nil {
+				return SignedIn{}, err
+			}
+			return SignedIn{}, kept{wrong}
 		}
-		out, err = tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
-		outcome = nil
-		return err
+		return tx.completeSignIn(next, hash, row, client, s.cfg.OpenSignUp)
 	})
-	switch {
-	case err != nil:
-		return SignedIn{}, err
-	case outcome != nil:
-		return SignedIn{}, wrong
-	}
-	return out, nil
 }
 
 // digits keeps the digits of what a person typed, at most seven of them: more

@@ -149,7 +149,7 @@ func TestUnknownAddressIsAnsweredAlike(t *testing.T) {
 	b.owner()
 	before := b.rows("")
 	for _, email := range []string{"maya@example.com", "nobody@example.com"} {
-		if token, err := b.SignIn.Begin(t.Context(), email, Browser{Client: home}, ""); err != nil || len(token) != 43 {
+		if token, err := b.SignIn.Begin(t.Context(), email, Browser{Client: home}, ""); err != nil || len(token) != tokenLen {
 			t.Fatalf("%s: %q, %v", email, token, err)
 		}
 	}

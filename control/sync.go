@@ -30,33 +30,29 @@ const syncsPerComputer = 4
 // what. Its version is a hash of its content, so that whatever changes it, a
 // new relay address as well as a person, makes it another version.
 func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
-	out := controlapi.Snapshot{
-		PublicKeys: s.keys.Public(),
-		Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
-		Relays:     s.relaysFor(computerID),
-	}
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		c, found, err := get[computer](tx, keyComputer(computerID))
+	relays := s.relaysFor(computerID)
+	out, err := viewed(ctx, s.core, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
+		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
 		if err != nil {
-			return err
+			return out, err
 		}
-		if !found {
-			return credentialUnknown()
+		out = controlapi.Snapshot{
+			Computer:   s.computer(c),
+			PublicKeys: s.keys.Public(),
+			Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
+			Relays:     relays,
 		}
-		out.Computer, out.People = s.computer(c), []controlapi.Person{}
-		if out.RevokedGrants, err = revokedGrants(tx, computerID); err != nil {
-			return err
+		if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(computerID)); err != nil {
+			return out, err
 		}
 		if out.ClientOrigins, err = clientOrigins(tx, computerID); err != nil {
-			return err
+			return out, err
 		}
 		if out.Undelivered, err = mail.Undelivered(tx, computerID); err != nil {
-			return err
+			return out, err
 		}
-		return eachPerson(tx, computerID, func(p person) error {
-			out.People = append(out.People, p.wire())
-			return nil
-		})
+		out.People, err = people(tx, computerID)
+		return out, err
 	})
 	if err != nil {
 		return controlapi.Snapshot{}, err
@@ -151,8 +147,8 @@ func (ws *watchers) watched() []string {
 // versions are those of the computers with these ids, read many at a time; that
 // of a computer which is gone is empty.
 func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string, error) {
-	out := make(map[string]string, len(ids))
-	err := s.store.View(ctx, func(tx kv.Tx) error {
+	return viewed(ctx, s.core, func(tx kv.Tx) (map[string]string, error) {
+		out := make(map[string]string, len(ids))
 		for some := range slices.Chunk(ids, kv.MaxKeys) {
 			keys := make([]string, len(some))
 			for i, id := range some {
@@ -160,15 +156,14 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 			}
 			values, err := tx.GetAll(keys...)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for i, id := range some {
 				out[id] = string(values[i]) // compared only, so as it is stored
 			}
 		}
-		return nil
+		return out, nil
 	})
-	return out, err
 }
 
 // runVersionReader wakes the watches of computers whose version another node

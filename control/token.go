@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -64,7 +65,6 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 	}
 	code = newToken()
 	err = s.update(ctx, func(tx *txn) error {
-		refused := refuse(controlapi.CodeForbidden, "You cannot open anything on that computer.")
 		if _, err := clientFor(tx, a.ClientID, a.RedirectURI); err != nil {
 			return err
 		}
@@ -72,13 +72,14 @@ func (s *Grants) Authorize(ctx context.Context, a Authorization, account Account
 		if err != nil {
 			return err
 		}
-		if !found {
-			return refused
+		reach := false
+		if found {
+			if reach, err = mayReach(tx, c.ID, account.ID); err != nil {
+				return err
+			}
 		}
-		if ok, err := mayReach(tx, c.ID, account.ID); err != nil {
-			return err
-		} else if !ok {
-			return refused
+		if !reach {
+			return refuse(controlapi.CodeForbidden, "You cannot open anything on that computer.")
 		}
 		return put(tx, keyAuthorization(hashOf(purposeAuthCode, code)), authorization{
 			ClientID: a.ClientID, RedirectURI: a.RedirectURI, Challenge: a.Challenge,
@@ -152,7 +153,7 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 	if err := s.clients.Authenticate(ctx, cred); err != nil {
 		return Tokens{}, err
 	}
-	if len(x.Code) != 43 {
+	if len(x.Code) != tokenLen {
 		return Tokens{}, noGrant(whyNoCode)
 	}
 	if !verifierPattern.MatchString(x.Verifier) {
@@ -161,72 +162,71 @@ func (s *Grants) Exchange(ctx context.Context, cred Credentials, x Exchange) (To
 	key := keyAuthorization(hashOf(purposeAuthCode, x.Code))
 	id := newID()
 	refresh := newRefreshToken(id)
+	usedTwice := noGrant(whyCodeUsed)
 
-	var g grant
 	var c computer
-	var why string // the code is no good; empty for a grant
-	err := s.update(ctx, func(tx *txn) error {
-		why = whyNoCode
+	g, err := updated(ctx, s.core, func(tx *txn) (grant, error) {
 		client, err := authenticateClient(tx, cred) // it may have been removed just now
 		if err != nil {
-			return err
+			return grant{}, err
 		}
-		row, found, err := get[authorization](tx, key)
-		if err != nil || !found || row.ClientID != client.ID {
-			return err
+		row, err := find[authorization](tx, key, noGrant(whyNoCode))
+		if err != nil {
+			return grant{}, err
 		}
-		if row.UsedFor != "" {
-			why = whyCodeUsed
-			return tx.dropGrant(row.UsedFor)
+		switch {
+		case row.ClientID != client.ID:
+			return grant{}, noGrant(whyNoCode)
+		case row.UsedFor != "":
+			if err := tx.dropGrant(row.UsedFor); err != nil {
+				return grant{}, err
+			}
+			return grant{}, kept{usedTwice}
 		}
 		used := authorization{ClientID: row.ClientID, UsedFor: usedForNone}
 		if err := put(tx, key, used, usedCodeLife); err != nil {
-			return err
+			return grant{}, err
 		}
-		if row.RedirectURI != x.RedirectURI {
-			why = whyRedirect
-			return nil
+		switch {
+		case row.RedirectURI != x.RedirectURI:
+			return grant{}, kept{noGrant(whyRedirect)}
+		case !proves(x.Verifier, row.Challenge):
+			return grant{}, kept{noGrant(whyVerifier)}
 		}
-		if !proves(x.Verifier, row.Challenge) {
-			why = whyVerifier
-			return nil
+		unreachable := kept{noGrant(whyUnreachable)}
+		account, err := find[Account](tx, keyAccount(row.AccountID), unreachable)
+		if err != nil {
+			return grant{}, err
 		}
-		why = whyUnreachable
-		account, found, err := get[Account](tx, keyAccount(row.AccountID))
-		if err != nil || !found {
-			return err
+		if c, err = find[computer](tx, keyComputer(row.ComputerID), unreachable); err != nil {
+			return grant{}, err
 		}
-		if c, found, err = get[computer](tx, keyComputer(row.ComputerID)); err != nil || !found {
-			return err
-		}
-		if reach, err := mayReach(tx, c.ID, account.ID); err != nil || !reach {
-			return err
+		if reach, err := mayReach(tx, c.ID, account.ID); err != nil {
+			return grant{}, err
+		} else if !reach {
+			return grant{}, unreachable
 		}
 		if err := tx.makeRoom(account.ID, client.ID); err != nil {
-			return err
+			return grant{}, err
 		}
 		used.UsedFor = id
 		if err := put(tx, key, used, usedCodeLife); err != nil {
-			return err
+			return grant{}, err
 		}
-		g = grant{
+		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
+			return grant{}, err
+		}
+		g := grant{
 			ID: id, AccountID: account.ID, Email: account.Email, ClientID: client.ID, ClientName: client.Name,
 			ComputerID: c.ID, RefreshHash: hashOf(purposeRefresh, refresh), CreatedAt: tx.now.UTC(),
 		}
-		why = ""
-		if err := tx.touch(c.ID); err != nil { // the client's origins go into the snapshot
-			return err
-		}
-		return tx.putGrant(g)
+		return g, tx.putGrant(g)
 	})
-	if err != nil {
-		return Tokens{}, err
-	}
-	if why == whyCodeUsed {
+	if errors.Is(err, usedTwice) {
 		s.log.Warn("an authorization code was used twice; what it gave has ended", "client", cred.ID)
 	}
-	if why != "" {
-		return Tokens{}, noGrant(why)
+	if err != nil {
+		return Tokens{}, err
 	}
 	return s.tokens(g, c, refresh)
 }
@@ -237,7 +237,7 @@ func newRefreshToken(grantID string) string { return grantID + "." + newToken() 
 
 func grantOfToken(token string) (grantID string, ok bool) {
 	id, secret, ok := strings.Cut(token, ".")
-	return id, ok && len(secret) == 43 && idPattern.MatchString(id)
+	return id, ok && len(secret) == tokenLen && idPattern.MatchString(id)
 }
 
 // tokens signs the access token that goes with a grant's new refresh token.

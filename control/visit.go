@@ -122,11 +122,11 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		if !found {
 			return refused
 		}
-		p, found, err := get[person](tx, keyPerson(c.ID, account.ID))
+		p, err := find[person](tx, keyPerson(c.ID, account.ID), refused)
 		if err != nil {
 			return err
 		}
-		if !found || !p.mayOpen(v.App) {
+		if !p.mayOpen(v.App) {
 			return refused
 		}
 		if ok, err := s.hostIsApps(tx, c, v); err != nil {
@@ -173,39 +173,33 @@ func (s *Visits) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error) 
 // a code presented by its own computer is used up whatever else was wrong.
 func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Redeem) (controlapi.Visitor, error) {
 	refused := refuse(controlapi.CodeInvalidGrant, "This sign-in was used already, or took too long. Open the app again.")
-	if len(r.Code) != 43 || !verifierPattern.MatchString(r.CodeVerifier) {
+	if len(r.Code) != tokenLen || !verifierPattern.MatchString(r.CodeVerifier) {
 		return controlapi.Visitor{}, refused
 	}
 	key := keyVisit(hashOf(purposeVisit, r.Code))
-	var out controlapi.Visitor
-	var ok bool
-	err := s.update(ctx, func(tx *txn) error {
-		ok = false
-		row, found, err := get[visit](tx, key)
-		if err != nil || !found || row.ComputerID != computerID {
-			return err
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Visitor, error) {
+		row, err := find[visit](tx, key, refused)
+		if err != nil {
+			return controlapi.Visitor{}, err
+		}
+		if row.ComputerID != computerID {
+			return controlapi.Visitor{}, refused
 		}
 		if err := tx.Delete(key); err != nil {
-			return err
+			return controlapi.Visitor{}, err
 		}
 		// Their access may have ended since the code was issued.
-		p, found, err := get[person](tx, keyPerson(computerID, row.AccountID))
+		p, err := find[person](tx, keyPerson(computerID, row.AccountID), kept{refused})
 		if err != nil {
-			return err
+			return controlapi.Visitor{}, err
 		}
-		ok = found && p.mayOpen(row.AppID) && row.RedirectURI == r.RedirectURI && proves(r.CodeVerifier, row.Challenge)
-		out = controlapi.Visitor{
+		if !p.mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
+			return controlapi.Visitor{}, kept{refused}
+		}
+		return controlapi.Visitor{
 			AccountID: p.AccountID, Email: p.Email, Role: p.Role, AppID: row.AppID, Epoch: p.Epoch,
-		}
-		return nil
+		}, nil
 	})
-	if err != nil {
-		return controlapi.Visitor{}, err
-	}
-	if !ok {
-		return controlapi.Visitor{}, refused
-	}
-	return out, nil
 }
 
 // proves says whether a challenge was made of this verifier (RFC 7636, section
