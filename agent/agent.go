@@ -2,8 +2,8 @@
 // ask to be published, the proxy that visitors reach through the tunnel, and
 // what keeps both in step with the control plane.
 //
-// New opens the data directory and the loopback listeners, Run serves until its
-// context ends. The parts know nothing of each other; this package wires them:
+// New opens the data directory, Run serves until its context ends. The loopback API's
+// server is not the agent's: it stays while one agent is replaced by another. The parts know nothing of each other; this package wires them:
 //
 //	localapi → engine (published apps) ─┐
 //	localapi → people → access (who may)┼→ one state for the owner
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,11 +41,11 @@ type Agent struct {
 	log   *slog.Logger
 	store *store.Store
 
-	changes  broadcast.Signal // raised after every change that the owner sees, by whatever part
+	changes  *broadcast.Signal // the server's, which outlives the agent
+	unfollow func()            // ends what remote learns by changes; nil when there is no link
 	settings *settings.Settings
 	access   *access.Access
 	apps     *engine.Apps
-	reg      *engine.Registry
 	users    *engine.Users
 	client   *controlapi.Client // nil when there is no link
 	tunnel   *tunnel.Tunnel     // nil when there is no link
@@ -55,28 +54,20 @@ type Agent struct {
 	proxy    *proxy.Proxy
 	api      *localapi.API
 
-	ownerHash atomic.Pointer[[]byte] // never nil; see SetOwnerSecretHash
-
-	certs         certs.Reporter
-	acme          *certs.ACME // nil where certificates are not ordered
-	listeners     *Listeners
-	ownsListeners bool          // nobody else keeps them
-	ownPorts      []int         // that no app may be served from
-	ready         chan struct{} // see Ready
+	certs    certs.Reporter
+	acme     *certs.ACME   // nil where certificates are not ordered
+	ownPorts []int         // that no app may be served from
+	ready    chan struct{} // see Ready
 }
 
-// New opens the data directory and listens; it serves nothing before Run. The
-// errors are sentences for the owner. Call Close when Run is not going to be
-// called.
+// New opens the data directory and has the server listen; it starts nothing, see
+// Run. The errors are sentences for the owner. Call Close when Run is not going to
+// be called.
 //
 // The parts are made in one order, in which each needs only those before it. What
 // an earlier one has to learn of a later one, it learns by a.changes.
 func New(cfg Config) (*Agent, error) {
-	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), ready: make(chan struct{})}
-	a.ownerHash.Store(&cfg.OwnerSecretHash)
-	if a.listeners = cfg.Listeners; a.listeners == nil {
-		a.listeners, a.ownsListeners = NewListeners(cfg.DataDir, cfg.API), true
-	}
+	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
 		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeLink, a.makePeople, a.makeProxy,
 	} {
@@ -96,21 +87,21 @@ func (a *Agent) openStore() (err error) {
 }
 
 func (a *Agent) listen() error {
-	if err := a.listeners.listen(); err != nil {
+	if err := a.cfg.Server.Listen(); err != nil {
 		return err
 	}
-	a.ownPorts = append([]int{portOf(a.listeners.API())}, a.cfg.OwnPorts...)
+	a.ownPorts = append([]int{portOf(a.cfg.Server.Addr())}, a.cfg.OwnPorts...)
 	return nil
 }
 
 func (a *Agent) makeAccess() (err error) {
-	if a.settings, err = settings.New(a.store, &a.changes); err != nil {
+	if a.settings, err = settings.New(a.store, a.changes); err != nil {
 		return err
 	}
 	a.access, err = access.New(access.Config{
 		Store:    a.store,
 		Settings: a.settings,
-		Changes:  &a.changes,
+		Changes:  a.changes,
 		Now:      a.cfg.Now,
 		Log:      a.cfg.Log.With("part", "access"),
 	})
@@ -133,19 +124,13 @@ func (a *Agent) makeEngine() (err error) {
 		OnGone: func(appID string) agentapi.Closed {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
-		Changes: &a.changes,
+		Changes: a.changes,
 		Log:     a.cfg.Log.With("part", "engine"),
 	})
 	if err != nil {
 		return err
 	}
-	a.reg = engine.NewRegistry(engine.RegistryConfig{
-		Grace:       a.cfg.Grace,
-		FirstWithin: a.cfg.FirstWithin,
-		Changes:     &a.changes,
-		Log:         a.cfg.Log.With("part", "engine"),
-	})
-	a.users, err = engine.NewUsers(a.store, a.apps, a.reg)
+	a.users, err = engine.NewUsers(a.store, a.apps, a.cfg.Server.Registry())
 	return err
 }
 
@@ -154,7 +139,7 @@ func (a *Agent) makePeople() (err error) {
 		Apps:    a.apps,
 		Access:  a.access,
 		Store:   a.store,
-		Changes: &a.changes,
+		Changes: a.changes,
 		Log:     a.cfg.Log.With("part", "people"),
 	}
 	if a.client != nil {
@@ -198,10 +183,9 @@ func (a *Agent) makeAPI() {
 		Settings: a.settings,
 		Access:   a.access,
 		Apps:     a.apps,
-		Registry: a.reg,
+		Server:   a.cfg.Server,
 		Users:    a.users,
 		People:   a.people,
-		Changes:  &a.changes,
 		Info: agentapi.EngineInfo{
 			EngineVersion: Version,
 			Protocol:      agentapi.Protocol,
@@ -210,38 +194,26 @@ func (a *Agent) makeAPI() {
 			FirstPartyApp: a.cfg.FirstPartyApp,
 			Billing:       agentapi.Billing{Plan: "self-hosted", Standing: "good"},
 		},
-		Link:            a.link,
-		Announce:        a.announce,
-		Certificate:     a.certificate,
-		MakeLink:        a.proxy.OpenLink,
-		Outbox:          a.cfg.Outbox,
-		OutboxSize:      a.cfg.OutboxSize,
-		OwnerSecretHash: func() []byte { return *a.ownerHash.Load() },
-		DeskSecretHash:  a.cfg.DeskSecretHash,
-		Connector:       a.cfg.Connector,
-		Log:             a.cfg.Log.With("part", "api"),
+		Link:        a.link,
+		Announce:    a.announce,
+		Certificate: a.certificate,
+		MakeLink:    a.proxy.OpenLink,
+		Outbox:      a.cfg.Outbox,
+		OutboxSize:  a.cfg.OutboxSize,
+		Log:         a.cfg.Log.With("part", "api"),
 	})
 }
 
-// Run serves until ctx ends or a part fails, and closes everything. It writes
-// DATA/agent.json while it serves and returns nil when ctx ended.
+// Run serves until ctx ends or a part fails, and closes the data directory. It
+// returns nil when ctx ended.
 func (a *Agent) Run(ctx context.Context) error {
-	if err := a.listeners.announce(); err != nil {
-		return errors.Join(err, a.Close())
-	}
-	a.log.Info("agent is up", "api", a.API(), "data", a.cfg.DataDir)
-	open, owner := a.listeners.lease()
-
+	a.log.Info("agent is up", "api", a.cfg.Server.Addr(), "data", a.cfg.DataDir)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
-	g.Go(func() error { return a.reg.Run(ctx) })
 	g.Go(func() error { return a.apps.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
-	g.Go(func() error { return a.api.Serve(ctx, open, owner) })
-	if a.cfg.Connector != nil {
-		g.Go(func() error { return a.watchConnector(ctx) })
-	}
+	g.Go(func() error { return a.api.Run(ctx) })
 	if a.acme != nil {
 		g.Go(func() error { return a.orderCertificates(ctx) })
 	}
@@ -261,28 +233,19 @@ func (a *Agent) Run(ctx context.Context) error {
 	return err
 }
 
-// Close releases the data directory and the listeners. Run does it by itself.
+// Close releases the data directory. Run does it by itself.
 func (a *Agent) Close() error {
-	var errs []error
-	if a.ownsListeners {
-		errs = append(errs, a.listeners.Close())
+	if a.unfollow != nil {
+		a.unfollow()
 	}
-	if a.store != nil {
-		errs = append(errs, a.store.Close())
+	if a.store == nil {
+		return nil
 	}
-	return errors.Join(errs...)
-}
-
-// SetOwnerSecretHash is for an owner secret that became known while the agent ran,
-// because the keychain was locked before.
-func (a *Agent) SetOwnerSecretHash(hash []byte) {
-	a.ownerHash.Store(&hash)
-	a.changes.Raise()
+	return a.store.Close()
 }
 
 // Ready is closed once everything is there for visitors: the control plane has
-// said who may come and a relay sends them. Without a link it is closed when the
-// loopback API is up.
+// said who may come and a relay sends them. Without a link it is closed at once.
 func (a *Agent) Ready() <-chan struct{} { return a.ready }
 
 func (a *Agent) awaitReady(ctx context.Context) error {
@@ -298,13 +261,3 @@ func (a *Agent) awaitReady(ctx context.Context) error {
 	close(a.ready)
 	return nil
 }
-
-// Idle is closed when nothing was attached to the engine for Config.Grace; never
-// without one. Whoever runs the agent stops it then.
-func (a *Agent) Idle() <-chan struct{} { return a.reg.Idle() }
-
-// API is the address of the loopback API, host and port.
-func (a *Agent) API() string { return a.listeners.API() }
-
-// OwnerSocket is the path of the owner tier's unix socket.
-func (a *Agent) OwnerSocket() string { return a.listeners.OwnerSocket() }

@@ -24,24 +24,12 @@ var Version = "dev"
 type Config struct {
 	// DataDir holds everything the agent keeps; it is made 0700 when absent.
 	DataDir string
-	// API is where the loopback API listens; port 0 picks one.
-	API string
+	// Server of the loopback API, which the agent answers until it ends.
+	Server *localapi.Server
 	// Mode says what kind of process this is; FirstPartyApp is the appId of the
 	// app that started the engine, empty for none.
 	Mode          agentapi.Mode
 	FirstPartyApp string
-	// Grace is how long after its last registrant left the engine is Idle, and
-	// FirstWithin how long it waits for the first one; zero for ever.
-	Grace       time.Duration
-	FirstWithin time.Duration
-	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty
-	// the owner tier refuses everybody. See also Agent.SetOwnerSecretHash.
-	OwnerSecretHash []byte
-	// DeskSecretHash is that of the secret which the menu bar in this process made
-	// for itself; nil for none. See localapi.Config.
-	DeskSecretHash []byte
-	// Listeners stay open when this agent ends; nil means its own, which do not.
-	Listeners *Listeners
 	// ComputerID is who this computer is at its control plane, empty for
 	// nobody. What is kept of people and sessions under another one is forgotten.
 	ComputerID string
@@ -50,8 +38,6 @@ type Config struct {
 	Link *Link
 	// Unlinked is a sentence about why there is no Link, where there should be one.
 	Unlinked string
-	// Connector connects this computer to another control plane; nil refuses.
-	Connector localapi.Connector
 	// IssueCertificate makes a certificate for one host name.
 	IssueCertificate func(name string) (*tls.Certificate, error)
 	// ACME has an authority issue them instead; Allowed, OnTrouble and Log are

@@ -13,7 +13,7 @@ import (
 )
 
 // What of an agent depends on who this computer is at its control plane: which
-// certificates it needs, and that the owner sees it change.
+// certificates it needs.
 
 // makeCertificates chooses where certificates come from.
 func (a *Agent) makeCertificates() certs.Reporter {
@@ -96,20 +96,6 @@ func (a *Agent) servesName(name string) bool {
 	}
 	label, below := strings.CutSuffix(name, "."+root)
 	return name == root || below && engine.ValidName(label)
-}
-
-// watchConnector has the owner's state follow what the connector does.
-func (a *Agent) watchConnector(ctx context.Context) error {
-	changed, cancel := a.cfg.Connector.Changes()
-	defer cancel()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-			a.changes.Raise()
-		}
-	}
 }
 
 // ApprovedNames are the sub-addresses given to apps, none of which may become

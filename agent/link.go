@@ -37,7 +37,8 @@ func (a *Agent) makeLink() (err error) {
 	if err != nil {
 		return err
 	}
-	changed, _ := a.changes.Subscribe()
+	changed, unfollow := a.changes.Subscribe()
+	a.unfollow = unfollow
 	a.remote = remote.New(remote.Config{
 		Control:     a.client,
 		Apps:        a.approvedApps,

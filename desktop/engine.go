@@ -7,19 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/export"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 )
 
 const (
 	// askFor is long enough for a keychain that is open.
 	askFor = 300 * time.Millisecond
-
-	// draining is how long the agent may take to finish what is under way.
-	draining = 10 * time.Second
 )
 
 // client is the owner tier of the agent, as the desktop uses it.
@@ -46,16 +45,6 @@ type client interface {
 	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
 }
 
-// runningAgent is an agent in this process.
-type runningAgent interface {
-	OwnerSocket() string
-	// SetOwnerSecret tells of the owner secret once it is known.
-	SetOwnerSecret(hash []byte, keychain bool)
-	Done() <-chan struct{}
-	Wait() error
-	Close(ctx context.Context) error
-}
-
 // engine runs the agent inside this process and listens to it. The desktop
 // speaks to it over the owner tier's socket like any other client, and shows a
 // secret like any other: no route is without one. Where another process
@@ -65,8 +54,8 @@ type engine struct {
 	log     *slog.Logger
 	secrets ownersecret.Store
 	// keychain says whether secrets is one: the agent's own go there, too.
-	start func(ctx context.Context, deskSecretHash, ownerSecretHash []byte, keychain bool) (runningAgent, error)
-	dial  func(socket, secret string) client
+	make func(ctx context.Context, deskSecretHash, ownerSecretHash []byte, keychain bool) (*host.Host, error)
+	dial func(socket, secret string) client
 	// other looks for the agent of another process; nil when there is none.
 	other func(ctx context.Context) (*elsewhere, error)
 
@@ -154,66 +143,71 @@ func (e *engine) runOwn(ctx context.Context) error {
 	if known.err != nil && secretless(known.err) == nil {
 		return known.err
 	}
-	agent, err := e.begin(ctx, own, known.secret)
-	if err != nil {
-		return err
+	agent, err := e.make(ctx, ownersecret.Hash(own), hashOf(known.secret), e.secrets != e.inFile)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("Porchlight cannot start: %w", err)
+	}
+	return e.serve(ctx, agent, own, known, asked)
+}
+
+// hashOf is nil of a secret that is not known.
+func hashOf(secret string) []byte {
+	if secret == "" {
+		return nil
+	}
+	return ownersecret.Hash(secret)
+}
+
+// serve runs an agent of this process until ctx ends, or it ends by itself. Known is
+// what the keychain said, and asked where it will say more.
+func (e *engine) serve(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { defer stop(); ended <- agent.Run(running) }()
+	var noSecret error
+	select {
+	case <-agent.Ready():
+		noSecret = e.accompany(running, agent, own, known, asked)
+	case <-running.Done():
+	}
+	stop()
+	err := <-ended
+	switch {
+	case noSecret != nil:
+		return errors.Join(noSecret, err)
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("Porchlight did not stop cleanly: %w", err)
+	}
+	return fmt.Errorf("Porchlight stopped: %w", err)
+}
+
+// accompany listens to an agent while it runs, and tells it of the owner secret once
+// that is known. It returns when ctx ends, or the secret cannot be had for good.
+func (e *engine) accompany(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
 	e.onStart()
-	stop := e.follow(ctx, agent, cmp.Or(known.secret, own))
+	c := e.dial(agent.OwnerSocket(), cmp.Or(known.secret, own))
+	e.onClient(c)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	listening.Go(func() { e.listen(ctx, c, func() {}) })
 	if known.err != nil {
-		if known = e.awaitSecret(ctx, agent, known.err, asked); known.err != nil {
-			return errors.Join(known.err, e.end(agent))
-		}
-		if known.secret != "" {
+		known = e.awaitSecret(ctx, known.err, asked)
+		switch {
+		case known.err != nil:
+			return known.err
+		case known.secret != "":
 			agent.SetOwnerSecret(ownersecret.Hash(known.secret), e.secrets != e.inFile)
 			e.onClient(e.dial(agent.OwnerSocket(), known.secret))
 		}
 	}
-	select {
-	case <-ctx.Done():
-		return e.end(agent)
-	case <-agent.Done():
-		if err := agent.Wait(); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("Porchlight stopped: %w", err)
-		}
-		return nil
-	}
-}
-
-// follow listens to an agent of this process until stop is called.
-func (e *engine) follow(ctx context.Context, agent runningAgent, secret string) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	c := e.dial(agent.OwnerSocket(), secret)
-	e.onClient(c)
-	listened := make(chan struct{})
-	go func() {
-		defer close(listened)
-		e.listen(ctx, c, func() {})
-	}()
-	return func() { cancel(); <-listened }
-}
-
-// begin starts an agent; owner is the owner secret, empty while it is not known.
-func (e *engine) begin(ctx context.Context, own, owner string) (runningAgent, error) {
-	var hash []byte
-	if owner != "" {
-		hash = ownersecret.Hash(owner)
-	}
-	// Not ended by ctx but by end, which lets it drain.
-	agent, err := e.start(context.WithoutCancel(ctx), ownersecret.Hash(own), hash, e.secrets != e.inFile)
-	if err != nil {
-		return nil, fmt.Errorf("Porchlight cannot start: %w", err)
-	}
-	return agent, nil
-}
-
-func (e *engine) end(agent runningAgent) error {
-	ctx, cancel := context.WithTimeout(context.Background(), draining)
-	defer cancel()
-	if err := agent.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("Porchlight did not stop cleanly: %w", err)
-	}
+	<-ctx.Done()
 	return nil
 }
 
@@ -270,8 +264,8 @@ func secretless(err error) error {
 
 // awaitSecret waits until the keychain gives the secret, or the owner chooses to
 // keep it in a file. asked is what is under way, nil for nothing. The answer is
-// empty when ctx or the agent ended first.
-func (e *engine) awaitSecret(ctx context.Context, agent runningAgent, why error, asked <-chan answer) answer {
+// empty when ctx ended first.
+func (e *engine) awaitSecret(ctx context.Context, why error, asked <-chan answer) answer {
 	why = secretless(why)
 	if asked == nil || e.locked(ctx) {
 		e.onSecretless(why)
@@ -284,8 +278,6 @@ func (e *engine) awaitSecret(ctx context.Context, agent runningAgent, why error,
 		var got answer
 		select {
 		case <-ctx.Done():
-			return answer{}
-		case <-agent.Done():
 			return answer{}
 		case got = <-asked:
 			asked = nil

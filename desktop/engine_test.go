@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 )
 
@@ -55,29 +56,32 @@ func (m *memoryStore) Set(_ context.Context, secret string) error {
 func (m *memoryStore) Delete(context.Context) error { return nil }
 func (m *memoryStore) Kind() string                 { return "memory" }
 
-// fakeAgent is an agent that serves nothing.
-type fakeAgent struct {
-	desk   []byte
-	owners chan owned // what SetOwnerSecret was told, after what it started with
-	once   sync.Once
-	done   chan struct{}
-	err    error
+// made is an agent of the engine, and what it was made with.
+type made struct {
+	*host.Host
+	desk, owner []byte // hashes of the secrets
 }
 
-// owned is the owner secret's hash, and whether it is in the keychain.
-type owned struct {
-	hash     []byte
-	keychain bool
+// opens says whether a secret looks at the owner's state, and whether the owner's
+// secret was known then.
+func (m made) opens(t *testing.T, secret string) (looks, known bool) {
+	t.Helper()
+	state, err := agentapi.NewOwner(m.OwnerSocket(), secret).State(t.Context())
+	if err != nil && agentapi.CodeOf(err) != agentapi.CodeForbidden {
+		t.Fatal(err)
+	}
+	return err == nil, err == nil && !state.Locked
 }
 
-func (f *fakeAgent) OwnerSocket() string { return "socket" }
-func (f *fakeAgent) SetOwnerSecret(hash []byte, keychain bool) {
-	f.owners <- owned{hash, keychain}
+// serves says whether it answers.
+func (m made) serves(t *testing.T) bool {
+	t.Helper()
+	_, err := agentapi.New(m.API()).Status(t.Context())
+	if err != nil && !errors.Is(err, agentapi.ErrNotRunning) {
+		t.Fatal(err)
+	}
+	return err == nil
 }
-func (f *fakeAgent) Done() <-chan struct{}       { return f.done }
-func (f *fakeAgent) Wait() error                 { <-f.done; return f.err }
-func (f *fakeAgent) Close(context.Context) error { f.stop(nil); return nil }
-func (f *fakeAgent) stop(err error)              { f.once.Do(func() { f.err = err; close(f.done) }) }
 
 // fakeClient's event stream breaks after each snapshot.
 type fakeClient struct {
@@ -96,7 +100,7 @@ func (f fakeClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) er
 type bench struct {
 	*engine
 	store   *memoryStore
-	started chan *fakeAgent
+	started chan made
 	choose  chan struct{}
 	unlock  chan struct{}
 	without chan error
@@ -108,9 +112,10 @@ type bench struct {
 
 func newBench(t *testing.T, store *memoryStore) *bench {
 	t.Helper()
+	dir := t.TempDir()
 	b := &bench{
 		store:   store,
-		started: make(chan *fakeAgent, 8),
+		started: make(chan made, 8),
 		choose:  make(chan struct{}, 1),
 		unlock:  make(chan struct{}, 1),
 		without: make(chan error, 8),
@@ -133,11 +138,15 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		chosenFile: b.choose,
 		askFor:     time.Minute,
 		unlock:     b.unlock,
-		start: func(_ context.Context, desk, hash []byte, keychain bool) (runningAgent, error) {
-			a := &fakeAgent{desk: desk, owners: make(chan owned, 8), done: make(chan struct{})}
-			a.owners <- owned{hash, keychain}
-			b.started <- a
-			return a, nil
+		make: func(ctx context.Context, desk, owner []byte, keychain bool) (*host.Host, error) {
+			h, err := host.New(ctx, host.Config{
+				DataDir: dir, API: "127.0.0.1:0", Mode: agentapi.ModeDesktop,
+				OwnerSecretHash: owner, DeskSecretHash: desk, Keychain: keychain, Log: slog.New(slog.DiscardHandler),
+			})
+			if err == nil {
+				b.started <- made{h, desk, owner}
+			}
+			return h, err
 		},
 		dial:         func(_, secret string) client { c := fakeClient{secret: secret}; b.clients <- c; return c },
 		other:        func(context.Context) (*elsewhere, error) { return nil, nil },
@@ -168,7 +177,7 @@ func TestFirstStartMakesTheSecret(t *testing.T) {
 	b := newBench(t, &memoryStore{})
 	b.run(t)
 	a, c := <-b.started, <-b.clients
-	if c.secret == "" || c.secret != b.store.secret || !bytes.Equal((<-a.owners).hash, ownersecret.Hash(c.secret)) {
+	if c.secret == "" || c.secret != b.store.secret || !bytes.Equal(a.owner, ownersecret.Hash(c.secret)) {
 		t.Errorf("client has %q, keychain %q, and the agent the hash of neither", c.secret, b.store.secret)
 	}
 	// A stream that breaks is taken up again.
@@ -178,9 +187,7 @@ func TestFirstStartMakesTheSecret(t *testing.T) {
 	if err := <-b.result; err != nil {
 		t.Error(err)
 	}
-	select {
-	case <-a.done:
-	default:
+	if a.serves(t) {
 		t.Error("the agent was left running")
 	}
 }
@@ -194,11 +201,8 @@ func TestLockedKeychainServesAndWaits(t *testing.T) {
 	b := newBench(t, store)
 	b.run(t)
 	a, c := <-b.started, <-b.clients
-	if (<-a.owners).hash != nil {
-		t.Error("the owner tier is open with the keychain locked")
-	}
-	if c.secret == "" || !bytes.Equal(a.desk, ownersecret.Hash(c.secret)) {
-		t.Error("the menu bar cannot ask its own agent")
+	if looks, known := a.opens(t, c.secret); c.secret == "" || !looks || known || a.owner != nil {
+		t.Errorf("the menu bar looks: %v; the owner secret is known with the keychain locked: %v", looks, known)
 	}
 	<-b.states // it is followed already
 	<-b.without
@@ -215,12 +219,12 @@ func TestLockedKeychainServesAndWaits(t *testing.T) {
 	}
 	store.mu.Unlock()
 	store.fail(nil)
-	owner, c2 := <-a.owners, <-b.clients
-	if !bytes.Equal(owner.hash, ownersecret.Hash(c2.secret)) || c2.secret == c.secret || !owner.keychain {
+	c2 := <-b.clients
+	if _, known := a.opens(t, c2.secret); !known || c2.secret == c.secret {
 		t.Error("the agent has another secret than the keychain")
 	}
 	select {
-	case <-a.done:
+	case <-b.result:
 		t.Error("the agent was stopped")
 	case <-b.started:
 		t.Error("another agent was started")
@@ -238,14 +242,14 @@ func TestSlowKeychainHoldsNothingUp(t *testing.T) {
 	store.mu.Lock() // no answer so far
 	b.run(t)
 	a, c := <-b.started, <-b.clients
-	if (<-a.owners).hash != nil || !bytes.Equal(a.desk, ownersecret.Hash(c.secret)) {
+	if a.owner != nil || !bytes.Equal(a.desk, ownersecret.Hash(c.secret)) {
 		t.Error("the agent knows an owner secret that nobody told")
 	}
 	if why := <-b.without; !errors.Is(why, ownersecret.ErrLocked) {
 		t.Errorf("told of %v", why)
 	}
 	store.mu.Unlock()
-	if owner, c := <-a.owners, <-b.clients; !bytes.Equal(owner.hash, ownersecret.Hash(c.secret)) {
+	if _, known := a.opens(t, (<-b.clients).secret); !known {
 		t.Error("the agent has another secret than the keychain")
 	}
 }
@@ -269,7 +273,7 @@ func TestNoKeychain(t *testing.T) {
 			b := newBench(t, store)
 			b.run(t)
 			a := <-b.started
-			if (<-a.owners).hash != nil {
+			if a.owner != nil {
 				t.Error("the owner tier is open without a secret")
 			}
 			<-b.clients
@@ -277,13 +281,14 @@ func TestNoKeychain(t *testing.T) {
 				t.Errorf("told of %v", why)
 			}
 			c.end(b)
-			owner, client := <-a.owners, <-b.clients
+			client := <-b.clients
 			kept := b.inFile.(*memoryStore)
 			if c.keychain {
 				kept = store
 			}
-			if client.secret == "" || client.secret != kept.secret || !bytes.Equal(owner.hash, ownersecret.Hash(client.secret)) || owner.keychain != c.keychain {
-				t.Errorf("client has %q, the store %q, agent the hash %x (keychain %v)", client.secret, kept.secret, owner.hash, owner.keychain)
+			keychain := b.engine.secrets != b.engine.inFile
+			if _, known := a.opens(t, client.secret); client.secret != kept.secret || !known || keychain != c.keychain {
+				t.Errorf("client has %q, the store %q, the agent knows it: %v (keychain %v)", client.secret, kept.secret, known, keychain)
 			}
 		})
 	}
@@ -301,7 +306,9 @@ func TestQuitWhileLocked(t *testing.T) {
 	if err := <-b.result; err != nil {
 		t.Error(err)
 	}
-	<-a.done
+	if a.serves(t) {
+		t.Error("the agent was left running")
+	}
 }
 
 func TestStartsThatFail(t *testing.T) {
@@ -319,23 +326,13 @@ func TestStartsThatFail(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, &memoryStore{err: c.store})
 			if c.start != nil {
-				b.start = func(context.Context, []byte, []byte, bool) (runningAgent, error) { return nil, c.start }
+				b.make = func(context.Context, []byte, []byte, bool) (*host.Host, error) { return nil, c.start }
 			}
 			b.run(t)
 			if err := <-b.result; err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("err = %v, want %q in it", err, c.want)
 			}
 		})
-	}
-}
-
-func TestAgentThatStopsByItselfIsTold(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, &memoryStore{})
-	b.run(t)
-	(<-b.started).stop(errors.New("the relay lost its listener"))
-	if err := <-b.result; err == nil || err.Error() != "Porchlight stopped: the relay lost its listener" {
-		t.Errorf("err = %v", err)
 	}
 }
 

@@ -148,17 +148,12 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		unlock:      a.unlock,
 		probeEvery:  probeEvery,
 		probeFor:    probeFor,
-		start: func(ctx context.Context, desk, hash []byte, keychain bool) (runningAgent, error) {
-			r, err := host.Start(ctx, host.Config{
+		make: func(ctx context.Context, desk, hash []byte, keychain bool) (*host.Host, error) {
+			return host.New(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
 				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
 				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: logger,
 			})
-			if err != nil {
-				return nil, err
-			}
-			logger.Info("serving", "api", r.API())
-			return r, nil
 		},
 		dial:     func(socket, secret string) client { return agentapi.NewOwner(socket, secret) },
 		other:    func(ctx context.Context) (*elsewhere, error) { return findElsewhere(ctx, o.data) },

@@ -152,12 +152,12 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 			h.connecting = &over
 		}
 		h.mu.Unlock()
-		h.changes.Raise()
+		h.server.Changes().Raise()
 		if err == nil {
 			raise(h.switched)
 		}
 	}()
-	h.changes.Raise()
+	h.server.Changes().Raise()
 	return nil
 }
 
@@ -246,7 +246,7 @@ func (h *Host) CancelConnect(context.Context) error {
 	h.mu.Lock()
 	h.connecting = nil
 	h.mu.Unlock()
-	h.changes.Raise()
+	h.server.Changes().Raise()
 	return nil
 }
 
@@ -258,15 +258,12 @@ func (h *Host) Connecting() *agentapi.Connecting {
 		return nil
 	}
 	if h.connecting.State == agentapi.ConnectDone {
-		if now := h.current.Agent().Account(); now.Connected && now.AuthURL == h.connecting.AuthURL {
+		if now := h.current.agent.Account(); now.Connected && now.AuthURL == h.connecting.AuthURL {
 			return nil // and that says more
 		}
 	}
 	return new(*h.connecting)
 }
-
-// Changes implements localapi.Connector.
-func (h *Host) Changes() (changed <-chan struct{}, cancel func()) { return h.changes.Subscribe() }
 
 // Disconnect implements localapi.Connector. This computer is its own again even
 // where the control plane cannot be told: it is told later.

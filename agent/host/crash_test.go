@@ -33,11 +33,12 @@ func beCrashed(dir string) int {
 			select {} // the kill is on its way
 		}
 	}
-	h, err := Start(ctx, cfg)
+	h, err := New(ctx, cfg)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
+	go h.Run(ctx)
 	open, owner := agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
 	_, err = open.Publish(ctx, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 1})
 	if err == nil {

@@ -4,10 +4,10 @@
 // A computer is on its own (local: control plane and relay in this process), or
 // connected to a control plane elsewhere, or neither yet. Which one is in
 // DATA/connection.json. Connecting and disconnecting change that file in one
-// step; the agent is then stopped and another one made, while the loopback API's
-// listeners stay open, so that those who call meanwhile only wait.
+// step; the agent is then stopped and another one made behind the same server of the
+// loopback API, so that those who call meanwhile only wait.
 //
-//	host.go       Start, the loop that replaces one agent by another
+//	host.go       New and Run, the loop that replaces one agent by another
 //	run.go        an agent as somebody: local, connected, unconnected
 //	connection.go DATA/connection.json
 //	connect.go    the owner connects and disconnects
@@ -30,9 +30,9 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/local"
+	"porchlight/agent/engine"
+	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
-	"porchlight/internal/broadcast"
 )
 
 const (
@@ -46,7 +46,7 @@ const (
 	drain = 15 * time.Second
 )
 
-// Config of Start. DataDir, API and Log are required.
+// Config of New. DataDir, API and Log are required.
 type Config struct {
 	DataDir string
 	API     string // loopback API; port 0 picks one
@@ -66,11 +66,12 @@ type Config struct {
 	FirstPartyApp string
 	// OnDemand has the engine stop when nothing needs it any more.
 	OnDemand        bool
-	OwnerSecretHash []byte // see agent.Config
-	DeskSecretHash  []byte // see agent.Config
+	OwnerSecretHash []byte // see localapi.ServerConfig
+	DeskSecretHash  []byte // see localapi.ServerConfig
 	// Keychain says that new device credentials are kept in the keychain; else
 	// they are in a file only the owner can read. SetOwnerSecret changes both.
 	Keychain bool
+	Now      func() time.Time // see agent.Config
 	Log      *slog.Logger
 
 	// step is told how far connecting has come; for the crash tests.
@@ -79,38 +80,34 @@ type Config struct {
 	grace, first time.Duration
 }
 
-// Host is an agent that serves. Its methods are safe for concurrent use.
+// Host is the agent of a data directory. It is made by New. Its methods are safe for concurrent use.
 type Host struct {
-	cfg       Config
-	log       *slog.Logger
-	listeners *agent.Listeners
-	kept      *connectionFile
-	changes   broadcast.Signal
-	switched  chan struct{} // holds one: the agent is to be replaced
-	left      chan struct{} // holds one: there is something to take leave of
-	unlocked  chan struct{} // holds one: the keychain gives the device credential too
-
-	cancel context.CancelFunc
-	ctx    context.Context // ends with the host
-	done   chan struct{}
-	err    error // set before done is closed
+	cfg      Config
+	log      *slog.Logger
+	kept     *connectionFile
+	server   *localapi.Server
+	switched chan struct{} // holds one: the agent is to be replaced
+	left     chan struct{} // holds one: there is something to take leave of
+	unlocked chan struct{} // holds one: the keychain gives the device credential too
+	ready    chan struct{} // see Ready
+	readied  sync.Once     // closes ready
 
 	deciding sync.Mutex // held while connection.json changes hands
 
-	mu         sync.Mutex // protects what follows
-	current    run
+	mu         sync.Mutex      // protects what follows
+	ctx        context.Context // Run's; nil before it
+	current    *somebody
 	connecting *agentapi.Connecting
 	attempt    *attempt // under way
 	adopting   string   // id of the connection being taken on
-	secretHash []byte   // Config.OwnerSecretHash, or what SetOwnerSecret was told
-	keychain   bool     // Config.Keychain, likewise
+	secret     bool     // there is an owner secret
+	keychain   bool     // as Config.Keychain, or what SetOwnerSecret was told
 }
 
-// Start opens the data directory and the listeners and begins to serve; it
-// returns once the loopback API answers. The errors are sentences for the owner;
-// one of a ctx that ended wraps its error. The host ends with ctx, with Close, or
-// by itself when it stops on demand.
-func Start(ctx context.Context, cfg Config) (*Host, error) {
+// New opens the data directory and the listeners and makes the first agent; it
+// serves nothing before Run. The errors are sentences for the owner; one of a ctx
+// that ended wraps its error. Call Close when Run is not going to be called.
+func New(ctx context.Context, cfg Config) (*Host, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
@@ -127,42 +124,60 @@ func Start(ctx context.Context, cfg Config) (*Host, error) {
 	if c := kept.get().Current; c != nil && cfg.ControlURL != "" && c.AuthURL != cfg.ControlURL {
 		return nil, fmt.Errorf("this computer is connected to %s. To move it to %s, start it with --control %[1]s, type 'porchlight disconnect', and connect it anew", c.AuthURL, cfg.ControlURL)
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{
-		cfg:       cfg,
-		log:       cfg.Log.With("part", "host"),
-		listeners: agent.NewListeners(cfg.DataDir, cfg.API),
-		kept:      kept,
-		switched:  make(chan struct{}, 1),
-		left:      make(chan struct{}, 1),
-		unlocked:  make(chan struct{}, 1),
-		ctx:       ctx,
-		cancel:    cancel,
-		done:      make(chan struct{}),
+		cfg:      cfg,
+		log:      cfg.Log.With("part", "host"),
+		kept:     kept,
+		switched: make(chan struct{}, 1),
+		left:     make(chan struct{}, 1),
+		unlocked: make(chan struct{}, 1),
+		ready:    make(chan struct{}),
 
-		secretHash: cfg.OwnerSecretHash,
-		keychain:   cfg.Keychain,
+		secret:   cfg.OwnerSecretHash != nil,
+		keychain: cfg.Keychain,
 	}
-	first, err := h.begin(ctx)
-	if err != nil {
-		cancel()
-		return nil, errors.Join(err, h.listeners.Close())
+	h.server = localapi.NewServer(localapi.ServerConfig{
+		DataDir:         cfg.DataDir,
+		Address:         cfg.API,
+		Registry:        engine.RegistryConfig{Grace: cfg.grace, FirstWithin: cfg.first, Log: cfg.Log.With("part", "engine")},
+		OwnerSecretHash: cfg.OwnerSecretHash,
+		DeskSecretHash:  cfg.DeskSecretHash,
+		Connector:       h,
+		Log:             cfg.Log.With("part", "api"),
+	})
+	if h.current, err = h.become(ctx); err != nil {
+		return nil, errors.Join(err, h.server.Close())
 	}
-	raise(h.left) // what an earlier run left undone
-	go func() {
-		defer close(h.done)
-		defer cancel()
-		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error {
-			defer cancel()
-			return h.serve(ctx, first)
-		})
-		g.Go(func() error { h.takeLeave(ctx); return nil })
-		h.err = g.Wait()
-		h.endAttempt()
-		h.err = errors.Join(h.err, h.listeners.Close())
-	}()
 	return h, nil
+}
+
+// Close releases the data directory and the listeners. Run does it by itself.
+func (h *Host) Close() error { return errors.Join(h.current.close(), h.server.Close()) }
+
+// Run serves until ctx ends, or nobody needs it any more where it stops on demand;
+// then it returns nil, and otherwise why it stopped. Requests under way get a moment
+// to finish.
+func (h *Host) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.mu.Lock()
+	h.ctx = ctx
+	h.mu.Unlock()
+	raise(h.left) // what an earlier run left undone
+	// The server ends last: whoever connects meanwhile is told, and does not find the
+	// address free while the data directory is still in use.
+	answering, silence := context.WithCancel(context.WithoutCancel(ctx))
+	defer silence()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return h.server.Run(answering) })
+	g.Go(func() error {
+		defer silence()
+		defer h.endAttempt()
+		defer cancel()
+		return h.serve(ctx)
+	})
+	g.Go(func() error { h.takeLeave(ctx); return nil })
+	return g.Wait()
 }
 
 func (c *Config) complete() error {
@@ -192,104 +207,97 @@ func (c *Config) complete() error {
 
 // serve keeps an agent running, as whoever this computer is, until ctx ends or
 // the agent does.
-func (h *Host) serve(ctx context.Context, r run) error {
+func (h *Host) serve(ctx context.Context) error {
 	for {
-		select {
-		case <-ctx.Done():
-			return h.end(r)
-		case <-r.Done():
-			if err := r.Wait(); err != nil || ctx.Err() != nil {
-				return err
-			}
-			return errors.New("the agent stopped by itself; its log says why")
-		case <-r.Agent().Idle():
-			h.log.Info("no app needs Porchlight any more, so it stops")
-			return h.end(r)
-		case <-r.again():
-			h.log.Info("trying the device credential again")
-		case <-h.unlocked:
-			h.log.Info("the keychain is open; reading the device credential")
-		case <-h.switched:
-			r.Agent().EndVisits()
+		again, err := h.be(ctx, h.somebody())
+		if !again || ctx.Err() != nil {
+			return err
 		}
-		if err := h.end(r); err != nil {
+		if err != nil {
 			h.log.Warn("the agent did not stop cleanly", "err", err)
 		}
-		next, err := h.begin(ctx)
+		next, err := h.become(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		r = next
+		h.mu.Lock()
+		h.current = next
+		h.mu.Unlock()
 	}
 }
 
-// begin makes an agent as whoever this computer is now.
-func (h *Host) begin(ctx context.Context) (run, error) {
-	r, err := h.startRun(ctx)
-	if err != nil {
-		return nil, err
+// be runs one agent, and says whether another is to follow it.
+func (h *Host) be(ctx context.Context, now *somebody) (again bool, err error) {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- now.run(running) }()
+	go h.awaitReady(running, now)
+	select {
+	case err := <-ended:
+		if err == nil && ctx.Err() == nil {
+			err = errors.New("the agent stopped by itself; its log says why")
+		}
+		return false, err
+	case <-ctx.Done():
+	case <-h.server.Registry().Idle():
+		h.log.Info("no app needs Porchlight any more, so it stops")
+	case <-now.again:
+		h.log.Info("trying the device credential again")
+		again = true
+	case <-h.unlocked:
+		h.log.Info("the keychain is open; reading the device credential")
+		again = true
+	case <-h.switched:
+		now.agent.EndVisits()
+		again = true
 	}
-	h.mu.Lock()
-	h.current = r
-	r.Agent().SetOwnerSecretHash(h.secretHash) // it may have come meanwhile
-	h.mu.Unlock()
-	h.changes.Raise()
-	return r, nil
+	stop()
+	select {
+	case err = <-ended:
+		return again, err
+	case <-time.After(drain):
+		return again, errors.New("what was under way did not end in time")
+	}
 }
 
-func (h *Host) end(r run) error {
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
-	return r.Close(ctx)
+// awaitReady closes h.ready for the first agent that lasts so long.
+func (h *Host) awaitReady(ctx context.Context, now *somebody) {
+	select {
+	case <-now.agent.Ready():
+	case <-time.After(now.readyIn):
+	case <-ctx.Done():
+		return
+	}
+	h.readied.Do(func() { close(h.ready) })
 }
+
+// Ready is closed once visitors can come, or that takes long.
+func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // API is the address of the loopback API.
-func (h *Host) API() string { return h.listeners.API() }
+func (h *Host) API() string { return h.server.Addr() }
 
 // OwnerSocket is the path of the owner tier's unix socket, the same whoever this
 // computer becomes.
-func (h *Host) OwnerSocket() string { return h.listeners.OwnerSocket() }
+func (h *Host) OwnerSocket() string { return h.server.OwnerSocket() }
 
 // Account is whose computer this is now.
 func (h *Host) Account() agentapi.Account { return h.agent().Account() }
 
 // RootCAPath is the file (PEM) with the certificate browsers have to trust, or
 // empty where they trust it already.
-func (h *Host) RootCAPath() string {
+func (h *Host) RootCAPath() string { return h.somebody().rootCA }
+
+func (h *Host) agent() *agent.Agent { return h.somebody().agent }
+
+func (h *Host) somebody() *somebody {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.current.RootCAPath()
-}
-
-func (h *Host) agent() *agent.Agent {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.current.Agent()
-}
-
-// Done is closed when nothing serves any more.
-func (h *Host) Done() <-chan struct{} { return h.done }
-
-// Wait returns when nothing serves any more: nil after Close, the end of Start's
-// context or of everybody who needed it, otherwise why it stopped.
-func (h *Host) Wait() error {
-	<-h.done
-	return h.err
-}
-
-// Close stops serving: requests under way get a moment to finish. It returns
-// Wait's error, or ctx's when that ends first.
-func (h *Host) Close(ctx context.Context) error {
-	h.cancel()
-	select {
-	case <-h.done:
-		return h.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return h.current
 }
 
 // credentials is where the device credential of a connection is kept.
@@ -315,43 +323,23 @@ func raise(signal chan struct{}) {
 }
 
 // SetOwnerSecret tells of an owner secret that could not be had at the start, and
-// whether secrets are kept in the keychain from now on. Nothing stops for it; only
-// a computer whose device credential is there too is made anew.
+// whether secrets are kept in the keychain from now on. Nobody is disconnected for
+// it; only a computer whose device credential is there too gets another agent.
 func (h *Host) SetOwnerSecret(hash []byte, keychain bool) {
 	h.mu.Lock()
-	h.secretHash, h.keychain = hash, keychain
-	if h.current != nil {
-		h.current.Agent().SetOwnerSecretHash(hash)
-	}
+	h.secret, h.keychain = true, keychain
 	h.mu.Unlock()
+	h.server.SetOwnerSecretHash(hash)
 	if c := h.kept.get().Current; c != nil && c.Store == storeKeychain {
 		raise(h.unlocked)
 	}
 }
 
-func (h *Host) ownerSecret() (hash []byte, keychain bool) {
+// ownerSecret says whether there is one, and whether secrets go into the keychain.
+func (h *Host) ownerSecret() (known, keychain bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.secretHash, h.keychain
-}
-
-// localConfig is for this computer on its own.
-func (h *Host) localConfig(forget bool) local.Config {
-	hash, _ := h.ownerSecret()
-	return local.Config{
-		DataDir:         h.cfg.DataDir,
-		HTTPS:           h.cfg.HTTPS,
-		Mode:            h.cfg.Mode,
-		FirstPartyApp:   h.cfg.FirstPartyApp,
-		Grace:           h.cfg.grace,
-		FirstWithin:     h.cfg.first,
-		OwnerSecretHash: hash,
-		DeskSecretHash:  h.cfg.DeskSecretHash,
-		Listeners:       h.listeners,
-		Connector:       h,
-		ForgetPeople:    forget,
-		Log:             h.cfg.Log,
-	}
+	return h.secret, h.keychain
 }
 
 // Connected says whether this computer is connected to a control plane, which

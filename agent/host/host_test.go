@@ -47,23 +47,34 @@ func config(dir string) Config {
 	}
 }
 
-func start(t *testing.T, cfg Config) *Host {
+// running is a Host that serves.
+type running struct {
+	*Host
+	ended chan struct{} // closed when it serves no more
+	stop  func()
+}
+
+func start(t *testing.T, cfg Config) *running {
 	t.Helper()
-	h, err := Start(t.Context(), cfg)
+	h, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { stop(t, h) })
-	return h
-}
-
-func stop(t *testing.T, h *Host) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := h.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Host: h, ended: make(chan struct{})}
+	go func() {
+		defer close(r.ended)
+		if err := h.Run(ctx); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	}()
+	r.stop = func() { cancel(); <-r.ended }
+	t.Cleanup(r.stop)
+	select {
+	case <-h.Ready():
+	case <-r.ended:
 	}
+	return r
 }
 
 // await polls for what has no event to wait for here.
@@ -218,9 +229,7 @@ func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	if _, err := c.Deregister(t.Context(), "com.example.wiki"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Wait(); err != nil {
-		t.Error(err)
-	}
+	<-h.ended
 	if found, err := Find(t.Context(), cfg.DataDir, ""); found != nil || err != nil {
 		t.Errorf("after its end there is %+v, %v", found, err)
 	}
@@ -230,9 +239,7 @@ func TestStopsWhenNobodyEverCame(t *testing.T) {
 	t.Parallel()
 	cfg := config(t.TempDir())
 	cfg.OnDemand, cfg.first = true, 50*time.Millisecond
-	if err := start(t, cfg).Wait(); err != nil {
-		t.Error(err)
-	}
+	<-start(t, cfg).ended
 }
 
 func TestFindsByAddress(t *testing.T) {
@@ -300,7 +307,7 @@ func TestNoLeaveOfTheNewConnection(t *testing.T) {
 	control := newControl(t)
 	control.confirm()
 	cfg := config(t.TempDir())
-	started, looked := make(chan *Host, 1), make(chan bool, 1)
+	started, looked := make(chan *running, 1), make(chan bool, 1)
 	cfg.step = func(step string) {
 		if step == "credential kept" {
 			looked <- (<-started).leaveAll(context.Background())
@@ -369,7 +376,7 @@ func TestDamagedConnectionIsTold(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, connectionName), []byte(`{"current":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(t.Context(), config(dir)); err == nil || !strings.Contains(err.Error(), "is damaged") {
+	if _, err := New(t.Context(), config(dir)); err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("err = %v", err)
 	}
 	if !Connected(dir) {
@@ -455,8 +462,7 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 	if err != nil || info.Connected || !h.Connected() {
 		t.Errorf("%+v, %v", info, err)
 	}
-	r, ok := h.current.(*agentRun)
-	if !ok || r.again() != nil {
+	if h.somebody().again != nil {
 		t.Error("the keychain is asked again behind the owner's back")
 	}
 	// The owner chose a file instead: the owner tier opens without another start.

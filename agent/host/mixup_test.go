@@ -16,9 +16,9 @@ func TestNoAgentInAServersDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, serverFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Start(t.Context(), Config{DataDir: dir, API: "127.0.0.1:0", Local: true, HTTPS: "127.0.0.1:0", Mode: "headless", OwnerSecretHash: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
+	_, err := New(t.Context(), Config{DataDir: dir, API: "127.0.0.1:0", Local: true, HTTPS: "127.0.0.1:0", Mode: "headless", OwnerSecretHash: make([]byte, 32), Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "of a control plane") {
-		t.Fatalf("Start: %v", err)
+		t.Fatalf("New: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 		t.Errorf("%v, %v", left, err)

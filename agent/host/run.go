@@ -22,9 +22,10 @@ const (
 	// is left alone: asking may put a question on the screen.
 	againAfter = 2 * time.Minute
 
-	// readyWait bounds how long Start waits for the first visitor of a connected
-	// computer to be possible; it serves meanwhile.
-	readyWait = 3 * time.Second
+	// readyIn is somebody's of a computer that a control plane elsewhere may be out
+	// of reach of; what localReadyIn waits for is in this process.
+	readyIn      = 3 * time.Second
+	localReadyIn = 10 * time.Second
 
 	// acmeDir and ownCADir, inside the data directory, hold certificates of a
 	// connected computer.
@@ -32,30 +33,36 @@ const (
 	ownCADir = "connected-ca"
 )
 
-// run is an agent that serves, as somebody.
-type run interface {
-	Agent() *agent.Agent
-	RootCAPath() string
-	Done() <-chan struct{}
-	Wait() error
-	Close(ctx context.Context) error
+// somebody is an agent as who this computer is now, made and not yet running.
+type somebody struct {
+	agent *agent.Agent
+	// run serves until its context ends, and lets requests under way finish; close
+	// is for one that is not to run.
+	run   func(context.Context) error
+	close func() error
+	// rootCA is the file with the root certificate browsers have to trust; empty for
+	// none.
+	rootCA string
+	// readyIn bounds how long the first visitor may take to be possible before the
+	// start counts as done; what is late says so in the owner's state.
+	readyIn time.Duration
 	// again is readable when the agent should be made anew, because something it
 	// lacked may be there; nil for never.
-	again() <-chan time.Time
+	again <-chan time.Time
 }
 
-// startRun makes the agent that connection.json asks for.
-func (h *Host) startRun(ctx context.Context) (run, error) {
+// become makes the agent that connection.json asks for.
+func (h *Host) become(ctx context.Context) (*somebody, error) {
 	kept := h.kept.get()
 	switch {
 	case kept.Current != nil:
-		return h.startConnected(ctx, *kept.Current)
+		return h.becomeConnected(ctx, *kept.Current)
 	case !h.cfg.Local:
 		cfg := h.agentConfig()
 		cfg.Unlinked = unconnected(h.cfg.ControlURL)
-		return h.startAgent(ctx, cfg, "", nil)
+		return alone(cfg)
 	}
-	r, err := local.Start(ctx, h.localConfig(kept.ForgetLocal))
+	l, err := local.New(ctx, local.Config{Agent: h.agentConfig(), HTTPS: h.cfg.HTTPS, ForgetPeople: kept.ForgetLocal})
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +71,16 @@ func (h *Host) startRun(ctx context.Context) (run, error) {
 			h.log.Warn("the people of an earlier time are forgotten again at the next start", "err", err)
 		}
 	}
-	return localRun{r}, nil
+	return &somebody{agent: l.Agent(), run: l.Run, close: l.Close, rootCA: local.RootCAPath(h.cfg.DataDir), readyIn: localReadyIn}, nil
+}
+
+// alone is an agent without a control plane in this process.
+func alone(cfg agent.Config) (*somebody, error) {
+	a, err := agent.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &somebody{agent: a, run: a.Run, close: a.Close, readyIn: readyIn}, nil
 }
 
 // unconnected is what the owner reads of a computer that is nobody: how to
@@ -76,14 +92,9 @@ func unconnected(controlURL string) string {
 	return "This computer is not connected. Type 'porchlight connect URL' to connect it to a control plane, or start it with 'porchlight agent --local' to use it on its own."
 }
 
-// localRun is this computer on its own.
-type localRun struct{ *local.Running }
-
-func (localRun) again() <-chan time.Time { return nil }
-
-// startConnected makes the agent of a connected computer. Without its credential
+// becomeConnected makes the agent of a connected computer. Without its credential
 // it runs all the same: apps may publish, the owner is told, approvals stay.
-func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
+func (h *Host) becomeConnected(ctx context.Context, c connection) (*somebody, error) {
 	cfg := h.agentConfig()
 	cfg.ComputerID = c.ComputerID
 	credential, err := h.credential(ctx, c)
@@ -101,7 +112,7 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 		cfg.Unlinked = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
 		cfg.Unlinked = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
-		if hash, _ := h.ownerSecret(); hash != nil {
+		if known, _ := h.ownerSecret(); known {
 			again = time.After(againAfter)
 		}
 	default:
@@ -114,14 +125,19 @@ func (h *Host) startConnected(ctx context.Context, c connection) (run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.startAgent(ctx, cfg, rootCA, again)
+	as, err := alone(cfg)
+	if err != nil {
+		return nil, err
+	}
+	as.rootCA, as.again = rootCA, again
+	return as, nil
 }
 
 // credential is this computer's at the control plane of c. A keychain that did
 // not even give the owner secret is not asked again: whoever waits for that one
 // tells once it is unlocked: SetOwnerSecret.
 func (h *Host) credential(ctx context.Context, c connection) (string, error) {
-	if hash, keychain := h.ownerSecret(); c.Store == storeKeychain && keychain && hash == nil {
+	if known, keychain := h.ownerSecret(); c.Store == storeKeychain && keychain && !known {
 		return "", ownersecret.ErrLocked
 	}
 	return h.credentials(c).Get(ctx)
@@ -165,82 +181,18 @@ func (h *Host) ownRoot() string {
 	return filepath.Join(h.cfg.DataDir, ownCADir, localca.RootFile)
 }
 
+// agentConfig is what an agent is told whoever this computer is.
 func (h *Host) agentConfig() agent.Config {
-	hash, _ := h.ownerSecret()
 	return agent.Config{
-		DataDir:         h.cfg.DataDir,
-		Mode:            h.cfg.Mode,
-		FirstPartyApp:   h.cfg.FirstPartyApp,
-		Grace:           h.cfg.grace,
-		FirstWithin:     h.cfg.first,
-		OwnerSecretHash: hash,
-		DeskSecretHash:  h.cfg.DeskSecretHash,
-		Listeners:       h.listeners,
-		Connector:       h,
-		Log:             h.cfg.Log,
+		DataDir:       h.cfg.DataDir,
+		Server:        h.server,
+		Mode:          h.cfg.Mode,
+		FirstPartyApp: h.cfg.FirstPartyApp,
+		Now:           h.cfg.Now,
+		Log:           h.cfg.Log,
 		IssueCertificate: func(name string) (*tls.Certificate, error) {
 			return nil, fmt.Errorf("%s is not a name of this computer", name)
 		},
-	}
-}
-
-// agentRun is an agent alone, without a control plane of ours.
-type agentRun struct {
-	agent  *agent.Agent
-	rootCA string
-	later  <-chan time.Time
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // set before done is closed
-}
-
-func (h *Host) startAgent(ctx context.Context, cfg agent.Config, rootCA string, again <-chan time.Time) (run, error) {
-	a, err := agent.New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	// Not ended by ctx but by Close, which lets it drain.
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &agentRun{agent: a, rootCA: rootCA, later: again, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(r.done)
-		defer cancel()
-		r.err = a.Run(running)
-	}()
-	h.mu.Lock()
-	first := h.current == nil
-	h.mu.Unlock()
-	if !first {
-		return r, nil // who waits for it follows the owner's state
-	}
-	timer := time.NewTimer(readyWait)
-	defer timer.Stop()
-	select {
-	case <-a.Ready():
-	case <-r.done:
-		if r.err != nil {
-			return nil, r.err
-		}
-	case <-ctx.Done():
-	case <-timer.C:
-		// It serves; what is late says so in the owner's state.
-	}
-	return r, nil
-}
-
-func (r *agentRun) Agent() *agent.Agent     { return r.agent }
-func (r *agentRun) RootCAPath() string      { return r.rootCA }
-func (r *agentRun) Done() <-chan struct{}   { return r.done }
-func (r *agentRun) Wait() error             { <-r.done; return r.err }
-func (r *agentRun) again() <-chan time.Time { return r.later }
-
-func (r *agentRun) Close(ctx context.Context) error {
-	r.cancel()
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

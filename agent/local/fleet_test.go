@@ -16,7 +16,6 @@ import (
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
-	"porchlight/agent/ownersecret"
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -92,33 +91,28 @@ func startFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := agent.New(agent.Config{
-		DataDir: filepath.Join(dir, "agent"), API: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
-		OwnerSecretHash: ownersecret.Hash(secret), ComputerID: e.Computer.ID, Link: p.link(),
-		IssueCertificate: ca.Issue, OwnPorts: []int{port}, Outbox: p.outboxMails, Log: log,
-	})
+	cfg := configOf(filepath.Join(dir, "agent")).Agent
+	cfg.ComputerID, cfg.Link = e.Computer.ID, p.link()
+	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
+	a, err := agent.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.service.Run(ctx) })
-	g.Go(func() error { return f.elsewhere.Run(ctx) })
-	g.Go(func() error { return p.relay.Serve(ctx, ln) })
-	g.Go(func() error { return a.Run(ctx) })
+	r := &running{Local: &Local{agent: a, plane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
+	r.serve(t, func(ctx context.Context) error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() error { return p.service.Run(ctx) })
+		g.Go(func() error { return f.elsewhere.Run(ctx) })
+		g.Go(func() error { return p.relay.Serve(ctx, ln) })
+		g.Go(func() error { return a.Run(ctx) })
+		return g.Wait()
+	})
 	t.Cleanup(func() {
-		cancel()
-		if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		if err := r.end(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("the fleet ended: %v", err)
 		}
 	})
-	select {
-	case <-a.Ready():
-	case <-ctx.Done():
-		t.Fatalf("the fleet did not start: %v", g.Wait())
-	}
-	h := &house{Running: &Running{agent: a, plane: p, listeners: []net.Listener{ln}}, plane: p}
-	h.open, h.owner = agentapi.New(h.API()), agentapi.NewOwner(h.OwnerSocket(), secret)
+	h := &house{running: r, plane: p, open: agentapi.New(r.Addr()), owner: agentapi.NewOwner(r.OwnerSocket(), secret)}
 	f.scene = &scene{house: h, app: startHeldApp(t), held: map[string]*opened{}}
 	f.populate(t)
 	return f

@@ -1,13 +1,8 @@
 package local
 
 import (
-	"context"
-	"log/slog"
 	"testing"
-	"time"
 
-	"porchlight/agent/agentapi"
-	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
 )
 
@@ -17,25 +12,7 @@ import (
 func TestForgetPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cfg := Config{
-		DataDir: dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
-		OwnerSecretHash: ownersecret.Hash(secret), Log: slog.New(slog.DiscardHandler),
-	}
-	begin := func() *Running {
-		r, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	end := func(r *Running) {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := r.Close(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r := begin()
+	r := start(t, configOf(dir))
 	owner := r.agent.Account().AccountID
 	if err := r.plane.service.Agents.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		t.Fatal(err)
@@ -44,10 +21,13 @@ func TestForgetPeople(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.allowClient(t, r.agent.Account().Email)
-	end(r)
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := configOf(dir)
 	cfg.ForgetPeople = true
-	r = begin()
-	defer end(r)
+	r = start(t, cfg)
+	defer r.end()
 	people, err := r.plane.service.People.List(t.Context(), r.plane.computerID)
 	if err != nil || len(people) != 2 {
 		t.Fatal(people, err)

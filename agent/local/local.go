@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,7 +23,6 @@ import (
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
-	"porchlight/agent/localapi"
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
@@ -52,160 +50,97 @@ const (
 
 // Config of a local Porchlight.
 type Config struct {
-	DataDir         string
-	API             string // loopback API; port 0 picks one
-	HTTPS           string // local relay; port 0 picks one and keeps it
-	Mode            agentapi.Mode
-	FirstPartyApp   string
-	OwnerSecretHash []byte             // see agent.Config
-	DeskSecretHash  []byte             // see agent.Config
-	Grace           time.Duration      // see agent.Config
-	FirstWithin     time.Duration      // see agent.Config
-	Listeners       *agent.Listeners   // see agent.Config; API is ignored with it
-	Connector       localapi.Connector // see agent.Config
+	// Agent says how the agent runs; who it is at the control plane is filled in.
+	Agent agent.Config
+	HTTPS string // local relay; port 0 picks one and keeps it
 	// ForgetPeople removes everybody but the owner, and every OAuth grant,
 	// before anything is served: this computer was connected elsewhere since.
 	ForgetPeople bool
-	Now          func() time.Time // see agent.Config
-	Log          *slog.Logger
 }
 
-// Running is a local Porchlight that serves.
-type Running struct {
+// Local is a local Porchlight. It is made by New.
+type Local struct {
 	agent     *agent.Agent
 	plane     *plane
 	listeners []net.Listener // of the relay
 	dataDir   string
-	cancel    context.CancelFunc
-	done      chan struct{}
-	err       error // set before done is closed
 }
 
-// Start opens the data directory and the listeners and begins to serve. When it
-// returns nil the loopback API, the relay and the agent accept connections. The
-// errors are sentences for the owner; one of a ctx that ended wraps its error.
-func Start(ctx context.Context, cfg Config) (*Running, error) {
-	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory %s: %w", cfg.DataDir, err)
+// New opens the data directory and the listeners; it serves nothing before Run. The
+// errors are sentences for the owner. Call Close when Run is not going to be called.
+func New(ctx context.Context, cfg Config) (_ *Local, err error) {
+	dataDir := cfg.Agent.DataDir
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("cannot create the data directory %s: %w", dataDir, err)
 	}
 	if cfg.HTTPS == "" {
 		cfg.HTTPS = DefaultHTTPS
 	}
-	if err := mayListen(cfg.DataDir, cfg.HTTPS); err != nil {
+	if err := mayListen(dataDir, cfg.HTTPS); err != nil {
 		return nil, err
 	}
-	plane, err := openPlane(ctx, cfg)
-	if err != nil {
-		return nil, err
-	}
-	listeners, port, err := listen(cfg.DataDir, cfg.HTTPS)
-	if err != nil {
-		return nil, errors.Join(err, plane.close())
-	}
-	if err := plane.build(ctx, cfg, listeners[0].Addr().String(), port); err != nil {
-		closeAll(listeners)
-		return nil, errors.Join(err, plane.close())
-	}
-	a, err := agent.New(agent.Config{
-		DataDir:          cfg.DataDir,
-		API:              cfg.API,
-		Mode:             cfg.Mode,
-		FirstPartyApp:    cfg.FirstPartyApp,
-		OwnerSecretHash:  cfg.OwnerSecretHash,
-		DeskSecretHash:   cfg.DeskSecretHash,
-		Grace:            cfg.Grace,
-		FirstWithin:      cfg.FirstWithin,
-		Listeners:        cfg.Listeners,
-		ComputerID:       plane.computerID,
-		Link:             plane.link(),
-		Connector:        cfg.Connector,
-		IssueCertificate: plane.ca.Issue,
-		OwnPorts:         []int{port},
-		Outbox:           plane.outboxMails,
-		OutboxSize:       plane.outboxSize,
-		Now:              cfg.Now,
-		Log:              cfg.Log,
-	})
-	if err != nil {
-		closeAll(listeners)
-		return nil, errors.Join(err, plane.close())
-	}
-	r := serve(ctx, a, plane, listeners, cfg.DataDir)
-	select {
-	case <-a.Ready():
-	case <-r.done:
-		if r.err == nil { // nothing failed: it was told to stop
-			return nil, fmt.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
+	l := &Local{dataDir: dataDir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
 		}
-		return nil, r.err
-	case <-time.After(readyWait):
-		// It serves; what is late says so in the owner's state.
+	}()
+	if l.plane, err = openPlane(ctx, cfg.Agent); err != nil {
+		return nil, err
 	}
-	return r, nil
+	var port int
+	if l.listeners, port, err = listen(dataDir, cfg.HTTPS); err != nil {
+		return nil, err
+	}
+	if err := l.plane.build(ctx, cfg, l.listeners[0].Addr().String(), port); err != nil {
+		return nil, err
+	}
+	as := cfg.Agent
+	as.ComputerID = l.plane.computerID
+	as.Link = l.plane.link()
+	as.IssueCertificate = l.plane.ca.Issue
+	as.OwnPorts = []int{port}
+	as.Outbox, as.OutboxSize = l.plane.outboxMails, l.plane.outboxSize
+	if l.agent, err = agent.New(as); err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
-// readyWait bounds how long Start waits for the first visitor to be possible.
-const readyWait = 10 * time.Second
-
-// serve runs the three until the first of them ends or Close is called.
-func serve(ctx context.Context, a *agent.Agent, p *plane, listeners []net.Listener, dataDir string) *Running {
-	ctx, cancel := context.WithCancel(ctx)
-	r := &Running{agent: a, plane: p, listeners: listeners, dataDir: dataDir, cancel: cancel, done: make(chan struct{})}
+// Run serves until ctx ends or a part fails, and closes everything. Requests under
+// way get a moment to finish. It returns nil when ctx ended.
+func (l *Local) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.service.Run(ctx) })
-	g.Go(func() error { return p.relay.Serve(ctx, listeners...) })
-	g.Go(func() error { return a.Run(ctx) })
-	g.Go(func() error { return p.admin.Serve(ctx, controlDir(dataDir)) })
-	go func() {
-		defer close(r.done)
-		defer cancel()
-		err := g.Wait()
-		if errors.Is(err, context.Canceled) {
-			err = nil
-		}
-		r.err = errors.Join(err, p.close())
-	}()
-	return r
+	g.Go(func() error { return l.plane.service.Run(ctx) })
+	g.Go(func() error { return l.plane.relay.Serve(ctx, l.listeners...) })
+	g.Go(func() error { return l.agent.Run(ctx) })
+	g.Go(func() error { return l.plane.admin.Serve(ctx, controlDir(l.dataDir)) })
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, l.plane.close())
+}
+
+// Close releases the data directory and the listeners. Run does it by itself.
+func (l *Local) Close() error {
+	closeAll(l.listeners)
+	var errs []error
+	if l.agent != nil {
+		errs = append(errs, l.agent.Close())
+	}
+	if l.plane != nil {
+		errs = append(errs, l.plane.close())
+	}
+	return errors.Join(errs...)
 }
 
 // Agent is the agent of this Porchlight.
-func (r *Running) Agent() *agent.Agent { return r.agent }
-
-// API is the address of the loopback API.
-func (r *Running) API() string { return r.agent.API() }
-
-// OwnerSocket is the path of the owner tier's unix socket.
-func (r *Running) OwnerSocket() string { return r.agent.OwnerSocket() }
-
-// RootCAPath is the file (PEM) with the certificate browsers have to trust.
-func (r *Running) RootCAPath() string { return r.plane.rootPath }
-
-// Done is closed when nothing serves any more.
-func (r *Running) Done() <-chan struct{} { return r.done }
-
-// Wait returns when nothing serves any more: nil after Close or the end of
-// Start's context, otherwise why it stopped.
-func (r *Running) Wait() error {
-	<-r.done
-	return r.err
-}
-
-// Close stops serving: requests under way get a moment to finish. It returns
-// Wait's error, or ctx's when that ends first.
-func (r *Running) Close(ctx context.Context) error {
-	r.cancel()
-	select {
-	case <-r.done:
-		return r.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (l *Local) Agent() *agent.Agent { return l.agent }
 
 // plane is the control plane and relay of this computer.
 type plane struct {
 	ca         *localca.CA
-	rootPath   string // of the authority's root certificate, PEM
 	store      kv.Store
 	outbox     *mail.Outbox
 	service    *control.Service
@@ -217,8 +152,8 @@ type plane struct {
 
 // openPlane opens what the control plane keeps, which also makes sure that no
 // other process uses the data directory.
-func openPlane(ctx context.Context, cfg Config) (p *plane, err error) {
-	p = &plane{rootPath: RootCAPath(cfg.DataDir)}
+func openPlane(ctx context.Context, cfg agent.Config) (p *plane, err error) {
+	p = &plane{}
 	// porchlight-control opens the same directory. A store that is refused is
 	// refused before anything is made or renewed beside it.
 	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
@@ -226,7 +161,7 @@ func openPlane(ctx context.Context, cfg Config) (p *plane, err error) {
 		return nil, err
 	}
 	p.outbox = mail.NewOutbox(p.store, nil)
-	p.ca, err = localca.Open(filepath.Dir(p.rootPath), localca.Options{
+	p.ca, err = localca.Open(filepath.Dir(RootCAPath(cfg.DataDir)), localca.Options{
 		Names:        []string{domain},
 		Organisation: "Porchlight on this computer",
 		Log:          cfg.Log.With("part", "certs"),
@@ -252,7 +187,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 				p.relay.Kick(computerID)
 			}
 		},
-		Log: cfg.Log.With("part", "control"),
+		Log: cfg.Agent.Log.With("part", "control"),
 	})
 	if err != nil {
 		return err
@@ -274,7 +209,7 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		Naming:    naming,
 		Outbox:    p.outbox,
 		RootPEM:   p.ca.RootPEM(),
-		Log:       cfg.Log.With("part", "admin"),
+		Log:       cfg.Agent.Log.With("part", "admin"),
 	})
 	if err != nil {
 		return err
@@ -282,15 +217,15 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 	names := certs.New(certs.Config{
 		Issue:   p.ca.Issue,
 		Allowed: func(name string) bool { return name == authHost },
-		Log:     cfg.Log.With("part", "certs"),
+		Log:     cfg.Agent.Log.With("part", "certs"),
 	})
 	p.relay, err = relay.New(relay.Config{
 		AuthHost:     authHost,
 		TLS:          certs.TLSConfig(names),
-		Handler:      web.New(p.service, web.Config{KeptMail: "porchlight outbox", Log: cfg.Log.With("part", "control")}),
+		Handler:      web.New(p.service, web.Config{KeptMail: "porchlight outbox", Log: cfg.Agent.Log.With("part", "control")}),
 		Authenticate: p.service.Agents.Authenticate,
 		Grace:        relayGrace,
-		Log:          cfg.Log.With("part", "relay"),
+		Log:          cfg.Agent.Log.With("part", "relay"),
 	})
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,16 +15,13 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
 	"porchlight/test/visitor"
 )
 
-const secret = "a test's owner secret"
-
 // house is a whole local Porchlight with one app behind it.
 type house struct {
-	*Running
+	*running
 	plane *plane
 	open  *agentapi.Client
 	owner *agentapi.Client
@@ -55,31 +51,23 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 	}))
 	t.Cleanup(app.Close)
 	h.port = portOf(t, app.Listener.Addr().String())
-	cfg := Config{
-		DataDir:         t.TempDir(),
-		API:             "127.0.0.1:0",
-		HTTPS:           "127.0.0.1:0",
-		Mode:            agentapi.ModeHeadless,
-		OwnerSecretHash: ownersecret.Hash(secret),
-		Log:             slog.New(slog.DiscardHandler),
-	}
+	cfg := configOf(t.TempDir())
 	change(&cfg)
-	var err error
-	h.Running, err = Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.live(t, cfg)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		defer cancel()
-		if err := h.Close(ctx); err != nil && !h.listenersGone {
-			t.Errorf("close: %v", err)
+		if err := h.end(); err != nil && !h.listenersGone {
+			t.Errorf("it ended with %v", err)
 		}
 	})
-	h.plane = h.Running.plane
-	h.open = agentapi.New(h.API())
-	h.owner = agentapi.NewOwner(h.OwnerSocket(), secret)
 	return h
+}
+
+// live has it serve with cfg.
+func (h *house) live(t testing.TB, cfg Config) {
+	t.Helper()
+	h.running = start(t, cfg)
+	h.plane = h.Local.plane
+	h.open, h.owner = agentapi.New(h.Addr()), agentapi.NewOwner(h.OwnerSocket(), secret)
 }
 
 // publish has notes published and approved, and waits until the control plane
@@ -309,21 +297,14 @@ func TestDeletedPersonIsOut(t *testing.T) {
 func TestEverythingSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cfg := Config{
-		DataDir: dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
-		OwnerSecretHash: ownersecret.Hash(secret), Log: slog.New(slog.DiscardHandler),
-	}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") }))
 	t.Cleanup(app.Close)
 
 	var url string
 	var browser *visitor.Visitor
 	for round := range 2 {
-		r, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := &house{Running: r, plane: r.plane, open: agentapi.New(r.API()), owner: agentapi.NewOwner(r.OwnerSocket(), secret), port: portOf(t, app.Listener.Addr().String())}
+		h := &house{port: portOf(t, app.Listener.Addr().String())}
+		h.live(t, configOf(dir))
 		if round == 0 {
 			url = h.publish(t)
 			browser = h.browser(t)
@@ -338,15 +319,14 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 			t.Errorf("after a restart: %+v, %v", pub, err)
 		}
 		var page *visitor.Page
+		var err error
 		h.await(t, func() bool { page, err = browser.Open(t.Context(), url); return err == nil })
 		if page.Status != http.StatusOK || page.Body != "served" {
 			t.Errorf("round %d: HTTP %d %.200s", round, page.Status, page.Body)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if err := r.Close(ctx); err != nil {
+		if err := h.end(); err != nil {
 			t.Fatal(err)
 		}
-		cancel()
 		if _, err := h.open.Status(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
 			t.Errorf("after closing, status says %v", err)
 		}
@@ -380,41 +360,39 @@ func TestOddNames(t *testing.T) {
 func TestStartRefusals(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
-	cfg := Config{API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless, Log: slog.New(slog.DiscardHandler)}
 	for what, tt := range map[string]struct {
-		change func(*Config)
-		want   string
+		api, https string
+		want       string
 	}{
-		"busy API port":         {func(c *Config) { c.API = h.API() }, "process"},
-		"busy relay port":       {func(c *Config) { c.HTTPS = h.listeners[0].Addr().String() }, "taken by"},
-		"open to a network":     {func(c *Config) { c.HTTPS = "0.0.0.0:0" }, "this computer alone"},
-		"API open to a network": {func(c *Config) { c.API = "0.0.0.0:0" }, "loopback"},
+		"busy API port":         {h.Addr(), "127.0.0.1:0", "process"},
+		"busy relay port":       {"127.0.0.1:0", h.listeners[0].Addr().String(), "taken by"},
+		"open to a network":     {"127.0.0.1:0", "0.0.0.0:0", "this computer alone"},
+		"API open to a network": {"0.0.0.0:0", "127.0.0.1:0", "loopback"},
 	} {
-		cfg := cfg
-		cfg.DataDir = t.TempDir()
-		tt.change(&cfg)
-		r, err := Start(t.Context(), cfg)
-		if err == nil {
-			t.Errorf("%s: started", what)
-			r.Close(t.Context())
+		dir := t.TempDir()
+		cfg := configOf(dir)
+		cfg.HTTPS, cfg.Agent.Server = tt.https, newServer(dir, tt.api)
+		if l, err := New(t.Context(), cfg); err == nil {
+			t.Errorf("%s: nothing is refused", what)
+			l.Close()
 			continue
-		}
-		if !strings.Contains(err.Error(), tt.want) {
+		} else if !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", what, err)
 		}
-		if left, err := os.ReadDir(cfg.DataDir); what == "busy relay port" && (err != nil || len(left) > 0) {
+		if left, err := os.ReadDir(dir); what == "busy relay port" && (err != nil || len(left) > 0) {
 			t.Errorf("%s: %d files were left behind, %v", what, len(left), err)
 		}
-		cfg.API, cfg.HTTPS = "127.0.0.1:0", "127.0.0.1:0"
-		if r, err = Start(t.Context(), cfg); err != nil {
+		cfg.HTTPS, cfg.Agent.Server = "127.0.0.1:0", newServer(dir, "127.0.0.1:0")
+		l, err := New(t.Context(), cfg)
+		if err != nil {
 			t.Errorf("%s: afterwards the directory cannot be used: %v", what, err)
 			continue
 		}
-		r.Close(t.Context())
+		if err := errors.Join(l.Close(), cfg.Agent.Server.Close()); err != nil {
+			t.Error(err)
+		}
 	}
-	used := cfg
-	used.DataDir = h.dataDir
-	if _, err := Start(t.Context(), used); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+	if _, err := New(t.Context(), configOf(h.dataDir)); err == nil || !strings.Contains(err.Error(), "in use by another process") {
 		t.Errorf("two on one data directory: %v", err)
 	}
 }

@@ -150,7 +150,7 @@ func TestRemoteClient(t *testing.T) {
 
 // allowClient has somebody allow a remote client of their own, without the pages
 // for it, and returns the client's access token.
-func (r *Running) allowClient(t *testing.T, email string) (token, grantID string) {
+func (r *running) allowClient(t *testing.T, email string) (token, grantID string) {
 	t.Helper()
 	ctx, service := t.Context(), r.plane.service
 	const back = "https://client.example/callback"

@@ -15,7 +15,7 @@ import (
 // program is an app on this computer that registered.
 func (h *house) program(t *testing.T) *agentapi.Client {
 	t.Helper()
-	client := agentapi.New(h.API())
+	client := agentapi.New(h.Addr())
 	if _, err := client.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}

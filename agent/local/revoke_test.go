@@ -53,7 +53,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{app: startHeldApp(t), held: map[string]*opened{}}
 	s.house = startHouseWith(t, func(c *Config) {
-		c.Now = func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
+		c.Agent.Now = func() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 	})
 	s.populate(t)
 	return s

@@ -60,7 +60,7 @@ func loopbackFromTheWeb(t *testing.T, s *street) {
 	const body = `{"name":"evil","label":"Evil","localPort":80}`
 	ask := func(method, path, host string, header ...string) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.API()+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr()+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,18 +82,18 @@ func loopbackFromTheWeb(t *testing.T, s *street) {
 		ask("POST", "/publish", host, "Content-Type", "application/json")
 		ask("GET", "/status", host)
 	}
-	for _, origin := range []string{"https://evil.example", "null", "http://" + s.API(), "http://localhost", "file://"} {
-		ask("POST", "/publish", s.API(), "Content-Type", "application/json", "Origin", origin)
-		ask("GET", "/engine/info", s.API(), "Origin", origin)
-		ask("OPTIONS", "/publish", s.API(), "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Private-Network", "true")
+	for _, origin := range []string{"https://evil.example", "null", "http://" + s.Addr(), "http://localhost", "file://"} {
+		ask("POST", "/publish", s.Addr(), "Content-Type", "application/json", "Origin", origin)
+		ask("GET", "/engine/info", s.Addr(), "Origin", origin)
+		ask("OPTIONS", "/publish", s.Addr(), "Origin", origin, "Access-Control-Request-Method", "POST", "Access-Control-Request-Private-Network", "true")
 	}
 	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""} {
-		ask("POST", "/publish", s.API(), "Content-Type", kind)
+		ask("POST", "/publish", s.Addr(), "Content-Type", kind)
 	}
 	for _, site := range []string{"cross-site", "same-site", "same-origin"} {
-		ask("POST", "/publish", s.API(), "Content-Type", "application/json", "Sec-Fetch-Site", site)
+		ask("POST", "/publish", s.Addr(), "Content-Type", "application/json", "Sec-Fetch-Site", site)
 	}
-	ask("GET", "/status", s.API(), "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version", "13")
+	ask("GET", "/status", s.Addr(), "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==", "Sec-WebSocket-Version", "13")
 	for _, app := range s.state(t).Apps {
 		if app.Name == "evil" {
 			t.Error("a page published something")
@@ -163,7 +163,7 @@ func nameTakeover(t *testing.T, s *street) {
 // and takes it back with one action.
 func toldOfTheCapability(t *testing.T, s *street) {
 	ctx := t.Context()
-	program := agentapi.New(s.API())
+	program := agentapi.New(s.Addr())
 	if _, err := program.Register(ctx, agentapi.RegisterRequest{AppID: "com.example.tricked", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func toldOfTheCapability(t *testing.T, s *street) {
 // listen. Attack: ask the owner tier over TCP, secret and all. Checked: it is not
 // there; its socket is in a directory only this user can enter.
 func squattedPort(t *testing.T, s *street) {
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.API()+"/owner/state", nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+"/owner/state", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

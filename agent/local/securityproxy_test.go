@@ -131,8 +131,8 @@ func pathConfusion(t *testing.T, s *street) {
 // refused; neither the app nor the API hears of it.
 func absoluteForm(t *testing.T, s *street) {
 	for _, line := range []string{
-		"GET http://" + s.API() + "/status", "POST http://" + s.API() + "/publish", "GET http://169.254.169.254/latest", "GET x:http://127.0.0.1/",
-		"GET http:127.0.0.1", "CONNECT " + s.API(), "CONNECT HOST", "GET *", "GET @127.0.0.1/", "GET HOST",
+		"GET http://" + s.Addr() + "/status", "POST http://" + s.Addr() + "/publish", "GET http://169.254.169.254/latest", "GET x:http://127.0.0.1/",
+		"GET http:127.0.0.1", "CONNECT " + s.Addr(), "CONNECT HOST", "GET *", "GET @127.0.0.1/", "GET HOST",
 	} {
 		if status, answer := s.ask(t, line, ""); status != "400" && status != "405" && status != "421" {
 			t.Errorf("%s: %.100q", line, answer)
@@ -147,7 +147,7 @@ func absoluteForm(t *testing.T, s *street) {
 // Weakness: an app is served from the product's own port, so that visitors reach
 // the API or go round for ever. Attack: publish both ports. Checked: refused.
 func ownPorts(t *testing.T, s *street) {
-	for _, addr := range []string{s.API(), s.listeners[0].Addr().String()} {
+	for _, addr := range []string{s.Addr(), s.listeners[0].Addr().String()} {
 		_, err := s.open.Publish(t.Context(), agentapi.PublishRequest{Name: "inner", Label: "Inner", LocalPort: portOf(t, addr)})
 		if agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("port of %s: %v", addr, err)

@@ -200,8 +200,6 @@ func (p *plug) Disconnect(context.Context) error {
 
 func (p *plug) Connecting() *agentapi.Connecting { return &p.connecting }
 
-func (p *plug) Changes() (<-chan struct{}, func()) { return nil, func() {} }
-
 // Connecting over HTTP: what is asked for arrives, what is under way is in the
 // owner's state, and refusals keep their status.
 func TestConnectAnswers(t *testing.T) {

@@ -32,8 +32,8 @@ const (
 // entry is the open tier's listener.
 type entry struct {
 	net.Listener
-	bare *bare
-	api  *API
+	bare   *bare
+	server *Server
 
 	mu     sync.Mutex
 	open   int            // guarded by mu
@@ -41,8 +41,8 @@ type entry struct {
 	byUser map[string]int // guarded by mu: by the system's id, of other users
 }
 
-func (a *API) newEntry(l net.Listener) *entry {
-	e := &entry{bare: &bare{Listener: l}, api: a, byUser: map[string]int{}}
+func (s *Server) newEntry(l net.Listener) *entry {
+	e := &entry{bare: &bare{Listener: l}, server: s, byUser: map[string]int{}}
 	e.Listener = netutil.LimitListener(e.bare, maxConns)
 	return e
 }
@@ -98,7 +98,7 @@ func (l *entry) Accept() (net.Conn, error) {
 // other ports busy has somebody else's next connection come from the same. So c has
 // to stand still when the answer is there.
 func (l *entry) userOf(c net.Conn) procinfo.Process {
-	user := l.api.userOf(ends(c))
+	user := l.server.userOf(ends(c))
 	if !procinfo.Stands(c) {
 		return procinfo.Process{}
 	}
@@ -110,7 +110,7 @@ func (l *entry) enter(c *called) bool {
 	defer l.mu.Unlock()
 	counts, user := false, ""
 	if l.open >= crowded {
-		if by := l.api.caller(c.user()); by.Stranger {
+		if by := l.server.caller(c.user()); by.Stranger {
 			counts, user = true, by.UserID
 		}
 	}
@@ -151,14 +151,14 @@ func ends(c net.Conn) (from, to netip.AddrPort) {
 
 // callerOf is who sent r. Whoever came by the owner's socket is the owner's; of
 // whom nothing can be learnt counts as another user.
-func (a *API) callerOf(r *http.Request) engine.Caller { return a.caller(userOf(r)) }
+func (a *API) callerOf(r *http.Request) engine.Caller { return a.server.caller(userOf(r)) }
 
 // ownUser stands for the agent's own user on the owner's socket, where nobody
 // else comes in.
 var ownUser = procinfo.Process{User: "the owner", UserID: "own"}
 
 func userOf(r *http.Request) procinfo.Process {
-	switch c := r.Context().Value(freshKey{}).(type) {
+	switch c := r.Context().Value(connKey{}).(type) {
 	case *called:
 		return c.user()
 	case net.Conn:
@@ -169,11 +169,12 @@ func userOf(r *http.Request) procinfo.Process {
 	return procinfo.Process{}
 }
 
-func (a *API) caller(p procinfo.Process) engine.Caller {
+func (s *Server) caller(p procinfo.Process) engine.Caller {
 	if p == ownUser || procinfo.Own(p.UserID) {
 		return engine.Caller{}
 	}
-	return engine.Caller{UserID: p.UserID, Stranger: !a.cfg.Settings.TrustEverybody()}
+	api := s.current.Load()
+	return engine.Caller{UserID: p.UserID, Stranger: api == nil || !api.cfg.Settings.TrustEverybody()}
 }
 
 // letIn refuses programs of users whom the owner has not let in, and has the

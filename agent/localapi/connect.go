@@ -8,8 +8,8 @@ import (
 )
 
 // Connector connects this computer to a control plane elsewhere and takes it
-// off one again. Both end this API: the agent begins anew as somebody else, and
-// the callers find it at the same address. Its methods are called concurrently;
+// off one again. Both replace the agent behind the Server by one that is somebody
+// else. Its methods are called concurrently;
 // errors that are not an *agentapi.Error are faults.
 type Connector interface {
 	// Connect asks the control plane and returns what the owner has to confirm
@@ -19,29 +19,27 @@ type Connector interface {
 	CancelConnect(ctx context.Context) error
 	// Disconnect returns once this computer is its own again, for good.
 	Disconnect(ctx context.Context) error
-	// Connecting is what is under way, or failed last; nil for nothing.
+	// Connecting is what is under way, or failed last; nil for nothing. After it
+	// changed, Server.Changes is to be raised.
 	Connecting() *agentapi.Connecting
-	// Changes returns a channel that is readable after Connecting changed, until
-	// cancel is called.
-	Changes() (changed <-chan struct{}, cancel func())
 }
 
 var errNoConnector = agentapi.Errorf(agentapi.CodeUnavailable,
 	"This Porchlight was started without the means to connect to a control plane. Start it with: porchlight agent")
 
 func (a *API) connector() (Connector, error) {
-	if a.cfg.Connector == nil {
+	if a.server.cfg.Connector == nil {
 		return nil, errNoConnector
 	}
-	return a.cfg.Connector, nil
+	return a.server.cfg.Connector, nil
 }
 
 // connecting is for the owner's state.
 func (a *API) connecting() *agentapi.Connecting {
-	if a.cfg.Connector == nil {
+	if a.server.cfg.Connector == nil {
 		return nil
 	}
-	return a.cfg.Connector.Connecting()
+	return a.server.cfg.Connector.Connecting()
 }
 
 func (a *API) connect(w http.ResponseWriter, r *http.Request) error {

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
@@ -46,13 +48,12 @@ func beCrashed(dir string) int {
 		return 1
 	}
 	defer kept.Close()
-	open, err := ListenOpen("127.0.0.1:0")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	owner, socket, err := ListenOwner(dir)
-	if err != nil {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	server := NewServer(ServerConfig{
+		DataDir: dir, Address: "127.0.0.1:0",
+		OwnerSecretHash: ownersecret.Hash(os.Getenv(crashSecretVariable)), Log: log,
+	})
+	if err := server.Listen(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -66,22 +67,20 @@ func beCrashed(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	api := New(Config{
-		Apps:            apps,
-		Link:            func() Link { return Link{Account: connected} },
-		OwnerSecretHash: func() []byte { return ownersecret.Hash(os.Getenv(crashSecretVariable)) },
-		Log:             slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	api := New(Config{Server: server, Apps: apps, Link: func() Link { return Link{Account: connected} }, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	if err := json.NewEncoder(os.Stdout).Encode(agentapi.Running{API: open.Addr().String(), OwnerSocket: socket}); err != nil {
+	if err := json.NewEncoder(os.Stdout).Encode(agentapi.Running{API: server.Addr(), OwnerSocket: server.OwnerSocket()}); err != nil {
 		return 1
 	}
-	if err := api.Serve(ctx, open, owner); err != nil {
+	var g errgroup.Group
+	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { return api.Run(ctx) })
+	if err := g.Wait(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

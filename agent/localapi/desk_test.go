@@ -15,7 +15,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 	r := start(t)
 	r.approved(t, "notes", "Notes")
 	r.approved(t, "wiki", "Wiki")
-	r.hash = nil
+	r.server.SetOwnerSecretHash(nil)
 	takes := map[string]bool{}
 	for _, path := range []string{
 		"GET /owner/state", "GET /owner/events", "GET /owner/account", "GET /owner/people", "GET /owner/visitors",
@@ -27,7 +27,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 	} {
 		takes[path] = true
 	}
-	for _, rt := range r.api.routes {
+	for _, rt := range routes {
 		if rt.tier != tierOwner && rt.tier != tierTake {
 			continue
 		}

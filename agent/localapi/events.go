@@ -20,6 +20,8 @@ const (
 	// calm is the least time between two events of one stream, so that an app
 	// with many visitors, whose every connection is a change, costs little.
 	calm = 100 * time.Millisecond
+
+	eventStream = "text/event-stream"
 )
 
 // states numbers the owner's states.
@@ -40,19 +42,19 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	state := agentapi.OwnerState{
 		EngineVersion: a.cfg.Info.EngineVersion,
 		Mode:          a.cfg.Info.Mode,
-		API:           a.addr,
+		API:           a.server.Addr(),
 		Account:       link.Account,
 		Trouble:       link.Trouble,
 		Reachable:     link.Reachable,
 		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
 		Notices:       append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),
 		NoticesSeen:   a.cfg.Apps.SeenNotices(),
-		Registrants:   a.cfg.Registry.Registrants(),
+		Registrants:   a.server.registry.Registrants(),
 		Users:         a.cfg.Users.List(),
 		OutboxSize:    a.outboxSize(ctx),
 		DarkSince:     a.cfg.Access.DarkSince(),
 		Connecting:    a.connecting(),
-		Locked:        len(a.cfg.OwnerSecretHash()) == 0,
+		Locked:        len(a.server.ownerSecretHash()) == 0,
 	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && link.Away {
 		state.AccessUntil = &until
@@ -71,20 +73,21 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 }
 
 // ownerEvents streams the state: at once, and after every change. What changes
-// while the reader is slow becomes one event.
+// while the reader is slow becomes one event. With the next agent it begins again,
+// on the same connection.
 func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 	select {
-	case a.streams <- struct{}{}:
-		defer func() { <-a.streams }()
+	case a.server.streams <- struct{}{}:
+		defer func() { <-a.server.streams }()
 	default:
 		return &agentapi.Error{
 			Code:       agentapi.CodeTooMany,
 			Message:    "Too many programs follow the owner's events already. End one of them.",
-			RetryAfter: a.heartbeat,
+			RetryAfter: a.server.heartbeat,
 		}
 	}
 	// Before the first look: a change between the two is then not missed.
-	changed, cancel := a.cfg.Changes.Subscribe()
+	changed, cancel := a.server.changes.Subscribe()
 	defer cancel()
 
 	s := stream{conn: http.NewResponseController(w), w: w}
@@ -97,21 +100,21 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	head := w.Header()
-	head.Set("Content-Type", "text/event-stream")
+	head.Set("Content-Type", eventStream)
 	head.Set("Cache-Control", "no-store")
 	head.Set("X-Content-Type-Options", "nosniff")
 	if err := s.send(state); err != nil {
 		return nil // the reader has gone, and there is nobody to tell
 	}
 	sent := state.Seq
-	heartbeat := time.NewTicker(a.heartbeat)
+	heartbeat := time.NewTicker(a.server.heartbeat)
 	defer heartbeat.Stop()
 	for {
 		select {
 		case <-r.Context().Done():
 			return nil
 		case <-a.ending:
-			return nil
+			return errGoesOn
 		case <-heartbeat.C:
 			// Also the time to look again: a trouble can begin by lasting.
 			if s.write(":\n\n") != nil {

@@ -164,7 +164,7 @@ func (r *rig) rawStream(t *testing.T) (*http.Response, *bufio.Reader) {
 func TestEventsHeartbeat(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	r.api.heartbeat = time.Millisecond // no stream is open yet
+	r.server.heartbeat = time.Millisecond // no stream is open yet
 	resp, body := r.rawStream(t)
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || got != "text/event-stream" {
 		t.Fatalf("%s, %q", resp.Status, got)

@@ -141,7 +141,7 @@ func (a *API) admit(needs tier, from door, r *http.Request) error {
 		return a.slow(r)
 	case tierCapability:
 		given := r.Header.Values(agentapi.HeaderCapability)
-		if len(given) != 1 || !a.cfg.Registry.Admits(given[0]) {
+		if len(given) != 1 || !a.server.registry.Admits(given[0]) {
 			return forbidden("Register first: POST /engine/register gives the capability for this, and a new one after every start of Porchlight.")
 		}
 		// A capability that another user got hold of is not theirs.
@@ -165,12 +165,12 @@ func (a *API) admit(needs tier, from door, r *http.Request) error {
 // secret.
 func (a *API) fromDesk(r *http.Request) bool {
 	given := r.Header.Values(agentapi.HeaderOwnerSecret)
-	return len(given) == 1 && len(a.cfg.DeskSecretHash) > 0 && ownersecret.Equal(a.cfg.DeskSecretHash, given[0])
+	return len(given) == 1 && len(a.server.cfg.DeskSecretHash) > 0 && ownersecret.Equal(a.server.cfg.DeskSecretHash, given[0])
 }
 
 // isOwner refuses whoever does not show the owner secret.
 func (a *API) isOwner(r *http.Request) error {
-	hash := a.cfg.OwnerSecretHash()
+	hash := a.server.ownerSecretHash()
 	given := r.Header.Values(agentapi.HeaderOwnerSecret)
 	switch {
 	case a.fromDesk(r):

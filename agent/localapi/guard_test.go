@@ -1,7 +1,6 @@
 package localapi
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -27,7 +26,7 @@ func TestTiers(t *testing.T) {
 	}
 	wrong := strings.Repeat("A", len(r.secret))
 	rows := 0
-	for _, rt := range r.api.routes {
+	for _, rt := range routes {
 		if rt.tier == tierOpen {
 			continue
 		}
@@ -231,7 +230,6 @@ func TestRawRequests(t *testing.T) {
 
 func TestServeRefusesOtherComputers(t *testing.T) {
 	t.Parallel()
-	r := start(t)
 	everywhere, err := net.Listen("tcp", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +238,9 @@ func TestServeRefusesOtherComputers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = New(r.api.cfg).Serve(context.Background(), everywhere, owner)
+	server := NewServer(ServerConfig{})
+	server.open, server.owner = everywhere, owner
+	err = server.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "this computer alone") {
 		t.Errorf("Serve on every address: %v", err)
 	}

@@ -21,7 +21,7 @@ func TestS1TheNextConnectionIsAnothers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	entry := (&API{userOf: procinfo.CallerUser}).newEntry(ln)
+	entry := (&Server{userOf: procinfo.CallerUser}).newEntry(ln)
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}
 	connect := func() (*net.TCPConn, *called) {
 		t.Helper()

@@ -155,13 +155,16 @@ func answer(w http.ResponseWriter, status int, body any) error {
 
 // fail answers with a refusal. What is not one is a fault of ours: it is logged,
 // here and nowhere else, and the caller learns no more than that.
-func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if w.Header().Get("Content-Type") == eventStream {
+		return // it has begun, and its reader comes again
+	}
 	refusal, ok := errors.AsType[*agentapi.Error](err)
 	if !ok {
 		if r.Context().Err() != nil {
 			return // nobody waits for the answer
 		}
-		a.log.Error("a request failed", "method", r.Method, "err", err)
+		s.log.Error("a request failed", "method", r.Method, "err", err)
 		refusal = agentapi.Errorf(agentapi.CodeInternal, "Something went wrong inside Porchlight. Its log says what.")
 	}
 	if refusal.RetryAfter > 0 {
@@ -169,7 +172,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	raw, err := json.Marshal(agentapi.ErrorBody{Error: refusal.Message})
 	if err != nil {
-		a.log.Error("a refusal cannot be written", "err", err)
+		s.log.Error("a refusal cannot be written", "err", err)
 	}
 	write(w, refusal.Code.Status(), raw)
 }

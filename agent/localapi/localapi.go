@@ -15,24 +15,16 @@ package localapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
-	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
-	"porchlight/agent/procinfo"
 	"porchlight/agent/settings"
-	"porchlight/internal/broadcast"
 )
 
 // Bounds of a connection. They are generous for a program on this computer and
@@ -45,7 +37,6 @@ const (
 	maxHeader    = 16 << 10 // bytes
 	maxConns     = 512      // of each listener; see entry for other users' share
 	drainFor     = 5 * time.Second
-	freshFor     = time.Second // for the request of one who has just connected
 )
 
 // Link is how this computer stands with its control plane.
@@ -59,14 +50,12 @@ type Link struct {
 
 // Config of New. Fields without a remark are required.
 type Config struct {
+	Server   *Server // that the agent is behind
 	Settings *settings.Settings
 	Access   *access.Access
 	Apps     *engine.Apps
-	Registry *engine.Registry
 	Users    *engine.Users
 	People   *people.People
-	// Changes is raised after anything that the owner's state shows has changed.
-	Changes *broadcast.Signal
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
 	// Link is called for each answer that tells of it.
@@ -85,36 +74,25 @@ type Config struct {
 	// counts the list.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
-	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
-	// owner tier refuses everybody.
-	OwnerSecretHash func() []byte
-	// DeskSecretHash is the SHA-256 of what the menu bar of this very process
-	// shows instead, for as long as it runs; nil for none. It opens what only looks
-	// or takes away, also while the keychain keeps the owner secret from everybody.
-	DeskSecretHash []byte
-	Connector      Connector    // nil refuses to connect to anything
-	Log            *slog.Logger // discarded when nil
+	Log        *slog.Logger // discarded when nil
 }
 
-// API is made by New and serves once.
+// API is one agent as the Server shows it. It is made by New, and its Run has it
+// answer.
 type API struct {
 	cfg    Config
 	log    *slog.Logger
-	routes []route
+	server *Server
 	states states
-	// addr is the open tier's host:port; written by Serve before it serves.
-	addr string
+	paces  paces
 
-	heartbeat time.Duration // agentapi.Heartbeat outside the tests
-	// outermost wraps each listener's handler in the tests, which look at every
-	// answer there.
-	outermost func(http.Handler) http.Handler
-	// userOf is procinfo.CallerUser outside the tests.
-	userOf  func(from, to netip.AddrPort) procinfo.Process
-	paces   paces
-	streams chan struct{} // a place for each open stream of events
-	ending  chan struct{} // closed when Serve ends: streams end first
-	endOnce sync.Once
+	cut    context.Context // ends when requests under way have had long enough
+	cutOff context.CancelCauseFunc
+	ending chan struct{} // closed when Run's context ends: streams leave then
+
+	mu       sync.Mutex     // protects ended, and is held to add to requests
+	ended    bool           // answers no more requests
+	requests sync.WaitGroup // under way
 }
 
 // tier says who may call a route.
@@ -131,170 +109,134 @@ type route struct {
 	method string
 	path   string // of an http.ServeMux, without method
 	tier   tier
-	serve  func(http.ResponseWriter, *http.Request) error
+	serve  handler
 }
 
-// New starts nothing; see Serve.
+type handler func(*API, http.ResponseWriter, *http.Request) error
+
+// routes says for each request who answers it, and who may send it.
+var routes = []route{
+	{"POST", "/publish", tierOpen, (*API).publish},
+	{"GET", "/publish/{name}", tierOpen, (*API).publication},
+	{"DELETE", "/publish/{name}", tierOpen, (*API).withdraw},
+	{"GET", "/status", tierOpen, (*API).status},
+	{"GET", "/engine/info", tierOpen, (*API).engineInfo},
+	{"POST", "/engine/register", tierOpen, (*API).register},
+	{"POST", "/engine/heartbeat", tierOpen, (*API).beat},
+	{"POST", "/engine/deregister", tierOpen, (*API).deregister},
+
+	{"GET", "/people", tierCapability, (*API).listed},
+	{"POST", "/people/invite", tierCapability, byProgram((*API).invite)},
+	{"POST", "/people/grant", tierCapability, byProgram((*API).grant)},
+	{"POST", "/people/revoke", tierCapability, byProgram((*API).remove)},
+
+	{"GET", "/owner/state", tierTake, (*API).ownerState},
+	{"GET", "/owner/events", tierTake, (*API).ownerEvents},
+	{"GET", "/owner/account", tierTake, (*API).ownerAccount},
+	{"GET", "/owner/outbox", tierOwner, (*API).ownerOutbox},
+	{"POST", "/owner/connect", tierOwner, (*API).connect},
+	{"DELETE", "/owner/connect", tierOwner, (*API).cancelConnect},
+	{"POST", "/owner/disconnect", tierOwner, (*API).disconnect},
+	{"POST", "/owner/apps/{name}/approve", tierOwner, (*API).approve},
+	{"POST", "/owner/apps/{name}/deny", tierTake, (*API).deny},
+	{"POST", "/owner/apps/{name}/stop", tierTake, (*API).pause}, // its name for older programs
+	{"POST", "/owner/apps/{name}/revoke", tierTake, (*API).revoke},
+	{"POST", "/owner/open", tierOwner, (*API).open},
+	{"POST", "/owner/apps/{name}/open", tierOwner, (*API).open},
+	{"POST", "/owner/apps/{name}/unmute", tierOwner, (*API).unmute},
+	{"POST", "/owner/apps/{name}/pause", tierTake, (*API).pause},
+	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},
+	{"PATCH", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
+	{"PUT", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
+	{"GET", "/owner/people", tierTake, (*API).ownerPeople},
+	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
+	{"POST", "/owner/people/grant", tierTake, byOwner((*API).grant)},
+	{"POST", "/owner/people/revoke", tierTake, byOwner((*API).remove)},
+	{"POST", "/owner/people/undo", tierTake, (*API).undoHeld},
+	{"POST", "/owner/people/settle", tierTake, (*API).settleHeld},
+	{"GET", "/owner/visitors", tierTake, (*API).visitors},
+	{"POST", "/owner/visitors/disconnect", tierTake, (*API).disconnectVisitor},
+	{"GET", "/owner/grants", tierTake, (*API).grants},
+	{"POST", "/owner/grants/{id}/revoke", tierTake, (*API).revokeGrant},
+	{"POST", "/owner/notices/{id}/undo", tierOwner, (*API).undo},
+	{"POST", "/owner/notices/{id}/seen", tierTake, (*API).see},
+	{"POST", "/owner/dark", tierTake, (*API).goDark},
+	{"DELETE", "/owner/dark", tierOwner, (*API).lightUp},
+	{"GET", "/owner/activity", tierTake, (*API).activity},
+	{"DELETE", "/owner/activity", tierOwner, (*API).clearActivity},
+	{"GET", "/owner/users", tierTake, (*API).users},
+	{"POST", "/owner/users/{id}/allow", tierOwner, (*API).allowUser},
+	{"POST", "/owner/users/{id}/deny", tierTake, (*API).denyUser},
+	{"DELETE", "/owner/users/{id}", tierOwner, (*API).forgetUser},
+	{"GET", "/owner/settings", tierTake, (*API).settings},
+	{"PUT", "/owner/settings", tierOwner, (*API).setSettings},
+}
+
+// New starts nothing; see Run.
 func New(cfg Config) *API {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &API{
-		cfg:       cfg,
-		log:       cfg.Log,
-		heartbeat: agentapi.Heartbeat,
-		outermost: func(h http.Handler) http.Handler { return h },
-		userOf:    procinfo.CallerUser,
-		paces:     newPaces(),
-		streams:   make(chan struct{}, maxStreams),
-		ending:    make(chan struct{}),
+		cfg:    cfg,
+		log:    cfg.Log,
+		server: cfg.Server,
+		paces:  newPaces(),
+		ending: make(chan struct{}),
 	}
+	a.cut, a.cutOff = context.WithCancelCause(context.Background())
 	a.states.seq = uint64(time.Now().UnixMicro())
-	a.routes = []route{
-		{"POST", "/publish", tierOpen, a.publish},
-		{"GET", "/publish/{name}", tierOpen, a.publication},
-		{"DELETE", "/publish/{name}", tierOpen, a.withdraw},
-		{"GET", "/status", tierOpen, a.status},
-		{"GET", "/engine/info", tierOpen, a.engineInfo},
-		{"POST", "/engine/register", tierOpen, a.register},
-		{"POST", "/engine/heartbeat", tierOpen, a.beat},
-		{"POST", "/engine/deregister", tierOpen, a.deregister},
-
-		{"GET", "/people", tierCapability, a.listed},
-		{"POST", "/people/invite", tierCapability, a.byProgram(a.invite)},
-		{"POST", "/people/grant", tierCapability, a.byProgram(a.grant)},
-		{"POST", "/people/revoke", tierCapability, a.byProgram(a.remove)},
-
-		{"GET", "/owner/state", tierTake, a.ownerState},
-		{"GET", "/owner/events", tierTake, a.ownerEvents},
-		{"GET", "/owner/account", tierTake, a.ownerAccount},
-		{"GET", "/owner/outbox", tierOwner, a.ownerOutbox},
-		{"POST", "/owner/connect", tierOwner, a.connect},
-		{"DELETE", "/owner/connect", tierOwner, a.cancelConnect},
-		{"POST", "/owner/disconnect", tierOwner, a.disconnect},
-		{"POST", "/owner/apps/{name}/approve", tierOwner, a.approve},
-		{"POST", "/owner/apps/{name}/deny", tierTake, a.deny},
-		{"POST", "/owner/apps/{name}/stop", tierTake, a.pause}, // its name for older programs
-		{"POST", "/owner/apps/{name}/revoke", tierTake, a.revoke},
-		{"POST", "/owner/open", tierOwner, a.open},
-		{"POST", "/owner/apps/{name}/open", tierOwner, a.open},
-		{"POST", "/owner/apps/{name}/unmute", tierOwner, a.unmute},
-		{"POST", "/owner/apps/{name}/pause", tierTake, a.pause},
-		{"POST", "/owner/apps/{name}/resume", tierOwner, a.resume},
-		{"PATCH", "/owner/apps/{name}/options", tierOwner, a.setOptions},
-		{"PUT", "/owner/apps/{name}/options", tierOwner, a.setOptions},
-		{"GET", "/owner/people", tierTake, a.ownerPeople},
-		{"POST", "/owner/people/invite", tierOwner, byOwner(a.invite)},
-		{"POST", "/owner/people/grant", tierTake, byOwner(a.grant)},
-		{"POST", "/owner/people/revoke", tierTake, byOwner(a.remove)},
-		{"POST", "/owner/people/undo", tierTake, a.undoHeld},
-		{"POST", "/owner/people/settle", tierTake, a.settleHeld},
-		{"GET", "/owner/visitors", tierTake, a.visitors},
-		{"POST", "/owner/visitors/disconnect", tierTake, a.disconnectVisitor},
-		{"GET", "/owner/grants", tierTake, a.grants},
-		{"POST", "/owner/grants/{id}/revoke", tierTake, a.revokeGrant},
-		{"POST", "/owner/notices/{id}/undo", tierOwner, a.undo},
-		{"POST", "/owner/notices/{id}/seen", tierTake, a.see},
-		{"POST", "/owner/dark", tierTake, a.goDark},
-		{"DELETE", "/owner/dark", tierOwner, a.lightUp},
-		{"GET", "/owner/activity", tierTake, a.activity},
-		{"DELETE", "/owner/activity", tierOwner, a.clearActivity},
-		{"GET", "/owner/users", tierTake, a.users},
-		{"POST", "/owner/users/{id}/allow", tierOwner, a.allowUser},
-		{"POST", "/owner/users/{id}/deny", tierTake, a.denyUser},
-		{"DELETE", "/owner/users/{id}", tierOwner, a.forgetUser},
-		{"GET", "/owner/settings", tierTake, a.settings},
-		{"PUT", "/owner/settings", tierOwner, a.setSettings},
-	}
 	return a
 }
 
-// Serve serves the open tier on open and all tiers on owner until ctx ends, and
-// closes both. It refuses an open listener that other computers can reach.
-// Requests under way may finish for a few seconds; it returns nil when ctx ended.
-func (a *API) Serve(ctx context.Context, open, owner net.Listener) error {
-	openDoor, err := tcpDoor(open.Addr())
-	if err != nil {
-		return errors.Join(err, open.Close(), owner.Close())
-	}
-	a.addr = open.Addr().String()
-	g, ctx := errgroup.WithContext(ctx)
-	for _, s := range []struct {
-		listener net.Listener
-		door     door
-	}{{a.newEntry(open), openDoor}, {netutil.LimitListener(owner, maxConns), ownerDoor}} {
-		var fresh fresh
-		server := &http.Server{
-			Handler:                      fresh.handler(a.outermost(a.handler(s.door))),
-			ConnContext:                  fresh.accepted,
-			ConnState:                    fresh.changed,
-			DisableGeneralOptionsHandler: true, // nothing before the guard
-			ReadHeaderTimeout:            readHeaderIn,
-			ReadTimeout:                  readBodyIn,
-			IdleTimeout:                  idleFor,
-			MaxHeaderBytes:               maxHeader,
-			ErrorLog:                     slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-		}
-		served := make(chan struct{})
-		g.Go(func() error {
-			defer close(served)
-			err := server.Serve(s.listener)
-			if errors.Is(err, http.ErrServerClosed) || ctx.Err() != nil {
-				return nil
-			}
-			return fmt.Errorf("the loopback API stopped: %w", err)
-		})
-		g.Go(func() error {
-			<-ctx.Done()
-			a.endOnce.Do(func() { close(a.ending) })
-			closed := s.listener.Close()
-			<-served // so that whoever was accepted is known
-			fresh.wait(freshFor)
-			drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
-			defer cancel()
-			if err := server.Shutdown(drain); err != nil {
-				a.log.Warn("requests were cut off", "err", err)
-				return server.Close()
-			}
-			return closed
-		})
-	}
-	return g.Wait()
-}
-
-// handler is everything behind one listener.
-func (a *API) handler(from door) http.Handler {
-	byPath := map[string][]route{}
-	for _, rt := range a.routes {
-		byPath[rt.path] = append(byPath[rt.path], rt)
-	}
-	mux := http.NewServeMux()
-	for path, routes := range byPath {
-		mux.Handle(path, a.dispatch(from, path, routes))
-	}
-	mux.Handle("/", a.dispatch(from, "/", nil))
-	return guard(from, mux, a.fail)
-}
-
-// dispatch picks the route of a path by method, and answers for it.
-func (a *API) dispatch(from door, path string, routes []route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		err := func() error {
-			for _, rt := range routes {
-				// HEAD goes with GET (RFC 9110, section 9.3.2); net/http drops the body.
-				if rt.method != r.Method && (rt.method != http.MethodGet || r.Method != http.MethodHead) {
-					continue
-				}
-				if err := a.admit(rt.tier, from, r); err != nil {
-					return err
-				}
-				return rt.serve(w, r)
-			}
-			return noRoute(w, routes)
-		}()
-		a.log.Debug("request", "method", r.Method, "route", path, "ok", err == nil)
-		if err != nil {
-			a.fail(w, r, err)
-		}
+// Run answers what the server is asked until ctx ends; then requests under way may
+// finish for a few seconds. The agent before must have ended. It returns nil.
+func (a *API) Run(ctx context.Context) error {
+	a.server.current.Store(a)
+	a.server.changes.Raise()
+	<-ctx.Done()
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	close(a.ending)
+	late := time.AfterFunc(drainFor, func() {
+		a.log.Warn("requests are cut off")
+		a.cutOff(errCutOff)
 	})
+	defer late.Stop()
+	a.requests.Wait()
+	return nil
+}
+
+// enter says whether the agent still answers; answer comes next.
+func (a *API) enter() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.ended {
+		a.requests.Add(1)
+	}
+	return !a.ended
+}
+
+var (
+	// errGoesOn is returned by a handler whose answer the next agent goes on with.
+	errGoesOn = errors.New("the next agent goes on")
+	errCutOff = agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight changed over before this was done, and gave it up. Try again.")
+)
+
+// answer carries out one request, after enter.
+func (a *API) answer(from door, rt route, w http.ResponseWriter, r *http.Request) error {
+	defer a.requests.Done()
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(a.cut, func() { cancel(errCutOff) })()
+	r = r.WithContext(ctx)
+	err := a.admit(rt.tier, from, r)
+	if err == nil {
+		err = rt.serve(a, w, r)
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errCutOff) {
+		return errCutOff
+	}
+	return err
 }

@@ -88,7 +88,7 @@ func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
 func (a *API) engineInfo(w http.ResponseWriter, _ *http.Request) error {
 	info, account := a.cfg.Info, a.cfg.Link().Account
 	info.Connected, info.Host, info.Name = account.Connected, account.Host, account.Name
-	info.Registrants = a.cfg.Registry.Count()
+	info.Registrants = a.server.registry.Count()
 	if billing := a.cfg.Access.Snapshot().Billing; billing.Plan != "" {
 		info.Billing = agentapi.Billing{Plan: billing.Plan, Standing: billing.Standing}
 	}

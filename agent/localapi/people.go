@@ -32,18 +32,18 @@ func listPeople(w http.ResponseWriter, r *http.Request, list func(context.Contex
 }
 
 // byProgram and byOwner make the handlers of the two tiers.
-func (a *API) byProgram(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
+func byProgram(serve func(*API, http.ResponseWriter, *http.Request, people.Actor) error) handler {
+	return func(a *API, w http.ResponseWriter, r *http.Request) error {
 		by := a.actor(r)
 		if err := a.slowChange(by); err != nil {
 			return err
 		}
-		return serve(w, r, by)
+		return serve(a, w, r, by)
 	}
 }
 
-func byOwner(serve func(http.ResponseWriter, *http.Request, people.Actor) error) func(http.ResponseWriter, *http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error { return serve(w, r, people.Owner) }
+func byOwner(serve func(*API, http.ResponseWriter, *http.Request, people.Actor) error) handler {
+	return func(a *API, w http.ResponseWriter, r *http.Request) error { return serve(a, w, r, people.Owner) }
 }
 
 func (a *API) invite(w http.ResponseWriter, r *http.Request, by people.Actor) error {
@@ -131,7 +131,7 @@ func (a *API) undo(w http.ResponseWriter, r *http.Request) error {
 // label of its app, or that.
 func (a *API) actor(r *http.Request) people.Actor {
 	process := callerSocket(r).Find(a.pidsOf("")...)
-	appID := a.cfg.Registry.AppOf(process.PID)
+	appID := a.server.registry.AppOf(process.PID)
 	by := people.Actor{Name: process.Program, Program: process.Program}
 	if process.PID != 0 {
 		by.Process = fmt.Sprintf("%d %s", process.PID, process.Program)

@@ -22,7 +22,7 @@ func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 	}
 	var from procinfo.Socket
 	var known procinfo.Process
-	registration, err := a.cfg.Registry.Register(by, req, func() procinfo.Process {
+	registration, err := a.server.registry.Register(by, req, func() procinfo.Process {
 		from = callerSocket(r)
 		known = from.Known(req.PID)
 		return known
@@ -33,7 +33,7 @@ func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 	if from.Inode != 0 && known.PID == 0 {
 		// Whose pid is not the one claimed is found among all processes, which
 		// nobody waits for. It begins while the caller's connection is open.
-		go func() { a.cfg.Registry.Identify(by, req, from.Find()) }()
+		go func() { a.server.registry.Identify(by, req, from.Find()) }()
 	}
 	return answer(w, http.StatusOK, registration)
 }
@@ -43,7 +43,7 @@ func (a *API) beat(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	beat, err := a.cfg.Registry.Heartbeat(a.callerOf(r), req)
+	beat, err := a.server.registry.Heartbeat(a.callerOf(r), req)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (a *API) deregister(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	left, err := a.cfg.Registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
+	left, err := a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func readRegistration(r *http.Request) (req agentapi.RegisterRequest, err error)
 
 // pidsOf are the processes known under an appId; under all, when it is empty.
 func (a *API) pidsOf(appID string) (pids []int) {
-	for _, r := range a.cfg.Registry.Registrants() {
+	for _, r := range a.server.registry.Registrants() {
 		if appID == "" || r.AppID == appID {
 			pids = append(pids, r.PID, r.CallerPID)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
@@ -67,6 +68,7 @@ type rig struct {
 	access      *access.Access
 	settings    *settings.Settings
 	users       *engine.Users
+	server      *Server
 	api         *API
 	outside     *outside
 
@@ -80,7 +82,7 @@ type outside struct {
 	mu      sync.Mutex
 	link    Link
 	mails   []agentapi.Mail
-	changes broadcast.Signal
+	changes *broadcast.Signal // the server's
 }
 
 func (o *outside) set(change func(*outside)) {
@@ -141,15 +143,18 @@ func (r *rig) serve(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var open, owner net.Listener
-	if open, err = ListenOpen("127.0.0.1:0"); err != nil {
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r.server = NewServer(ServerConfig{
+		DataDir: r.dir, Address: "127.0.0.1:0", Registry: r.regCfg, Connector: r.connector,
+		OwnerSecretHash: r.hash, DeskSecretHash: ownersecret.Hash(deskSecret), Log: log,
+	})
+	r.reg, r.outside.changes = r.server.Registry(), r.server.Changes()
+	r.server.outermost = described(t)
+	if err := r.server.Listen(); err != nil {
 		t.Fatal(err)
 	}
-	if owner, r.socket, err = ListenOwner(r.dir); err != nil {
-		t.Fatal(err)
-	}
-	r.addr = open.Addr().String()
-	own := open.Addr().(*net.TCPAddr).Port
+	r.addr, r.socket = r.server.Addr(), r.server.OwnerSocket()
+	own := r.server.open.Addr().(*net.TCPAddr).Port
 	r.apps, err = engine.NewApps(engine.AppsConfig{
 		Store: kept,
 		Root: func() engine.Root {
@@ -161,59 +166,49 @@ func (r *rig) serve(t testing.TB) {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
 		OnGone:  func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
-		Changes: &r.outside.changes,
+		Changes: r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.regCfg.Changes = &r.outside.changes
-	r.reg = engine.NewRegistry(r.regCfg)
 	if r.users, err = engine.NewUsers(kept, r.apps, r.reg); err != nil {
 		t.Fatal(err)
 	}
-	if r.settings, err = settings.New(kept, &r.outside.changes); err != nil {
+	if r.settings, err = settings.New(kept, r.outside.changes); err != nil {
 		t.Fatal(err)
 	}
-	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: &r.outside.changes})
+	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.people, err = people.New(people.Config{
-		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, Changes: &r.outside.changes,
+		Control: r.control, Apps: r.apps, Access: r.access, Store: kept, Changes: r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.api = New(Config{
-		Apps:            r.apps,
-		Registry:        r.reg,
-		Users:           r.users,
-		Settings:        r.settings,
-		Access:          r.access,
-		Changes:         &r.outside.changes,
-		Info:            info,
-		Link:            r.outside.standing,
-		Certificate:     r.certificate,
-		MakeLink:        r.outside.makeLink,
-		Outbox:          r.outside.outbox,
-		People:          r.people,
-		Connector:       r.connector,
-		OwnerSecretHash: func() []byte { return r.hash },
-		DeskSecretHash:  ownersecret.Hash(deskSecret),
-		Log:             slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Apps:        r.apps,
+		Server:      r.server,
+		Users:       r.users,
+		Settings:    r.settings,
+		Access:      r.access,
+		Info:        info,
+		Link:        r.outside.standing,
+		Certificate: r.certificate,
+		MakeLink:    r.outside.makeLink,
+		Outbox:      r.outside.outbox,
+		People:      r.people,
+		Log:         log,
 	})
-	r.api.outermost = described(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	served, reaped := make(chan error, 1), make(chan error, 1)
-	go func() { reaped <- r.reg.Run(ctx) }()
-	go func() { served <- r.api.Serve(ctx, open, owner) }()
+	var g errgroup.Group
+	g.Go(func() error { return r.server.Run(ctx) })
+	g.Go(func() error { return r.api.Run(ctx) })
 	r.end = sync.OnceFunc(func() {
 		cancel()
-		if err := <-reaped; err != nil {
-			t.Errorf("Registry.Run: %v", err)
-		}
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
+		if err := g.Wait(); err != nil {
+			t.Errorf("Run: %v", err)
 		}
 		if err := kept.Close(); err != nil {
 			t.Error(err)

@@ -18,9 +18,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control"
 	"porchlight/control/controlapi"
@@ -145,9 +147,12 @@ func start(t *testing.T) *rig {
 // serve starts the agent on the rig's data directory, again after r.end.
 func (r *rig) serve(t *testing.T) {
 	t.Helper()
+	server := localapi.NewServer(localapi.ServerConfig{
+		DataDir: r.dir, Address: "127.0.0.1:0", OwnerSecretHash: ownersecret.Hash(secret),
+	})
 	var err error
 	r.agent, err = agent.New(agent.Config{
-		DataDir: r.dir, API: "127.0.0.1:0", Mode: agentapi.ModeHeadless, OwnerSecretHash: ownersecret.Hash(secret),
+		DataDir: r.dir, Server: server, Mode: agentapi.ModeHeadless,
 		ComputerID: r.device.Computer.ID, Link: &agent.Link{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
 		Log: slog.New(slog.DiscardHandler),
 	})
@@ -155,17 +160,18 @@ func (r *rig) serve(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ran := make(chan error, 1)
-	go func() { ran <- r.agent.Run(ctx) }()
+	var g errgroup.Group
+	g.Go(func() error { return server.Run(ctx) })
+	g.Go(func() error { return r.agent.Run(ctx) })
 	r.end = sync.OnceFunc(func() {
 		cancel()
-		if err := <-ran; err != nil {
+		if err := g.Wait(); err != nil {
 			t.Errorf("the agent ended with %v", err)
 		}
 	})
-	r.owner = agentapi.NewOwner(r.agent.OwnerSocket(), secret)
-	r.app = agentapi.New(r.agent.API())
-	r.api = "http://" + r.agent.API()
+	r.owner = agentapi.NewOwner(server.OwnerSocket(), secret)
+	r.app = agentapi.New(server.Addr())
+	r.api = "http://" + server.Addr()
 	if _, err := r.app.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/local"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
@@ -49,7 +49,7 @@ func TestDirectoryOf15e3b3fOpens(t *testing.T) {
 	h.refreshes(t)
 	h.invitationWorks(t)
 	// Once more by this version: what it wrote itself opens too.
-	h.stop(t)
+	h.stop()
 	h.start(t)
 	h.keepsEverything(t)
 }
@@ -58,7 +58,8 @@ type house struct {
 	kept    upgrade.Kept
 	dir     string
 	now     func() time.Time
-	running *local.Running
+	running *host.Host
+	stop    func()
 	owner   *agentapi.Client
 	port    int // of the app
 }
@@ -88,28 +89,33 @@ func open(t *testing.T, version string) *house {
 	t.Cleanup(app.Close)
 	h.port = app.Listener.Addr().(*net.TCPAddr).Port
 	h.start(t)
-	t.Cleanup(func() { h.stop(t) })
+	t.Cleanup(func() { h.stop() })
 	return h
 }
 
 func (h *house) start(t *testing.T) {
 	t.Helper()
-	running, err := local.Start(t.Context(), local.Config{
-		DataDir: h.dir, API: "127.0.0.1:0", HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
+	running, err := host.New(t.Context(), host.Config{
+		DataDir: h.dir, API: "127.0.0.1:0", Local: true, HTTPS: "127.0.0.1:0", Mode: agentapi.ModeHeadless,
 		OwnerSecretHash: ownersecret.Hash(secret), Now: h.now, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.running, h.owner = running, agentapi.NewOwner(running.OwnerSocket(), secret)
-}
-
-func (h *house) stop(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := h.running.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { defer close(ended); ended <- running.Run(ctx) }()
+	h.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+	select {
+	case <-running.Ready():
+	case err := <-ended:
+		t.Fatalf("it ended: %v", err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,10 +18,6 @@ import (
 	"porchlight/agent/ownersecret"
 	"porchlight/internal/commandline"
 )
-
-// drain is how long stopping may take after a signal; more than the parts give
-// the requests that are under way.
-const drain = 20 * time.Second
 
 // agentOptions are the flags of `porchlight agent`.
 type agentOptions struct {
@@ -114,7 +109,7 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	}
 	cfg.OwnerSecretHash = ownersecret.Hash(secret)
 	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	running, err := host.Start(ctx, cfg)
+	running, err := host.New(ctx, cfg)
 	if err != nil {
 		// Two apps that bring Porchlight along may start it at the same moment.
 		if ends, found := runsAlready(ctx, term, cfg); ends || found != nil {
@@ -122,15 +117,15 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		}
 		return unlessStopped(err)
 	}
-	greet(term, where, running)
+	ended := make(chan error, 1)
+	go func() { ended <- running.Run(ctx) }()
 	select {
-	case <-running.Done():
-		return running.Wait()
-	case <-ctx.Done():
+	case err := <-ended:
+		return err
+	case <-running.Ready():
+		greet(term, where, running)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	return running.Close(ctx)
+	return <-ended
 }
 
 // runsAlready looks for a Porchlight where this one would be. One that an app
