@@ -19,8 +19,8 @@ import (
 	"porchlight/desktop/instance"
 )
 
-// FirstPartyApp is the appId the desktop's engine reports (GET /engine/info).
-const FirstPartyApp = "app.porchlight.desktop"
+// firstPartyApp is the appId the desktop's engine reports (GET /engine/info).
+const firstPartyApp = "app.porchlight.desktop"
 
 // run is the life of one start; it returns the exit code.
 func run(o startOptions, stderr io.Writer) int {
@@ -151,7 +151,7 @@ func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
 		make: func(ctx context.Context, desk, hash []byte, keychain bool) (*host.Host, error) {
 			return host.New(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
-				Mode: agentapi.ModeDesktop, FirstPartyApp: FirstPartyApp,
+				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp,
 				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: logger,
 			})
 		},

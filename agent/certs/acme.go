@@ -127,7 +127,7 @@ func (a *ACME) Run(ctx context.Context, names func() []string, changed <-chan st
 // the first of those that were refused has to wait.
 func (a *ACME) obtainAll(ctx context.Context, names []string) (wait time.Duration, any bool) {
 	for _, name := range names {
-		name = Normal(name)
+		name = normal(name)
 		if ctx.Err() != nil || !a.Serves(name) {
 			continue
 		}
@@ -145,7 +145,7 @@ func (a *ACME) obtainAll(ctx context.Context, names []string) (wait time.Duratio
 // GetCertificate is for tls.Config; see Source. The first visitor of a name waits
 // for its certificate.
 func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	name := Normal(hello.ServerName)
+	name := normal(hello.ServerName)
 	if !a.Serves(name) {
 		return nil, nil
 	}

@@ -29,15 +29,15 @@ const maxNames = 512
 // is still good.
 const retryAfter = time.Minute
 
-// ErrNotAllowed is returned for a name that is not ours to answer for.
-var ErrNotAllowed = errors.New("no certificate is kept for this name")
+// errNotAllowed is returned for a name that is not ours to answer for.
+var errNotAllowed = errors.New("no certificate is kept for this name")
 
 // Source gives the certificate of a handshake. For a name it does not serve it
 // returns nil and no error, which crypto/tls answers with unrecognized_name.
 type Source interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Serves says whether name may be answered for now; it is asked for every
-	// handshake, resumed ones included. The name is normal (see Normal).
+	// handshake, resumed ones included. The name is normal (see normal).
 	Serves(name string) bool
 }
 
@@ -93,7 +93,7 @@ func New(cfg Config) *Keeper {
 // GetCertificate is for tls.Config. See Source.
 func (k *Keeper) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	cert, err := k.Certificate(hello.ServerName)
-	if errors.Is(err, ErrNotAllowed) {
+	if errors.Is(err, errNotAllowed) {
 		// An error here would become internal_error; nothing at all becomes
 		// unrecognized_name, which is what it is.
 		return nil, nil
@@ -105,11 +105,11 @@ func (k *Keeper) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 func (k *Keeper) Serves(name string) bool { return name != "" && k.cfg.Allowed(name) }
 
 // Certificate returns the certificate of name, making it when needed, or
-// ErrNotAllowed.
+// errNotAllowed.
 func (k *Keeper) Certificate(name string) (*tls.Certificate, error) {
-	name = Normal(name)
+	name = normal(name)
 	if !k.Serves(name) {
-		return nil, ErrNotAllowed
+		return nil, errNotAllowed
 	}
 	if cert, fresh := k.find(name); fresh {
 		return cert, nil
@@ -209,6 +209,6 @@ func (k *Keeper) postpone(name string) {
 	}
 }
 
-// Normal is the form in which server names are compared: lower case, without a
+// normal is the form in which server names are compared: lower case, without a
 // trailing dot.
-func Normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+func normal(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

@@ -101,7 +101,7 @@ func TestRefusedNames(t *testing.T) {
 	r := newRig(t)
 	r.gone.Store("old.maya.localhost", true)
 	for _, name := range []string{"", ".", "maya.localhost", "example.com", "old.maya.localhost"} {
-		if _, err := r.Certificate(name); !errors.Is(err, ErrNotAllowed) {
+		if _, err := r.Certificate(name); !errors.Is(err, errNotAllowed) {
 			t.Errorf("Certificate(%q) = %v, want ErrNotAllowed", name, err)
 		}
 	}
@@ -109,7 +109,7 @@ func TestRefusedNames(t *testing.T) {
 		t.Errorf("%d certificates were made for names that are not ours", n)
 	}
 	// Allowed, but not a name at all: the authority has the last word.
-	if _, err := r.Certificate("a b.maya.localhost"); err == nil || errors.Is(err, ErrNotAllowed) {
+	if _, err := r.Certificate("a b.maya.localhost"); err == nil || errors.Is(err, errNotAllowed) {
 		t.Errorf("a malformed name: %v", err)
 	}
 }

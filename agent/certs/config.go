@@ -35,7 +35,7 @@ func TLSConfig(src Source) *tls.Config {
 	// Both use the keys of cfg itself, which crypto/tls changes every day, even
 	// when a server works with a clone.
 	cfg.WrapSession = func(cs tls.ConnectionState, s *tls.SessionState) ([]byte, error) {
-		s.Extra = append(s.Extra, []byte(resumeMark+Normal(cs.ServerName)))
+		s.Extra = append(s.Extra, []byte(resumeMark+normal(cs.ServerName)))
 		return cfg.EncryptTicket(cs, s)
 	}
 	cfg.UnwrapSession = func(identity []byte, cs tls.ConnectionState) (*tls.SessionState, error) {
@@ -43,7 +43,7 @@ func TLSConfig(src Source) *tls.Config {
 		if err != nil || s == nil {
 			return nil, err
 		}
-		name := Normal(cs.ServerName)
+		name := normal(cs.ServerName)
 		if !src.Serves(name) || !carries(s, resumeMark+name) {
 			return nil, nil // a full handshake decides
 		}

@@ -23,22 +23,22 @@ type State struct {
 	Problem string
 }
 
-// State of a name (see Normal); false while nothing is known: no visitor came
+// State of a name (see normal); false while nothing is known: no visitor came
 // yet, and nobody was asked for a certificate.
 func (k *Keeper) State(name string) (State, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := k.kept[Normal(name)]
+	e := k.kept[normal(name)]
 	if e == nil || !k.cfg.Now().Before(e.cert.Leaf.NotAfter) {
 		return State{}, false // the next visitor has a new one made
 	}
 	return stateOf(e.cert.Leaf), true
 }
 
-// State of a name (see Normal); false while nothing is known, because its
+// State of a name (see normal); false while nothing is known, because its
 // certificate has not been asked for yet.
 func (a *ACME) State(name string) (s State, known bool) {
-	name = Normal(name)
+	name = normal(name)
 	select {
 	case <-a.ready:
 	default:

@@ -101,8 +101,8 @@ func list[T any](all []T) []T {
 	return all
 }
 
-// Write writes the document for people to read.
-func (d Document) Write(w io.Writer) error {
+// write writes the document for people to read.
+func (d Document) write(w io.Writer) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
 	out.SetEscapeHTML(false)
@@ -120,7 +120,7 @@ func (d Document) Save(path string) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return errors.New("it is not a file")
 	}
-	return durable.ReplaceWith(path, func(f *os.File) error { return d.Write(f) })
+	return durable.ReplaceWith(path, func(f *os.File) error { return d.write(f) })
 }
 
 // FileName is what an export of that time is called, unless the owner says

@@ -63,7 +63,7 @@ func TestEverythingIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := d.Write(&out); err != nil {
+	if err := d.write(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{

@@ -8,7 +8,7 @@ import (
 // The file that carries the owner's link holds something that signs in.
 func TestLifetimeIsAMinute(t *testing.T) {
 	t.Parallel()
-	if Lifetime != time.Minute {
-		t.Errorf("%v", Lifetime)
+	if lifetime != time.Minute {
+		t.Errorf("%v", lifetime)
 	}
 }

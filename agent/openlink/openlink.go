@@ -4,7 +4,7 @@
 // A command line can be read by every process of the machine, so the link does
 // not travel in one: it goes into a page only the owner can read (0600, in a
 // 0700 directory), which sends the browser on, and what is opened is that page's
-// path. The page is removed after Lifetime. A browser packaged as a snap or
+// path. The page is removed after lifetime. A browser packaged as a snap or
 // flatpak cannot read such a file; that one gets the link itself.
 package openlink
 
@@ -21,8 +21,8 @@ import (
 	"time"
 )
 
-// Lifetime of the page. The link in it works once, and no longer than that.
-const Lifetime = 60 * time.Second
+// lifetime of the page. The link in it works once, and no longer than that.
+const lifetime = 60 * time.Second
 
 // Opened is a link that was handed to the browser.
 type Opened struct {
@@ -32,7 +32,7 @@ type Opened struct {
 }
 
 // Open hands link to the owner's browser and returns; the page is removed after
-// Lifetime by itself, or by Close. ctx bounds the start of the browser only.
+// lifetime by itself, or by Close. ctx bounds the start of the browser only.
 // Only http and https links are taken. The errors are sentences.
 func Open(ctx context.Context, link string) (*Opened, error) {
 	u, err := url.Parse(link)
@@ -54,7 +54,7 @@ func Open(ctx context.Context, link string) (*Opened, error) {
 		return nil, err
 	}
 	o := &Opened{page: page, gone: make(chan struct{})}
-	o.timer = time.AfterFunc(Lifetime, o.remove)
+	o.timer = time.AfterFunc(lifetime, o.remove)
 	return o, nil
 }
 
@@ -113,7 +113,7 @@ func write(dir string, link *url.URL) (string, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return "", err
 	}
-	sweep(dir, time.Now().Add(-Lifetime))
+	sweep(dir, time.Now().Add(-lifetime))
 	name := filepath.Join(dir, "open-"+strings.ToLower(rand.Text())+".html")
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestOldPagesAreSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	past := time.Now().Add(-2 * Lifetime)
+	past := time.Now().Add(-2 * lifetime)
 	if err := os.Chtimes(old, past, past); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &Opened{page: path, gone: make(chan struct{})}
-	o.timer = time.AfterFunc(Lifetime, o.remove)
+	o.timer = time.AfterFunc(lifetime, o.remove)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	o.Wait(ctx)

@@ -27,9 +27,9 @@ import (
 // through many processes, which takes time: see Socket.Find.
 func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSocket(port).Find()) }
 
-// ListenerUser is Listening for the user alone: PID and Program stay empty. It
+// listenerUser is Listening for the user alone: PID and Program stay empty. It
 // is quick enough to be asked on the way of every request.
-func ListenerUser(port int) agentapi.Listener {
+func listenerUser(port int) agentapi.Listener {
 	s := ListenerSocket(port)
 	return agentapi.Listener{User: s.User, UserID: s.UserID}
 }

@@ -12,9 +12,9 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// MaxNotices is how many notices are kept; the oldest go first, but for those
+// maxNotices is how many notices are kept; the oldest go first, but for those
 // that wait for the owner.
-const MaxNotices = 200
+const maxNotices = 200
 
 var (
 	appsBucket    = []byte("apps")    // name → App
@@ -154,9 +154,9 @@ func (s *Store) ChangeApp(c AppChange) ([]agentapi.Notice, error) {
 	return notices, nil
 }
 
-// MaxFormers is how many former apps of a name are remembered; the oldest go
+// maxFormers is how many former apps of a name are remembered; the oldest go
 // first.
-const MaxFormers = 32
+const maxFormers = 32
 
 func addFormer(b *bolt.Bucket, name, id string) error {
 	if id == "" {
@@ -175,7 +175,7 @@ func addFormer(b *bolt.Bucket, name, id string) error {
 // WithFormer is a copy of ids with one more, as the store keeps them.
 func WithFormer(ids []string, id string) []string {
 	ids = append(slices.Clone(ids), id)
-	return ids[max(0, len(ids)-MaxFormers):]
+	return ids[max(0, len(ids)-maxFormers):]
 }
 
 func readAll[T any](b *bolt.Bucket, into map[string]T) error {
@@ -230,7 +230,7 @@ func addNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	switch {
 	case i >= 0:
 		err = dropNotice(tx, kept[i].ID)
-	case len(kept) >= MaxNotices:
+	case len(kept) >= maxNotices:
 		_, err = dropOldest(tx, kept, seenNotices(tx))
 	}
 	if err != nil {

@@ -78,7 +78,7 @@ func TestAppsSurviveReopening(t *testing.T) {
 func TestNoticesAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const total = MaxNotices + 30
+	const total = maxNotices + 30
 	s := openDir(t, dir)
 	var notices []agentapi.Notice
 	for i := range total {
@@ -91,11 +91,11 @@ func TestNoticesAreBounded(t *testing.T) {
 		name := fmt.Sprintf("app%d", i)
 		notices = change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
 	}
-	if len(notices) != MaxNotices {
-		t.Fatalf("%d notices are kept, want %d", len(notices), MaxNotices)
+	if len(notices) != maxNotices {
+		t.Fatalf("%d notices are kept, want %d", len(notices), maxNotices)
 	}
 	for i, n := range notices {
-		if want := uint64(total - MaxNotices + 1 + i); n.ID != want || n.App != fmt.Sprintf("app%d", want-1) {
+		if want := uint64(total - maxNotices + 1 + i); n.ID != want || n.App != fmt.Sprintf("app%d", want-1) {
 			t.Fatalf("notice %d is %+v, want ID %d", i, n, want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestNoticeReplacesItsKind(t *testing.T) {
 	s := openDir(t, t.TempDir())
 	change(t, s, AppChange{Name: "quiet", Notices: []agentapi.Notice{{Kind: "renamed", App: "quiet"}}})
 	var notices []agentapi.Notice
-	for range 2 * MaxNotices {
+	for range 2 * maxNotices {
 		notices = change(t, s, AppChange{Name: "noisy", Notices: []agentapi.Notice{
 			{Kind: "renamed", App: "noisy"}, {Kind: "port-changed", App: "noisy"},
 		}})
@@ -117,7 +117,7 @@ func TestNoticeReplacesItsKind(t *testing.T) {
 	for _, n := range notices {
 		got = append(got, fmt.Sprint(n.ID, " ", n.App, " ", n.Kind))
 	}
-	want := []string{"1 quiet renamed", fmt.Sprint(4*MaxNotices, " noisy renamed"), fmt.Sprint(4*MaxNotices+1, " noisy port-changed")}
+	want := []string{"1 quiet renamed", fmt.Sprint(4*maxNotices, " noisy renamed"), fmt.Sprint(4*maxNotices+1, " noisy port-changed")}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("notices (-want +got):\n%s", d)
 	}
@@ -192,7 +192,7 @@ func TestFormers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openDir(t, dir)
-	for i := range MaxFormers + 2 {
+	for i := range maxFormers + 2 {
 		if _, err := s.ChangeApp(AppChange{Name: "notes", Former: fmt.Sprint("id-", i)}); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestFormers(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := openDir(t, dir).Apps()
-	if err != nil || len(all.Formers) != 1 || len(all.Formers["notes"]) != MaxFormers || all.Formers["notes"][0] != "id-2" {
+	if err != nil || len(all.Formers) != 1 || len(all.Formers["notes"]) != maxFormers || all.Formers["notes"][0] != "id-2" {
 		t.Errorf("%v, %v", all.Formers, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // maxToldOfPeople is how many of the notices may be about people, so that a
 // program that keeps changing who has what cannot push the others out.
-const maxToldOfPeople = MaxNotices / 2
+const maxToldOfPeople = maxNotices / 2
 
 // MaxUndos is how many notices may wait with an Undo that the owner has not seen:
 // such a one is never dropped for another, so whoever makes them has to ask first
@@ -156,7 +156,7 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 			return err
 		}
 	}
-	if len(kept) < MaxNotices {
+	if len(kept) < maxNotices {
 		return nil
 	}
 	if dropped, err := dropOldest(tx, kept, seen); dropped || err != nil {

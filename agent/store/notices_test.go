@@ -42,7 +42,7 @@ func TestS9UnseenUndosStay(t *testing.T) {
 	for i := range MaxUndos {
 		told(t, s, fmt.Sprint("account ", i))
 	}
-	for i := range MaxNotices + 10 {
+	for i := range maxNotices + 10 {
 		name := fmt.Sprint("app", i)
 		change(t, s, AppChange{Name: name, Notices: []agentapi.Notice{{Kind: "renamed", App: name}}})
 		if _, err := s.AddNotice(agentapi.Notice{Kind: agentapi.ActivityRemoved, Text: name}, nil); err != nil {
@@ -54,7 +54,7 @@ func TestS9UnseenUndosStay(t *testing.T) {
 			t.Fatalf("notice %d undoes %q", i+1, got)
 		}
 	}
-	if all, err := s.Apps(); err != nil || len(all.Notices) > MaxNotices {
+	if all, err := s.Apps(); err != nil || len(all.Notices) > maxNotices {
 		t.Errorf("%d notices, %v", len(all.Notices), err)
 	}
 }
@@ -139,7 +139,7 @@ func TestUndoGoesWithItsNotice(t *testing.T) {
 	notices := told(t, s, "account")
 	saw(t, s, notices)
 	id := notices[0].ID
-	for i := range MaxNotices {
+	for i := range maxNotices {
 		if got := undoable(t, s, id); got != "account" {
 			t.Fatalf("after %d others it undoes %q", i, got)
 		}

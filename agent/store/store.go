@@ -24,8 +24,8 @@ import (
 // FileName of the database inside the data directory.
 const FileName = "agent.db"
 
-// ErrInUse is wrapped by Open when another process holds the database.
-var ErrInUse = errors.New("another Porchlight is using this data directory")
+// errInUse is wrapped by Open when another process holds the database.
+var errInUse = errors.New("another Porchlight is using this data directory")
 
 // Store is safe for concurrent use.
 type Store struct {
@@ -58,7 +58,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	}
 	db, err := readFile(path, bolt.Options{Timeout: time.Second})
 	if errors.Is(err, berrors.ErrTimeout) {
-		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", ErrInUse, dir)
+		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, plain(err))

@@ -175,7 +175,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
 		}
 	}
-	if err := c.Do(t.Context(), http.MethodDelete, "/accounts", nil, nil); err == nil {
+	if err := c.do(t.Context(), http.MethodDelete, "/accounts", nil, nil); err == nil {
 		t.Error("DELETE /accounts worked")
 	}
 }

@@ -108,9 +108,9 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "in this process", Net: "unix"} }
 
-// Do sends in, unless nil, as JSON and decodes the answer into out, unless nil.
+// do sends in, unless nil, as JSON and decodes the answer into out, unless nil.
 // A refusal is a *controlapi.Error.
-func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -173,19 +173,19 @@ func brokenOff(ctx context.Context, err error) error {
 
 // AddAccount makes an account, or finds it.
 func (c *Client) AddAccount(ctx context.Context, ask AddAccount) (out Added, err error) {
-	err = c.Do(ctx, "POST", "/accounts", ask, &out)
+	err = c.do(ctx, "POST", "/accounts", ask, &out)
 	return out, err
 }
 
 // Accounts are all accounts.
 func (c *Client) Accounts(ctx context.Context) (out []control.Account, err error) {
-	err = c.Do(ctx, "GET", "/accounts", nil, &out)
+	err = c.do(ctx, "GET", "/accounts", nil, &out)
 	return out, err
 }
 
 // Computers are all computers.
 func (c *Client) Computers(ctx context.Context) (out []control.OwnedComputer, err error) {
-	err = c.Do(ctx, "GET", "/computers", nil, &out)
+	err = c.do(ctx, "GET", "/computers", nil, &out)
 	return out, err
 }
 

@@ -25,12 +25,12 @@ func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
 
 // Keys are the keys that verify access tokens now, newest first.
 func (c *Client) Keys(ctx context.Context) (out []control.Key, err error) {
-	err = c.Do(ctx, "GET", "/keys", nil, &out)
+	err = c.do(ctx, "GET", "/keys", nil, &out)
 	return out, err
 }
 
 // RotateKey makes a new signing key and returns what Keys does then.
 func (c *Client) RotateKey(ctx context.Context) (out []control.Key, err error) {
-	err = c.Do(ctx, "POST", "/keys", nil, &out)
+	err = c.do(ctx, "POST", "/keys", nil, &out)
 	return out, err
 }

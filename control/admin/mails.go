@@ -40,19 +40,19 @@ func (a *Admin) failedMails(w http.ResponseWriter, r *http.Request) error {
 
 // Outbox are the mails nobody delivers, newest first.
 func (c *Client) Outbox(ctx context.Context) (out []mail.Entry, err error) {
-	err = c.Do(ctx, "GET", "/outbox", nil, &out)
+	err = c.do(ctx, "GET", "/outbox", nil, &out)
 	return out, err
 }
 
 // WaitingMails are those the mail server has not taken yet, the one due first at
 // the head.
 func (c *Client) WaitingMails(ctx context.Context) (out []mail.Waiting, err error) {
-	err = c.Do(ctx, "GET", "/outbox/waiting", nil, &out)
+	err = c.do(ctx, "GET", "/outbox/waiting", nil, &out)
 	return out, err
 }
 
 // FailedMails are those that were given up, newest first.
 func (c *Client) FailedMails(ctx context.Context) (out []mail.Failure, err error) {
-	err = c.Do(ctx, "GET", "/outbox/failed", nil, &out)
+	err = c.do(ctx, "GET", "/outbox/failed", nil, &out)
 	return out, err
 }

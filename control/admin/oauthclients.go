@@ -101,24 +101,24 @@ func clientID(r *http.Request) (string, error) {
 
 // OAuthClients are the registered clients, oldest first.
 func (c *Client) OAuthClients(ctx context.Context) (out []OAuthClient, err error) {
-	err = c.Do(ctx, "GET", "/clients", nil, &out)
+	err = c.do(ctx, "GET", "/clients", nil, &out)
 	return out, err
 }
 
 // AddOAuthClient registers a client and returns its secret, this once.
 func (c *Client) AddOAuthClient(ctx context.Context, ask AddOAuthClient) (out OAuthSecret, err error) {
-	err = c.Do(ctx, "POST", "/clients", ask, &out)
+	err = c.do(ctx, "POST", "/clients", ask, &out)
 	return out, err
 }
 
 // RotateOAuthClient replaces a client's secret. The old one stops working at
 // once; what was allowed to the client stays allowed.
 func (c *Client) RotateOAuthClient(ctx context.Context, id string) (out OAuthSecret, err error) {
-	err = c.Do(ctx, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil, &out)
+	err = c.do(ctx, "POST", "/clients/"+url.PathEscape(id)+"/secret", nil, &out)
 	return out, err
 }
 
 // RemoveOAuthClient ends a client and every grant it holds.
 func (c *Client) RemoveOAuthClient(ctx context.Context, id string) error {
-	return c.Do(ctx, "DELETE", "/clients/"+url.PathEscape(id), nil, nil)
+	return c.do(ctx, "DELETE", "/clients/"+url.PathEscape(id), nil, nil)
 }

@@ -159,13 +159,13 @@ func TestOAuthClientRequests(t *testing.T) {
 	a := newAdmin(t)
 	c := a.Direct()
 	defer c.Close()
-	if err := c.Do(t.Context(), http.MethodPost, "/clients", map[string]any{"name": "n", "redirectUris": "x"}, nil); !isRefusal(err) {
+	if err := c.do(t.Context(), http.MethodPost, "/clients", map[string]any{"name": "n", "redirectUris": "x"}, nil); !isRefusal(err) {
 		t.Errorf("a wrong type: %v", err)
 	}
-	if err := c.Do(t.Context(), http.MethodPost, "/clients", map[string]any{"name": "n", "secret": "x"}, nil); !isRefusal(err) {
+	if err := c.do(t.Context(), http.MethodPost, "/clients", map[string]any{"name": "n", "secret": "x"}, nil); !isRefusal(err) {
 		t.Errorf("an unknown field: %v", err)
 	}
-	if err := c.Do(t.Context(), http.MethodGet, "/clients/"+strings.Repeat("a", 26), nil, nil); err == nil {
+	if err := c.do(t.Context(), http.MethodGet, "/clients/"+strings.Repeat("a", 26), nil, nil); err == nil {
 		t.Error("a client can be read alone")
 	}
 }

@@ -51,17 +51,17 @@ func (a *Admin) endComputer(w http.ResponseWriter, r *http.Request, end func(ctx
 // RemoveAccount takes an account away with its computers and everything it could
 // reach.
 func (c *Client) RemoveAccount(ctx context.Context, email string) error {
-	return c.Do(ctx, "DELETE", "/accounts/"+url.PathEscape(email), nil, nil)
+	return c.do(ctx, "DELETE", "/accounts/"+url.PathEscape(email), nil, nil)
 }
 
 // DisconnectComputer ends a computer's device credential; its short name, people
 // and grants are kept for its owner.
 func (c *Client) DisconnectComputer(ctx context.Context, name string) error {
-	return c.Do(ctx, "POST", "/computers/"+url.PathEscape(name)+"/disconnect", nil, nil)
+	return c.do(ctx, "POST", "/computers/"+url.PathEscape(name)+"/disconnect", nil, nil)
 }
 
 // RemoveComputer takes a computer away with its people and grants; its name is
 // kept back for its account, see control.KeepName.
 func (c *Client) RemoveComputer(ctx context.Context, name string) error {
-	return c.Do(ctx, "DELETE", "/computers/"+url.PathEscape(name), nil, nil)
+	return c.do(ctx, "DELETE", "/computers/"+url.PathEscape(name), nil, nil)
 }

@@ -30,15 +30,15 @@ const (
 	format  = "porchlight-control"
 	version = 1
 
-	// MaxFile bounds a file, in bytes, and maxFiles how many there are.
-	MaxFile  = 1 << 20
+	// maxFile bounds a file, in bytes, and maxFiles how many there are.
+	maxFile  = 1 << 20
 	maxFiles = 16
 	// maxLine has room for the largest value in base64, with its key.
 	maxLine = 2 << 20
 )
 
-// ErrDamaged is wrapped by Reader for what is no archive, or not a whole one.
-var ErrDamaged = errors.New("the file is damaged, or is no backup of a Porchlight control plane")
+// errDamaged is wrapped by Reader for what is no archive, or not a whole one.
+var errDamaged = errors.New("the file is damaged, or is no backup of a Porchlight control plane")
 
 // line is one line; exactly one field is set.
 type line struct {
@@ -136,7 +136,7 @@ type Reader struct {
 	err   error // what every later Next returns
 }
 
-// NewReader reads the header and the files. The error wraps ErrDamaged, or is
+// NewReader reads the header and the files. The error wraps errDamaged, or is
 // r's.
 func NewReader(r io.Reader) (*Reader, error) {
 	zip, err := gzip.NewReader(r)
@@ -178,7 +178,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 }
 
 // Next returns the rows and then io.EOF, once the end has been found to be
-// right. Other errors wrap ErrDamaged, or are the underlying reader's.
+// right. Other errors wrap errDamaged, or are the underlying reader's.
 func (a *Reader) Next() (kv.Record, error) {
 	if a.err != nil {
 		return kv.Record{}, a.err
@@ -276,10 +276,10 @@ func Check(r io.Reader) error {
 }
 
 func validFile(f File) bool {
-	return f.Name != "" && len(f.Name) < 100 && len(f.Data) <= MaxFile && f.Name[0] != '.' &&
+	return f.Name != "" && len(f.Name) < 100 && len(f.Data) <= maxFile && f.Name[0] != '.' &&
 		!strings.ContainsFunc(f.Name, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.')
 		})
 }
 
-func damaged(err error) error { return fmt.Errorf("%w: %w", ErrDamaged, err) }
+func damaged(err error) error { return fmt.Errorf("%w: %w", errDamaged, err) }

@@ -93,7 +93,7 @@ func TestHalfAnArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range whole {
-		if err := Check(bytes.NewReader(whole[:n])); !errors.Is(err, ErrDamaged) {
+		if err := Check(bytes.NewReader(whole[:n])); !errors.Is(err, errDamaged) {
 			t.Fatalf("the first %d of %d bytes: %v", n, len(whole), err)
 		}
 	}
@@ -143,7 +143,7 @@ func TestChanged(t *testing.T) {
 		if text == whole {
 			t.Errorf("%s: the test changes nothing", what)
 		}
-		if err := Check(bytes.NewReader(zipped(text))); !errors.Is(err, ErrDamaged) {
+		if err := Check(bytes.NewReader(zipped(text))); !errors.Is(err, errDamaged) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestChanged(t *testing.T) {
 	if err := Check(bytes.NewReader(zipped(newer))); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("of a later version: %v", err)
 	}
-	if err := Check(strings.NewReader("not gzip")); !errors.Is(err, ErrDamaged) {
+	if err := Check(strings.NewReader("not gzip")); !errors.Is(err, errDamaged) {
 		t.Errorf("not compressed: %v", err)
 	}
 }

@@ -5,7 +5,7 @@
 // on answering for it: under X11 this package is a selection owner of its own,
 // on a connection that lives until something else is copied. On Wayland only the
 // focused window may copy, so there it takes wl-copy, which opens one for the
-// purpose, and without it fails with ErrNeedsHelper.
+// purpose, and without it fails with errNeedsHelper.
 package clipboard
 
 import (
@@ -16,11 +16,11 @@ import (
 	"strings"
 )
 
-// ErrNeedsHelper says that this desktop lets no background program copy.
-var ErrNeedsHelper = errors.New("On Wayland the menu can only copy with the wl-clipboard package installed. The Porchlight window can copy without it.")
+// errNeedsHelper says that this desktop lets no background program copy.
+var errNeedsHelper = errors.New("On Wayland the menu can only copy with the wl-clipboard package installed. The Porchlight window can copy without it.")
 
-// ErrNoDisplay says that there is no clipboard at all.
-var ErrNoDisplay = errors.New("There is no display here, so there is no clipboard.")
+// errNoDisplay says that there is no clipboard at all.
+var errNoDisplay = errors.New("There is no display here, so there is no clipboard.")
 
 // maxText is the longest text taken, in bytes: it has to fit one X11 property.
 const maxText = 64 << 10

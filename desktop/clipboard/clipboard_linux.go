@@ -11,10 +11,10 @@ func copyText(ctx context.Context, text string) error {
 		if path, err := exec.LookPath("wl-copy"); err == nil {
 			return pipe(ctx, text, path, "--type", "text/plain;charset=utf-8")
 		}
-		return ErrNeedsHelper
+		return errNeedsHelper
 	}
 	if display := os.Getenv("DISPLAY"); display != "" {
 		return own(ctx, display, text)
 	}
-	return ErrNoDisplay
+	return errNoDisplay
 }

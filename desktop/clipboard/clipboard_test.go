@@ -19,11 +19,11 @@ func TestNoWayToCopy(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("DISPLAY", "")
 	t.Setenv("WAYLAND_DISPLAY", "")
-	if err := Copy(t.Context(), "x"); !errors.Is(err, ErrNoDisplay) {
+	if err := Copy(t.Context(), "x"); !errors.Is(err, errNoDisplay) {
 		t.Errorf("no display: %v", err)
 	}
 	t.Setenv("WAYLAND_DISPLAY", "wayland-0")
-	if err := Copy(t.Context(), "x"); !errors.Is(err, ErrNeedsHelper) {
+	if err := Copy(t.Context(), "x"); !errors.Is(err, errNeedsHelper) {
 		t.Errorf("Wayland without wl-copy: %v", err)
 	}
 	t.Setenv("WAYLAND_DISPLAY", "")

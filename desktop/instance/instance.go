@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// FileName of the lock inside the data directory.
-const FileName = "desktop.lock"
+// fileName of the lock inside the data directory.
+const fileName = "desktop.lock"
 
 // ErrTaken is returned by Acquire when another process holds the lock.
 var ErrTaken = errors.New("Porchlight is already running with this data directory")
@@ -49,7 +49,7 @@ func Acquire(dataDir string) (*Instance, error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("Porchlight cannot create its data directory %s: %w", dataDir, cause(err))
 	}
-	path := filepath.Join(dataDir, FileName)
+	path := filepath.Join(dataDir, fileName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("Porchlight cannot write in its data directory %s: %w", dataDir, cause(err))
@@ -132,7 +132,7 @@ func AskToShow(ctx context.Context, dataDir string) error {
 }
 
 func ask(ctx context.Context, dataDir string) error {
-	raw, err := os.ReadFile(filepath.Join(dataDir, FileName))
+	raw, err := os.ReadFile(filepath.Join(dataDir, fileName))
 	if err != nil {
 		return cause(err)
 	}

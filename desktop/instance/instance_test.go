@@ -95,7 +95,7 @@ func TestNoiseOnTheSocketIsHarmless(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	_, shown := run(t, dir)
-	socket, err := os.ReadFile(filepath.Join(dir, FileName))
+	socket, err := os.ReadFile(filepath.Join(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
 	}

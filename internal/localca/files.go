@@ -142,10 +142,10 @@ func writeFile(path string, data []byte, mode fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// Load reads the authority of dir and checks it whole. The error is
-// fs.ErrNotExist when there is none and ErrUnusable when there is one that
+// load reads the authority of dir and checks it whole. The error is
+// fs.ErrNotExist when there is none and errUnusable when there is one that
 // cannot be used; anything else is a file that could not be read.
-func Load(dir string, opts Options) (*CA, error) {
+func load(dir string, opts Options) (*CA, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
@@ -261,5 +261,5 @@ func readPEM(dir, name, kind string) ([]byte, error) {
 }
 
 func unusable(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrUnusable, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", errUnusable, fmt.Sprintf(format, args...))
 }

@@ -44,13 +44,13 @@ const (
 )
 
 var (
-	// ErrNotPermitted is wrapped by Issue for a name the authority may not
+	// errNotPermitted is wrapped by Issue for a name the authority may not
 	// speak for.
-	ErrNotPermitted = errors.New("outside the names of this certificate authority")
-	// ErrUnusable is wrapped by Load when the files are there and readable but
+	errNotPermitted = errors.New("outside the names of this certificate authority")
+	// errUnusable is wrapped by load when the files are there and readable but
 	// no authority can be had from them: damaged, exposed, nearly expired, or
 	// made for other names. Open makes a new one then.
-	ErrUnusable = errors.New("the certificate authority cannot be used")
+	errUnusable = errors.New("the certificate authority cannot be used")
 )
 
 // Options of an authority.
@@ -103,15 +103,15 @@ type CA struct {
 }
 
 // Open loads the authority of dir, or makes one when there is none or the one
-// there cannot be used (see ErrUnusable; it is kept beside as dir.old). Files
+// there cannot be used (see errUnusable; it is kept beside as dir.old). Files
 // that cannot be read are an error, never a reason to replace them.
 func Open(dir string, opts Options) (*CA, error) {
-	ca, err := Load(dir, opts)
+	ca, err := load(dir, opts)
 	switch {
 	case err == nil:
 		return ca, nil
 	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, ErrUnusable):
+	case errors.Is(err, errUnusable):
 		opts, optErr := opts.withDefaults()
 		if optErr != nil {
 			return nil, optErr
@@ -195,7 +195,7 @@ func (ca *CA) Issue(name string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("%q is not a host name a certificate can be made for", name)
 	}
 	if !slices.ContainsFunc(ca.opts.Names, func(d string) bool { return name == d || strings.HasSuffix(name, "."+d) }) {
-		return nil, fmt.Errorf("%q is %w (%s)", name, ErrNotPermitted, strings.Join(ca.opts.Names, ", "))
+		return nil, fmt.Errorf("%q is %w (%s)", name, errNotPermitted, strings.Join(ca.opts.Names, ", "))
 	}
 	now := ca.opts.Now()
 	expires := now.Add(leafLife)

@@ -104,7 +104,7 @@ func TestIssueRefuses(t *testing.T) {
 			t.Errorf("Issue(%q) made a certificate for %v", name, cert.Leaf.DNSNames)
 		}
 	}
-	if _, err := ca.Issue("example.com"); !errors.Is(err, ErrNotPermitted) {
+	if _, err := ca.Issue("example.com"); !errors.Is(err, errNotPermitted) {
 		t.Errorf("Issue(example.com) = %v, want ErrNotPermitted", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestTheShapeOfTheAuthority(t *testing.T) {
 func TestOpenKeepsWhatItMade(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "deep", "ca")
-	if _, err := Load(dir, local(noon)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := load(dir, local(noon)); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("Load of nothing: %v", err)
 	}
 	first := mustOpen(t, dir, local(noon))
@@ -260,8 +260,8 @@ func TestOpenReplacesWhatCannotBeUsed(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "ca")
 			first := mustOpen(t, dir, local(noon))
 			c.harm(t, dir)
-			_, err := Load(dir, c.opts)
-			if !errors.Is(err, ErrUnusable) || !strings.Contains(err.Error(), c.says) {
+			_, err := load(dir, c.opts)
+			if !errors.Is(err, errUnusable) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("Load: %v, want ErrUnusable with %q", err, c.says)
 			}
 			next := mustOpen(t, dir, c.opts)

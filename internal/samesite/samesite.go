@@ -6,8 +6,8 @@ package samesite
 
 import "golang.org/x/net/publicsuffix"
 
-// Same says whether browsers take two hosts, given without a port, for one site.
-func Same(a, b string) bool {
+// same says whether browsers take two hosts, given without a port, for one site.
+func same(a, b string) bool {
 	siteA, errA := publicsuffix.EffectiveTLDPlusOne(a)
 	siteB, errB := publicsuffix.EffectiveTLDPlusOne(b)
 	return errA == nil && errB == nil && siteA == siteB // a suffix itself is nobody's site
@@ -26,9 +26,9 @@ const (
 // Of judges a domain and an auth host.
 func Of(domain, authHost string) Risk {
 	switch {
-	case Same("computer."+domain, authHost):
+	case same("computer."+domain, authHost):
 		return SignIn
-	case Same("computer."+domain, "other."+domain):
+	case same("computer."+domain, "other."+domain):
 		return Computers
 	}
 	return None

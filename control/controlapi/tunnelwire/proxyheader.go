@@ -13,12 +13,12 @@ import (
 
 // The header is PROXY protocol version 2 (haproxy's proxy-protocol.txt, 2.2) in
 // one fixed form: command PROXY, TCP over IPv4 or IPv6, and exactly one TLV, of
-// type MACType, with a code over the ticket and the header up to the TLV. Any
+// type macType, with a code over the ticket and the header up to the TLV. Any
 // reader of the protocol understands it; only the fixed form is accepted, so
 // that every byte is either authenticated or known.
 const (
-	// MACType is in the range the protocol leaves to applications.
-	MACType = 0xE5
+	// macType is in the range the protocol leaves to applications.
+	macType = 0xE5
 
 	signature   = "\r\n\r\n\x00\r\nQUIT\n"
 	headFixed   = 16
@@ -29,8 +29,8 @@ const (
 	addrs6      = 36
 	tlvSize     = 3 + sha256.Size
 
-	// MaxHeader is the size of the longest header, in bytes.
-	MaxHeader = headFixed + addrs6 + tlvSize
+	// maxHeader is the size of the longest header, in bytes.
+	maxHeader = headFixed + addrs6 + tlvSize
 )
 
 var macLabel = []byte("porchlight proxy header 1\x00")
@@ -90,14 +90,14 @@ func (k *HeaderKey) AppendHeader(b []byte, ticket Ticket, source, destination ne
 	b = binary.BigEndian.AppendUint16(b, destination.Port())
 	mac := k.mac(ticket, b[start:])
 	defer k.macs.Put(mac)
-	b = append(b, MACType)
+	b = append(b, macType)
 	b = binary.BigEndian.AppendUint16(b, sha256.Size)
 	return mac.Sum(b)
 }
 
 // ParseHeader reads and authenticates the header at the head of b. Without an
 // error, n is its size, or zero when more bytes are needed (never more than
-// MaxHeader).
+// maxHeader).
 func (k *HeaderKey) ParseHeader(b []byte, ticket Ticket) (source, destination netip.AddrPort, n int, err error) {
 	fail := func(err error) (netip.AddrPort, netip.AddrPort, int, error) {
 		return netip.AddrPort{}, netip.AddrPort{}, 0, err
@@ -126,7 +126,7 @@ func (k *HeaderKey) ParseHeader(b []byte, ticket Ticket) (source, destination ne
 	if len(b) < end+tlvSize {
 		return fail(nil)
 	}
-	if b[end] != MACType || binary.BigEndian.Uint16(b[end+1:]) != sha256.Size {
+	if b[end] != macType || binary.BigEndian.Uint16(b[end+1:]) != sha256.Size {
 		return fail(fmt.Errorf("%w: another TLV", ErrHeader))
 	}
 	mac := k.mac(ticket, b[:end])

@@ -65,8 +65,8 @@ func AppendPreamble(b []byte, t Ticket) []byte {
 	return append(b, t[:]...)
 }
 
-// ErrPreamble is wrapped by errors of ParsePreamble.
-var ErrPreamble = errors.New("tunnelwire: not a data connection")
+// errPreamble is wrapped by errors of ParsePreamble.
+var errPreamble = errors.New("tunnelwire: not a data connection")
 
 // ParsePreamble reads the preamble at the head of b. Without an error, more says
 // how many bytes are still needed; at zero the ticket is whole. Bytes behind the
@@ -74,11 +74,11 @@ var ErrPreamble = errors.New("tunnelwire: not a data connection")
 func ParsePreamble(b []byte) (t Ticket, more int, err error) {
 	n := min(len(b), len(Magic))
 	if string(b[:n]) != Magic[:n] {
-		return t, 0, ErrPreamble
+		return t, 0, errPreamble
 	}
 	switch {
 	case len(b) > PreambleSize:
-		return t, 0, fmt.Errorf("%w: %d bytes too many", ErrPreamble, len(b)-PreambleSize)
+		return t, 0, fmt.Errorf("%w: %d bytes too many", errPreamble, len(b)-PreambleSize)
 	case len(b) < PreambleSize:
 		return t, PreambleSize - len(b), nil
 	}

@@ -49,7 +49,7 @@ const (
 // Bounds of a frame: its bytes, and the tickets and addresses one frame may carry.
 // MaxAddresses is also how many of them a relay remembers of a computer.
 const (
-	MaxFrame     = 16 << 10
+	maxFrame     = 16 << 10
 	MaxTickets   = 128
 	MaxAddresses = 256
 )
@@ -105,10 +105,10 @@ type Frame struct {
 	RetryAfter int    `json:"retryAfter,omitempty"` // seconds
 }
 
-// ErrFrame is wrapped by errors of ReadFrame that are the other side's fault.
-var ErrFrame = errors.New("tunnelwire: malformed frame")
+// errFrame is wrapped by errors of ReadFrame that are the other side's fault.
+var errFrame = errors.New("tunnelwire: malformed frame")
 
-// ReadFrame reads one frame, at most MaxFrame bytes. A clean end of the stream
+// ReadFrame reads one frame, at most maxFrame bytes. A clean end of the stream
 // between frames is io.EOF.
 func ReadFrame(r io.Reader) (Frame, error) {
 	var head [4]byte
@@ -116,8 +116,8 @@ func ReadFrame(r io.Reader) (Frame, error) {
 		return Frame{}, err
 	}
 	size := binary.BigEndian.Uint32(head[:])
-	if size == 0 || size > MaxFrame {
-		return Frame{}, fmt.Errorf("%w: %d bytes announced", ErrFrame, size)
+	if size == 0 || size > maxFrame {
+		return Frame{}, fmt.Errorf("%w: %d bytes announced", errFrame, size)
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(r, body); err != nil {
@@ -129,16 +129,16 @@ func ReadFrame(r io.Reader) (Frame, error) {
 	var f Frame
 	if err := json.Unmarshal(body, &f); err != nil {
 		// The decoder's message may quote what it read: a credential.
-		return Frame{}, fmt.Errorf("%w: not the JSON of a frame", ErrFrame)
+		return Frame{}, fmt.Errorf("%w: not the JSON of a frame", errFrame)
 	}
 	if f.Type == "" {
-		return Frame{}, fmt.Errorf("%w: no type", ErrFrame)
+		return Frame{}, fmt.Errorf("%w: no type", errFrame)
 	}
 	if len(f.Tickets) > MaxTickets {
-		return Frame{}, fmt.Errorf("%w: %d tickets", ErrFrame, len(f.Tickets))
+		return Frame{}, fmt.Errorf("%w: %d tickets", errFrame, len(f.Tickets))
 	}
 	if len(f.Addresses) > MaxAddresses {
-		return Frame{}, fmt.Errorf("%w: %d addresses", ErrFrame, len(f.Addresses))
+		return Frame{}, fmt.Errorf("%w: %d addresses", errFrame, len(f.Addresses))
 	}
 	return f, nil
 }
@@ -149,8 +149,8 @@ func WriteFrame(w io.Writer, f Frame) error {
 	if err != nil {
 		return fmt.Errorf("encode frame: %w", err)
 	}
-	if len(body) > MaxFrame {
-		return fmt.Errorf("%w: %d bytes to write", ErrFrame, len(body))
+	if len(body) > maxFrame {
+		return fmt.Errorf("%w: %d bytes to write", errFrame, len(body))
 	}
 	out := make([]byte, 4, 4+len(body))
 	binary.BigEndian.PutUint32(out, uint32(len(body)))

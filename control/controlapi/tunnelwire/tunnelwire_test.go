@@ -46,7 +46,7 @@ func TestReadFrameRefuses(t *testing.T) {
 	secret := "very-secret-credential"
 	for name, in := range map[string]string{
 		"empty":       "\x00\x00\x00\x00",
-		"too long":    "\x00\x00\x40\x01" + strings.Repeat(" ", MaxFrame+1),
+		"too long":    "\x00\x00\x40\x01" + strings.Repeat(" ", maxFrame+1),
 		"not JSON":    "\x00\x00\x00\x16" + secret,
 		"no type":     "\x00\x00\x00\x02{}",
 		"wrong type":  "\x00\x00\x00\x0a{\"type\":1}",
@@ -54,7 +54,7 @@ func TestReadFrameRefuses(t *testing.T) {
 		"not an aray": "\x00\x00\x00\x02[]",
 	} {
 		_, err := ReadFrame(strings.NewReader(in))
-		if !errors.Is(err, ErrFrame) {
+		if !errors.Is(err, errFrame) {
 			t.Errorf("%s: %v, want ErrFrame", name, err)
 		} else if strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: the error quotes what was read", name)
@@ -100,10 +100,10 @@ func TestPreamble(t *testing.T) {
 	if err != nil || more != 0 || !in.Equal(out) {
 		t.Fatalf("%d more, %v", more, err)
 	}
-	if _, _, err := ParsePreamble(append(whole, 'x')); !errors.Is(err, ErrPreamble) {
+	if _, _, err := ParsePreamble(append(whole, 'x')); !errors.Is(err, errPreamble) {
 		t.Fatalf("bytes behind it: %v", err)
 	}
-	if _, _, err := ParsePreamble([]byte("\x0eplX")); !errors.Is(err, ErrPreamble) {
+	if _, _, err := ParsePreamble([]byte("\x0eplX")); !errors.Is(err, errPreamble) {
 		t.Fatalf("another magic: %v", err)
 	}
 }
@@ -121,7 +121,7 @@ func TestHeaderRoundTripAndStandard(t *testing.T) {
 	for _, c := range headerCases {
 		source, destination := netip.MustParseAddrPort(c.source), netip.MustParseAddrPort(c.destination)
 		b := key.AppendHeader([]byte("before"), ticket, source, destination)[len("before"):]
-		if len(b) > MaxHeader || len(b) != HeaderSize(source, destination) {
+		if len(b) > maxHeader || len(b) != HeaderSize(source, destination) {
 			t.Fatalf("%d bytes, HeaderSize says %d", len(b), HeaderSize(source, destination))
 		}
 		for n := range len(b) {
