@@ -14,15 +14,16 @@ import (
 
 // fetchedElsewhere says whether a page of another origin has a browser load
 // something from here for itself: a script, a picture, a frame, a fetch. Browsers
-// name the origin that causes a WebSocket; see foreignOrigin. What the app's own
-// page began is the app's own after a detour too, such as the frame in which a page
-// has a sign-in elsewhere renewed: Origin or Referer names that page, and no page
-// can have a browser name another.
+// name the origin that causes a WebSocket; see foreignOrigin.
 //
-// A tab's destination is "document", or "empty" where the app's own service worker
-// passes the navigation on, which hides a frame too: of an app with such a worker
-// a frame gets an answer, and keepApart has the browser not show it. No script can
-// ask in the mode "navigate".
+// What the app's own page began is not from elsewhere, even where it was redirected
+// by another site on the way, such as a frame in which the page renews a sign-in:
+// Origin or Referer names that page, and no page can have a browser name another.
+//
+// The destination of a tab is "document". It is "empty" where the app's own service
+// worker passes the navigation on, but then it is "empty" for a frame too: so a frame
+// of such an app gets an answer, and keepApart has the browser not show it. No script
+// can ask in the mode "navigate".
 func fetchedElsewhere(r *http.Request, origin string, webSocket bool) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if webSocket || site != "same-site" && site != "cross-site" || causedBy(r) == origin {

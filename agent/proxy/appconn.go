@@ -175,8 +175,8 @@ func (a *appConns) closeOld() {
 	a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
 }
 
-// CloseIdleConnections closes what nobody uses at this moment.
-func (a *appConns) CloseIdleConnections() {
+// closeIdle closes what nobody uses at this moment.
+func (a *appConns) closeIdle() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for of, list := range a.idle {

@@ -80,7 +80,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 	if a.count != maxIdlePerApp {
 		t.Errorf("%d idle", a.count)
 	}
-	a.CloseIdleConnections()
+	a.closeIdle()
 	if a.count != 0 || len(a.idle) != 0 || a.sweep != nil {
 		t.Errorf("%d idle, timer %v", a.count, a.sweep)
 	}

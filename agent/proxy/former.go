@@ -17,17 +17,18 @@ import (
 //
 // The same where the whole computer's name was another account's before.
 //
-// It has to show it, by a session of the former app or by the mark that every
-// sign-in sets and signing out leaves; of another owner's computer, by a cookie of
-// that name for another Porchlight, which only one at this very host can have set. Having neither is no sign of anything:
-// cookies are evicted and expire, and the data of the app that is here now must
-// not go with them.
+// It shows that by a session of the former app, or by the mark that every sign-in
+// sets and that stays after signing out. For another account's computer it shows it
+// by such a cookie of another Porchlight, which only one at this very host can have
+// set. A browser that has neither may still have been there, because cookies expire
+// and are evicted, or it may not: it is not told to clear anything, since that would
+// take the data of the app that is here now.
 
 // markLife is as long as browsers keep a cookie.
 const markLife = 400 * 24 * time.Hour
 
-// markOf is what a browser holds that was last signed in to an app here. Nobody
-// else can make one, for any app.
+// markOf is the value of the cookie that says which app a browser last signed in to
+// here. Only this computer can make one.
 func (p *Proxy) markOf(appID string) string {
 	mac := hmac.New(sha256.New, p.config.Key)
 	mac.Write([]byte("app\x00" + appID))

@@ -91,6 +91,8 @@ func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
 	return own
 }
 
+var errTooManyFields = errors.New("the request has too many fields, its trailers counted")
+
 // requestBody passes a visitor's body on. At its end it fills in the trailers
 // that were declared and are clean; any other, named late, goes no further, as
 // it would not over HTTP/2 either.
@@ -106,9 +108,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
-		if gate.CountFields(b.in) > gate.MaxFields {
+		if gate.TooManyFields(b.in) {
 			b.visit.tooMany.Store(true)
-			return n, gate.ErrTooManyFields
+			return n, errTooManyFields
 		}
 		for name := range b.trailer {
 			b.trailer[name] = b.in.Trailer[name]

@@ -163,8 +163,8 @@ func New(c Config) (*Proxy, error) {
 // Serve takes raw visitor connections from ln, whose RemoteAddr is the
 // visitor's, until ctx ends; see gate.Serve.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	defer p.direct.CloseIdleConnections()
-	defer p.apps.CloseIdleConnections()
+	defer p.direct.closeIdle()
+	defer p.apps.closeIdle()
 	return gate.Serve(ctx, ln, gate.Config{
 		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
 		CutOff: func() { p.config.Access.CloseAll() }, Log: p.log,

@@ -30,8 +30,8 @@ type place struct {
 func (at place) launcher() bool { return at.app.ID == "" }
 
 // ServeHTTP is the way of a request to an app. Each step returns what the next
-// one needs, or the answer that ends the way; it is sent here and nowhere else. No
-// step calls one before it.
+// one needs, or the answer that ends the way; no step sends one, and none calls a
+// step before it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if a := p.serve(w, r); a != nil {
 		p.write(w, r, a)
@@ -65,7 +65,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	}
 	for {
 		// Where access ended while it was looked at, look again, for what to say.
-		if a, again := p.visit(w, r, at, id, renew); !again {
+		if a, again := p.toApp(w, r, at, id, renew); !again {
 			return a
 		}
 	}
@@ -208,10 +208,10 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 	}
 }
 
-// visit registers the request, decides, and forwards it, in this order: what
+// toApp registers the request, decides, and forwards it, in this order: what
 // changes after the decision finds the request registered and closes it. again is
 // true when access ended before anything was sent.
-func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) (a *answer, again bool) {
+func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) (a *answer, again bool) {
 	v := newVisit(w, r)
 	d, leave := p.config.Access.Enter(id, at.app.ID, v.end)
 	defer leave()

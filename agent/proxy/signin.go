@@ -64,8 +64,8 @@ func (p *Proxy) verifier(nonce []byte) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// nonceCookie and parseNonce are the two ways of a nonce cookie's value: the
-// nonce and where to return to.
+// nonceCookie makes the value of a nonce cookie of the nonce and where to return
+// to; parseNonce reads it.
 func nonceCookie(nonce []byte, back string) string {
 	return base64.RawURLEncoding.EncodeToString(nonce) + "." + base64.RawURLEncoding.EncodeToString([]byte(back))
 }
@@ -109,15 +109,15 @@ func (p *Proxy) bounce(h http.Header, r *http.Request, at place, back string, re
 // dropNonces takes the oldest nonce cookies away when the browser holds many.
 // Browsers send cookies of one path oldest first (RFC 6265, 5.4).
 func (p *Proxy) dropNonces(h http.Header, r *http.Request) {
-	var held []string
+	var names []string
 	eachCookie(r.Header["Cookie"], func(name, _ string) bool {
 		if suffix, ok := strings.CutPrefix(name, p.cookies.nonce); ok && len(suffix) == 8 && isHex(suffix) {
-			held = append(held, name)
+			names = append(names, name)
 		}
-		return len(held) < 64
+		return len(names) < 64
 	})
-	for i := 0; i <= len(held)-maxNonces; i++ {
-		setCookie(h, held[i], "", 0)
+	for i := 0; i <= len(names)-maxNonces; i++ {
+		setCookie(h, names[i], "", 0)
 	}
 }
 
@@ -156,7 +156,7 @@ func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 		CodeVerifier: p.verifier(nonce),
 		RedirectURI:  at.origin + controlapi.CallbackPath,
 	})
-	if !wrongCode(err) && r.Context().Err() == nil { // who did not wait has had it looked at all the same
+	if !wrongCode(err) && r.Context().Err() == nil { // a visitor who did not wait has cost the request all the same
 		p.wrong.GiveBack(from)
 	}
 	if err != nil {
@@ -229,10 +229,10 @@ func isHex(s string) bool {
 	return err == nil
 }
 
-// A visitor needs no account to come back with a code that is none, and each costs
-// the control plane a look, of which it allows this computer so many. So that one
-// stranger does not use them up, and keeps everybody else from signing in, wrong
-// codes count for the network they came from. wrongNetworks bounds the networks
+// Anybody can come back from signing in with a made-up code. Each costs one request
+// to the control plane, which takes only so many from this computer. So that one
+// stranger does not use them up and keep everybody else from signing in, wrong codes
+// are counted by the network they came from. wrongNetworks bounds the networks
 // remembered.
 const wrongNetworks = 4096
 

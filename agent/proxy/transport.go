@@ -50,7 +50,7 @@ func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
 	return u.http1.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace())))
 }
 
-func (u upstream) CloseIdleConnections() {
+func (u upstream) closeIdle() {
 	u.http1.CloseIdleConnections()
 	u.http2.CloseIdleConnections()
 }

@@ -22,10 +22,8 @@ import (
 // Limits of visitors' connections and requests; bodies on their way to an app have
 // none. What the number of open files leaves is in newConns.
 const (
-	// MaxHeader and MaxFields bound a head; more is 431. Trailers count.
-	MaxHeader = 64 << 10 // bytes
-	MaxFields = 200
-
+	maxHeader     = 64 << 10 // bytes of a head; more is 431
+	maxFields     = 200      // header fields, trailers included; more is 431
 	maxRefused    = 1 << 20  // bytes of a head that are read to answer it with 431
 	maxFrame      = 16 << 10 // bytes of an HTTP/2 frame, all read before it is looked at
 	headerTimeout = 10 * time.Second
@@ -135,7 +133,7 @@ func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.S
 		ConnState:                    follow,
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
-			// A longer one would be room that its first nine bytes take.
+			// The room for a frame is taken when its first nine bytes are here.
 			MaxReadFrameSize: maxFrame,
 			// A visitor who vanished without a word must not hold streams open.
 			SendPingTimeout:  30 * time.Second,

@@ -4,21 +4,18 @@ import (
 	"bytes"
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"net/http"
 	"slices"
 )
 
-// How much a visitor's head may hold: MaxFields fields and MaxHeader bytes. Apps
-// have bounds of their own, and some leave out what is beyond without a word.
+// A visitor's head may hold maxFields fields and maxHeader bytes. Apps have bounds
+// of their own, and some leave out what is beyond without a word.
 //
-// Who sends more gets a page that says so, in both protocols, and a browser that
-// other pages filled with cookies is freed of them: it could open nothing
-// otherwise. Over HTTP/2 the whole head is here, up to maxRefused, and is counted
-// by TooLarge. Over HTTP/1.1 it is counted as it comes in, and net/http sees a
-// short one in its place (shorten).
-
-var ErrTooManyFields = errors.New("the request has too many fields, its trailers counted")
+// Who sends more gets a page that says so, and a browser that other pages filled
+// with cookies is told to delete them, because it could open nothing otherwise.
+// Over HTTP/2 net/http reads the whole head, up to maxRefused, and TooLarge counts
+// it. Over HTTP/1.1 it is counted as it comes in, and net/http gets a short one in
+// its place (shorten).
 
 // TooLarge says whether a request's head is, and whether its cookies are why.
 func TooLarge(r *http.Request) (over, byCookie bool) {
@@ -34,13 +31,17 @@ func TooLarge(r *http.Request) (over, byCookie bool) {
 			}
 		}
 	}
-	fields := CountFields(r)
-	return size > MaxHeader || fields > MaxFields, toBlame(cookies, size-cookies, fields)
+	fields := countFields(r)
+	return size > maxHeader || fields > maxFields, toBlame(cookies, size-cookies, fields)
 }
 
-// CountFields counts a request's header fields and those trailers that have
+// TooManyFields says whether a request whose body has been read has too many
+// fields, counting its trailers.
+func TooManyFields(r *http.Request) bool { return countFields(r) > maxFields }
+
+// countFields counts a request's header fields and those trailers that have
 // come, Host and what net/http takes out of the header included.
-func CountFields(r *http.Request) (n int) {
+func countFields(r *http.Request) (n int) {
 	n = 1 + len(r.TransferEncoding)
 	for _, values := range r.Header {
 		n += len(values)
@@ -54,12 +55,12 @@ func CountFields(r *http.Request) (n int) {
 	return n
 }
 
-// toBlame says whether cookies are why a head is too large: all the rest, rest
-// bytes and fields, would be taken, and they alone are more than half of what is.
-// Without the second, a link with a long enough address would have a browser lose
-// the few cookies it has.
+// toBlame says whether cookies are why a head is too large: the rest of it would be
+// taken, and they alone have more than half of the bytes that are. Without the
+// second, a link with a long enough address would have a browser lose the few
+// cookies it has.
 func toBlame(cookies, rest, fields int) bool {
-	return rest <= MaxHeader && fields <= MaxFields && cookies > MaxHeader/2
+	return rest <= maxHeader && fields <= maxFields && cookies > maxHeader/2
 }
 
 // headSize counts the head of a request as it comes in.
@@ -72,12 +73,12 @@ type headSize struct {
 	short         []byte // lines of it that say what kind of answer is wanted
 }
 
-// take counts n bytes of a line, which they may begin, and returns how many of
-// them are still within the bounds.
+// take counts n bytes of a line, its first ones when begins is true, and returns
+// how many of them are within the bounds.
 func (s *headSize) take(n int, begins bool) int {
 	if !s.over && n > 0 {
-		room := max(0, MaxHeader-s.bytes)
-		if begins && s.fields == MaxFields {
+		room := max(0, maxHeader-s.bytes)
+		if begins && s.fields == maxFields {
 			room = 0
 		}
 		s.over = n > room
@@ -112,16 +113,17 @@ func (s *headSize) field(name, line []byte, more bool) {
 	}
 }
 
-// shorten ends a head that became too large after rest began: what is left of it
-// is read and dropped, and net/http gets the end it returns, which says so. What
-// follows the head is not read: the connection ends with the answer.
+// shorten ends a head that is too large, of which rest has come already. It reads
+// and drops the remainder and returns what net/http gets in its place: the fields
+// that say what kind of answer is wanted, and one that says that it was too large.
+// What follows the head is not read: the connection ends with the answer.
 func (c *strictConn) shorten(rest []byte) ([]byte, error) {
 	m, s := &c.messages, &c.messages.head
 	switch s.cut = s.line > 0; {
 	case m.first:
 		s.short = append(s.short, " HTTP/1.1\r\n"...)
 	case s.cut:
-		s.short = append(s.short, ":\r\n"...) // it may be a name yet; and no length or coding is one with it
+		s.short = append(s.short, ":\r\n"...) // a line cut in its name needs one, and no length or coding is valid with it
 	}
 	buf := make([]byte, 4<<10)
 	for m.state == inHeadLines && s.bytes <= maxRefused {
@@ -145,8 +147,8 @@ func (c *strictConn) shorten(rest []byte) ([]byte, error) {
 	return append(s.short, headerTooLong+": "+why+"\r\n\r\n"...), nil
 }
 
-// headerTooLong ends a head that was shortened. Its two values are of this
-// process alone, so that no visitor can send one; the name is reserved besides.
+// headerTooLong ends a head that was shortened. Its two values are made by this
+// process, so that no visitor can send one.
 const headerTooLong = "X-Service-Too-Long"
 
 var becauseCookies, becauseOther = rand.Text(), rand.Text()
@@ -156,7 +158,7 @@ func shortened(h http.Header) (over, byCookie bool) {
 	if len(values) == 0 {
 		return false, false
 	}
-	last := []byte(values[len(values)-1]) // ours is, whatever the visitor sent
+	last := []byte(values[len(values)-1]) // shorten's comes after whatever the visitor sent
 	byCookie = subtle.ConstantTimeCompare(last, []byte(becauseCookies)) == 1
 	return byCookie || subtle.ConstantTimeCompare(last, []byte(becauseOther)) == 1, byCookie
 }

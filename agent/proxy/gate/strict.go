@@ -8,10 +8,10 @@ import (
 )
 
 // net/http reads HTTP/1.1 as RFC 9112 allows: a length beside chunks is dropped,
-// a bare LF ends a line, a folded header is one value. One parser that goes on
-// to write a fresh request leaves nothing to smuggle through, but nobody honest
-// sends any of these, and whoever does wants something. So the bytes are looked
-// at on their way in, and what has more than one reading is refused with 400.
+// a bare LF ends a line, a folded header is one value. Nothing can be smuggled
+// through it, because the app gets a request that is written anew. But no honest
+// program sends any of these. So the bytes are looked at on their way in, and what
+// another parser could read in another way is refused with 400.
 //
 // strictConn only ever refuses: it never changes what an accepted request says,
 // and where it and net/http should disagree about where a message ends, net/http
@@ -21,16 +21,17 @@ import (
 // strictConn is a visitor's HTTP/1.1 connection.
 type strictConn struct {
 	*tls.Conn
-	gather   *gatherConn // below it; nil: each record leaves by itself
+	gather   *gatherConn // below it
 	messages messages    // touched by Read only, which net/http never calls twice at once
-	verdict  []byte      // still to be read by the server in place of a refused head
+	instead  []byte      // what the server still has to read in place of a refused head
 	refused  bool
 	upgraded atomic.Bool // a WebSocket: what follows are no messages
 }
 
-// badHead ends any head, wherever it was cut: the line begun gets a byte that
-// none may have, and the next is no header, so that the server answers 400 and
-// closes. It must not begin with a line's end, which could be the head's.
+// badHead ends a head, wherever it was cut, so that the server answers 400 and
+// closes: it puts a byte into the line that was begun that no line may have, and a
+// line without a colon after it. It must not begin with the end of a line, which
+// could be the end of the head.
 const badHead = "\x00\r\n\x00\r\n\r\n"
 
 var errBody = errors.New("the framing of the request's body is not valid")
@@ -39,9 +40,9 @@ func (c *strictConn) Read(p []byte) (int, error) {
 	if c.upgraded.Load() {
 		return c.Conn.Read(p)
 	}
-	if len(c.verdict) > 0 {
-		n := copy(p, c.verdict)
-		c.verdict = c.verdict[n:]
+	if len(c.instead) > 0 {
+		n := copy(p, c.instead)
+		c.instead = c.instead[n:]
 		return n, nil
 	}
 	if c.refused {
@@ -55,11 +56,11 @@ func (c *strictConn) Read(p []byte) (int, error) {
 	c.refused = true
 	switch {
 	case c.messages.state == inHeadLines && c.messages.head.over:
-		if c.verdict, err = c.shorten(p[good:n]); err != nil {
+		if c.instead, err = c.shorten(p[good:n]); err != nil {
 			return good, err
 		}
 	case c.messages.inHead():
-		c.verdict = []byte(badHead)
+		c.instead = []byte(badHead)
 	default:
 		return good, errBody
 	}
@@ -71,7 +72,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 
 // Write has the records of a long write leave together.
 func (c *strictConn) Write(p []byte) (int, error) {
-	if c.gather == nil || len(p) <= RecordSize {
+	if len(p) <= RecordSize {
 		return c.Conn.Write(p)
 	}
 	c.gather.hold()

@@ -119,6 +119,9 @@ func TestFieldBound(t *testing.T) {
 			if res, body := ask("GET", n, 0); res.StatusCode != want {
 				t.Errorf("http2=%v: GET with %d: %s %s", http2, n, res.Status, body)
 			}
+			if !http2 && n > 1000 {
+				continue // the connection may end before the client has sent it all: see TestLongHeads
+			}
 			if res, body := ask("POST", n, 3); res.StatusCode != want {
 				t.Errorf("http2=%v: POST with %d: %s %s", http2, n, res.Status, body)
 			}

@@ -146,9 +146,9 @@ func (b *browser) visit() (reused bool, err error) {
 func fine(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") }
 
 // Two sources without an account that hold as many connections as they get do not
-// keep the owner out, and neither do many that fill the door; whoever was let in
+// keep the owner out, and neither do many that fill all places; whoever was let in
 // keeps their connection.
-func TestDoorKeepsRoom(t *testing.T) {
+func TestConnectionsLeaveRoom(t *testing.T) {
 	t.Parallel()
 	const files, most = 1024, 1024 / 8 * 3
 	r := newRig(t, func(c *proxy.Config) { c.Files, c.DecideWithin = files, time.Hour })
@@ -199,15 +199,15 @@ func TestDoorKeepsRoom(t *testing.T) {
 			}
 		}
 	}
-	sixOfSix("with a full door")
+	sixOfSix("with all places taken")
 	if reused, err := early.visit(); err != nil || !reused {
 		t.Errorf("who was let in lost their connection: %v", err)
 	}
 }
 
-// Where everybody at the door is signed in, nobody loses their place: the next
+// Where everybody who is connected is signed in, nobody loses their place: the next
 // one waits outside.
-func TestDoorFullOfVisitors(t *testing.T) {
+func TestConnectionsFullOfVisitors(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *proxy.Config) { c.Files = 1 }) // 64 connections
 	r.app("notes", fine)
