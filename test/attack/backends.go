@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"porchlight/test/programs"
 )
 
 //go:embed apps
@@ -23,7 +25,7 @@ var apps embed.FS
 // tap, which keeps every byte the agent sends.
 type backend struct {
 	name    string
-	process *process
+	process *programs.Process
 	log     string // what the app understood
 	tap     *tap
 	host    string // its public one, with port
@@ -101,7 +103,7 @@ func (s *stage) startBackend(ctx context.Context, name string) (*backend, error)
 }
 
 // startPHP runs PHP's own server, which cannot be told to choose a port.
-func (s *stage) startPHP(ctx context.Context, script, log string) (*process, int, error) {
+func (s *stage) startPHP(ctx context.Context, script, log string) (*programs.Process, int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, 0, err
@@ -129,7 +131,7 @@ func write(to, embedded string) error {
 // that nothing can come any more.
 func (b *backend) understood() ([]seen, error) {
 	b.tap.close()
-	b.process.stop()
+	b.process.Stop()
 	f, err := os.Open(b.log)
 	if err != nil {
 		return nil, err

@@ -13,10 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -24,14 +24,14 @@ const memberEmail = "bob@example.net"
 
 // computer is somebody's computer with an agent on it in local mode.
 type computer struct {
-	*process
+	*programs.Process
 	data    string
 	api     string // of the open tier
 	open    *agentapi.Client
 	owner   *agentapi.Client
 	account agentapi.Account
 	roots   *x509.CertPool
-	used    map[string]bool // links of mails that were used
+	mails   *programs.Mails
 }
 
 // startComputer runs an agent on a data directory, a new one mostly.
@@ -52,7 +52,8 @@ func (s *stage) startComputer(ctx context.Context, data string) (*computer, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &computer{process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret), used: map[string]bool{}}
+	c := &computer{Process: p, data: data, api: running.API, open: agentapi.New(running.API), owner: agentapi.NewOwner(running.OwnerSocket, secret)}
+	c.mails = programs.Outbox(c.owner.Outbox)
 	if c.account, err = c.owner.Account(ctx); err != nil {
 		return nil, err
 	}
@@ -76,29 +77,6 @@ func (c *computer) publish(ctx context.Context, name, label string, port int) (h
 	return pub.Host, err
 }
 
-// mailedLink waits for a mail to an address whose link was not used before.
-func (c *computer) mailedLink(ctx context.Context, to string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, startsIn)
-	defer cancel()
-	for {
-		mails, err := c.owner.Outbox(ctx)
-		if err != nil {
-			return "", err
-		}
-		for _, m := range mails {
-			if m.To == to && len(m.Links) > 0 && !c.used[m.Links[0]] {
-				c.used[m.Links[0]] = true
-				return m.Links[0], nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return "", errors.New("no mail came to " + to)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // invite has the owner let somebody open apps, by label, and returns that
 // person's browser, signed in, and their account.
 func (c *computer) invite(ctx context.Context, email string, labels ...string) (*visitor.Visitor, agentapi.Person, error) {
@@ -106,7 +84,7 @@ func (c *computer) invite(ctx context.Context, email string, labels ...string) (
 	if _, err := c.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
 		return nil, none, err
 	}
-	link, err := c.mailedLink(ctx, email)
+	link, err := c.mails.Link(ctx, email)
 	if err != nil {
 		return nil, none, err
 	}

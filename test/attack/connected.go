@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -32,45 +32,15 @@ type tenant struct {
 
 // trust reads the authority of a control plane.
 func (c *plane) trust(ctx context.Context) (pem string, err error) {
-	if pem, err = command(ctx, filepath.Join(c.s.bin, "porchlight-control"), "ca", "--data", c.data); err != nil {
-		return "", errors.New(strings.TrimSpace(pem))
+	raw, err := command(ctx, filepath.Join(c.s.bin, "porchlight-control"), "ca", "--data", c.data)
+	if err != nil {
+		return "", err
 	}
 	c.roots = x509.NewCertPool()
-	if !c.roots.AppendCertsFromPEM([]byte(pem)) {
+	if !c.roots.AppendCertsFromPEM(raw) {
 		return "", errors.New("the control plane's authority cannot be read")
 	}
-	return pem, nil
-}
-
-// mailedLink waits for a mail whose link was not used before; the outbox is a
-// directory.
-func (c *plane) mailedLink(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, startsIn)
-	defer cancel()
-	for {
-		files, err := filepath.Glob(filepath.Join(c.mails, "*"))
-		if err != nil {
-			return "", err
-		}
-		for _, file := range files {
-			if c.used[file] {
-				continue
-			}
-			raw, err := os.ReadFile(file)
-			if err != nil {
-				return "", err
-			}
-			if link := regexp.MustCompile(`https://\S+`).FindString(string(raw)); link != "" {
-				c.used[file] = true
-				return link, nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return "", errors.New("no mail came")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return string(raw), nil
 }
 
 // newTenant makes an account, connects a computer of that name with an app, and
@@ -117,7 +87,7 @@ func (t *tenant) connect(ctx context.Context, name, authority string) error {
 	if err != nil {
 		return err
 	}
-	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.plane.mailedLink)
+	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.plane.mail)
 	if err != nil {
 		return err
 	}
@@ -130,7 +100,7 @@ func (t *tenant) connect(ctx context.Context, name, authority string) error {
 	if page.Status != http.StatusOK {
 		return fmt.Errorf("confirming ends with HTTP %d: %.200s", page.Status, page.Body)
 	}
-	for end := time.Now().Add(startsIn); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(programs.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		account, err := t.owner.Account(ctx)
 		if err == nil && account.Connected && !account.Local {
 			t.account = account
@@ -160,8 +130,8 @@ func (t *tenant) settle(ctx context.Context) (err error) {
 	if t.app.host, err = t.publish(ctx, "notes", "Notes", t.app.tap.port()); err != nil {
 		return err
 	}
-	for end := time.Now().Add(startsIn); ; time.Sleep(50 * time.Millisecond) {
-		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.plane.mailedLink)
+	for end := time.Now().Add(programs.Patience); ; time.Sleep(50 * time.Millisecond) {
+		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.plane.mail)
 		if err == nil && page.Status == http.StatusOK {
 			break
 		}

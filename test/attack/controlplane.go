@@ -6,31 +6,32 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"porchlight/test/programs"
 )
 
 // plane is a control plane on a data directory.
 type plane struct {
-	*process
+	*programs.Process
 	s       *stage
 	data    string
-	mails   string // directory
+	mails   *programs.Mails
 	authURL string
 	listen  string
-	roots   *x509.CertPool  // of trust
-	used    map[string]bool // files of mails that were read
+	roots   *x509.CertPool // of trust
 }
 
 // startPlane runs porchlight-control on a data directory, a new one mostly.
 // listen is 127.0.0.1:0, or where it listened before.
 func (s *stage) startPlane(ctx context.Context, data, listen string, more ...string) (*plane, error) {
-	c := &plane{s: s, data: data, mails: data + "-mails", used: map[string]bool{}}
+	mails := data + "-mails"
+	c := &plane{s: s, data: data, mails: programs.MailsIn(mails)}
 	p, line, err := s.start(ctx, nil, filepath.Join(s.bin, "porchlight-control"), append([]string{"serve", "--data", data, "--domain", "localhost",
-		"--listen", listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s"}, more...)...)
-	c.process = p
+		"--listen", listen, "--outbox", mails, "--log-level", "warn", "--grace", "1s"}, more...)...)
+	c.Process = p
 	if err != nil {
 		return c, err
 	}
@@ -51,10 +52,15 @@ func (c *plane) cli(ctx context.Context, out any, args ...string) error {
 	}
 	said, err := command(ctx, filepath.Join(c.s.bin, "porchlight-control"), args...)
 	if err != nil {
-		return errors.New(strings.TrimSpace(said))
+		return err
 	}
 	if out == nil {
 		return nil
 	}
-	return json.Unmarshal([]byte(said), out)
+	return json.Unmarshal(said, out)
+}
+
+// mail waits for the next mail there is.
+func (c *plane) mail(ctx context.Context) (link string, err error) {
+	return c.mails.Link(ctx, "somebody")
 }

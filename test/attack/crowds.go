@@ -239,7 +239,7 @@ func atFileLimit(ctx context.Context, s *stage, _ *backend, t *tally) error {
 	if err != nil {
 		return err
 	}
-	defer p.stop()
+	defer p.Stop()
 	listen := line[strings.LastIndexByte(line, ' ')+1:]
 	var all held
 	defer all.close()

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // damage is something that happens to a file.
@@ -91,7 +92,7 @@ func (s *stage) furnish(ctx context.Context, data string) error {
 	if _, err := c.owner.Invite(ctx, agentapi.InviteRequest{Email: memberEmail, Apps: []string{"Notes"}}); err != nil {
 		return err
 	}
-	c.kill()
+	c.Kill()
 	return withoutSockets(data)
 }
 
@@ -103,7 +104,7 @@ func (s *stage) furnishPlane(ctx context.Context, data string) error {
 	if err := c.cli(ctx, nil, "account", "add", memberEmail); err != nil {
 		return err
 	}
-	c.kill()
+	c.Kill()
 	return withoutSockets(data)
 }
 
@@ -149,10 +150,10 @@ func (s *stage) damageOne(ctx context.Context, t *tally, whole, file string, d d
 	wrong, err := try(ctx, whole, root)
 	t.try(1)
 	select {
-	case <-s.latest().done:
+	case <-s.latest().Done():
 		s.refused++
 	default:
-		s.latest().stop()
+		s.latest().Stop()
 	}
 	if wrong != "" {
 		t.got("%s %s, %s: %s", filepath.Base(whole), file, d.what, wrong)
@@ -161,16 +162,16 @@ func (s *stage) damageOne(ctx context.Context, t *tally, whole, file string, d d
 }
 
 // ended judges how a program refused to start.
-func ended(p *process, started error) string {
+func ended(p *programs.Process, started error) string {
 	if p == nil {
 		return started.Error()
 	}
-	p.stop()
-	said := p.output()
+	code := p.Stop()
+	said := p.Stdout() + p.Stderr()
 	switch {
 	case strings.Contains(said, "panic:"), strings.Contains(said, "goroutine "), strings.Contains(said, "SIGSEGV"):
 		return fmt.Sprintf("it panicked: %.300s", said)
-	case p.cmd.ProcessState.Success():
+	case code == 0:
 		return "it ended with success"
 	case len(strings.Fields(said)) < 5:
 		return fmt.Sprintf("it ended without a sentence: %q", said)
@@ -180,9 +181,9 @@ func ended(p *process, started error) string {
 
 // spoke says whether a program that started told of a new authority, in place of
 // the one that is known to browsers.
-func spoke(p *process, data string, root []byte) string {
+func spoke(p *programs.Process, data string, root []byte) string {
 	now, err := os.ReadFile(filepath.Join(data, "ca", "root.pem"))
-	if err == nil && bytes.Equal(now, root) || strings.Contains(p.output(), "authority") {
+	if err == nil && bytes.Equal(now, root) || strings.Contains(p.Stderr(), "authority") {
 		return ""
 	}
 	return "it started with a new certificate authority, and does not say so"
@@ -212,7 +213,7 @@ func (s *stage) tryAgent(ctx context.Context, data string, root []byte) (wrong s
 	case len(people.Members) != 2:
 		return fmt.Sprintf("it started, and knows %d people", len(people.Members)), nil
 	}
-	return spoke(c.process, data, root), nil
+	return spoke(c.Process, data, root), nil
 }
 
 func (s *stage) tryPlane(ctx context.Context, data string, root []byte) (wrong string, err error) {
@@ -221,7 +222,7 @@ func (s *stage) tryPlane(ctx context.Context, data string, root []byte) (wrong s
 		return "", ctx.Err()
 	}
 	if err != nil {
-		return ended(c.process, err), nil
+		return ended(c.Process, err), nil
 	}
 	var accounts []struct{ Email string }
 	if err := c.cli(ctx, &accounts, "account", "list"); err != nil {
@@ -230,5 +231,5 @@ func (s *stage) tryPlane(ctx context.Context, data string, root []byte) (wrong s
 	if len(accounts) != 1 {
 		return fmt.Sprintf("it started with %d accounts", len(accounts)), nil
 	}
-	return spoke(c.process, data, root), nil
+	return spoke(c.Process, data, root), nil
 }

@@ -136,14 +136,14 @@ func attackFloods(ctx context.Context, s *stage, t *tally) error {
 		if s.quick {
 			n /= 5
 		}
-		before, cpu := memory(c.pid()), cpuOf(c.pid())
+		before, cpu := memory(c.PID()), cpuOf(c.PID())
 		sent, err := c.flood(ctx, b, fl, n)
 		if err != nil {
 			return err
 		}
 		t.try(1)
-		grown := peak(c.pid()) - before
-		fmt.Printf("   %s: %d × connections %d, %d KiB were taken, memory %+d MiB, %s CPU\n", fl.what, n, flooders, sent>>10, grown>>20, cpuOf(c.pid())-cpu)
+		grown := peak(c.PID()) - before
+		fmt.Printf("   %s: %d × connections %d, %d KiB were taken, memory %+d MiB, %s CPU\n", fl.what, n, flooders, sent>>10, grown>>20, cpuOf(c.PID())-cpu)
 		if grown > mayGrow {
 			t.got("%s: the agent grew by %d MiB", fl.what, grown>>20)
 		}

@@ -112,7 +112,7 @@ func attackKills(ctx context.Context, s *stage, t *tally) error {
 		if err := changes[n%len(changes)].do(ctx, c, h, n); err != nil {
 			return fmt.Errorf("%s: %w", changes[n%len(changes)].what, err)
 		}
-		c.kill()
+		c.Kill()
 		t.try(1)
 	}
 	return s.killPlanes(ctx, t, planes)
@@ -206,7 +206,7 @@ func (s *stage) killPlanes(ctx context.Context, t *tally, kills int) error {
 		if err != nil {
 			return err
 		}
-		c.kill()
+		c.Kill()
 		t.try(1)
 	}
 	return nil

@@ -11,8 +11,6 @@ import (
 	"time"
 )
 
-func (p *process) pid() int { return p.cmd.Process.Pid }
-
 // memory has the kernel keep a process's highest memory from now on and returns
 // what it is now, in bytes; peak is the highest. Both are 0 of one that ended.
 func memory(pid int) int64 {

@@ -47,7 +47,7 @@ func (c *computer) newRemote(ctx context.Context, s *stage, name, back string) (
 	}
 	r := &remote{authURL: c.account.AuthURL, id: made.ClientID, secret: made.ClientSecret, back: back, browser: visitor.New(c.roots)}
 	page, err := r.browser.SignIn(ctx, r.authURL+"/account", c.account.Email, func(ctx context.Context) (string, error) {
-		return c.mailedLink(ctx, c.account.Email)
+		return c.mails.Link(ctx, c.account.Email)
 	})
 	if err != nil {
 		return nil, err

@@ -183,7 +183,7 @@ func (c *computer) raceInvitation(ctx context.Context) func() (int, error) {
 		if _, err := c.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: []string{"Notes"}}); err != nil {
 			return 0, err
 		}
-		link, err := c.mailedLink(ctx, email)
+		link, err := c.mails.Link(ctx, email)
 		if err != nil {
 			return 0, err
 		}

@@ -19,6 +19,7 @@ import (
 	"syscall"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 const nobody = 65534 // the uid
@@ -121,9 +122,8 @@ func (s *stage) startStranger(ctx context.Context) (*stranger, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	cmd.Stderr = p
-	if err := cmd.Start(); err != nil {
+	p, err := programs.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
 	r := &stranger{in: in, out: bufio.NewReader(out)}
@@ -133,7 +133,6 @@ func (s *stage) startStranger(ctx context.Context) (*stranger, error) {
 	if _, err := r.out.ReadString('\n'); err != nil {
 		return nil, err
 	}
-	go func() { defer close(p.done); _ = cmd.Wait() }() // it ends by a signal
 	return r, nil
 }
 
