@@ -3,11 +3,9 @@
 package clients
 
 import (
-	"bufio"
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,12 +17,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -90,25 +87,16 @@ func emptyHouse(t testing.TB) *house {
 func (h *house) startAgent(t testing.TB) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(h.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
-	cmd.Env, cmd.Stderr = h.env, t.Output()
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd.Env = h.env
+	agent := programs.Begin(t, cmd)
 	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the agent: %v", err)
+		if code := agent.Stop(); code != 0 {
+			t.Errorf("the agent ended with %d", code)
 		}
 	})
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatal("the agent did not start")
+	if _, err := agent.Says(t.Context(), "Porchlight is on"); err != nil {
+		t.Fatal(err)
 	}
-	go io.Copy(io.Discard, out) // the rest says what to type next
 }
 
 // startApp answers with the identity headers it receives and with what the proxy
@@ -150,13 +138,9 @@ func (h *house) command(t testing.TB, program string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(h.bin, program), args...)
 	cmd.Env = h.env
-	out, err := cmd.Output()
+	out, err := programs.Output(cmd)
 	if err != nil {
-		var printed []byte
-		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			printed = exit.Stderr
-		}
-		t.Fatalf("%s %s: %v: %s", program, strings.Join(args, " "), err, printed)
+		t.Fatal(err)
 	}
 	return out
 }
@@ -176,22 +160,12 @@ func (h *house) issue(t testing.TB, name, redirectURI string) registered {
 // signIn signs the owner in by a mailed link.
 func (h *house) signIn(t testing.TB) {
 	t.Helper()
-	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email, func(ctx context.Context) (string, error) {
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-		defer cancel()
-		for {
-			var mails []agentapi.Mail
-			h.asJSON(t, &mails, "outbox")
-			if len(mails) > 0 && len(mails[0].Links) > 0 {
-				return mails[0].Links[0], nil
-			}
-			select {
-			case <-ctx.Done():
-				return "", errors.New("no mail came")
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
+	mails := programs.Outbox(func(context.Context) (mails []agentapi.Mail, err error) {
+		h.asJSON(t, &mails, "outbox")
+		return mails, nil
 	})
+	page, err := h.browser.SignIn(t.Context(), h.account.AuthURL+"/account", h.account.Email,
+		func(ctx context.Context) (string, error) { return mails.Link(ctx, h.account.Email) })
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("signing in: %+v, %v", page, err)
 	}

@@ -55,7 +55,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 	defer browser.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	page, err := browser.SignIn(ctx, "https://notes."+account.Host, owner, w.mailed(w.mails()))
+	page, err := browser.SignIn(ctx, "https://notes."+account.Host, owner, w.mailed())
 	if err != nil || page.Status != http.StatusOK || page.Body != "notes of "+owner {
 		t.Fatalf("the visit ended with %+v, %v", page, err)
 	}
@@ -87,7 +87,7 @@ func TestCertificatesAreOrdered(t *testing.T) {
 		t.Errorf("an account at an authority that was never asked: %q", at)
 	}
 
-	if code := agent.stop(); code != 0 {
+	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
 	w.startAgent("--control", w.authURL, "--ca", w.caFile)

@@ -68,7 +68,7 @@ func TestConnectAndDisconnect(t *testing.T) {
 	if len(apps) != 1 || apps[0].Status != agentapi.StatusLive {
 		t.Errorf("after disconnecting the apps are %+v", apps)
 	}
-	if code := agent.stop(); code != 0 {
+	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
 }
@@ -79,8 +79,8 @@ func TestControlAway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	agent := w.startAgent("--control", w.authURL, "--ca", w.caFile)
-	if !strings.Contains(agent.stdout(), "connect "+w.authURL) {
-		t.Errorf("an agent that is not connected says:\n%s", agent.stdout())
+	if !strings.Contains(agent.Stdout(), "connect "+w.authURL) {
+		t.Errorf("an agent that is not connected says:\n%s", agent.Stdout())
 	}
 	code, _, errOut := w.run("porchlight", "agent", "--data", w.path("data"), "--control", w.authURL, "--api", "127.0.0.1:0")
 	if code != 1 || !strings.Contains(errOut, "already runs here (headless, pid ") {
@@ -92,16 +92,16 @@ func TestControlAway(t *testing.T) {
 	if page := w.visit("https://notes." + account.Host); page.Status != http.StatusOK {
 		t.Fatalf("the visit ended with %d: %s", page.Status, page.Body)
 	}
-	if code := agent.stop(); code != 0 {
+	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
-	w.control.stop()
+	w.control.Stop()
 
 	agent = w.startAgent("--control", w.authURL, "--ca", w.caFile)
 	if now := w.account(); now.Host != account.Host || !now.Connected {
 		t.Errorf("without its control plane it is %+v", now)
 	}
-	if code := agent.stop(); code != 0 {
+	if code := agent.Stop(); code != 0 {
 		t.Errorf("the agent ended with %d", code)
 	}
 	if code, _, errOut := w.run("porchlight", "agent", "--data", w.path("data"), "--control", "https://another.example", "--api", "127.0.0.1:0"); code != 1 || !strings.Contains(errOut, "connected to "+w.authURL) {
@@ -127,7 +127,7 @@ func TestControlAway(t *testing.T) {
 	if status := w.ask("/v1/sync", old); status != http.StatusUnauthorized {
 		t.Errorf("the old credential is answered with %d", status)
 	}
-	agent.stop()
+	agent.Stop()
 }
 
 // TestConnectRefused: an answer of no, a name that is an app's, and Ctrl-C leave
@@ -156,14 +156,14 @@ func TestConnectRefused(t *testing.T) {
 		t.Errorf("the page took an app's name: %d", page.Status)
 	}
 	w.confirm(waiting, "cellar", "deny")
-	if code := command.wait(); code != 1 || !strings.Contains(command.stderr(), "declined") {
-		t.Errorf("declined, connecting ended with %d: %s", code, command.stderr())
+	if code := command.Wait(); code != 1 || !strings.Contains(command.Stderr(), "declined") {
+		t.Errorf("declined, connecting ended with %d: %s", code, command.Stderr())
 	}
 
 	command = begin(t, w.env, "porchlight", "connect", w.authURL, "--ca", w.caFile, "--data", w.path("data"))
 	command.says("Ctrl-C gives up")
-	if code := command.stop(); code != 1 || !strings.Contains(command.stderr(), "nothing has changed") {
-		t.Errorf("given up, connecting ended with %d: %s", code, command.stderr())
+	if code := command.Stop(); code != 1 || !strings.Contains(command.Stderr(), "nothing has changed") {
+		t.Errorf("given up, connecting ended with %d: %s", code, command.Stderr())
 	}
 	if now := w.account(); now != before {
 		t.Errorf("it was %+v and is %+v", before, now)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -46,11 +45,8 @@ func (w *world) finds(check, state, text, next string) {
 }
 
 // stopped holds a process as a debugger does, for as long as do takes.
-func stopped(t *testing.T, p *os.Process, do func()) {
-	t.Helper()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+func stopped(p process, do func()) {
+	p.Signal(syscall.SIGSTOP)
 	defer p.Signal(syscall.SIGCONT)
 	do()
 }
@@ -67,11 +63,11 @@ func TestDoctorOfAConnectedComputer(t *testing.T) {
 	w.finds("cookies", "note", "under porch.localhost", "Public Suffix List")
 	w.finds("app notes", "wrong", "certificate", "CAA record")
 	w.finds("app notes", "ok", "answers on port", "")
-	stopped(t, w.control.cmd.Process, func() {
+	stopped(w.control, func() {
 		w.finds("control plane", "wrong", "did not answer within", "ask whoever runs the control plane")
 		w.finds("visit", "wrong", "did not answer within", "")
 	})
-	stopped(t, agent.cmd.Process, func() {
+	stopped(agent, func() {
 		w.finds("agent", "wrong", "does not answer: it hangs", "kill -KILL")
 	})
 	w.finds("agent", "ok", "runs as process", "")
@@ -86,7 +82,7 @@ func TestDoctorTellsOfMailsGivenUp(t *testing.T) {
 	w.connect("cellar")
 	w.publish()
 	w.porchlight("approve", "notes")
-	w.control.stop()
+	w.control.Stop()
 	w.startControl(w.listen, "--smtp", "smtp://"+refusing(t)+"?starttls=never")
 	w.finds("control plane", "ok", "answers", "")
 	invite := func() {

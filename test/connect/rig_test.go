@@ -4,7 +4,6 @@
 package connect
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -16,15 +15,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -33,107 +31,37 @@ const owner = "maya@example.net"
 var binaries string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "porchlight-connect-")
+	dir, err := programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
 	if err != nil {
 		panic(err)
 	}
 	binaries = dir
-	build := exec.Command("go", "build", "-o", dir+"/", "porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		os.Exit(1)
-	}
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-// process is one that runs until it is stopped.
+// process is a program of the test's.
 type process struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	done chan struct{}
-
-	mu       sync.Mutex // protects what follows
-	out, err bytes.Buffer
-	grown    chan struct{} // closed and replaced at each write
+	*programs.Process
+	t *testing.T
 }
 
-type half struct {
-	p   *process
-	buf *bytes.Buffer
-}
-
-func (h half) Write(b []byte) (int, error) {
-	h.p.mu.Lock()
-	defer h.p.mu.Unlock()
-	close(h.p.grown)
-	h.p.grown = make(chan struct{})
-	return h.buf.Write(b)
-}
-
-func begin(t *testing.T, env []string, program string, args ...string) *process {
+func begin(t *testing.T, env []string, program string, args ...string) process {
 	t.Helper()
-	p := &process{t: t, done: make(chan struct{}), grown: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(binaries, program), args...)
-	p.cmd.Env = env
-	p.cmd.Stdout, p.cmd.Stderr = half{p, &p.out}, half{p, &p.err}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { defer close(p.done); _ = p.cmd.Wait() }()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // it has ended already, mostly
-		<-p.done
-		if t.Failed() {
-			t.Logf("%s %s\n%s%s", program, strings.Join(args, " "), p.stdout(), p.stderr())
-		}
-	})
-	return p
+	cmd := exec.Command(filepath.Join(binaries, program), args...)
+	cmd.Env = env
+	return process{programs.Begin(t, cmd), t}
 }
-
-func (p *process) stdout() string { p.mu.Lock(); defer p.mu.Unlock(); return p.out.String() }
-func (p *process) stderr() string { p.mu.Lock(); defer p.mu.Unlock(); return p.err.String() }
 
 // says waits until the process has printed what the pattern matches.
-func (p *process) says(pattern string) []string {
+func (p process) says(pattern string) []string {
 	p.t.Helper()
-	re := regexp.MustCompile(pattern)
-	timeout := time.After(30 * time.Second)
-	for {
-		p.mu.Lock()
-		found, grown := re.FindStringSubmatch(p.out.String()), p.grown
-		p.mu.Unlock()
-		if found != nil {
-			return found
-		}
-		select {
-		case <-grown:
-		case <-p.done:
-			p.t.Fatalf("it ended without saying %q:\n%s%s", pattern, p.stdout(), p.stderr())
-		case <-timeout:
-			p.t.Fatalf("it did not say %q:\n%s%s", pattern, p.stdout(), p.stderr())
-		}
-	}
-}
-
-// stop ends it as an operator does and returns its exit code.
-func (p *process) stop() int {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	found, err := p.Says(p.t.Context(), pattern)
+	if err != nil {
 		p.t.Fatal(err)
 	}
-	return p.wait()
-}
-
-func (p *process) wait() int {
-	p.t.Helper()
-	select {
-	case <-p.done:
-	case <-time.After(40 * time.Second):
-		p.t.Fatalf("%s did not end:\n%s", p.cmd.Path, p.stderr())
-	}
-	return p.cmd.ProcessState.ExitCode()
+	return found
 }
 
 // world is a control plane, a computer with an app on it, and somebody with a
@@ -142,7 +70,7 @@ type world struct {
 	t       *testing.T
 	dir     string
 	env     []string
-	control *process
+	control process
 	authURL string
 	listen  string
 	caFile  string
@@ -195,7 +123,7 @@ func (w *world) startControl(listen string, mail ...string) {
 }
 
 // startAgent runs the agent on the computer's data directory.
-func (w *world) startAgent(args ...string) *process {
+func (w *world) startAgent(args ...string) process {
 	w.t.Helper()
 	p := begin(w.t, w.env, "porchlight", append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}, args...)...)
 	p.says("Stop with Ctrl-C")
@@ -206,7 +134,7 @@ func (w *world) startAgent(args ...string) *process {
 func (w *world) run(program string, args ...string) (code int, out, errOut string) {
 	w.t.Helper()
 	p := begin(w.t, w.env, program, args...)
-	return p.wait(), p.stdout(), p.stderr()
+	return p.Wait(), p.Stdout(), p.Stderr()
 }
 
 func (w *world) ok(program string, args ...string) string {
@@ -241,32 +169,10 @@ func (w *world) publish() {
 	w.porchlight("publish", "notes", "--label", "Notes", "--port", w.app.URL[strings.LastIndexByte(w.app.URL, ':')+1:])
 }
 
-// mailed waits for the newest mail that is not known yet and returns its link.
-func (w *world) mailed(known map[string]bool) func(context.Context) (string, error) {
-	return func(ctx context.Context) (string, error) {
-		for {
-			files, _ := filepath.Glob(filepath.Join(w.path("mails"), "*"))
-			slices.Sort(files)
-			for _, file := range slices.Backward(files) {
-				if known[file] {
-					continue
-				}
-				raw, err := os.ReadFile(file)
-				if err != nil {
-					return "", err
-				}
-				if link := regexp.MustCompile(`https://\S+/signin/link\S*|https://\S+`).FindString(string(raw)); link != "" {
-					known[file] = true
-					return link, nil
-				}
-			}
-			select {
-			case <-ctx.Done():
-				return "", ctx.Err()
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}
+// mailed waits for the next mail there is and returns its link.
+func (w *world) mailed() func(context.Context) (string, error) {
+	mails := programs.MailsIn(w.path("mails"))
+	return func(ctx context.Context) (string, error) { return mails.Link(ctx, "anybody") }
 }
 
 // connect runs `porchlight connect` and confirms it in a browser.
@@ -279,13 +185,13 @@ func (w *world) connect(name string, args ...string) agentapi.Account {
 	if page.Status != http.StatusOK || !strings.Contains(page.Body, "Connected") {
 		w.t.Fatalf("the confirming page answered %d at %s:\n%s", page.Status, page.URL, page.Body)
 	}
-	if code := command.wait(); code != 0 {
-		w.t.Fatalf("connect ended with %d:\n%s", code, command.stderr())
+	if code := command.Wait(); code != 0 {
+		w.t.Fatalf("connect ended with %d:\n%s", code, command.Stderr())
 	}
 	var account agentapi.Account
-	d := json.NewDecoder(strings.NewReader(command.stdout()))
+	d := json.NewDecoder(strings.NewReader(command.Stdout()))
 	if err := errors.Join(d.Decode(&waiting), d.Decode(&account)); err != nil {
-		w.t.Fatalf("%s: %v", command.stdout(), err)
+		w.t.Fatalf("%s: %v", command.Stdout(), err)
 	}
 	return account
 }
@@ -297,7 +203,7 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 	defer cancel()
 	browser := visitor.New(w.roots)
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mailed(w.mails()))
+	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mailed())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -313,16 +219,6 @@ func (w *world) confirm(waiting agentapi.Connecting, name, decision string) *vis
 		}
 	}
 	return page
-}
-
-// mails are those there are now.
-func (w *world) mails() map[string]bool {
-	known := map[string]bool{}
-	files, _ := filepath.Glob(filepath.Join(w.path("mails"), "*"))
-	for _, f := range files {
-		known[f] = true
-	}
-	return known
 }
 
 // trusting is the control plane's authority and the computer's own.
@@ -345,7 +241,7 @@ func (w *world) visit(address string) *visitor.Page {
 	defer cancel()
 	browser := visitor.New(w.trusting())
 	defer browser.Close()
-	page, err := browser.SignIn(ctx, address, owner, w.mailed(w.mails()))
+	page, err := browser.SignIn(ctx, address, owner, w.mailed())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,13 +6,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -25,6 +23,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -98,7 +97,9 @@ func (d *demo) visit(ctx context.Context) error {
 	say("It is sent to sign in, at https://%s%s", page.URL.Host, page.URL.Path)
 
 	step("It asks for a link to be mailed to %s, and clicks it.", account.Email)
-	page, err = browser.SignIn(ctx, address, account.Email, func(ctx context.Context) (string, error) { return d.mailedLink(ctx) })
+	page, err = browser.SignIn(ctx, address, account.Email, func(ctx context.Context) (string, error) {
+		return programs.Outbox(d.outbox).Link(ctx, account.Email)
+	})
 	if err != nil {
 		return err
 	}
@@ -136,29 +137,22 @@ type demo struct {
 func (d *demo) startAgent(ctx context.Context, config string) (stop func() error, err error) {
 	d.env = append(os.Environ(), "XDG_CONFIG_HOME="+config, "PORCHLIGHT_DATA="+d.data, "PORCHLIGHT_API=")
 	step("porchlight agent --local")
-	cmd := exec.CommandContext(ctx, d.program, "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
-	cmd.Env, cmd.Stderr = d.env, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.StdoutPipe()
+	agent, err := programs.Start(d.command(context.WithoutCancel(ctx), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"))
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		return nil, errors.Join(errors.New("the agent did not start"), cmd.Wait())
-	}
-	say("%s", lines.Text())
-	go io.Copy(io.Discard, out) // the rest says what to type next
-	return func() error {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
-			return err
+	stop = func() error {
+		if code := agent.Stop(); code != 0 {
+			return fmt.Errorf("the agent ended with %d: %s", code, agent.Stderr())
 		}
-		return cmd.Wait()
-	}, nil
+		return nil
+	}
+	said, err := agent.Says(ctx, "^.*Porchlight is on.*\n")
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	say("%s", said[0])
+	return stop, nil
 }
 
 // shown runs a command and prints it with its output.
@@ -170,15 +164,15 @@ func (d *demo) shown(ctx context.Context, args ...string) error {
 		}
 	}
 	say("$ porchlight %s", strings.Join(quoted, " "))
-	out, err := d.command(ctx, args...).Output()
+	out, err := programs.Output(d.command(ctx, args...))
 	say("%s", strings.TrimSpace(string(out)))
-	return explain(err)
+	return err
 }
 
 func (d *demo) asJSON(ctx context.Context, into any, args ...string) error {
-	out, err := d.command(ctx, append(args, "--json")...).Output()
+	out, err := programs.Output(d.command(ctx, append(args, "--json")...))
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	return json.Unmarshal(out, into)
 }
@@ -189,25 +183,8 @@ func (d *demo) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// mailedLink waits for the sign-in mail in the outbox.
-func (d *demo) mailedLink(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	for {
-		var mails []agentapi.Mail
-		if err := d.asJSON(ctx, &mails, "outbox"); err != nil {
-			return "", err
-		}
-		if len(mails) > 0 && len(mails[0].Links) > 0 {
-			say("The mail %q is in the outbox.", mails[0].Subject)
-			return mails[0].Links[0], nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", errors.New("no mail came")
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+func (d *demo) outbox(ctx context.Context) (mails []agentapi.Mail, err error) {
+	return mails, d.asJSON(ctx, &mails, "outbox")
 }
 
 // sampleApp answers every request with the identity headers it came with.
@@ -229,14 +206,6 @@ func sampleApp() (port int, stop func(), err error) {
 	}
 	go server.Serve(l)
 	return l.Addr().(*net.TCPAddr).Port, func() { server.Close() }, nil
-}
-
-// explain adds what a command printed to its error.
-func explain(err error) error {
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
-		return errors.New(strings.TrimSpace(string(exit.Stderr)))
-	}
-	return err
 }
 
 var steps int

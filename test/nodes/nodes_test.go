@@ -4,7 +4,6 @@
 package nodes
 
 import (
-	"bufio"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -30,89 +29,52 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
-
-const longest = time.Minute // for anything that must happen
 
 var program string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "porchlight-nodes-")
+		dir, err := programs.Build("porchlight/control/cmd/porchlight-control")
 		if err != nil {
-			panic(err)
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "porchlight-control")
-		if out, err := exec.Command("go", "build", "-o", program, "porchlight/control/cmd/porchlight-control").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-			return 1
-		}
 		return pgtest.Stopping(m).Run()
 	}())
 }
 
 // node is a running porchlight-control serve.
 type node struct {
+	*programs.Process
 	t    *testing.T
-	cmd  *exec.Cmd
 	dir  string
 	addr string
-	done chan struct{}
 }
 
 func start(t *testing.T, name, database, dir string) *node {
 	t.Helper()
-	n := &node{t: t, dir: dir, done: make(chan struct{})}
-	n.cmd = exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
-		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s")
-	n.cmd.Stderr = os.Stderr
-	out, err := n.cmd.StdoutPipe()
+	n := &node{t: t, dir: dir}
+	n.Process = programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
+		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
+	said, err := n.Says(t.Context(), `listening on (\S+)\n`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		_ = n.cmd.Wait() // a killed one ends with an error
-		close(n.done)
-	}()
-	t.Cleanup(n.kill)
-	_, addr, found := strings.Cut(strings.TrimSpace(line), "listening on ")
-	if err != nil || !found {
-		t.Fatalf("it printed %q, %v", line, err)
-	}
-	n.addr = addr
+	n.addr = said[1]
 	return n
-}
-
-// kill is kill -9.
-func (n *node) kill() {
-	_ = n.cmd.Process.Kill() // it may have ended
-	<-n.done
 }
 
 func (n *node) run(args ...string) []byte {
 	n.t.Helper()
-	out, err := exec.Command(program, append(args, "--data", n.dir)...).Output()
+	out, err := programs.Output(exec.Command(program, append(args, "--data", n.dir)...))
 	if err != nil {
-		n.t.Fatalf("%v: %v", args, err)
+		n.t.Fatal(err)
 	}
 	return out
-}
-
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longest); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("never: " + what)
-		}
-	}
 }
 
 // computer is an agent's tunnel, and behind it an app that says who visits and
@@ -183,7 +145,7 @@ func visit(addr string) (*tls.Conn, error) {
 		return nil, err
 	}
 	conn := tls.Client(raw, &tls.Config{ServerName: "notes.anna.porch.test", InsecureSkipVerify: true})
-	_ = conn.SetDeadline(time.Now().Add(longest))
+	_ = conn.SetDeadline(time.Now().Add(programs.Patience))
 	line := make([]byte, len(raw.LocalAddr().String())+1)
 	if _, err := io.ReadFull(conn, line); err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -216,7 +178,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 
 	relays := held(t, one, roots, added.Credential)
 	both := func() bool { return len(relays()) == 2 }
-	eventually(t, "agents are told of both nodes", both)
+	programs.Eventually(t, "agents are told of both nodes", both)
 
 	relayOf := func(n *node) controlapi.Relay {
 		return controlapi.Relay{Address: n.addr, ServerName: "control.porch.test"}
@@ -231,9 +193,9 @@ func TestVisitorsAndNodes(t *testing.T) {
 			return err == nil
 		}
 	}
-	eventually(t, "a visitor at node two", reach(two))
+	programs.Eventually(t, "a visitor at node two", reach(two))
 	_ = conn.Close()
-	eventually(t, "a visitor at node one of a computer at node two", reach(one))
+	programs.Eventually(t, "a visitor at node one of a computer at node two", reach(one))
 	if _, err := io.WriteString(conn, "hello"); err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +204,7 @@ func TestVisitorsAndNodes(t *testing.T) {
 	}
 
 	t.Log("node two is killed")
-	two.kill()
+	two.Kill()
 	if n, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("the visit under way: %d bytes, %v", n, err)
 	}
@@ -250,14 +212,14 @@ func TestVisitorsAndNodes(t *testing.T) {
 		t.Errorf("a visitor while the tunnel is nowhere: %v", err)
 	}
 	home.use(relays()...) // both, as it was told
-	eventually(t, "a visitor at the node that is left", reach(one))
+	programs.Eventually(t, "a visitor at the node that is left", reach(one))
 	_ = conn.Close()
-	eventually(t, "agents are told that one node is left", func() bool { r := relays(); return len(r) == 1 && r[0] == relayOf(one) })
+	programs.Eventually(t, "agents are told that one node is left", func() bool { r := relays(); return len(r) == 1 && r[0] == relayOf(one) })
 
 	t.Log("node two comes back")
 	two = start(t, "two", database, dirs[1])
-	eventually(t, "agents are told of both again", both)
-	eventually(t, "a visitor at node two of a computer at node one", reach(two))
+	programs.Eventually(t, "agents are told of both again", both)
+	programs.Eventually(t, "a visitor at node two of a computer at node one", reach(two))
 	_ = conn.Close()
 }
 

@@ -102,27 +102,35 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Says waits until what it has printed to its standard output matches a regular
 // expression, and returns the groups. It fails when the process ends before, or
-// says it for a minute not.
+// does not say it within a minute.
 func (p *Process) Says(ctx context.Context, pattern string) ([]string, error) {
+	return p.prints(ctx, &p.out, pattern)
+}
+
+// Logs is Says of its standard error.
+func (p *Process) Logs(ctx context.Context, pattern string) ([]string, error) {
+	return p.prints(ctx, &p.err, pattern)
+}
+
+func (p *Process) prints(ctx context.Context, kept *bytes.Buffer, pattern string) ([]string, error) {
 	re := regexp.MustCompile(pattern)
-	ctx, cancel := context.WithTimeoutCause(ctx, Patience, errors.New("in time"))
+	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	for {
+	for ended := false; ; {
 		p.mu.Lock()
-		found, grown := re.FindStringSubmatch(p.out.String()), p.grown
+		found, grown := re.FindStringSubmatch(kept.String()), p.grown
 		p.mu.Unlock()
-		if found != nil {
+		switch {
+		case found != nil:
 			return found, nil
+		case ended || ctx.Err() != nil:
+			return nil, fmt.Errorf("%s did not say %q (ended: %t): %s%s", p.cmd.Path, pattern, ended, p.Stdout(), p.Stderr())
 		}
 		select {
 		case <-grown:
-		case <-p.done:
-			if found := re.FindStringSubmatch(p.Stdout()); found != nil {
-				return found, nil
-			}
-			return nil, fmt.Errorf("%s ended with %v and did not say %q: %s%s", p.cmd.Path, p.cmd.ProcessState, pattern, p.Stdout(), p.Stderr())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s did not say %q (%w): %s%s", p.cmd.Path, pattern, context.Cause(ctx), p.Stdout(), p.Stderr())
+		case <-p.done:
+			ended = true // what it printed last is there by now
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"porchlight/internal/commandline"
 	"porchlight/test/pebble"
+	"porchlight/test/programs"
 )
 
 // With --tls acme the auth host has a certificate of an authority, which came to
@@ -41,7 +42,7 @@ func TestACME(t *testing.T) {
 	a.LookAt(port)
 	certificate := func(s *server) (serial string) {
 		t.Helper()
-		eventually(t, "a certificate", func() bool {
+		programs.Eventually(t, "a certificate", func() bool {
 			conn, err := tls.Dial("tcp", s.addr, &tls.Config{ServerName: "control.porch.test", RootCAs: a.Roots})
 			if err != nil {
 				return false
@@ -57,7 +58,7 @@ func TestACME(t *testing.T) {
 		return serial
 	}
 	first := certificate(s)
-	eventually(t, "readiness", func() bool { status, _ := ready(); return status == http.StatusOK })
+	programs.Eventually(t, "readiness", func() bool { status, _ := ready(); return status == http.StatusOK })
 	for _, name := range []string{"notes.maya.porch.test", "elsewhere.test"} {
 		if conn, err := tls.Dial("tcp", s.addr, &tls.Config{ServerName: name, RootCAs: a.Roots}); err == nil {
 			conn.Close()

@@ -22,6 +22,7 @@ import (
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // A backup made while accounts are added holds what was acknowledged before it
@@ -58,10 +59,10 @@ func TestBackupAndRestore(t *testing.T) {
 		})
 	}
 	count := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(acknowledged) }
-	eventually(t, "some accounts", func() bool { return len(count()) > 50 })
+	programs.Eventually(t, "some accounts", func() bool { return len(count()) > 50 })
 	before := count()
 	ok(t, "backup", file, "--data", dir)
-	eventually(t, "further accounts", func() bool { return len(count()) > len(before)+20 })
+	programs.Eventually(t, "further accounts", func() bool { return len(count()) > len(before)+20 })
 	cancel()
 	wg.Wait()
 	pem := ok(t, "ca", "--data", dir)

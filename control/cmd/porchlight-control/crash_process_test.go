@@ -18,6 +18,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // crashChains are the grants refreshed at a time.
@@ -52,7 +53,7 @@ func crashLoop(t *testing.T, c remote, begin func(before *server, grants int) (*
 			done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, authURL }, &acks)
 		}()
 		at := 10 + rand.Int64N(150)
-		eventually(t, "refreshes are acknowledged", func() bool { return acks.Load() >= at || len(done) > 0 })
+		programs.Eventually(t, "refreshes are acknowledged", func() bool { return acks.Load() >= at || len(done) > 0 })
 		kill(round, s)
 		stop()
 		if err := <-done; err != nil {
@@ -77,8 +78,7 @@ func TestRefreshesSurviveKillsOnBolt(t *testing.T) {
 	pem := ""
 	crashLoop(t, c, func(before *server, grants int) (s *server, fresh []*chain) {
 		if before != nil {
-			_ = before.cmd.Process.Kill() // it has ended, but where all grants were lost
-			before.wait()
+			before.Kill() // it has ended, but where all grants were lost
 		}
 		inDirectory(t, dir, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
 		s = start(t, "--data", dir, "--log-level", "warn")
@@ -87,10 +87,7 @@ func TestRefreshesSurviveKillsOnBolt(t *testing.T) {
 		}
 		return s, fresh
 	}, func(s *server) *http.Client { return s.browser(pem) }, func(_ int, s *server) {
-		if err := s.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		s.wait()
+		s.Kill()
 	})
 }
 
@@ -108,7 +105,7 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 		inDatabase(t, url, func(svc *control.Service) { fresh = c.grant(t, svc, grants) })
 		if before != nil {
 			select {
-			case <-before.exited:
+			case <-before.Done():
 			default:
 				return before, fresh // it was the database's turn
 			}
@@ -123,10 +120,7 @@ func TestRefreshesSurviveKillsOnPostgres(t *testing.T) {
 			killBackend(t, url)
 			return
 		}
-		if err := s.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		s.wait()
+		s.Kill()
 	})
 }
 
@@ -188,7 +182,7 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	go func() {
 		done <- hammer(ctx, c, chains, func(int) (*http.Client, string) { return browser, s.authURL }, &acks)
 	}()
-	eventually(t, "refreshes", func() bool { return acks.Load() > 100 || len(done) > 0 })
+	programs.Eventually(t, "refreshes", func() bool { return acks.Load() > 100 || len(done) > 0 })
 
 	t.Log("restarted at once, as by pg_ctl restart -m immediate: requests wait")
 	for range 3 {
@@ -199,7 +193,7 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := acks.Load()
-		eventually(t, "refreshes after a restart", func() bool { return acks.Load() > before+50 || len(done) > 0 })
+		programs.Eventually(t, "refreshes after a restart", func() bool { return acks.Load() > before+50 || len(done) > 0 })
 	}
 
 	t.Log("away for longer: a sentence for machines and for people")
@@ -227,12 +221,12 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := acks.Load()
-	eventually(t, "refreshes when it is back", func() bool { return acks.Load() > before+50 || len(done) > 0 })
+	programs.Eventually(t, "refreshes when it is back", func() bool { return acks.Load() > before+50 || len(done) > 0 })
 	stop()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	goOn(t, c, chains, browser, s.authURL)
-	eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
+	programs.Eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
 	s.stop()
 }

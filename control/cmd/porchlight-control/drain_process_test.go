@@ -16,6 +16,7 @@ import (
 	"porchlight/control/admin"
 	"porchlight/control/controlapi"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 // SIGTERM: a request under way is answered and what it asked for is done, held
@@ -68,14 +69,12 @@ func TestDrain(t *testing.T) {
 	if _, err := io.WriteString(feed, "email=anna%40"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "not ready", func() bool {
+	s.Signal(syscall.SIGTERM)
+	programs.Eventually(t, "not ready", func() bool {
 		status, text := fetch(t, probe(t), s.metrics+"/readyz")
 		return status == http.StatusServiceUnavailable && strings.Contains(text, "shutting down")
 	})
-	eventually(t, "no new connection", func() bool {
+	programs.Eventually(t, "no new connection", func() bool {
 		conn, err := net.Dial("tcp", s.addr)
 		if err == nil {
 			conn.Close()
@@ -87,14 +86,13 @@ func TestDrain(t *testing.T) {
 	}
 	feed.Close()
 	if err := <-answered; err != nil {
-		t.Errorf("the request under way: %v\n%s", err, s.logged())
+		t.Errorf("the request under way: %v\n%s", err, s.Stderr())
 	}
 	if b, err := io.ReadAll(held.Body); err != nil || !strings.Contains(string(b), `"unchanged":true`) {
 		t.Errorf("the held sync: %s %v", b, err)
 	}
-	s.wait()
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("exit %d\n%s", code, s.logged())
+	if code := s.Wait(); code != 0 {
+		t.Errorf("exit %d\n%s", code, s.Stderr())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "admin.sock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left behind: %v", err)
@@ -111,10 +109,8 @@ func TestDrainWait(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, "--data", dir, "--drain-wait", "10m")
 	pem := ok(t, "ca", "--data", dir)
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "not ready", func() bool {
+	s.Signal(syscall.SIGTERM)
+	programs.Eventually(t, "not ready", func() bool {
 		status, _ := fetch(t, probe(t), s.metrics+"/readyz")
 		return status == http.StatusServiceUnavailable
 	})
@@ -124,8 +120,6 @@ func TestDrainWait(t *testing.T) {
 	if status, _ := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); status != http.StatusOK {
 		t.Errorf("a new connection is answered with %d", status)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	s.wait()
+	s.Signal(syscall.SIGTERM)
+	s.Wait()
 }

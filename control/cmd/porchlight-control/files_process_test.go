@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/test/programs"
 )
 
 // Weakness: at the limit of open files a node was dead to everybody, its health,
@@ -31,8 +32,8 @@ func TestAtTheFileLimit(t *testing.T) {
 	args := serveArgs([]string{"--data", dir, "--limit-handshakes", "2000", "--limit-auth-connections", "2000", "--limit-computers", "2000"})
 	s := startCommand(t, exec.Command("sh", append([]string{"-c", `ulimit -n 256 && exec "$0" "$@"`, program}, args...)...))
 	for _, setting := range []string{"--limit-handshakes", "--limit-auth-connections", "--limit-computers"} {
-		if !strings.Contains(s.logged(), `"setting":"`+setting+`"`) {
-			t.Errorf("nobody is told that %s was lowered:\n%s", setting, s.logged())
+		if !strings.Contains(s.Stderr(), `"setting":"`+setting+`"`) {
+			t.Errorf("nobody is told that %s was lowered:\n%s", setting, s.Stderr())
 		}
 	}
 	pem := ok(t, "ca", "--data", dir)
@@ -41,7 +42,7 @@ func TestAtTheFileLimit(t *testing.T) {
 		f.open(20)
 	}
 	if s.refused("open-files") == 0 {
-		t.Fatalf("%d connections do not reach the limit:\n%s", len(f.conns), s.logged())
+		t.Fatalf("%d connections do not reach the limit:\n%s", len(f.conns), s.Stderr())
 	}
 	for range 5 {
 		f.open(20)
@@ -54,11 +55,11 @@ func TestAtTheFileLimit(t *testing.T) {
 			t.Errorf("accounts: %+v", list)
 		}
 	}
-	if n := strings.Count(s.logged(), `"limit":"open-files"`); n == 0 {
-		t.Errorf("the log does not name the limit:\n%s", s.logged())
+	if n := strings.Count(s.Stderr(), `"limit":"open-files"`); n == 0 {
+		t.Errorf("the log does not name the limit:\n%s", s.Stderr())
 	}
 	f.close()
-	eventually(t, "who comes after the flood is served", func() bool {
+	programs.Eventually(t, "who comes after the flood is served", func() bool {
 		resp, err := s.browser(pem).Get(s.authURL + "/auth/pubkey")
 		if err != nil {
 			return false

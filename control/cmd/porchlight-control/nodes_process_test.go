@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
+	"porchlight/test/programs"
 )
 
 // nodes starts two servers of one database.
@@ -63,7 +63,7 @@ func signIn(t *testing.T, browser *http.Client, s *server, email, mailDir string
 	t.Helper()
 	submit(t, browser, s.authURL+"/signin", "email", email)
 	var link string
-	eventually(t, "a mail in the outbox", func() bool {
+	programs.Eventually(t, "a mail in the outbox", func() bool {
 		for _, m := range okJSON[[]mail.Entry](t, "outbox", "--data", mailDir) {
 			if m.To == email && len(m.Links) > 0 {
 				link = m.Links[0]
@@ -151,7 +151,7 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 			acks.Add(1)
 		}
 	}()
-	eventually(t, "refreshes at the other node", func() bool { return acks.Load() > 50 || len(ended) > 0 })
+	programs.Eventually(t, "refreshes at the other node", func() bool { return acks.Load() > 50 || len(ended) > 0 })
 	id, _, _ := strings.Cut(first.Refresh, ".")
 	submit(t, browsers[0], one.authURL+"/account/grants/revoke", "grant", id)
 	revoked.Store(true)
@@ -181,10 +181,7 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *server){
 		"SIGTERM": func(t *testing.T, s *server) { s.stop() },
 		"SIGKILL": func(t *testing.T, s *server) {
-			if err := s.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			s.wait()
+			s.Kill()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,13 +209,13 @@ func TestStoppingANodeLosesNothing(t *testing.T) {
 					return browsers[node], servers[node].authURL
 				}, &all)
 			}()
-			eventually(t, "refreshes at both", func() bool {
+			programs.Eventually(t, "refreshes at both", func() bool {
 				return acks[0].Load() > 100 && acks[1].Load() > 100 || len(done) > 0
 			})
 			end(t, servers[0])
 			gone.Store(true)
 			before := all.Load()
-			eventually(t, "refreshes at the one that is left", func() bool { return all.Load() > before+100 || len(done) > 0 })
+			programs.Eventually(t, "refreshes at the one that is left", func() bool { return all.Load() > before+100 || len(done) > 0 })
 			stop()
 			if err := <-done; err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"porchlight/control/mail"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // One life of a server: it starts in an empty directory, is administered over
@@ -95,12 +96,12 @@ func TestServe(t *testing.T) {
 	}
 	resp.Body.Close()
 	var outbox []mail.Entry
-	eventually(t, "a mail in the outbox", func() bool {
+	programs.Eventually(t, "a mail in the outbox", func() bool {
 		outbox = okJSON[[]mail.Entry](t, "outbox", "--data", dir)
 		return len(outbox) == 1
 	})
 	var files []string
-	eventually(t, "a mail in a file", func() bool {
+	programs.Eventually(t, "a mail in a file", func() bool {
 		files, _ = filepath.Glob(filepath.Join(mails, "*.txt"))
 		return len(files) == 1
 	})
@@ -139,7 +140,7 @@ func TestServe(t *testing.T) {
 		t.Error("the authority is another one")
 	}
 
-	log := s.logged()
+	log := s.Stderr()
 	for i, line := range strings.Split(strings.TrimSpace(log), "\n") {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("line %d of the log is not JSON: %s", i+1, line)
@@ -222,10 +223,7 @@ func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, "--data", dir)
 	ok(t, "account", "add", "anna@example.net", "--data", dir)
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	s.wait()
+	s.Kill()
 	if list := okJSON[[]control.Account](t, "account", "list", "--data", dir); len(list) != 1 {
 		t.Errorf("without a server: %+v", list)
 	}

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bufio"
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
+
+	"porchlight/test/programs"
 )
 
 // A server without its database lives and is not ready; once the database is
@@ -33,7 +32,7 @@ func TestReadyWithoutTheDatabase(t *testing.T) {
 	if err := db.StartAgain(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "ready again", func() bool { status, _ := ready(); return status == http.StatusOK })
+	programs.Eventually(t, "ready again", func() bool { status, _ := ready(); return status == http.StatusOK })
 	s.stop()
 }
 
@@ -46,46 +45,26 @@ func TestStartedBeforeTheDatabase(t *testing.T) {
 	if err := db.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	begin := func() (cmd *exec.Cmd, out *bufio.Scanner) {
-		cmd = exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
+	begin := func() *programs.Process {
+		cmd := exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
 		cmd.Env = append(os.Environ(), envPrefix+"POSTGRES="+url)
-		stdout, err1 := cmd.StdoutPipe()
-		stderr, err2 := cmd.StderrPipe()
-		if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		p := programs.Begin(t, cmd)
+		if _, err := p.Logs(t.Context(), "waiting for it"); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() }) // has ended, unless the test failed
-		log := bufio.NewScanner(stderr)
-		for log.Scan() {
-			if strings.Contains(log.Text(), "waiting for it") {
-				go func() {
-					for log.Scan() {
-					}
-				}()
-				return cmd, bufio.NewScanner(stdout)
-			}
-		}
-		t.Fatal("it ended without waiting")
-		return nil, nil
+		return p
 	}
-	patient, out := begin()
-	hasty, _ := begin()
-	if err := hasty.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := hasty.Wait(); err == nil {
+	patient, hasty := begin(), begin()
+	if code := hasty.Stop(); code == 0 {
 		t.Error("it ended as if it had served")
 	}
 	if err := db.StartAgain(); err != nil {
 		t.Fatal(err)
 	}
-	if !out.Scan() || !listening.MatchString(out.Text()) {
-		t.Errorf("it printed %q", out.Text())
-	}
-	if err := patient.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := patient.Wait(); err != nil {
+	if _, err := patient.Says(t.Context(), `^Porchlight control plane at \S+, listening on \S+\n`); err != nil {
 		t.Error(err)
+	}
+	if code := patient.Stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
 	}
 }

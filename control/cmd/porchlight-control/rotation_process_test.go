@@ -21,6 +21,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
+	"porchlight/test/programs"
 )
 
 // Grants of one client, made by the domain on the store itself and then used
@@ -102,7 +103,7 @@ func inDatabase(t *testing.T, url string, fn func(*control.Service)) {
 	t.Helper()
 	var store kv.Store
 	var err error
-	eventually(t, "the database is open", func() bool { // it may be recovering from a kill
+	programs.Eventually(t, "the database is open", func() bool { // it may be recovering from a kill
 		store, err = kv.Open(t.Context(), url, kv.Options{})
 		return err == nil
 	})

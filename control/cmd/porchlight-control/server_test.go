@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -15,14 +14,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
 )
 
 // The tests run the program itself.
@@ -38,16 +35,13 @@ func TestMain(m *testing.M) {
 }
 
 func build(m pgtest.M) int {
-	dir, err := os.MkdirTemp("", "porchlight-control-")
+	dir, err := programs.Build(".")
 	if err != nil {
-		panic(err)
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "porchlight-control")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
 	return m.Run()
 }
 
@@ -87,21 +81,11 @@ func okJSON[T any](t *testing.T, args ...string) (v T) {
 
 // server is a porchlight-control serve.
 type server struct {
+	*programs.Process
 	t             *testing.T
-	cmd           *exec.Cmd
 	addr, metrics string
 	authURL       string
-	exited        chan struct{}
-
-	mu      sync.Mutex
-	log     bytes.Buffer // guarded by mu
-	printed bytes.Buffer // to standard output; to be read after the end
 }
-
-var (
-	listening = regexp.MustCompile(`^Porchlight control plane at (\S+), listening on (\S+)$`)
-	measuring = regexp.MustCompile(`^Metrics and health at (\S+)$`)
-)
 
 // start runs a server on free ports and returns once it listens.
 func start(t *testing.T, args ...string) *server {
@@ -124,68 +108,20 @@ func serveArgs(args []string) []string {
 // startCommand runs cmd, which becomes a server, and returns once that listens.
 func startCommand(t *testing.T, cmd *exec.Cmd) *server {
 	t.Helper()
-	s := &server{t: t, cmd: cmd, exited: make(chan struct{})}
-	pipe, err := s.cmd.StdoutPipe()
+	s := &server{Process: programs.Begin(t, cmd), t: t}
+	said, err := s.Says(t.Context(), `Porchlight control plane at (\S+), listening on (\S+)\n(?s:.*)Metrics and health at (\S+)\n`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := io.TeeReader(pipe, &s.printed)
-	s.cmd.Stderr = s
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			s.authURL, s.addr = m[1], m[2]
-		}
-		if m := measuring.FindStringSubmatch(lines.Text()); m != nil {
-			s.metrics = m[1]
-			break
-		}
-	}
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		_ = s.cmd.Wait() // its state says how it ended
-		close(s.exited)
-	}()
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill() // it has ended already, mostly
-		<-s.exited
-	})
-	if s.metrics == "" {
-		<-s.exited
-		t.Fatalf("the server ended instead of serving:\n%s", s.logged())
-	}
+	s.authURL, s.addr, s.metrics = said[1], said[2], said[3]
 	return s
 }
-
-func (s *server) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.Write(b)
-}
-
-func (s *server) logged() string { s.mu.Lock(); defer s.mu.Unlock(); return s.log.String() }
 
 // stop sends SIGTERM and waits for a clean end.
 func (s *server) stop() {
 	s.t.Helper()
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		s.t.Fatal(err)
-	}
-	s.wait()
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
-		s.t.Errorf("the server ended with %d:\n%s", code, s.logged())
-	}
-}
-
-func (s *server) wait() {
-	s.t.Helper()
-	select {
-	case <-s.exited:
-	case <-time.After(time.Minute):
-		s.t.Fatalf("the server does not end:\n%s", s.logged())
+	if code := s.Stop(); code != 0 {
+		s.t.Errorf("the server ended with %d:\n%s", code, s.Stderr())
 	}
 }
 
@@ -226,20 +162,4 @@ func probe(t *testing.T) *http.Client {
 	transport := &http.Transport{DisableKeepAlives: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
-}
-
-// eventually asks until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	end := time.NewTimer(time.Minute)
-	defer end.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !so() {
-		select {
-		case <-tick.C:
-		case <-end.C:
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }

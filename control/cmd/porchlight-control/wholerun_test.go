@@ -21,6 +21,7 @@ import (
 	"porchlight/control/controlapi"
 	controlmail "porchlight/control/mail"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 var (
@@ -137,7 +138,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	t.Log("the owner signs in by the link of a mail that a real server took")
 	maya := s.person(pem)
 	maya.send("POST", "/signin", url.Values{"email": {"maya@example.net"}}, http.StatusSeeOther)
-	eventually(t, "the sign-in mail", func() bool { return len(mails.to("maya@example.net")) == 1 })
+	programs.Eventually(t, "the sign-in mail", func() bool { return len(mails.to("maya@example.net")) == 1 })
 	got := mails.to("maya@example.net")[0]
 	if !strings.Contains(got.data, "From: \"Porchlight\" <porch@mail.example>") {
 		t.Errorf("the sender is another one:\n%s", got.data)
@@ -158,7 +159,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	if _, err := agent.Invite(t.Context(), controlapi.Invite{Email: "bob@example.net", Apps: []string{"app1"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the invitation", func() bool { return len(mails.to("bob@example.net")) == 1 })
+	programs.Eventually(t, "the invitation", func() bool { return len(mails.to("bob@example.net")) == 1 })
 	got = mails.to("bob@example.net")[0]
 	if !strings.Contains(got.data, "Reply-To: <maya@example.net>") {
 		t.Errorf("answers do not go to who invited:\n%s", got.data)
@@ -234,7 +235,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failed []controlmail.Failure
-	eventually(t, "a refused mail", func() bool {
+	programs.Eventually(t, "a refused mail", func() bool {
 		failed = okJSON[[]controlmail.Failure](t, "outbox", "--failed", "--data", dir)
 		return len(failed) == 1
 	})
@@ -255,7 +256,7 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 			secrets[what] = value
 		}
 	}
-	said = s.logged() + s.printed.String()
+	said = s.Stderr() + s.Stdout()
 	if !strings.Contains(said, `"route":"/signin/link"`) || !strings.Contains(said, "a mail was delivered") {
 		t.Fatalf("the log does not show what happened:\n%s", said)
 	}

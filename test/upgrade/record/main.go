@@ -15,14 +15,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +28,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
@@ -52,7 +51,7 @@ type recorder struct {
 	env                    []string
 	kept                   upgrade.Kept
 	browsers               []*visitor.Visitor
-	used                   []string // mailed links
+	mails                  *programs.Mails
 }
 
 func record(ctx context.Context, program, control, dir string) error {
@@ -71,25 +70,21 @@ func record(ctx context.Context, program, control, dir string) error {
 	defer os.RemoveAll(config)
 	r := &recorder{program: program, control: control, data: filepath.Join(dir, "data")}
 	r.env = append(os.Environ(), "XDG_CONFIG_HOME="+config, "PORCHLIGHT_DATA="+r.data, "PORCHLIGHT_API=")
-	agent := exec.CommandContext(ctx, program, "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
-	agent.Env, agent.Stderr = r.env, os.Stderr
-	out, err := agent.StdoutPipe()
+	r.mails = programs.Outbox(func(ctx context.Context) (mails []agentapi.Mail, err error) {
+		return mails, r.run(ctx, &mails, "outbox")
+	})
+	agent, err := programs.Start(r.command(context.WithoutCancel(ctx), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"))
 	if err != nil {
 		return err
 	}
-	if err := agent.Start(); err != nil {
-		return err
+	if _, err = agent.Says(ctx, "Porchlight is on"); err == nil {
+		err = r.story(ctx, app.Addr().(*net.TCPAddr).Port)
 	}
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		return errors.Join(err, agent.Wait())
-	}
-	go io.Copy(io.Discard, out)
-	err = r.story(ctx, app.Addr().(*net.TCPAddr).Port)
 	for _, b := range r.browsers {
 		b.Close()
 	}
-	if err := errors.Join(err, agent.Process.Signal(os.Interrupt), agent.Wait()); err != nil {
-		return err
+	if code := agent.Stop(); err != nil || code != 0 {
+		return errors.Join(err, fmt.Errorf("the agent ended with %d: %s", code, agent.Stderr()))
 	}
 	r.kept.WrittenAt = time.Now().UTC()
 	raw, err := json.MarshalIndent(r.kept, "", "\t")
@@ -167,7 +162,7 @@ func (r *recorder) visits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	link, err := r.mailTo(ctx, "ben@example.com")
+	link, err := r.mails.Link(ctx, "ben@example.com")
 	if err != nil {
 		return err
 	}
@@ -185,9 +180,9 @@ func (r *recorder) visits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := r.command(ctx, "open", "notes", "--print").Output()
+	out, err := programs.Output(r.command(ctx, "open", "notes", "--print"))
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	r.kept.Owner, err = r.cookies(ctx, owner, strings.TrimSpace(string(out)))
 	return err
@@ -214,9 +209,9 @@ func (r *recorder) cookies(ctx context.Context, b *visitor.Visitor, address stri
 func (r *recorder) client(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, r.control, "client", "add", "--name", "Pocket Notes", "--redirect-uri", upgrade.Redirect,
 		"--data", filepath.Join(r.data, "control"), "--json")
-	out, err := cmd.Output()
+	out, err := programs.Output(cmd)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	if err := json.Unmarshal(out, &r.kept.Client); err != nil {
 		return err
@@ -232,7 +227,7 @@ func (r *recorder) client(ctx context.Context) error {
 	config := upgrade.OAuth(r.kept)
 	verifier := oauth2.GenerateVerifier()
 	page, err := b.SignIn(ctx, config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier)), "ben@example.com",
-		func(ctx context.Context) (string, error) { return r.mailTo(ctx, "ben@example.com") })
+		func(ctx context.Context) (string, error) { return r.mails.Link(ctx, "ben@example.com") })
 	if err != nil {
 		return err
 	}
@@ -273,29 +268,11 @@ func (r *recorder) browser() (*visitor.Visitor, error) {
 	return b, nil
 }
 
-// mailTo waits for the newest mail to an address and returns its link.
-func (r *recorder) mailTo(ctx context.Context, address string) (string, error) {
-	for ctx.Err() == nil {
-		var mails []agentapi.Mail
-		if err := r.run(ctx, &mails, "outbox"); err != nil {
-			return "", err
-		}
-		for _, m := range mails {
-			if m.To == address && len(m.Links) > 0 && !slices.Contains(r.used, m.Links[0]) {
-				r.used = append(r.used, m.Links[0])
-				return m.Links[0], nil
-			}
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	return "", ctx.Err()
-}
-
 // run carries out a command and keeps what it printed as JSON.
 func (r *recorder) run(ctx context.Context, into any, args ...string) error {
-	out, err := r.command(ctx, append(args, "--json")...).Output()
+	out, err := programs.Output(r.command(ctx, append(args, "--json")...))
 	if err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(args, " "), explain(err))
+		return err
 	}
 	if into == nil {
 		return nil
@@ -307,13 +284,4 @@ func (r *recorder) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.program, args...)
 	cmd.Env = r.env
 	return cmd
-}
-
-// explain adds what a command printed to its error.
-func explain(err error) error {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && len(exit.Stderr) > 0 {
-		return errors.New(strings.TrimSpace(string(exit.Stderr)))
-	}
-	return err
 }
