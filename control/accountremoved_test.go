@@ -17,10 +17,8 @@ func TestRemoveAccount(t *testing.T) {
 	b.apps(maya, "app1")
 	b.apps(bob, "app2")
 	// Each is shared something by the other.
-	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
-	ok[controlapi.Person](t)(b.People.Accept(t.Context(), maya.Computer.ID, p.AccountID))
-	p = ok[controlapi.Person](t)(b.People.Invite(t.Context(), bob.Computer.ID, "maya@example.com", []string{"app2"}))
-	ok[controlapi.Person](t)(b.People.Accept(t.Context(), bob.Computer.ID, p.AccountID))
+	b.joined(maya.Computer.ID, "bob@example.com", "app1")
+	b.joined(bob.Computer.ID, "maya@example.com", "app2")
 	b.run()
 	_, link, _ := b.begin("bob@example.com", 1)
 	in := ok[SignedIn](t)(b.SignIn.WithLink(t.Context(), link, home))

@@ -94,7 +94,8 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
 		t.Errorf("got %v", err)
 	}
-	if err := b.People.DeletePerson(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full)); err != nil {
+	err = b.update(t.Context(), func(tx *txn) error { return tx.Delete(keyPerson(e.Computer.ID, fmt.Sprintf("%026d", full))) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])

@@ -308,7 +308,7 @@ func TestChoices(t *testing.T) {
 		p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
 		switch short {
 		case "active":
-			ok[controlapi.Person](t)(b.People.Accept(t.Context(), e.Computer.ID, p.AccountID))
+			ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
 		case "revoked":
 			ok[controlapi.Person](t)(b.People.Revoke(t.Context(), e.Computer.ID, p.AccountID))
 		}

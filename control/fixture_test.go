@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,6 +145,27 @@ func (b *bench) owner() controlapi.Enrolled {
 		b.t.Fatal(err)
 	}
 	return e
+}
+
+// joined invites somebody to apps of a computer, and takes the invitation.
+func (b *bench) joined(computerID, email string, apps ...string) Account {
+	b.t.Helper()
+	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), computerID, email, apps))
+	ok[Accepted](b.t)(b.People.AcceptInvitation(b.t.Context(), b.invitation(email), "", home))
+	return Account{ID: p.AccountID, Email: email}
+}
+
+// invitation is the token of the link that was mailed to an address last.
+func (b *bench) invitation(email string) string {
+	b.t.Helper()
+	b.clock.Add(time.Millisecond) // so that mails have an order
+	mails := b.mails()
+	i := slices.IndexFunc(mails, func(m mail.Entry) bool { return m.To == email })
+	u, err := url.Parse(mails[i].Links[0])
+	if err != nil || !strings.HasPrefix(mails[i].Links[0], b.AuthURL()+PathInvitation+"?") {
+		b.t.Fatalf("the mail is %+v", mails[i])
+	}
+	return u.Query().Get("token")
 }
 
 var (

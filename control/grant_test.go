@@ -60,9 +60,7 @@ func (b *bench) member(computerID, email string) Account {
 	if err := b.Agents.PutApps(b.t.Context(), computerID, []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		b.t.Fatal(err)
 	}
-	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), computerID, email, []string{"app1"}))
-	ok[controlapi.Person](b.t)(b.People.Accept(b.t.Context(), computerID, p.AccountID))
-	return Account{ID: p.AccountID, Email: email}
+	return b.joined(computerID, email, "app1")
 }
 
 func grantID(token string) string {

@@ -38,45 +38,30 @@ func TestGrantEnds(t *testing.T) {
 // does not bring it back.
 func TestGrantEndsWithThePerson(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]func(b *bench, computer, account string) error{
-		"revoked": func(b *bench, computer, account string) error {
-			_, err := b.People.Revoke(b.t.Context(), computer, account)
-			return err
-		},
-		"deleted": func(b *bench, computer, account string) error {
-			return b.People.DeletePerson(b.t.Context(), computer, account)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := newBench(t)
-			c, owner := b.registered(), b.owner()
-			computer := owner.Computer.ID
-			bob := b.member(computer, "bob@example.com")
-			own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
-			tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
-			open := ok[string](t)(c.code(bob, "maya"))
-			if err := end(b, computer, bob.ID); err != nil {
-				t.Fatal(err)
-			}
-			_, err := c.use(tokens.Refresh)
-			wantRefusal(t, err, controlapi.CodeAccessDenied)
-			_, err = c.exchange(open)
-			wantRefusal(t, err, controlapi.CodeInvalidGrant)
-			_, err = c.code(bob, "maya")
-			wantRefusal(t, err, controlapi.CodeForbidden)
-			snapshot := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), computer))
-			if len(snapshot.RevokedGrants) != 1 || snapshot.RevokedGrants[0].ID != grantID(tokens.Refresh) {
-				t.Errorf("the agent hears of %+v", snapshot.RevokedGrants)
-			}
-			b.member(computer, "bob@example.com")
-			_, err = c.use(tokens.Refresh)
-			wantRefusal(t, err, controlapi.CodeAccessDenied)
-			ok[Tokens](t)(c.use(elsewhere.Refresh))
-			if other := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), own.Computer.ID)); len(other.RevokedGrants) != 0 {
-				t.Errorf("another agent hears of %+v", other.RevokedGrants)
-			}
-		})
+	b := newBench(t)
+	c, owner := b.registered(), b.owner()
+	computer := owner.Computer.ID
+	bob := b.member(computer, "bob@example.com")
+	own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
+	tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
+	open := ok[string](t)(c.code(bob, "maya"))
+	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), computer, bob.ID))
+	_, err := c.use(tokens.Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+	_, err = c.exchange(open)
+	wantRefusal(t, err, controlapi.CodeInvalidGrant)
+	_, err = c.code(bob, "maya")
+	wantRefusal(t, err, controlapi.CodeForbidden)
+	snapshot := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), computer))
+	if len(snapshot.RevokedGrants) != 1 || snapshot.RevokedGrants[0].ID != grantID(tokens.Refresh) {
+		t.Errorf("the agent hears of %+v", snapshot.RevokedGrants)
+	}
+	b.member(computer, "bob@example.com")
+	_, err = c.use(tokens.Refresh)
+	wantRefusal(t, err, controlapi.CodeAccessDenied)
+	ok[Tokens](t)(c.use(elsewhere.Refresh))
+	if other := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), own.Computer.ID)); len(other.RevokedGrants) != 0 {
+		t.Errorf("another agent hears of %+v", other.RevokedGrants)
 	}
 }
 

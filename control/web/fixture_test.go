@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -164,14 +165,18 @@ func (r *rig) putApps(apps ...controlapi.App) {
 	}
 }
 
-// member makes an active member who may open the apps.
+// member makes an active member who may open the apps and has no session.
 func (r *rig) member(email string, apps ...string) controlapi.Person {
 	r.t.Helper()
-	p, err := r.svc.People.Invite(r.t.Context(), r.owner.Computer.ID, email, apps)
-	if err == nil {
-		p, err = r.svc.People.Accept(r.t.Context(), r.owner.Computer.ID, p.AccountID)
-	}
-	if err != nil {
+	return r.memberOf(r.owner.Computer.ID, email, apps...)
+}
+
+func (r *rig) memberOf(computerID, email string, apps ...string) controlapi.Person {
+	r.t.Helper()
+	p := must(r.svc.People.Invite(r.t.Context(), computerID, email, apps))
+	link := tokenOf(r.t, r.mailsNamed("", email, 1))
+	in := must(r.svc.People.AcceptInvitation(r.t.Context(), link, "", netip.Addr{}))
+	if err := r.svc.Sessions.SignOut(r.t.Context(), in.Token); err != nil {
 		r.t.Fatal(err)
 	}
 	return p
