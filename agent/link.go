@@ -68,7 +68,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 // counts as trouble.
 func (a *Agent) connectionChanged() {
 	a.changes.Raise()
-	time.AfterFunc(settling, a.changes.Raise)
+	time.AfterFunc(troubleAfter, a.changes.Raise)
 }
 
 // watchTunnel has the owner's state follow the tunnel, and the sync try at once
@@ -169,9 +169,9 @@ func (a *Agent) link() localapi.Link {
 	}
 }
 
-// settling is how long after a change of the connection nothing is called
+// troubleAfter is how long after a change of the connection nothing is called
 // trouble: starting and roaming take a moment.
-const settling = 3 * time.Second
+const troubleAfter = 3 * time.Second
 
 // trouble is a sentence about what keeps visitors out, or empty.
 func (a *Agent) trouble() string {
@@ -182,12 +182,12 @@ func (a *Agent) trouble() string {
 	switch {
 	case state.Refused:
 		return "The control plane does not know this computer any more. Connect it again."
-	case time.Since(state.Since) < settling:
+	case time.Since(state.Since) < troubleAfter:
 		return ""
 	case !state.Connected && a.local():
 		return "The control plane on this computer does not answer. Quit Porchlight and start it again."
 	case !state.Connected:
-		return a.silence()
+		return a.awaySentence()
 	case !a.tunnel.Connected():
 		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
 	case a.acme != nil:
@@ -196,9 +196,9 @@ func (a *Agent) trouble() string {
 	return ""
 }
 
-// silence is a sentence about how long people keep their access while the
+// awaySentence says about how long people keep their access while the
 // control plane is away.
-func (a *Agent) silence() string {
+func (a *Agent) awaySentence() string {
 	until, ok := a.access.AccessUntil()
 	if !ok {
 		return "The control plane has not answered for too long, so nobody can open your apps until it does."

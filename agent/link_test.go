@@ -14,7 +14,7 @@ func TestTroubleTakesAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &Agent{cfg: Config{Link: &Link{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
-		time.Sleep(settling - time.Nanosecond)
+		time.Sleep(troubleAfter - time.Nanosecond)
 		if text := a.trouble(); text != "" {
 			t.Errorf("while it settles: %s", text)
 		}

@@ -32,7 +32,7 @@ import (
 type Config struct {
 	Store *store.Store
 	// Settings say how long the last snapshot decides without the control plane;
-	// DefaultFailStatic when nil.
+	// 24 hours when nil.
 	Settings *settings.Settings
 	// Changes is raised after each contact with the control plane, when everything
 	// was closed or opened, and from Run when the number of live connections of any
@@ -52,8 +52,8 @@ type Access struct {
 	now      func() time.Time
 	log      *slog.Logger
 
-	// writing is held by whoever replaces state, so that two writers cannot
-	// lose each other's change. It also protects contactSaved and silenceSaved.
+	// writing is locked while state is replaced, so that two writers cannot lose each
+	// other's change. It guards contactSaved and silenceSaved too.
 	writing      sync.Mutex
 	contactSaved time.Time
 	silenceSaved time.Duration // see keepSilence
@@ -63,7 +63,7 @@ type Access struct {
 	mark       atomic.Pointer[mark]              // the control plane's silence; nil before the first snapshot
 	contacts   atomic.Uint64                     // see Contacts
 	clockAhead atomic.Int64                      // time.Duration; see SetClockAhead
-	clients    atomic.Pointer[map[string]string] // see NameClients
+	clients    atomic.Pointer[map[string]string] // never nil; see NameClients
 
 	sessions sessions
 	links    links
@@ -73,7 +73,7 @@ type Access struct {
 
 // state is immutable once it is published.
 type state struct {
-	known    bool       // a snapshot was ever received
+	received bool       // a snapshot was ever received
 	dark     *time.Time // since when the owner has closed everything, or nil
 	snapshot controlapi.Snapshot
 	people   map[string]*person // by account id
@@ -111,7 +111,7 @@ func New(c Config) (*Access, error) {
 	}
 	st := &state{denied: make(map[store.DenyRecord]bool, len(records))}
 	for _, d := range records {
-		st.denied[bare(d)] = true
+		st.denied[withoutTime(d)] = true
 	}
 	if st.dark, err = c.Store.DarkSince(); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (a *Access) FormerOwner() bool { return a.state.Load().snapshot.Computer.Fo
 
 // take fills the indexes from a snapshot.
 func (st *state) take(snap controlapi.Snapshot) {
-	st.known, st.snapshot = true, snap
+	st.received, st.snapshot = true, snap
 	st.people = make(map[string]*person, len(snap.People))
 	for _, p := range snap.People {
 		opens := make(map[string]bool, len(p.Apps))
@@ -180,7 +180,7 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	now := a.now()
 	closed = a.contacted(now)
 	closed += a.swap(next)
-	if old.known && old.snapshot.Computer.ID != snap.Computer.ID {
+	if old.received && old.snapshot.Computer.ID != snap.Computer.ID {
 		// Another account, perhaps of another control plane: the old one's
 		// account ids mean nothing here.
 		closed += a.endSessions(func(store.Session) bool { return true })
@@ -207,7 +207,7 @@ func (a *Access) Touch() {
 	defer a.changes.Raise()
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	if !a.state.Load().known || now.Sub(a.contactSaved).Abs() < time.Minute {
+	if !a.state.Load().received || now.Sub(a.contactSaved).Abs() < time.Minute {
 		return
 	}
 	if err := a.store.SaveContact(now); err != nil {
@@ -217,10 +217,10 @@ func (a *Access) Touch() {
 	a.contactSaved = now
 }
 
-// Deny shuts a person (or one app for a person, or a grant) out at once and
-// until Allow, whatever any snapshot says, and returns how many live
-// connections it closed. The record is durable before access ends; when it
-// cannot be written access ends anyway and the error says so.
+// Deny shuts a person out at once (of one app where it names one, or a grant)
+// until GiveBack, whatever any snapshot says, and returns how many live connections
+// it closed. The record is on the disk before access ends; when it cannot be
+// written, access ends anyway and the error says so.
 func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	if d.At.IsZero() {
 		d.At = a.now().UTC()
@@ -228,21 +228,21 @@ func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	return a.deny(d, func() error { return a.store.AddDenyRecord(d) })
 }
 
-// TakeAway is Deny, written down together with what the control plane has to be
-// told of it.
+// TakeAway is Deny for a change that the control plane has to be told: both are
+// written down in one transaction.
 func (a *Access) TakeAway(c store.PendingChange) (closed int, err error) {
 	return a.deny(c.Deny(), func() error { return a.store.TakeAway(c) })
 }
 
-// deny and allow hold writing while they write, so that what is stored last is
-// also what decides.
+// deny holds writing until the record is stored, as GiveBack does: so what is stored
+// last is also what decides.
 func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	written := write()
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
-	next.denied[bare(d)] = true
+	next.denied[withoutTime(d)] = true
 	closed = a.swap(&next)
 	if written != nil {
 		return closed, fmt.Errorf("access is closed, but that could not be kept for a restart: %w", written)
@@ -250,26 +250,17 @@ func (a *Access) deny(d store.DenyRecord, write func() error) (closed int, err e
 	return closed, nil
 }
 
-// Allow takes a Deny back. The snapshot alone decides again.
-func (a *Access) Allow(d store.DenyRecord) error {
-	return a.allow(d, func() error { return a.store.RemoveDenyRecord(d) })
-}
-
 // GiveBack takes a TakeAway back: the change is forgotten together with the
-// denial. With an error both stand.
+// denial, and the snapshot alone decides again. With an error both stand.
 func (a *Access) GiveBack(c store.PendingChange) error {
-	return a.allow(c.Deny(), func() error { return a.store.GiveBack(c) })
-}
-
-func (a *Access) allow(d store.DenyRecord, write func() error) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
-	if err := write(); err != nil {
+	if err := a.store.GiveBack(c); err != nil {
 		return fmt.Errorf("take a denial back: %w", err)
 	}
 	next := *a.state.Load()
 	next.denied = maps.Clone(next.denied)
-	delete(next.denied, bare(d))
+	delete(next.denied, c.Deny())
 	a.swap(&next)
 	return nil
 }
@@ -287,10 +278,9 @@ func (a *Access) closeRefused() int {
 	return a.live.close(func(c *conn) bool { return !a.Decide(c.id, c.app).Allowed })
 }
 
-// AwaitAllowed waits until the person may open the app, or until ctx ends. A
-// visitor who has just accepted an invitation comes back from the control plane
-// a little sooner than the snapshot that knows them, and than the end of a deny
-// record that this snapshot ends.
+// AwaitAllowed waits until the person may open the app, or until ctx ends. It is for
+// a visitor who has just accepted an invitation: their browser is back here a little
+// sooner than the snapshot that says so, which may also be what lifts a deny record.
 func (a *Access) AwaitAllowed(ctx context.Context, id Identity, appID string) Decision {
 	for {
 		changed := *a.changed.Load()

@@ -186,7 +186,8 @@ func TestDenyRecordsStand(t *testing.T) {
 				a.SetSnapshot(snapshot(both))
 			}
 		}
-		if err := a.Allow(deny); err != nil || !a.Decide(session, notes).Allowed || !a.Decide(token, notes).Allowed {
+		back := store.PendingChange{AccountID: deny.AccountID, AppID: deny.AppID, GrantID: deny.GrantID}
+		if err := a.GiveBack(back); err != nil || !a.Decide(session, notes).Allowed || !a.Decide(token, notes).Allowed {
 			t.Errorf("%+v: not taken back (%v)", deny, err)
 		}
 		db.Close()

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// VisitWindow is how long somebody may do nothing in an app before opening
+	// visitWindow is how long somebody may do nothing in an app before opening
 	// it again is another line of activity.
-	VisitWindow = 30 * time.Minute
+	visitWindow = 30 * time.Minute
 
 	maxVisits    = 8192 // visits under way that are remembered
 	maxUnwritten = 1024 // lines waiting for the next flush
@@ -30,8 +30,8 @@ type activity struct {
 	unwritten []agentapi.Activity    // oldest first; guarded by mu
 	dropped   int                    // lines there was no room for; guarded by mu
 
-	// writing is held while lines go to the store, so that who reads or clears
-	// sees all that came before, and none comes back after.
+	// writing is locked while lines go to the store: reading and clearing wait for
+	// all that happened before, and no line is stored after it was cleared.
 	writing sync.Mutex
 	wake    broadcast.Signal // unwritten has lines
 }
@@ -47,13 +47,13 @@ func (a *Access) Opened(id Identity, email, appID, label string) {
 	now := a.now()
 	v := &a.activity
 	v.mu.Lock()
-	last, known := v.visits[key]
-	fresh := known && now.Sub(last).Abs() < VisitWindow
-	if known || len(v.visits) < maxVisits || v.forget(now) {
+	last, seen := v.visits[key]
+	ongoing := seen && now.Sub(last).Abs() < visitWindow
+	if seen || len(v.visits) < maxVisits || v.forget(now) {
 		v.visits[key] = now
 	}
 	v.mu.Unlock()
-	if fresh {
+	if ongoing {
 		return
 	}
 	line := agentapi.Activity{At: now, Email: email, App: label, Kind: agentapi.ActivityOpened}
@@ -70,7 +70,7 @@ func (a *Access) NameClients(names map[string]string) { a.clients.Store(&names) 
 // forget drops the visits that are over and says whether there is room now.
 // mu is held.
 func (v *activity) forget(now time.Time) bool {
-	maps.DeleteFunc(v.visits, func(_ visitKey, last time.Time) bool { return now.Sub(last).Abs() >= VisitWindow })
+	maps.DeleteFunc(v.visits, func(_ visitKey, last time.Time) bool { return now.Sub(last).Abs() >= visitWindow })
 	return len(v.visits) < maxVisits
 }
 

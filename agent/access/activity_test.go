@@ -32,7 +32,7 @@ func TestActivity(t *testing.T) {
 	visit(access.Identity{AccountID: "maya"}, "notes")
 	visit(remote, "notes")
 	visit(remote, "notes")
-	c.advance(access.VisitWindow)
+	c.advance(30 * time.Minute)
 	visit(browser, "notes")
 	a.AddActivity(agentapi.Activity{Email: "eve@example.com", App: "notes", Kind: agentapi.ActivityInvited, By: "Wiki"})
 	want := "eve@example.com notes invited Wiki|bob@example.com notes opened |bob@example.com notes client c1|" +

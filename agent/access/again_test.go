@@ -25,7 +25,7 @@ func TestInvitedAgain(t *testing.T) {
 	if d := a.Decide(before, notes); d.Reason != access.ReasonDenied {
 		t.Errorf("while the removal stands: %+v", d)
 	}
-	if err := a.Allow(removal); err != nil {
+	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
 		t.Fatal(err)
 	}
 	if d := a.Decide(before, notes); d.Reason != access.ReasonSessionOver {
@@ -45,7 +45,7 @@ func TestInvitedAgain(t *testing.T) {
 	a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[1].Epoch = 2 }))
 	got := make(chan access.Decision)
 	go func() { got <- a.AwaitAllowed(t.Context(), now, notes) }()
-	if err := a.Allow(removal); err != nil {
+	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
 		t.Fatal(err)
 	}
 	if d := <-got; !d.Allowed {

@@ -81,7 +81,7 @@ var (
 func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present bool, err error) {
 	var token string
 	for _, value := range r.Header["Authorization"] {
-		t, ours := b.known(value)
+		t, ours := b.passedBefore(value)
 		if !ours {
 			t, ours = OwnToken(value)
 		}
@@ -99,9 +99,9 @@ func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present b
 	return id, true, err
 }
 
-// known returns the token in an Authorization value that passed before, without
+// passedBefore returns the token in an Authorization value that passed before, without
 // reading it: taking a token apart costs more than all else about it.
-func (b *Bearer) known(authorization string) (token string, ours bool) {
+func (b *Bearer) passedBefore(authorization string) (token string, ours bool) {
 	scheme, token, ok := strings.Cut(authorization, " ")
 	if !ok || len(token) > maxToken || !strings.EqualFold(scheme, "bearer") {
 		return "", false
@@ -167,8 +167,9 @@ func (b *Bearer) verify(token string) (Identity, error) {
 	return v.id, nil
 }
 
-// dateStep is how much of a difference between clocks a Date does not show, with
-// a little for the way: a token may look that much younger than new.
+// dateStep is how far a token may seem to come from the future. The clocks are
+// compared by the Date of an answer, which has whole seconds and takes a moment to
+// arrive.
 const dateStep = 2 * time.Second
 
 // inTime holds a token to its times by the control plane's clock.
@@ -234,8 +235,8 @@ func (b *Bearer) remember(digest [sha256.Size]byte, v *verified, now time.Time) 
 }
 
 // keysOf are the verifying keys of a snapshot; before are those of the last one.
-// What is no Ed25519 key is left out: the control plane may learn to sign
-// otherwise, and must not lock out what still verifies.
+// Keys of another kind than Ed25519 are left out and not refused: a later control
+// plane may sign with them too, and what the others verify is still good.
 func keysOf(pems []string, before *keySet) *keySet {
 	if before != nil && slices.Equal(before.pems, pems) {
 		return before

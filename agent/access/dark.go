@@ -84,8 +84,8 @@ func (a *Access) Here() (byApp map[string][]string, people int) {
 	return byApp, len(everyone)
 }
 
-// bare is a deny record as a map key.
-func bare(d store.DenyRecord) store.DenyRecord {
+// withoutTime returns d without its time, so that equal records are equal map keys.
+func withoutTime(d store.DenyRecord) store.DenyRecord {
 	d.At = time.Time{}
 	return d
 }

@@ -58,10 +58,10 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 	if st.dark != nil {
 		return Decision{Reason: ReasonDark}
 	}
-	if !st.known {
+	if !st.received {
 		return Decision{Reason: ReasonNoSnapshot}
 	}
-	if a.silentFor(a.now()) > a.FailStatic() {
+	if a.silentFor(a.now()) > a.failStatic() {
 		return Decision{Reason: ReasonStale}
 	}
 	if id.AccountID == "" {

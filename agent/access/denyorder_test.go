@@ -48,7 +48,7 @@ func TestWhatIsStoredLastDecides(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	if err := a.Allow(record); err != nil {
+	if err := a.GiveBack(store.PendingChange{AccountID: bob}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-again; err != nil {

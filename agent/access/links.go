@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// LinkLife is how long an owner's one-time link works.
-	LinkLife = 60 * time.Second
+	// linkLife is how long an owner's one-time link works.
+	linkLife = 60 * time.Second
 
 	maxLinks = 64
 )
@@ -37,7 +37,7 @@ type link struct {
 }
 
 // MintLink makes a token that signs the owner in on one app's host, once and
-// within LinkLife, with no mail. Whoever calls has proved to be the owner.
+// within linkLife, with no mail. Whoever calls has proved to be the owner.
 func (a *Access) MintLink(appID string) (token string, expires time.Time, err error) {
 	if _, ok := a.Owner(); !ok {
 		return "", time.Time{}, ErrNoOwner
@@ -45,7 +45,7 @@ func (a *Access) MintLink(appID string) (token string, expires time.Time, err er
 	var raw [32]byte
 	rand.Read(raw[:])
 	now := a.now()
-	expires = now.Add(LinkLife)
+	expires = now.Add(linkLife)
 	l := &a.links
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,22 +8,22 @@ import (
 	"porchlight/internal/broadcast"
 )
 
-// live is the register of everything open through the proxy. It is one set and
-// not an index for each of person, session, grant and app: every request enters
-// and leaves it, while closing is rare and walks a few thousand entries in less
-// time than a frame takes to draw.
+// live is the register of everything open through the proxy. It is one set, without
+// an index by person, session, grant or app: every request enters and leaves it, so
+// that has to be cheap, while closing is rare and walks a few thousand entries in a
+// few milliseconds.
 type live struct {
 	mu     sync.Mutex
-	conns  map[*conn]struct{}
-	perApp map[string]int
-	wake   broadcast.Signal // perApp has changed
+	conns  map[*conn]struct{} // guarded by mu
+	perApp map[string]int     // guarded by mu: how many, by app id
+	wake   broadcast.Signal   // perApp has changed
 }
 
 type conn struct {
 	id     Identity
 	app    string
 	cancel func()
-	closed bool // under live.mu
+	closed bool // guarded by live.mu
 }
 
 // Enter registers a live connection and then decides, in that order: access
@@ -63,7 +63,8 @@ func (l *live) leave(c *conn) {
 	l.wake.Raise()
 }
 
-// close cancels every connection over tells of that is not closing already.
+// close cancels every connection for which over is true, and counts those that were
+// not closing already.
 func (l *live) close(over func(*conn) bool) (closed int) {
 	var cancels []func()
 	l.mu.Lock()

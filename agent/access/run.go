@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Run writes back when sessions were last seen and what happened, sweeps what is
-// over, ends access when the control plane has been silent for too long, and
-// reports changes of the number of live connections. It blocks until ctx ends.
+// Run writes the last use of sessions and what happened to the disk, removes what is
+// over, ends access when the control plane has been silent for too long, and tells of
+// changes of the number of live connections. It blocks until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
 	const (
 		flushEvery = time.Minute
@@ -32,7 +32,7 @@ func (a *Access) Run(ctx context.Context) error {
 	changed, cancelChanged := a.changes.Subscribe()
 	defer cancelChanged()
 	connections, happened := counted, gathered // nil while each is waited for
-	failStatic := a.FailStatic()
+	failStatic := a.failStatic()
 	a.sweepSessions()
 	a.sweepActivity()
 	a.flushActivity() // what happened before Run listened
@@ -56,7 +56,7 @@ func (a *Access) Run(ctx context.Context) error {
 			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile
 		case <-changed:
-			if now := a.FailStatic(); now != failStatic {
+			if now := a.failStatic(); now != failStatic {
 				failStatic = now
 				a.expire()
 				expiry.Reset(a.untilExpiry())
@@ -78,12 +78,13 @@ func (a *Access) Run(ctx context.Context) error {
 	}
 }
 
-// untilExpiry is how long Run may sleep before access can end. Every word of the
-// control plane moves the end away, so that it is looked at when it was due.
+// untilExpiry is how long Run may sleep before access can end. Each answer of the
+// control plane only moves the end further away, so the timer may fire too early and
+// never too late.
 func (a *Access) untilExpiry() time.Duration {
-	left := a.FailStatic() - a.silentFor(a.now())
+	left := a.failStatic() - a.silentFor(a.now())
 	if left < 0 {
-		return MinFailStatic // nothing is open, and the end cannot come sooner than this
+		return minFailStatic // nothing is open now, and no setting lets access end sooner
 	}
 	return left + time.Millisecond // Decide lets the last moment pass
 }

@@ -28,8 +28,8 @@ const (
 // for in the store, so the cache may forget any.
 type sessions struct {
 	mu      sync.RWMutex
-	cache   map[store.SessionKey]*session
-	unsaved map[store.SessionKey]time.Time // last uses not yet in the store
+	cache   map[store.SessionKey]*session  // guarded by mu
+	unsaved map[store.SessionKey]time.Time // guarded by mu: last uses not yet in the store
 
 	// ended counts how often sessions were taken away; it grows under mu. A
 	// request that looked its session up before such a moment looks again once
@@ -207,8 +207,8 @@ func (a *Access) forget(keys ...store.SessionKey) {
 	a.sessions.mu.Unlock()
 }
 
-// endSessions removes the sessions over tells of, wherever they are kept, and
-// closes what they have open.
+// endSessions removes the sessions for which over is true, from the store and from
+// memory, and closes what they have open.
 func (a *Access) endSessions(over func(store.Session) bool) (closed int) {
 	keys, err := a.store.DeleteSessions(over)
 	if err != nil {

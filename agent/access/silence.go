@@ -11,16 +11,15 @@ import (
 
 // The bounds of how long the last snapshot decides without the control plane.
 const (
-	// DefaultFailStatic is how long known people keep the access of the last
-	// snapshot while the control plane is away.
-	DefaultFailStatic = 24 * time.Hour
+	// maxFailStatic is the most, and what holds unless the owner chose less.
+	maxFailStatic = 24 * time.Hour
 
-	// MinFailStatic is the least that can be had: a sync that is held in good
-	// health says a word only every controlapi.SyncHold.
-	MinFailStatic = time.Minute
+	// minFailStatic is the least that can be had: a healthy control plane may answer
+	// as seldom as every controlapi.SyncHold.
+	minFailStatic = time.Minute
 
-	// setBack is how much earlier than the last run's end a run may begin, as
-	// clocks are corrected a little; more, and nobody knows how long it was off.
+	// setBack is how much earlier than the end of the last run a run may begin, since
+	// clocks are corrected a little. With more nobody can say how long it was off.
 	setBack = controlapi.ClockSkew
 
 	// silentForEver is a silence of unknown length.
@@ -30,12 +29,12 @@ const (
 // mark is how long the control plane has been silent, as of one moment. It is
 // immutable.
 //
-// Counting from mark to mark rather than from the last contact is what keeps a
-// clock that is set back from giving time: between two marks the larger of the
-// two clocks counts, the wall's, which goes on while a laptop sleeps, and the
+// The silence is counted from mark to mark, and not from the last contact, so that
+// setting the clock back gains nobody any time. Between two marks the clock counts
+// that went further: the wall clock, which goes on while a laptop sleeps, or the
 // monotonic one, which nobody can set.
 type mark struct {
-	contact time.Time // the last word of the control plane
+	contact time.Time // the last answer of the control plane
 	seen    time.Time
 	spent   time.Duration // silence from contact to seen
 }
@@ -59,9 +58,9 @@ func (a *Access) observe(now time.Time) {
 	}
 }
 
-// contacted notes a word from the control plane. After a silence longer than
-// revoked grants are told of, one may have been revoked and forgotten meanwhile:
-// whatever is still open by an access token, which has expired since, is closed.
+// contacted notes an answer of the control plane. It lists revoked grants only for a
+// while: after a longer silence, one may have been revoked and dropped from the list.
+// So everything still open by an access token is closed; the tokens have expired.
 func (a *Access) contacted(now time.Time) (closed int) {
 	before := a.mark.Swap(&mark{contact: now, seen: now})
 	if before.silent(now) < controlapi.GrantMemory {
@@ -96,7 +95,7 @@ func (a *Access) keepSilence(step time.Duration) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	m := a.mark.Load()
-	if m == nil || m.spent < time.Minute || m.spent >= silentForEver || !a.state.Load().known {
+	if m == nil || m.spent < time.Minute || m.spent >= silentForEver || !a.state.Load().received {
 		return
 	}
 	if grown := m.spent - a.silenceSaved; grown >= 0 && grown < step { // less than nothing is another silence
@@ -108,23 +107,22 @@ func (a *Access) keepSilence(step time.Duration) {
 	}
 }
 
-// FailStatic is how long the last snapshot decides without the control plane.
-func (a *Access) FailStatic() time.Duration {
+// failStatic is how long the last snapshot decides without the control plane.
+func (a *Access) failStatic() time.Duration {
 	if a.settings == nil {
-		return DefaultFailStatic
+		return maxFailStatic
 	}
-	return min(max(a.settings.FailStatic(), MinFailStatic), DefaultFailStatic)
+	return min(max(a.settings.FailStatic(), minFailStatic), maxFailStatic)
 }
 
 // AccessUntil is when access ends for everybody unless the control plane answers
-// before, to the minute. ok is false when there is no access to end: there never
-// was a snapshot, or it has ended. Whoever asks knows that the control plane is
-// away.
+// before, to the minute. It is for the time that the control plane is away. ok is
+// false when there is no access to end: there never was a snapshot, or it has ended.
 func (a *Access) AccessUntil() (until time.Time, ok bool) {
 	m := a.mark.Load()
 	now := a.now()
-	left := a.FailStatic() - m.silent(now)
-	if !a.state.Load().known || left < 0 {
+	left := a.failStatic() - m.silent(now)
+	if !a.state.Load().received || left < 0 {
 		return time.Time{}, false
 	}
 	return now.Add(left).Round(time.Minute).UTC(), true

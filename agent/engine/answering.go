@@ -6,16 +6,16 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// Whether an app answers is read from its port: nobody listening there is seen
-// without a visitor. Only one that listens and takes no connection is noticed
+// Whether an app answers is read from its port: that nobody listens there shows
+// without a visitor. An app that listens and accepts no connection is noticed only
 // when somebody opens it.
 
 const (
 	// portsEvery is the least time between two looks at all ports: the owner's state
 	// is made anew for every connection that comes or goes.
 	portsEvery = 2 * time.Second
-	// portsFor bounds one look. What was not reached stays as it was, and comes at
-	// the next: a map is read in another order every time.
+	// portsFor bounds one look. A port that was not reached stays as it was, and is
+	// reached at a later look: a map is read in another order every time.
 	portsFor = 300 * time.Millisecond
 )
 
@@ -43,7 +43,7 @@ func (a *Apps) lookAtPorts() {
 }
 
 // noteListening notes whether anybody listens for an app, unless it has changed
-// since it was looked up. Somebody new there has not failed anybody yet.
+// since it was looked up. A program that has just begun to listen counts as answering.
 func (a *Apps) noteListening(name string, seen App, listening bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,12 +57,12 @@ func (a *Apps) noteListening(name string, seen App, listening bool) {
 		a.dead[seen.ID] = struct{}{}
 	case was:
 		delete(a.dead, seen.ID)
-		delete(a.silent, seen.ID)
+		delete(a.unanswered, seen.ID)
 	}
 }
 
-// SetAnswering notes whether an app accepted the last connection. One whose port
-// nobody listens on is not silent but gone, until somebody listens again.
+// SetAnswering notes whether an app accepted the last connection. Where nobody listens
+// on its port, that is noted instead, and ends when somebody listens again.
 func (a *Apps) SetAnswering(appID string, answering bool) {
 	app, live := a.byID(appID)
 	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Port) {
@@ -73,10 +73,10 @@ func (a *Apps) SetAnswering(appID string, answering bool) {
 	a.mu.Lock()
 	before := a.answers(appID)
 	if answering {
-		delete(a.silent, appID)
+		delete(a.unanswered, appID)
 		delete(a.dead, appID)
 	} else if live {
-		a.silent[appID] = struct{}{}
+		a.unanswered[appID] = struct{}{}
 	}
 	changed := before != a.answers(appID)
 	a.mu.Unlock()
@@ -87,9 +87,9 @@ func (a *Apps) SetAnswering(appID string, answering bool) {
 
 // answers is what is known of an app. mu is held.
 func (a *Apps) answers(id string) bool {
-	_, silent := a.silent[id]
+	_, failed := a.unanswered[id]
 	_, dead := a.dead[id]
-	return !silent && !dead
+	return !failed && !dead
 }
 
 // byID finds an approved app, and is false where there is none.

@@ -76,7 +76,7 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 		a.rows[name] = out.stored
 	}
 	if out.Gone != "" {
-		delete(a.silent, out.Gone)
+		delete(a.unanswered, out.Gone)
 		delete(a.dead, out.Gone)
 	}
 	if out.Gone != "" || out.App == nil {
@@ -94,12 +94,12 @@ func formerOf(before, after *store.App) string {
 	return before.ID
 }
 
-// askAgainAfter is how long a name that asked aloud and withdrew stays quiet when
-// it asks again; a loop of both must not ring.
+// askAgainAfter is how long a name stays quiet after its request rang: a program that
+// asks and withdraws in a loop must not ring again and again.
 const askAgainAfter = time.Minute
 
-// remember notes when a name asked aloud. What is older than askAgainAfter has
-// no effect and is dropped.
+// remember notes when a request for a name rings. What is older than askAgainAfter
+// has no effect and is dropped.
 func (a *Apps) remember(name string, now stored, out outcome, at time.Time) {
 	asks := func(app *store.App) bool { return app != nil && app.Status == agentapi.StatusPending }
 	if asks(now.App) || !asks(out.App) || out.App.Quiet {

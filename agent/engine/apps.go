@@ -91,14 +91,14 @@ type Apps struct {
 	cfg   AppsConfig
 	shown atomic.Pointer[shown] // replaced while mu is held, never changed
 
-	mu      sync.Mutex
-	rows    map[string]stored    // guarded by mu
-	formers map[string][]string  // guarded by mu; see App.Formers
-	notices []agentapi.Notice    // guarded by mu, oldest first
-	seen    uint64               // guarded by mu: id of the newest the owner has seen
-	silent  map[string]struct{}  // guarded by mu: ids of apps that did not answer a visitor
-	dead    map[string]struct{}  // guarded by mu: ids of apps whose port nobody listens on
-	asked   map[string]time.Time // guarded by mu: when names asked aloud, see remember
+	mu         sync.Mutex
+	rows       map[string]stored    // guarded by mu
+	formers    map[string][]string  // guarded by mu; see App.Formers
+	notices    []agentapi.Notice    // guarded by mu, oldest first
+	seen       uint64               // guarded by mu: id of the newest the owner has seen
+	unanswered map[string]struct{}  // guarded by mu: ids of apps that did not answer a visitor
+	dead       map[string]struct{}  // guarded by mu: ids of apps whose port nobody listens on
+	asked      map[string]time.Time // guarded by mu: when a request for the name last rang, see remember
 
 	lookFor time.Duration // lookFor outside the tests
 
@@ -125,7 +125,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Apps{cfg: cfg, rows: map[string]stored{}, formers: kept.Formers, notices: kept.Notices, silent: map[string]struct{}{}, dead: map[string]struct{}{}, asked: map[string]time.Time{},
+	a := &Apps{cfg: cfg, rows: map[string]stored{}, formers: kept.Formers, notices: kept.Notices, unanswered: map[string]struct{}{}, dead: map[string]struct{}{}, asked: map[string]time.Time{},
 		lookFor: lookFor, looks: make(chan look, maxLooks)}
 	for name, app := range kept.Apps {
 		a.rows[name] = stored{App: &app}

@@ -182,8 +182,8 @@ func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 	h.apps.SetAnswering(app.ID, false)
 	h.apps.mu.Lock()
 	defer h.apps.mu.Unlock()
-	if len(h.apps.silent) != 0 {
-		t.Errorf("kept as silent: %v", h.apps.silent)
+	if len(h.apps.unanswered) != 0 {
+		t.Errorf("kept as silent: %v", h.apps.unanswered)
 	}
 }
 

@@ -27,7 +27,7 @@ type Caller struct {
 }
 
 // unknownUser stands in store.App for a stranger whose user could not be learnt.
-// No user has such an id, so nobody is ever taken for that one.
+// No user of a system has this id, so it matches nobody.
 const unknownUser = "unknown"
 
 // asker is c as store.App keeps who asked.
@@ -38,8 +38,8 @@ func (c Caller) asker() string {
 	return c.UserID
 }
 
-// registers is whose c's registrations are: a Stranger's user's, else the agent's
-// own user's.
+// registers is the user to whom c's registrations belong: that of a Stranger, else the
+// agent's own, written as empty.
 func (c Caller) registers() string {
 	if c.Stranger {
 		return c.asker()
@@ -58,8 +58,8 @@ func (c Caller) mayChange(app *store.App) bool {
 	case app.Asker == c.UserID:
 		return true
 	}
-	held := approvedOf(app)
-	return approved(app) && (held.Asker == c.UserID || held.Listener.UserID == c.UserID)
+	was := approvedOf(app)
+	return approved(app) && (was.Asker == c.UserID || was.Listener.UserID == c.UserID)
 }
 
 func notYours() error {

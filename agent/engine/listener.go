@@ -7,17 +7,17 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// A port belongs to nobody: whoever listens on it first has it, and what an
-// approved app leaves behind any user of this computer can take. So an approval is
-// for the programs of one user. The agent's own user and the one who may do
-// everything on the computer count as one: either could approve for itself.
+// A port belongs to nobody: when an approved app ends, a program of any user of this
+// computer can listen on its port. So an approval is for the programs of one user.
+// The agent's own user and the administrator (root) count as one: either could
+// approve for itself.
 
-// Welcomes says whether a visitor's request may go to whoever listens on an app's
-// port now. It is asked for every new connection to an app, once that stands and
-// before a byte is sent. Where another user's program listens than was approved,
-// the app has fallen into asking again when it returns. Where nobody listens any
-// more nothing is known of who took the connection, so that is no either, and
-// nothing else follows: a program could take one and stop listening at once.
+// Welcomes says whether a visitor's request may go to the program that listens on an
+// app's port now. It is asked for every new connection to an app, when the connection
+// is made and before a byte is sent. Where a program of another user listens than was
+// approved, the app asks again by the time it returns. Where nobody listens any more,
+// the answer is no and nothing else changes: a program could take a connection and
+// stop listening at once, and nobody can say any more whose it was.
 func (a *Apps) Welcomes(name string, port int) bool {
 	app, ok := a.Lookup(name)
 	if !ok || app.Status != agentapi.StatusLive {
@@ -92,15 +92,15 @@ func (a *Apps) look(name string, port int) (l agentapi.Listener, listening bool)
 	if app, ok := a.Lookup(name); ok {
 		last = app.kept.Listener.PID
 	}
-	return a.settled(port, func() agentapi.Listener { return a.cfg.Listener(port, last) })
+	return a.lookTwice(port, func() agentapi.Listener { return a.cfg.Listener(port, last) })
 }
 
 // lookFor is how long approving waits to learn which program listens: the system
 // may have many processes to show. Who does is known at once.
 const lookFor = 3 * time.Second
 
-// lookSoon is look that ends in time. A program that was not found by then counts
-// as one that cannot be seen: an owner who was shown one has to look again.
+// lookSoon is look with a limit of lookFor. A program that was not found by then
+// counts as one that cannot be seen: an owner who was shown one has to look again.
 func (a *Apps) lookSoon(ctx context.Context, name string, port int) (agentapi.Listener, bool) {
 	type answer struct {
 		l         agentapi.Listener
@@ -125,16 +125,16 @@ func (a *Apps) lookSoon(ctx context.Context, name string, port int) (agentapi.Li
 // glance is look on the way of a request: the program is named where it is known
 // already.
 func (a *Apps) glance(port int) (l agentapi.Listener, listening bool, socket uint64) {
-	l, listening = a.settled(port, func() (l agentapi.Listener) {
+	l, listening = a.lookTwice(port, func() (l agentapi.Listener) {
 		l, socket = a.cfg.ListenerUser(port)
 		return l
 	})
 	return l, listening, socket
 }
 
-// settled looks twice before a listener counts as one that cannot be seen: a
-// program that starts again may be missed between a look and a knock.
-func (a *Apps) settled(port int, who func() agentapi.Listener) (l agentapi.Listener, listening bool) {
+// lookTwice looks again before a listener counts as one that cannot be seen: a
+// program that starts between asking who listens and connecting was just missed.
+func (a *Apps) lookTwice(port int, who func() agentapi.Listener) (l agentapi.Listener, listening bool) {
 	for range 2 {
 		if l = who(); l.UserID != "" {
 			return l, true

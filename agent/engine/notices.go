@@ -13,8 +13,8 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.AddNotice(n, undo) })
 }
 
-// Settle notes that what a notice tells of was undone.
-func (a *Apps) Settle(noticeID uint64, sentence string) error {
+// MarkUndone notes that what a notice tells of was undone.
+func (a *Apps) MarkUndone(noticeID uint64, sentence string) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.SettleNotice(noticeID, sentence) })
 }
 
@@ -64,8 +64,8 @@ func (a *Apps) Unseen() int {
 	return count
 }
 
-// readSeen is part of NewApps. What a version told that did not keep what was seen
-// counts as seen.
+// readSeen is part of NewApps. In a store of a version that did not keep what was
+// seen, all notices count as seen.
 func (a *Apps) readSeen() error {
 	seen, known, err := a.cfg.Store.SeenNotices()
 	if err != nil {

@@ -56,10 +56,10 @@ type Process interface {
 // States of a registration) and the capability they get. Nothing of it is stored:
 // it lasts as long as the engine's run.
 //
-// A registration is one appId with one pid, and belongs to the user whose program
-// made it: another user's of the same two is another one. It ends by deregistering, when that
-// process dies, or agentapi.ReapAfter after it was last heard of. It is safe for
-// concurrent use; registrations end by themselves only while Run is running.
+// A registration is one appId with one pid, of one user: the same two registered by
+// another user's program are another registration. It ends by deregistering, when
+// that process dies, or agentapi.ReapAfter after it was last heard of. Registry is
+// safe for concurrent use; registrations end by themselves only while Run is running.
 type Registry struct {
 	cfg        RegistryConfig
 	capability string
@@ -123,10 +123,11 @@ func (r *Registry) Admits(given string) bool {
 // but LastSeenAt. caller tells which process asks, as far as the system does at
 // once; it is called for new registrations only. See Identify for the rest.
 //
-// What is watched is the process with the claimed pid, whoever calls: a script
-// may have curl register it. A sandboxed app knows its own pid inside the sandbox
-// only: where that is what the caller calls itself, the caller is watched. A pid
-// that no process has is taken, and reaped like that of one that died at once.
+// What is watched is the process with the claimed pid, even when another process
+// calls: a script may register by way of curl. An app in a sandbox knows only its pid
+// inside the sandbox; where that is the pid the calling process has there, the calling
+// process is watched. A pid that no process has is accepted, and the registration ends
+// like that of a process that died at once.
 func (r *Registry) Register(by Caller, req agentapi.RegisterRequest, caller func() procinfo.Process) (agentapi.Registration, error) {
 	if err := checkRegistrant(req); err != nil {
 		return agentapi.Registration{}, err
@@ -171,10 +172,10 @@ func (r *Registry) Heartbeat(by Caller, req agentapi.RegisterRequest) (agentapi.
 	}, nil
 }
 
-// Deregister carries out POST /engine/deregister: of several registrations under
-// one appId it ends that of the calling process, else those it made for others,
-// else all of them. What another user's program registered a Stranger does not
-// end. caller is called only where that matters.
+// Deregister carries out POST /engine/deregister. Of several registrations under one
+// appId it ends that of the calling process; where it has none, those it made for
+// others; where it made none, all of them. A Stranger never ends what another user's
+// program registered. caller is called only where that matters.
 func (r *Registry) Deregister(by Caller, appID string, caller func() procinfo.Process) (agentapi.Deregistered, error) {
 	if err := checkAppID(appID); err != nil {
 		return agentapi.Deregistered{}, err
@@ -258,8 +259,8 @@ func (r *Registry) AppOf(pid int) string {
 // engine on its way out.
 func (r *Registry) Idle() <-chan struct{} { return r.idle }
 
-// refresh notes that a registration was heard of. A process that has ended
-// cannot be: the same pid is another process's by now, or about to be.
+// refresh notes that a registration was heard of. A registration whose process has
+// ended is removed instead: its pid is another process's by now, or soon will be.
 func (r *Registry) refresh(by Caller, req agentapi.RegisterRequest) (count int, known bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -285,8 +286,8 @@ func (r *Registry) add(by Caller, req agentapi.RegisterRequest, calls procinfo.P
 		AppID: req.AppID, PID: req.PID, CallerPID: calls.PID, Program: calls.Program, User: calls.User, RegisteredAt: now, LastSeenAt: now,
 	}}
 	row.process = r.hold(watched(calls, req))
-	// A caller that the system does not show, or not yet, may be in a sandbox and
-	// know a pid that means nothing here. Then heartbeats alone count.
+	// A calling process that the system does not show, or not yet, may be in a sandbox
+	// and have claimed a pid that means nothing out here. Then only heartbeats count.
 	if hidden := calls.PID == 0 && calls.User != ""; hidden && row.process == (goneProcess{}) {
 		row.process = nil
 	}

@@ -53,8 +53,8 @@ func (r *Registry) notify() {
 	r.cfg.Changes.Raise()
 }
 
-// ofApp are the registrations of an appId that by may end: those of its own user,
-// and where there is none and by is no Stranger, all. mu is held.
+// ofApp are the registrations of an appId that by may end: those of its own user, or,
+// where there are none and by is no Stranger, all. mu is held.
 func (r *Registry) ofApp(by Caller, appID string) (own []*registrant) {
 	var all []*registrant
 	for key, row := range r.rows {
@@ -144,8 +144,8 @@ func (r *Registry) Run(ctx context.Context) error {
 	}
 }
 
-// sweep ends what is over and says how long nothing else can be; 0 for ever.
-// A heartbeat moves a deadline later, so the timer can be early and never late.
+// sweep ends what is over and returns how long it is until something else can be; 0
+// for never. A heartbeat moves a deadline later, so the timer can only be early.
 func (r *Registry) sweep() (next time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,8 +183,8 @@ func (r *Registry) letGo() {
 	r.watchers.Wait()
 }
 
-// goneProcess stands for a pid that no process had: it is counted, and reaped
-// like one that died a moment later.
+// goneProcess stands for a pid that no process had: the registration counts, and ends
+// like that of a process that died a moment later.
 type goneProcess struct{}
 
 func (goneProcess) Ended() bool                { return true }

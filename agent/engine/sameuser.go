@@ -10,8 +10,9 @@ import (
 func (e event) own(userID string) bool { return e.Own != nil && e.Own(userID) }
 
 // otherUser says whether the program that listens is of another user than the one
-// an app was approved for. One that cannot be seen is another for who approved what
-// could be seen; where that could not, the agent's own user is none.
+// an app was approved for. A program that cannot be seen counts as another user's,
+// unless the app was approved for one that could not be seen either; for such an app
+// the agent's own user is no other.
 func otherUser(app *store.App, e event) bool {
 	switch was := app.ApprovedFor; {
 	case was == nil, !e.Listening:
@@ -24,7 +25,7 @@ func otherUser(app *store.App, e event) bool {
 }
 
 // becameAnother says whether a program of another user listens by now than when the
-// app asked. One of the owner's own may have come where nobody was seen.
+// app asked. Where nobody was seen then, the owner's own programs are no others.
 func becameAnother(asked agentapi.Listener, e event) bool {
 	if !e.Listening || sameUser(store.ListenerUser{ID: asked.UserID}, e) {
 		return false
@@ -33,8 +34,8 @@ func becameAnother(asked agentapi.Listener, e event) bool {
 }
 
 // notAsSeen says whether another program listens by now than the owner was shown.
-// Of one whose program was not known yet the user is compared; where nobody was
-// shown, one of the owner's own may have come. Nobody listening is no other.
+// Where no program was shown, the users are compared; where no user was shown either,
+// the owner's own programs are no others. Nobody listening is no other program.
 func notAsSeen(seen agentapi.Seen, e event) bool {
 	if !e.Listening {
 		return false
@@ -56,8 +57,8 @@ func sameUser(was store.ListenerUser, e event) bool {
 	return was.ID == e.Listener.UserID || e.own(was.ID) && e.own(e.Listener.UserID)
 }
 
-// approvedFor is the user an approval is for: who listens, or else listened when
-// the app asked, or else, with nobody seen at all, the agent's own.
+// approvedFor is the user an approval is for: of the program that listens now, else
+// of the one that listened when the app asked, else the agent's own.
 func approvedFor(asked agentapi.Listener, e event) *store.ListenerUser {
 	switch {
 	case e.Listening:
@@ -71,14 +72,14 @@ func approvedFor(asked agentapi.Listener, e event) *store.ListenerUser {
 // approvedListener is who an app was approved for, as far as that is known.
 func approvedListener(app *store.App) *agentapi.Listener {
 	was := agentapi.Listener{User: app.ApprovedFor.Name, UserID: app.ApprovedFor.ID}
-	if held := app.Approved.Listener; held.UserID == was.UserID {
-		was.Program = held.Program
+	if then := app.Approved.Listener; then.UserID == was.UserID {
+		was.Program = then.Program
 	}
 	return &was
 }
 
-// lastSeen is who listens now. Where that is the same user's program, but not yet
-// known which, it stays the one known before: that Run finds another is told then.
+// lastSeen is who listens now. While only the user is known, and is the same, it stays
+// the program that was seen before; if Run finds another one, that is told then.
 func lastSeen(was, is agentapi.Listener) agentapi.Listener {
 	same := is.UserID == was.UserID || was.UserID == "" && is.User == was.User
 	if is.Program == "" && is.UserID != "" && same {

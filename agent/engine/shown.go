@@ -151,9 +151,9 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 	return apps
 }
 
-// publication is the wire form of an app's state. One that has no address yet, on
-// a computer that was never connected, is pending to its program: live comes with
-// host and url.
+// publication is the wire form of an app's state. On a computer that was never
+// connected an approved app has no address yet. To its program it is pending then,
+// because live always comes with host and url.
 func (a *Apps) publication(app *store.App) agentapi.Publication {
 	s := a.summary(app)
 	if s.Status == agentapi.StatusLive && s.Host == "" {

@@ -33,7 +33,7 @@ func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	return denied, pending
 }
 
-// known is a person as the owner's list shows them, with the control plane away
+// inSnapshot is a person as the owner's list shows them, with the control plane away
 // too.
 func (r *rig) known(t *testing.T, email string) agentapi.Person {
 	t.Helper()

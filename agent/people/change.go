@@ -123,7 +123,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	if err := p.connected(); err != nil && p.cfg.Control == nil {
 		return agentapi.PersonChanged{}, err
 	}
-	row, known := p.known(c.AccountID)
+	row, known := p.inSnapshot(c.AccountID)
 	switch {
 	case !known:
 		return p.endUnknown(ctx, by, c)
@@ -148,9 +148,9 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	return out, nil
 }
 
-// endUnknown takes access from somebody the last snapshot does not name, who
-// therefore has none here: invited a moment ago, or nobody at all. The control
-// plane knows which, and is told at once.
+// endUnknown takes access from somebody whom the last snapshot does not name, so that
+// nothing is open to them here: they were invited a moment ago, or do not exist. The
+// control plane knows which, and is told at once.
 func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange) (agentapi.PersonChanged, error) {
 	ctx, turn, err := p.begin(ctx, by, func(pending) bool { return false })
 	if err != nil {
@@ -188,9 +188,9 @@ type turn struct {
 	end    func()
 }
 
-// begin takes the turn, sends what is older, so that nothing overtakes it, and
-// has the control plane know the apps. Holds that over tells of end first. The
-// change is to be made under the context it returns.
+// begin takes the turn, sends older changes, so that nothing overtakes them, and has
+// the control plane know the apps. Before that it ends the holds for which over is
+// true. The change is to be made under the context it returns.
 func (p *People) begin(ctx context.Context, by Actor, over func(pending) bool) (context.Context, turn, error) {
 	if err := p.connected(); err != nil {
 		return nil, turn{}, err
@@ -275,9 +275,9 @@ func (p *People) liveApps(labels []string) ([]engine.App, error) {
 	return apps, nil
 }
 
-// looksLikeAddress is for a caller who is refused for the apps: they should not learn
-// of a bad address only at the next try. Which addresses there are, the control
-// plane decides.
+// looksLikeAddress is asked when an invitation is refused because of its apps, so that
+// a bad address is told in the same answer and not only at the next try. Which
+// addresses are good, the control plane decides.
 func looksLikeAddress(email string) bool {
 	email = strings.TrimSpace(email)
 	a, err := mail.ParseAddress(email)

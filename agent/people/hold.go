@@ -10,18 +10,19 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// What the owner takes away can be held: access is closed here as at any other
-// time, and the change is written down, but the control plane is not told for a
-// moment. Taken back before that, nothing has happened elsewhere: sessions, role
-// and apps are as they were, and nobody is mailed. A hold is kept in memory only,
-// so that after a crash the change is carried out, never forgotten.
+// What the owner takes away can be held: access is closed here and the change is
+// written down, as always, but the control plane is told a little later. If the owner
+// takes it back before, nothing has happened there: sessions, role and apps are as
+// they were, and nobody is mailed. That a change is held is kept in memory only: after
+// a crash the change is carried out, and never forgotten.
 
-// leaveIn is how long the control plane is waited for, when the agent stops, to
+// finishIn is how long the control plane is waited for, when the agent stops, to
 // be told of what was held.
-const leaveIn = time.Second
+const finishIn = time.Second
 
-// holdFor reads how long a caller wants a change held. Only the owner may hold:
-// what a program takes away is gone, and told with a notice.
+// holdFor checks how long a change is to be held. Only the owner may hold: what a
+// program takes away is told to the control plane at once, and to the owner by a
+// notice.
 func holdFor(by Actor, seconds int) (time.Duration, error) {
 	const most = int(agentapi.MaxHold / time.Second)
 	switch {
@@ -80,7 +81,7 @@ func (p *People) takeBack(c store.PendingChange) (found bool, err error) {
 
 // asKnown answers with a person as the last snapshot has them.
 func (p *People) asKnown(accountID string) agentapi.PersonChanged {
-	row, known := p.known(accountID)
+	row, known := p.inSnapshot(accountID)
 	if !known { // the row was deleted elsewhere meanwhile
 		row = controlapi.Person{AccountID: accountID, Role: controlapi.RoleMember, Status: controlapi.PersonRevoked}
 	}
@@ -106,9 +107,9 @@ func (p *People) Settle(ctx context.Context, h agentapi.HeldChange) error {
 	return nil
 }
 
-// release ends the holds over tells of and says whether there were any. What
-// gives somebody access does so first, for what they lost before must not come
-// after it.
+// release ends the holds for which over is true, and says whether there were any. It
+// is called before somebody is given access: what was taken from them before must not
+// reach the control plane after it.
 func (p *People) release(over func(pending) bool) (some bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +129,7 @@ func (p *People) releaseDue() (next time.Duration) {
 	now := p.cfg.Now()
 	p.release(func(c pending) bool {
 		left := c.heldUntil.Sub(now)
-		return left <= 0 || left > agentapi.MaxHold // the clock was set back: how long it was, nobody knows
+		return left <= 0 || left > agentapi.MaxHold // more than it can be: the clock was set back
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,24 +141,24 @@ func (p *People) releaseDue() (next time.Duration) {
 	return next
 }
 
-// leave tells the control plane of what was held, when the agent stops. What it
+// finish tells the control plane of what was held, when the agent stops. What it
 // does not hear then it hears after the next start.
-func (p *People) leave() {
+func (p *People) finish() {
 	if !p.release(func(pending) bool { return true }) || p.cfg.Away != nil && p.cfg.Away() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveIn)
+	ctx, cancel := context.WithTimeout(context.Background(), finishIn)
 	defer cancel()
 	if err := p.sendAll(ctx); err != nil {
 		p.cfg.Log.Info("the control plane is told after the next start of access that was taken away", "err", err)
 	}
 }
 
-// givenBack answers a gift of the owner's that a held withdrawal explains: to
-// switch an app off and on again is to take the first back.
+// givenBack is for an owner who switches an app off for somebody and on again while
+// the first is still held: that takes the first back, and needs no control plane.
 func (p *People) givenBack(by Actor, req agentapi.GrantRequest) (changed agentapi.PersonChanged, ok bool, err error) {
 	app, found := p.cfg.Apps.ByLabel(req.App)
-	row, known := p.known(req.AccountID)
+	row, known := p.inSnapshot(req.AccountID)
 	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRevoked {
 		return changed, false, nil
 	}

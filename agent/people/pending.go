@@ -62,8 +62,8 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 	return closed, heldUntil, err
 }
 
-// takeAwayAgain is takeAway of what is to be sent already. What is held may be
-// held longer, or be held no more; what is not may be on its way. mu is held.
+// takeAwayAgain is takeAway of what waits to be sent already. A change that is held
+// may be held longer, or no more; one that is not held may be on its way. mu is held.
 func (p *People) takeAwayAgain(twin pending, at time.Time, hold time.Duration) (closed int, heldUntil time.Time, err error) {
 	closed, err = p.cfg.Access.Deny(twin.Deny()) // its record stands; this closes what is open
 	if !twin.held() {
@@ -125,9 +125,9 @@ func (p *People) take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// ours says whether a change is the business of the control plane a snapshot is
-// from. One from a time at another waits until this computer is back there: to
-// be told there that nobody is known by this id would end the denial.
+// ours says whether a change is for the control plane that a snapshot is from. A
+// change made while this computer was at another one waits until it is back there:
+// this one would answer that it knows nobody by the id, which would end the denial.
 func (c pending) ours(snapshot controlapi.Snapshot) bool {
 	return c.Computer == "" || c.Computer == snapshot.Computer.ID
 }
@@ -149,8 +149,8 @@ func (p *People) unsent() []pending {
 // taken is what was taken away here, for lists that do not show it yet.
 type taken map[store.DenyRecord]bool
 
-// Which changes a list does not show yet: one that the control plane has just
-// written, those it was not told of; one from a snapshot, all.
+// Which changes a list does not show yet. A list that the control plane has just made
+// lacks those it was not told of; a list from a snapshot may lack all.
 const (
 	unsentOnly  = true
 	unconfirmed = false

@@ -1,15 +1,14 @@
-// Package people is who may reach this computer, as its owner and its apps see
+// Package people keeps who may reach this computer, as its owner and its apps see
 // it: a list with labels instead of app ids, and the changes of it.
 //
-// The control plane is the source. What gives access (an invitation, one more
-// app) is done there and answered from there. What takes access away is done
-// here first, at once and without a network: a deny record, the connections
-// closed, then the control plane, as often as it takes. The deny record is
-// lifted once a snapshot shows that the control plane knows.
+// The list is the control plane's. What gives access (an invitation, one more app)
+// is done there and answered from there. What takes access away is done here first,
+// at once and without a network: a deny record is written and the connections are
+// closed. Then the control plane is told, again and again until it answers. The deny
+// record is lifted once a snapshot shows that the control plane knows.
 //
-// What a program does through the capability is told to the owner, who can undo
-// it where it can be undone. The package knows nothing of HTTP, and who may call
-// what was decided before it is called.
+// What a program changes is told to the owner, who can undo most of it. The package
+// knows nothing of HTTP, and who may call it was decided before.
 package people
 
 import (
@@ -55,8 +54,7 @@ type Config struct {
 	// Report tells the control plane the approved apps, unless it knows them:
 	// it refuses to give an app it has not heard of. Nil for nobody to tell.
 	Report func(ctx context.Context) error
-	// Away says whether the last exchange with the control plane failed; nil for
-	// never.
+	// Away says whether the control plane does not answer now; nil for never.
 	Away func() bool
 	// Refused says whether the control plane does not know this computer any
 	// more; nil for never.
@@ -100,8 +98,8 @@ type People struct {
 	pending  map[uint64]pending      // guarded by mu, by ID
 	lastID   uint64                  // guarded by mu
 	seen     view                    // guarded by mu
-	grants   []controlapi.OAuthGrant // all, not folded; see Grants
-	grantsV  string                  // version of the snapshot grants were read for; guarded by mu as grants is
+	grants   []controlapi.OAuthGrant // guarded by mu: all, not folded; see Grants
+	grantsV  string                  // guarded by mu: version of the snapshot grants were read for
 }
 
 // New reads what was not carried out yet. It starts nothing.
@@ -206,8 +204,8 @@ func (p *People) shown(m controlapi.Person) agentapi.Person {
 	return wire(p.takenAway(unsentOnly).without(m), labels, all)
 }
 
-// known is a person's row in the last snapshot.
-func (p *People) known(accountID string) (controlapi.Person, bool) {
+// inSnapshot is a person's row in the last snapshot.
+func (p *People) inSnapshot(accountID string) (controlapi.Person, bool) {
 	people := p.cfg.Access.Snapshot().People
 	i := slices.IndexFunc(people, func(m controlapi.Person) bool { return m.AccountID == accountID })
 	if i < 0 {

@@ -64,7 +64,7 @@ func (p *People) confirm() {
 	snapshot := p.cfg.Access.Snapshot()
 	changed := false
 	for _, c := range p.pending {
-		if c.Sent && c.ours(snapshot) && (confirmed(c, snapshot, contacts-c.sentAt) || contacts-c.sentAt >= 2) {
+		if c.Sent && c.ours(snapshot) && confirmed(c, snapshot, contacts-c.sentAt) {
 			p.lift(c)
 			changed = true
 		}
@@ -75,18 +75,19 @@ func (p *People) confirm() {
 	}
 }
 
-// confirmed says whether a snapshot shows that a change was carried out; words is
-// how often the control plane was heard of since the change was sent. Of a
-// snapshot that does not show it, the second word is as good: that request began
-// after the change, so what it answered, or found unchanged, is what followed it
-// (a withdrawn app may have been given again elsewhere).
+// confirmed says whether the control plane has carried a change out, by the last
+// snapshot and by how many answers came since the change was sent. After the second
+// answer it has in any case, even if the snapshot does not show it: that request began
+// after the change. (A withdrawn app may have been given again elsewhere.)
 //
-// A removed person's epoch rose with the removal, so a snapshot from before it
-// is never taken for one from after it, whatever their status was. An app has no
-// such number: one that is missing may not have been given yet when the snapshot
-// was made, and the snapshot that gives it may be on its way. Only a word that
-// came after the change was sent leaves none on the way.
-func confirmed(c pending, snapshot controlapi.Snapshot, words uint64) bool {
+// The epoch of a person rises when they are removed, so a snapshot from before the
+// removal is never taken for one from after it. An app has no such number: where it is
+// missing, the snapshot may have been made before the app was given, and the one that
+// gives it may be on its way. After an answer to a request that followed, none is.
+func confirmed(c pending, snapshot controlapi.Snapshot, answers uint64) bool {
+	if answers >= 2 {
+		return true
+	}
 	if c.GrantID != "" {
 		return slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == c.GrantID })
 	}
@@ -96,13 +97,13 @@ func confirmed(c pending, snapshot controlapi.Snapshot, words uint64) bool {
 	}
 	row := snapshot.People[i]
 	if c.AppID != "" {
-		return words > 0 && !slices.Contains(row.Apps, c.AppID)
+		return answers > 0 && !slices.Contains(row.Apps, c.AppID)
 	}
 	return row.Epoch >= c.Epoch
 }
 
 // Retrying waits a random time below a bound that doubles from minWait to
-// maxWait; a word from the control plane ends the waiting.
+// maxWait; an answer of the control plane ends the waiting.
 const (
 	minWait = 200 * time.Millisecond
 	maxWait = 30 * time.Second
@@ -126,7 +127,7 @@ func (p *People) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			p.leave()
+			p.finish()
 			return nil
 		case <-woken:
 		case <-changed:

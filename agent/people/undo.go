@@ -51,8 +51,7 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 	}
 }
 
-// tell has the owner told of what a program did; what the owner does is known to
-// the owner.
+// tell has the owner told of what a program did, and of nothing they did themselves.
 func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engine.App, undo *store.Undo) {
 	p.wake.Raise()
 	if by.Owner {
@@ -96,9 +95,9 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 	}
 }
 
-// fold has a notice take the place of an unseen one about the same by the same
-// process, and returns the apps it then tells of: all that undoing it takes back.
-// p.telling is held.
+// fold has a notice take the place of one that the owner has not seen, about the same
+// kind of change by the same process to the same person. It returns the apps that the
+// notice then names: all that undoing it takes back. p.telling is held.
 func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 	id, before, ok, err := p.cfg.Store.FoldOf(*undo)
 	if err != nil {
@@ -118,8 +117,8 @@ func (p *People) fold(undo *store.Undo, apps []engine.App) []engine.App {
 }
 
 // room keeps a place for the notice about what a program is about to change, until
-// release is called. There is none while too many wait that can be undone and that
-// the owner has not seen: the first of them could otherwise be buried.
+// release is called. It refuses while too many notices that can be undone wait for the
+// owner to see them: otherwise the first of them could be buried.
 func (p *People) room(by Actor) (release func(), err error) {
 	if by.Owner {
 		return func() {}, nil
@@ -170,13 +169,13 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 	if err != nil {
 		return err
 	}
-	return p.cfg.Apps.Settle(noticeID, "You undid that.")
+	return p.cfg.Apps.MarkUndone(noticeID, "You undid that.")
 }
 
 // undoGift takes the apps away again, and the whole computer from somebody who
 // had nothing before and was given nothing since.
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
-	row, _ := p.known(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
+	row, _ := p.inSnapshot(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
 	if undo.Fresh && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
 		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
 		return err

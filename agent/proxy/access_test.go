@@ -82,7 +82,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	}
 	r.setPeople(everybody...) // nothing overrides it
 	status("denied here", 403)
-	if err := r.access.Allow(store.DenyRecord{AccountID: bobID}); err != nil {
+	if err := r.access.GiveBack(store.PendingChange{AccountID: bobID}); err != nil {
 		t.Fatal(err)
 	}
 	status("allowed again", 200)
