@@ -251,10 +251,10 @@ func (b *believer) check(t *testing.T, kept store.Apps) {
 	b.answered, b.asked, b.id, b.forget = found, nil, app.ID, false
 }
 
-// TestKilled kills the process with publishing, approving, stopping and revoking
+// TestP13_Killed kills the process with publishing, approving, stopping and revoking
 // clients on it, again and again, and compares every answer they were given with
 // the store it leaves behind.
-func TestKilled(t *testing.T) {
+func TestP13_Killed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100 processes take a while")
 	}

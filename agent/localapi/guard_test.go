@@ -10,11 +10,11 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// TestTiers sends every row of the table from every tier below its own.
+// TestW7_Tiers sends every row of the table from every tier below its own.
 // Weakness: a check inside a handler is forgotten in one of them. Attack: call
 // the owner's routes as any other program can. Checked: all refuse, and none
 // did anything; with the secret all are there.
-func TestTiers(t *testing.T) {
+func TestW7_Tiers(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	if _, err := r.open().Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {

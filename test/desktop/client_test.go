@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// W6: the owner sees in the tray which remote clients hold access, is told of a
+// The owner sees in the tray which remote clients hold access, is told of a
 // new one, and takes it away with a click; the client's open answer ends.
-func TestClientsFromTheTray(t *testing.T) {
+func TestW6_ClientsFromTheTray(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()

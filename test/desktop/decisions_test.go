@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// What is denied stays off and quiet; what is stopped comes back by itself.
-func TestDenyAndStopFromTheTray(t *testing.T) {
+// What is denied stays off and quiet; what is paused waits for the owner.
+func TestW3_DenyAndPauseFromTheTray(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()

@@ -92,9 +92,9 @@ func shut(t *testing.T, v *visitor.Visitor, address string) {
 	}
 }
 
-// W2, W4: the owner closes doors from the menu; what counts is what a visitor's
-// socket sees.
-func TestDoorsFromTheTray(t *testing.T) {
+// The owner keeps people out from the menu, and takes an app back; what counts is
+// what a visitor's socket sees.
+func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()

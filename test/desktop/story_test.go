@@ -28,7 +28,7 @@ func containsAny(s string, parts ...string) bool {
 
 // The main job, from the first start to the last: an app asks, the owner
 // approves, a visitor comes, the owner takes it back.
-func TestStory(t *testing.T) {
+func TestW1_W2_W4_W7_Story(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	registered := make(chan *dbus.Signal, 8)
@@ -235,7 +235,7 @@ func TestStory(t *testing.T) {
 }
 
 // A notification's own buttons decide too.
-func TestApproveOnTheNotification(t *testing.T) {
+func TestW2_ApproveOnTheNotification(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{light: true})
 	p := s.launch("--panel", "light")

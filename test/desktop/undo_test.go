@@ -37,10 +37,10 @@ func (p *page) removeInWindow() (pressed time.Time) {
 	return pressed
 }
 
-// W5: the owner removes somebody in the window and takes it back. Every effect
+// The owner removes somebody in the window and takes it back. Every effect
 // is asked of the visitor's browser: out at once, in again by the same cookie,
 // and never by a mail.
-func TestRemovalIsUndone(t *testing.T) {
+func TestW5_RemovalIsUndone(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launchDriven()

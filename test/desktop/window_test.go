@@ -24,10 +24,10 @@ import (
 
 const guest = "bob@example.com"
 
-// TestWindow is the owner's day in the window, driven in the real program: what
-// came of each press is asked of a visitor's browser, of a remote client and of
-// the command line, never of the window.
-func TestWindow(t *testing.T) {
+// The owner's day in the window, driven in the real program: what came of each press
+// is asked of a visitor's browser, of a remote client and of the command line, never
+// of the window.
+func TestW5_W6_Window(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launchDriven()
