@@ -50,7 +50,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "mail.db"), kv.Options{Now: clock})
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestOutboxKeepsTheNewest(t *testing.T) {
 
 func TestNothingIsKeptOfAFailedTransaction(t *testing.T) {
 	t.Parallel()
-	store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "mail.db"), kv.Options{})
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

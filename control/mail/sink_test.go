@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -186,13 +185,13 @@ func newQueue(t testing.TB, s *sink, url string) *queueRig {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	r := &queueRig{t: t, clock: &now, logs: &bytes.Buffer{}}
 	clock := func() time.Time { return *r.clock }
-	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "mail.db"), kv.Options{Now: clock})
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { bolt.Close() })
-	r.store = bolt
-	r.SMTP, err = NewSMTP(bolt, SMTPConfig{
+	t.Cleanup(func() { store.Close() })
+	r.store = store
+	r.SMTP, err = NewSMTP(store, SMTPConfig{
 		Server: strings.ReplaceAll(url, "ADDR", s.addr), From: "Porchlight <porchlight@control.example.net>", RootCAs: s.roots, Now: clock,
 		Log: slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -34,12 +33,12 @@ func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
 
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
 	t.Helper()
-	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "store"), kv.Options{Now: now})
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = bolt.Close() })
-	return &countingStore{Store: bolt}
+	t.Cleanup(func() { _ = store.Close() })
+	return &countingStore{Store: store}
 }
 
 // node is one relay of several.

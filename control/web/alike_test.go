@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -61,12 +60,7 @@ func (g *gate) close() (open func()) {
 // once writing works again.
 func TestAnsweredBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
-	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { bolt.Close() })
-	store := &gate{Store: bolt}
+	store := &gate{Store: openStore(t, "memory:")}
 	r := newRigOn(t, store)
 	before := r.everything()
 	open := store.close()

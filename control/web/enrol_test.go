@@ -138,8 +138,8 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 	database := pgtest.Database(t)
 	var ended endings
 	shared := func(c *control.Config) { c.SharedStore = true }
-	one := newRigOn(t, postgresStore(t, database), shared)
-	two := newRigOn(t, postgresStore(t, database), shared, ended.hear) // takes the computer over from one
+	one := newRigOn(t, openStore(t, database), shared)
+	two := newRigOn(t, openStore(t, database), shared, ended.hear) // takes the computer over from one
 	started := one.ask()
 	b := two.browser()
 	b.signIn("maya@example.com", "/device")

@@ -92,19 +92,14 @@ func (l *lockedBuffer) String() string {
 
 func newRig(t testing.TB, change ...func(*control.Config)) *rig {
 	t.Helper()
-	bolt, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { bolt.Close() })
-	return newRigOn(t, bolt, change...)
+	return newRigOn(t, openStore(t, "memory:"), change...)
 }
 
-// postgresStore is a store of its own on a real server; every call with the same
-// database is another node's.
-func postgresStore(t testing.TB, database string) kv.Store {
+// openStore opens a store for as long as the test runs. Every call with the same
+// PostgreSQL database is another node's.
+func openStore(t testing.TB, url string) kv.Store {
 	t.Helper()
-	store, err := kv.Open(t.Context(), database, kv.Options{})
+	store, err := kv.Open(t.Context(), url, kv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +109,8 @@ func postgresStore(t testing.TB, database string) kv.Store {
 
 // engines are the stores a control plane can be on.
 var engines = map[string]func(testing.TB) *rig{
-	"bolt":     func(t testing.TB) *rig { return newRig(t) },
-	"postgres": func(t testing.TB) *rig { return newRigOn(t, postgresStore(t, pgtest.Database(t))) },
+	"bolt":     func(t testing.TB) *rig { return newRigOn(t, openStore(t, filepath.Join(t.TempDir(), "control.db"))) },
+	"postgres": func(t testing.TB) *rig { return newRigOn(t, openStore(t, pgtest.Database(t))) },
 }
 
 func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *rig {

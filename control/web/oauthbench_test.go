@@ -35,10 +35,10 @@ func BenchmarkRefresh(b *testing.B) {
 	})
 	for _, engine := range []struct {
 		name string
-		open func(*testing.B) *rig
+		open func(testing.TB) *rig
 	}{
-		{"bolt", func(b *testing.B) *rig { return newRig(b) }},
-		{"postgres", func(b *testing.B) *rig { return newRigOn(b, postgresStore(b, server.Database(b))) }},
+		{"bolt", engines["bolt"]},
+		{"postgres", func(b testing.TB) *rig { return newRigOn(b, openStore(b, server.Database(b))) }},
 	} {
 		for _, clients := range []int{1, 16, 64} {
 			b.Run(fmt.Sprintf("%s/%d_clients", engine.name, clients), func(b *testing.B) {

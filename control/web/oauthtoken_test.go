@@ -160,7 +160,7 @@ func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	database := pgtest.Database(t)
 	shared := func(c *control.Config) { c.SharedStore = true }
-	one, two := newRigOn(t, postgresStore(t, database), shared), newRigOn(t, postgresStore(t, database), shared)
+	one, two := newRigOn(t, openStore(t, database), shared), newRigOn(t, openStore(t, database), shared)
 	c := one.remote(0)
 	there := *c
 	there.rig = two

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
-	"porchlight/control/kv"
 	"porchlight/control/mail"
 )
 
@@ -153,11 +151,7 @@ func (w *timedWriter) Write(p []byte) (int, error) {
 func TestSyncBeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, err := kv.Open(t.Context(), filepath.Join(t.TempDir(), "control.db"), kv.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer store.Close()
+		store := openStore(t, "memory:")
 		svc, err := control.New(control.Config{
 			Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost"}, Mail: mail.NewOutbox(store, nil),
 		})
