@@ -105,8 +105,9 @@ func (a *app) present(ctx context.Context) {
 	wg.Go(func() { a.tray.run(ctx) })
 	wg.Go(func() {
 		coalesce(ctx, a.newWindowState, func() {
-			s, _ := a.snapshot()
-			a.window.emit("state", s)
+			if s, known := a.snapshot(); known {
+				a.window.emit("state", s)
+			}
 		})
 	})
 	wg.Go(func() { a.announcing(ctx) })

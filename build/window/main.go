@@ -1,6 +1,6 @@
 // Command window writes down what a page in Porchlight's window can ask for, for
-// both sides: the table of operations for Go and the types for TypeScript. Both
-// come from what docs/openapi/loopback.yaml marks with x-window and from the
+// both sides: the table of operations for Go, and for TypeScript the types and what
+// tests begin with. They come from what docs/openapi/loopback.yaml marks with x-window and from the
 // methods that desktop/ui binds.
 //
 // usage: go generate ./desktop/ui
@@ -40,8 +40,13 @@ func generate(document string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	stub, err := stubFile(ops)
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]byte{
 		"desktop/ui/operations.go":  table,
 		"frontend/src/lib/types.ts": typesFile(ops, spec.Components.Schemas),
+		"frontend/tests/nothing.ts": stub,
 	}, nil
 }

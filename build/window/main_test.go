@@ -28,6 +28,19 @@ func TestWhatIsWrittenDownIsUpToDate(t *testing.T) {
 	}
 }
 
+// An option that the agent tells of can be changed, too.
+func TestEveryOptionCanBeChanged(t *testing.T) {
+	t.Parallel()
+	spec, err := read(loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := spec.Paths.Value("/owner/apps/{name}/options").Patch.RequestBody.Value.Content["application/json"].Schema.Value
+	if all := ordered(spec.Components.Schemas["AppOptions"].Value.Properties); !slices.Equal(ordered(patch.Properties), all) {
+		t.Errorf("of %q can be changed %q", all, ordered(patch.Properties))
+	}
+}
+
 // A page must not come by what opens an app as the owner, or follow the events of
 // the agent by itself.
 func TestNoOperationGivesALinkOrAStream(t *testing.T) {

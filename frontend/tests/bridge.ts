@@ -3,342 +3,330 @@
  * agent behind them that keeps its word (approve makes an app live, and every
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
- *
- * A script, not a module, as what it stands in for: it is there before the page is.
  */
-(() => {
-  type Operations = import('../src/lib/types').Operations;
-  type OwnerState = import('../src/lib/types').OwnerState;
-  type OwnerApp = import('../src/lib/types').OwnerApp;
-  type Person = import('../src/lib/types').Person;
-  type Mail = import('../src/lib/types').Mail;
-  type Activity = import('../src/lib/types').Activity;
-  type Visitor = import('../src/lib/types').Visitor;
-  type Preferences = import('../src/lib/types').Preferences;
+import type { Activity, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Shell, Visitor } from '../src/lib/types';
+import { nothing } from './nothing';
 
-  /** Some of it; undefined takes away. */
-  type More<T> = { [Name in keyof T]?: T[Name] | undefined };
+/** Some of it; undefined takes away. */
+type More<T> = { [Name in keyof T]?: T[Name] | undefined };
 
-  const minutesAgo = (n: number) => new Date(Date.now() - n * 60_000).toISOString();
+const minutesAgo = (n: number) => new Date(Date.now() - n * 60_000).toISOString();
 
-  const local = {
-    connected: true, email: 'owner@maya.localhost', accountId: 'acc_1', name: 'maya',
-    host: 'maya.localhost:8443', url: 'https://maya.localhost:8443', authUrl: 'https://control.localhost:8443', local: true,
-  };
-  const connected = { ...local, email: 'maya@example.com', host: 'maya.porch.example', url: 'https://maya.porch.example', authUrl: 'https://porch.example', local: false };
+const local = {
+  connected: true, email: 'owner@maya.localhost', accountId: 'acc_1', name: 'maya',
+  host: 'maya.localhost:8443', url: 'https://maya.localhost:8443', authUrl: 'https://control.localhost:8443', local: true,
+};
+const connected = { ...local, email: 'maya@example.com', host: 'maya.porch.example', url: 'https://maya.porch.example', authUrl: 'https://porch.example', local: false };
 
-  const options: OwnerApp['options'] = { forwarded: false, localhostHost: false, identityHeader: '', identityValue: 'email', allowCrossOrigin: false, h2c: false };
-  const app = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}): OwnerApp => ({
-    name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, answering: true,
-    quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
-    openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
-  }) as OwnerApp;
-  const request = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}) =>
-    app(name, label, localPort, { status: 'pending', approvedAt: undefined, requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
+const options = nothing.changeOptions;
+const app = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}): OwnerApp => ({
+  name, label, localPort, status: 'live', listener: { pid: 48211, program: 'node', user: 'maya' }, answering: true,
+  quiet: false, denials: 0, requestedAt: minutesAgo(600), approvedAt: minutesAgo(60 * 24 * 50), connections: 0, here: [], paused: false, options: { ...options },
+  openTo: [], openToCount: 0, certificate: { notAfter: minutesAgo(-60 * 24 * 60), renewsAfter: minutesAgo(-60 * 24 * 30), problem: '' }, ...more,
+}) as OwnerApp;
+const request = (name: string, label: string, localPort: number, more: More<OwnerApp> = {}) =>
+  app(name, label, localPort, { status: 'pending', approvedAt: undefined, requestedAt: minutesAgo(1), listener: { pid: 48211, program: 'python3', user: 'maya' }, ...more });
 
-  const few = () => [
-    app('draft', 'Blog draft', 4321, { status: 'revoked' }),
-    app('home', 'Home Assistant', 8123, { answering: false, certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
-    app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
-    request('paperless', 'Paperless', 8010),
-    app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
-    app('recipes', 'Recipes', 9925, { status: 'revoked' }),
-  ];
+const few = () => [
+  app('draft', 'Blog draft', 4321, { status: 'revoked' }),
+  app('home', 'Home Assistant', 8123, { answering: false, certificate: { problem: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' } }),
+  app('notes', 'Notes', 3000, { connections: 2, here: ['carla.nunes@example.org', 'maya@example.com'], openTo: ['anna@example.com', 'bob@example.com', 'carla.nunes@example.org', 'kenji.watanabe@example.jp'], openToCount: 5 }),
+  request('paperless', 'Paperless', 8010),
+  app('photos', 'Photos', 2342, { certificate: undefined, openTo: ['carla.nunes@example.org', 'anna@example.com'], openToCount: 2 }),
+  app('recipes', 'Recipes', 9925, { status: 'revoked' }),
+];
 
-  const long = 'Quarterly planning board for the whole northern region, shared with partners and volunteers, 2026–27';
-  const labels = [long, 'Ledger', '<b>Totally fine</b>', 'مذكراتي اليومية', 'לוח', '<script>alert(1)</script>', 'मेरी डायरी', '日記', '👩‍🚀 Orbit', '\u202Eevil\u202C', '{@html x}', '  spaced  out  '];
-  const many = () => [
-    ...Array.from({ length: 300 }, (_, i) =>
-      request(i === 0 ? 'quarterly-planning-board-northern-region-partners-volunteers-2627' : `ask-${i}`, labels[i] ?? `Request ${i}`, 20000 + i, {
-        requestedAt: minutesAgo(1000 - i), listener: { pid: i + 1, program: i === 0 ? 'a-program-with-a-remarkably-long-executable-name-indeed' : 'python3', user: i === 0 ? 'svc-northern-region' : 'maya' },
-      }),
-    ),
-    ...Array.from({ length: 200 }, (_, i) =>
-      app(i === 0 ? 'planning-board-northern-region-partners-volunteers-2026-27-live' : `app-${i}`, labels[i] ?? `App ${i}`, 30000 + i, {
-        answering: i % 7 !== 1, connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
-      }),
-    ),
-  ];
+const long = 'Quarterly planning board for the whole northern region, shared with partners and volunteers, 2026–27';
+const labels = [long, 'Ledger', '<b>Totally fine</b>', 'مذكراتي اليومية', 'לוח', '<script>alert(1)</script>', 'मेरी डायरी', '日記', '👩‍🚀 Orbit', '\u202Eevil\u202C', '{@html x}', '  spaced  out  '];
+const many = () => [
+  ...Array.from({ length: 300 }, (_, i) =>
+    request(i === 0 ? 'quarterly-planning-board-northern-region-partners-volunteers-2627' : `ask-${i}`, labels[i] ?? `Request ${i}`, 20000 + i, {
+      requestedAt: minutesAgo(1000 - i), listener: { pid: i + 1, program: i === 0 ? 'a-program-with-a-remarkably-long-executable-name-indeed' : 'python3', user: i === 0 ? 'svc-northern-region' : 'maya' },
+    }),
+  ),
+  ...Array.from({ length: 200 }, (_, i) =>
+    app(i === 0 ? 'planning-board-northern-region-partners-volunteers-2026-27-live' : `app-${i}`, labels[i] ?? `App ${i}`, 30000 + i, {
+      answering: i % 7 !== 1, connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
+    }),
+  ),
+];
 
-  const mail = (to: string, minutes: number, code: string): Mail => ({
-    to, subject: 'Your link to sign in', at: minutesAgo(minutes), links: [`https://control.localhost:8443/sign-in/${code.replace(' ', '')}`],
-    text: `Sign in to notes.maya.localhost:8443:\n\nhttps://control.localhost:8443/sign-in/${code.replace(' ', '')}\n\nYour code: ${code}\n\nThe link works for 15 minutes, in the browser it is opened in. If you did not ask for it, ignore this mail; nothing happens.\n`,
-  });
-  const someMails = (): Mail[] => [
-    mail('bob@example.com', 2, '123 456'),
-    { to: 'tomas.van-den-berghe.and.the.long.address.of.his@subdomain.of.a.long.example.net', subject: 'maya@example.com shares Notes with you', at: minutesAgo(90), links: ['https://control.localhost:8443/invitation/abc'], text: 'maya@example.com lets you open Notes and Photos on their own computer.\n\nOpen Notes: https://control.localhost:8443/invitation/abc\n\nThe page asks for one click, which signs you in. Nothing to install, no password.\n' },
-    mail('carla.nunes@example.org', 60 * 30, '908 171'),
-  ];
+const mail = (to: string, minutes: number, code: string): Mail => ({
+  to, subject: 'Your link to sign in', at: minutesAgo(minutes), links: [`https://control.localhost:8443/sign-in/${code.replace(' ', '')}`],
+  text: `Sign in to notes.maya.localhost:8443:\n\nhttps://control.localhost:8443/sign-in/${code.replace(' ', '')}\n\nYour code: ${code}\n\nThe link works for 15 minutes, in the browser it is opened in. If you did not ask for it, ignore this mail; nothing happens.\n`,
+});
+const someMails = (): Mail[] => [
+  mail('bob@example.com', 2, '123 456'),
+  { to: 'tomas.van-den-berghe.and.the.long.address.of.his@subdomain.of.a.long.example.net', subject: 'maya@example.com shares Notes with you', at: minutesAgo(90), links: ['https://control.localhost:8443/invitation/abc'], text: 'maya@example.com lets you open Notes and Photos on their own computer.\n\nOpen Notes: https://control.localhost:8443/invitation/abc\n\nThe page asks for one click, which signs you in. Nothing to install, no password.\n' },
+  mail('carla.nunes@example.org', 60 * 30, '908 171'),
+];
 
-  const person = (email: string, apps: string[], more: Partial<Person> = {}): Person => ({ email, accountId: `acc-${email}`, role: 'member', status: 'active', apps, ...more });
-  const somePeople = () => [
-    person('maya@example.com', ['Notes', 'Photos', 'Home Assistant', 'Blog draft', 'Recipes'], { role: 'owner' }),
-    person('carla.nunes@example.org', ['Notes', 'Photos']),
-    person('bob@example.com', ['Notes', 'Blog draft']),
-    person('lena@example.com', ['Photos'], { status: 'pending' }),
-    person('tomas@example.net', ['Notes', 'Photos'], { status: 'revoked' }),
-  ];
-  const manyPeople = () => [
-    person('maya@example.com', [], { role: 'owner' }),
-    ...Array.from({ length: 5000 }, (_, i) =>
-      person(i === 0 ? 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org' : `person-${i}@example.com`, i % 9 === 0 ? [] : i === 0 ? labels : [labels[i % 12]!, 'App 20', 'App 21'], {
-        status: i % 50 === 7 ? 'pending' : i % 50 === 9 ? 'revoked' : 'active',
-      }),
-    ),
-  ];
-  const grant = (id: string, clientName: string, email: string, days: number, used: number | null) => ({ id, clientId: `client-${id}`, clientName, email, createdAt: minutesAgo(60 * 24 * days), lastUsedAt: used === null ? '0001-01-01T00:00:00Z' : minutesAgo(used) });
-  const someGrants = () => [
-    grant('g1', 'Pocket Notes', 'maya@example.com', 50, 4), grant('g2', 'Backup script', 'maya@example.com', 250, 600),
-    grant('g3', 'Pocket Notes', 'carla.nunes@example.org', 12, 200), grant('g4', '<b>Feed</b> reader', 'bob@example.com', 200, null),
-  ];
-  const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, labels[i] ?? `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
-  const line = (minutes: number, email: string, app: string, kind: Activity['kind'] = 'opened', by?: string): Activity => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
-  const someActivity = () => [
-    line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
-    line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
-    line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new' as Activity['kind']),
-  ];
-  const manyActivity = () => Array.from({ length: 1000 }, (_, i) => line(i * 13, `person-${i % 60}@example.com`, labels[i % 12]!, i % 17 ? 'opened' : 'client', i % 17 ? undefined : long));
-  const waiting: NonNullable<OwnerState['connecting']> = { state: 'waiting', authUrl: 'https://control.porch.example', userCode: 'WDJB-MJHT', verificationUrl: 'https://control.porch.example/device', verificationUrlComplete: 'https://control.porch.example/device?code=WDJB-MJHT', expiresAt: minutesAgo(-9.5) };
-  const firstStart = { welcomed: false, startAtLogin: false };
+const person = (email: string, apps: string[], more: Partial<Person> = {}): Person => ({ email, accountId: `acc-${email}`, role: 'member', status: 'active', apps, ...more });
+const somePeople = () => [
+  person('maya@example.com', ['Notes', 'Photos', 'Home Assistant', 'Blog draft', 'Recipes'], { role: 'owner' }),
+  person('carla.nunes@example.org', ['Notes', 'Photos']),
+  person('bob@example.com', ['Notes', 'Blog draft']),
+  person('lena@example.com', ['Photos'], { status: 'pending' }),
+  person('tomas@example.net', ['Notes', 'Photos'], { status: 'revoked' }),
+];
+const manyPeople = () => [
+  person('maya@example.com', [], { role: 'owner' }),
+  ...Array.from({ length: 5000 }, (_, i) =>
+    person(i === 0 ? 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org' : `person-${i}@example.com`, i % 9 === 0 ? [] : i === 0 ? labels : [labels[i % 12]!, 'App 20', 'App 21'], {
+      status: i % 50 === 7 ? 'pending' : i % 50 === 9 ? 'revoked' : 'active',
+    }),
+  ),
+];
+const grant = (id: string, clientName: string, email: string, days: number, used: number | null) => ({ id, clientId: `client-${id}`, clientName, email, createdAt: minutesAgo(60 * 24 * days), lastUsedAt: used === null ? '0001-01-01T00:00:00Z' : minutesAgo(used) });
+const someGrants = () => [
+  grant('g1', 'Pocket Notes', 'maya@example.com', 50, 4), grant('g2', 'Backup script', 'maya@example.com', 250, 600),
+  grant('g3', 'Pocket Notes', 'carla.nunes@example.org', 12, 200), grant('g4', '<b>Feed</b> reader', 'bob@example.com', 200, null),
+];
+const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, labels[i] ?? `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
+const line = (minutes: number, email: string, app: string, kind: Activity['kind'] = 'opened', by?: string): Activity => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
+const someActivity = () => [
+  line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
+  line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
+  line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new' as Activity['kind']),
+];
+const manyActivity = () => Array.from({ length: 1000 }, (_, i) => line(i * 13, `person-${i % 60}@example.com`, labels[i % 12]!, i % 17 ? 'opened' : 'client', i % 17 ? undefined : long));
+const waiting: NonNullable<OwnerState['connecting']> = { state: 'waiting', authUrl: 'https://control.porch.example', userCode: 'WDJB-MJHT', verificationUrl: 'https://control.porch.example/device', verificationUrlComplete: 'https://control.porch.example/device?code=WDJB-MJHT', expiresAt: minutesAgo(-9.5) };
+const firstStart = { welcomed: false, startAtLogin: false };
 
-  /** A state, and what is asked for besides. */
-  interface Scene extends More<OwnerState> {
-    mails: Mail[];
-    people?: Person[];
-    activity?: Activity[];
-    preferences?: Partial<Preferences>;
-    failing?: string[];
-  }
+/** A state, and what is asked for besides. */
+interface Scene extends More<OwnerState> {
+  mails: Mail[];
+  people?: Person[];
+  activity?: Activity[];
+  preferences?: Partial<Preferences>;
+  failing?: string[];
+}
 
-  const scenes: Record<string, () => Scene> = {
-    welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
-    'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
-    'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
-    alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [] }),
-    dark: () => ({ account: connected, apps: few().map((one) => ({ ...one, connections: 0, here: [] })), mails: [], darkSince: minutesAgo(3) }),
-    paused: () => ({ account: connected, apps: few().map((one) => ({ ...one, paused: one.name === 'notes' })), mails: [] }),
-    options: () => ({ account: connected, apps: few().map((one) => ({ ...one, options: { ...options, identityHeader: 'X-My-Own-Header', localhostHost: true } })), mails: [] }),
-    apps: () => ({ account: local, apps: few(), mails: someMails() }),
-    connected: () => ({ account: connected, apps: few(), mails: [] }),
-    empty: () => ({ account: local, apps: [], mails: [] }),
-    nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
-    stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
-    requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
-    muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
-    unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
-    away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
-    keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
-    locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),
-    certificate: () => ({ account: connected, apps: few(), mails: [], trouble: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' }),
-    starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
-  };
+const scenes: Record<string, () => Scene> = {
+  welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
+  'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
+  'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
+  alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [] }),
+  dark: () => ({ account: connected, apps: few().map((one) => ({ ...one, connections: 0, here: [] })), mails: [], darkSince: minutesAgo(3) }),
+  paused: () => ({ account: connected, apps: few().map((one) => ({ ...one, paused: one.name === 'notes' })), mails: [] }),
+  options: () => ({ account: connected, apps: few().map((one) => ({ ...one, options: { ...options, identityHeader: 'X-My-Own-Header', localhostHost: true } })), mails: [] }),
+  apps: () => ({ account: local, apps: few(), mails: someMails() }),
+  connected: () => ({ account: connected, apps: few(), mails: [] }),
+  empty: () => ({ account: local, apps: [], mails: [] }),
+  nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
+  stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
+  requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
+  muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
+  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
+  away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
+  keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
+  locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),
+  certificate: () => ({ account: connected, apps: few(), mails: [], trouble: 'No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.' }),
+  starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
+};
 
-  const { mails: firstMails, people: firstPeople, activity: firstActivity, preferences: firstPreferences, failing: broken, ...shown } = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']!();
-  let mails = firstMails;
-  let people = firstPeople ?? somePeople();
-  let activity = firstActivity ?? someActivity();
-  let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
-  let settings: Operations['settings']['gives'] = { failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['connection'] };
-  let preferences: Preferences = {
-    welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
-    dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
-  };
-  let state = {
-    seq: 1, engineVersion: '0.1.0', mode: 'desktop', api: '127.0.0.1:8765', notices: [], noticesSeen: 0, trouble: '', locked: false, reachable: true,
-    outboxSize: mails.length, here: 2, peopleVersion: '1', peopleCount: people.length, undelivered: [], users: [], grants: someGrants(),
-    registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...shown,
-  } as OwnerState;
+const { mails: firstMails, people: firstPeople, activity: firstActivity, preferences: firstPreferences, failing: broken, ...shown } = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']!();
+let mails = firstMails;
+let people = firstPeople ?? somePeople();
+let activity = firstActivity ?? someActivity();
+let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
+let settings = { ...nothing.settings, failStaticHours: 24, quiet: ['connection'] };
+let preferences: Preferences = {
+  welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
+  dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
+};
+let state = {
+  ...nothing.ownerState, seq: 1, engineVersion: '0.1.0', api: '127.0.0.1:8765', reachable: true,
+  outboxSize: mails.length, here: 2, peopleVersion: '1', peopleCount: people.length, grants: someGrants(),
+  registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...shown,
+} as OwnerState;
 
-  const subscribers: Record<string, ((...data: never[]) => void)[]> = {};
-  const calls: unknown[][] = [];
-  const failing = new Map((broken ?? []).map((name) => [name, 'The agent is still starting.'])); // name → sentence
-  const slow = new Map<string, Promise<void>>(); // name → what to wait for
+const subscribers: Record<string, ((...data: never[]) => void)[]> = {};
+const calls: unknown[][] = [];
+const failing = new Map((broken ?? []).map((name) => [name, 'The agent is still starting.'])); // name → sentence
+const slow = new Map<string, Promise<void>>(); // name → what to wait for
 
-  function emit() {
-    state = { ...state, seq: state.seq + 1 };
-    const wire = JSON.stringify(state);
-    for (const fn of subscribers.state ?? []) (fn as (state: OwnerState) => void)(JSON.parse(wire));
-  }
-  function set(more: More<OwnerState>) {
+function emit() {
+  state = { ...state, seq: state.seq + 1 };
+  const wire = JSON.stringify(state);
+  for (const fn of subscribers.state ?? []) (fn as (state: OwnerState) => void)(JSON.parse(wire));
+}
+function set(more: More<OwnerState>) {
+  state = { ...state, ...more } as OwnerState;
+  setTimeout(emit);
+}
+const done = nothing.deny;
+const change = (name: string, more: More<OwnerApp> | null) => {
+  set({ apps: more === null ? state.apps.filter((a) => a.name !== name) : state.apps.map((a) => (a.name === name ? ({ ...a, ...more } as OwnerApp) : a)) });
+  return done;
+};
+/** Answers as Wails does: later, with a copy, or by throwing. */
+async function answer(name: string, values: unknown[], give: () => unknown) {
+  calls.push([name, ...values]);
+  await slow.get(name);
+  if (failing.has(name)) throw new Error(failing.get(name));
+  return JSON.parse(JSON.stringify(give() ?? null));
+}
+const byName = (name: string) => state.apps.find((a) => a.name === name)!;
+const ending = (name: string, more: More<OwnerApp> | null) => {
+  const closed = byName(name).connections;
+  change(name, more);
+  return { ok: true, closed, milliseconds: 12 };
+};
+
+const byAccount = (accountId: string) => people.find((one) => one.accountId === accountId)!;
+const changePerson = (accountId: string, more: Partial<Person>) => {
+  people = people.map((one) => (one.accountId === accountId ? { ...one, ...more } : one));
+  set({ peopleVersion: state.peopleVersion + '+' });
+  return { ok: true, person: byAccount(accountId), closed: 3, milliseconds: 40 };
+};
+// What was taken away and can be undone, by account and label ('' is all): as it was before.
+const held = new Map<string, Partial<Person>>();
+const hold = (accountId: string, label: string, more: Partial<Person>) => {
+  const { apps, status } = byAccount(accountId);
+  held.set(`${accountId} ${label}`, { apps, status });
+  return { ...changePerson(accountId, more), heldUntil: new Date(Date.now() + 30_000).toISOString() };
+};
+const visitors = () => {
+  const all = new Map<string, Visitor>();
+  for (const one of state.apps ?? [])
+    for (const email of one.here ?? []) {
+      const who = all.get(email) ?? { accountId: `acc-${email}`, email, apps: [], connections: 0 };
+      all.set(email, { ...who, apps: [...who.apps, one.label], connections: who.connections + Math.ceil(one.connections / one.here.length) });
+    }
+  const remote = state.darkSince ? [] : clients.filter((one) => state.grants.some((grant) => grant.id === one.grantId));
+  return [...all.values(), ...remote];
+};
+const published = () => state.apps.filter((one) => one.status === 'live').map((one) => one.label);
+const users = (id: string, standing: 'allowed' | 'denied') => {
+  set({ users: state.users.map((one) => (one.id === id ? { ...one, standing } : one)) });
+  return state.users.find((one) => one.id === id)!;
+};
+
+/** Those that change something; the others have nothing to tell. */
+const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] } = {
+  ownerState: () => state,
+  approve: ({ name, alone, ...seen }) => {
+    const { label, localPort, listener: { program = '', user = '' } } = byName(name);
+    if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
+    const host = `${name}.${state.account.host}`;
+    change(name, { status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
+    return { status: 'live', host, url: `https://${host}` };
+  },
+  deny: ({ name }) => change(name, null),
+  revoke: ({ name }) => ending(name, null),
+  unmute: ({ name }) => change(name, { quiet: false, denials: 0 }),
+  pause: ({ name }) => ending(name, { paused: true, connections: 0, here: [] }),
+  resume: ({ name }) => change(name, { paused: false }),
+  changeOptions: ({ name, ...some }) => {
+    const options = { ...byName(name).options, ...some } as OwnerApp['options'];
+    change(name, { options });
+    return options;
+  },
+  goDark: () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 }),
+  lightUp: () => (set({ darkSince: undefined }), done),
+  outbox: () => mails,
+
+  ownerPeople: () => ({ name: state.account.name, members: people, publishedApps: published() }),
+  ownerInvite: ({ email, apps }) => {
+    if (!/.@.+\../.test(email)) throw new Error('That does not look like an e-mail address.');
+    const known = people.find((one) => one.email === email);
+    if (!known) people = [...people, person(email, apps, { status: 'pending' })];
+    else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
+    return { email, status: 'pending', url: `https://notes.${state.account.host}` };
+  },
+  ownerGrant: ({ accountId, app, granted }) => {
+    const { apps } = byAccount(accountId);
+    if (granted) return changePerson(accountId, { apps: [...apps, app] });
+    return hold(accountId, app, { apps: apps.filter((one) => one !== app) });
+  },
+  ownerRemovePerson: ({ accountId }) => hold(accountId, '', { status: 'revoked' }),
+  undoHeld: ({ accountId, app = '' }) => {
+    const before = held.get(`${accountId} ${app}`);
+    if (!before) throw new Error('It is too late to undo that. Invite them again to let them in.');
+    held.delete(`${accountId} ${app}`);
+    return changePerson(accountId, before);
+  },
+  settleHeld: ({ accountId, app = '' }) => (held.delete(`${accountId} ${app}`), done),
+  visitors,
+  disconnectVisitor: ({ accountId, grantId }) => {
+    const one = visitors().find((each) => each.accountId === accountId && each.grantId === grantId);
+    if (grantId) clients = clients.filter((each) => each.grantId !== grantId);
+    set({ apps: state.apps.map((each) => (grantId || !each.here?.includes(one?.email ?? '') ? { ...each } : { ...each, here: each.here.filter((email) => email !== one?.email), connections: each.connections - 1 })) });
+    return { ok: true, closed: one?.connections ?? 0, milliseconds: 3 };
+  },
+  revokeGrant: ({ id }) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 }),
+  activity: () => activity,
+  clearActivity: () => ((activity = []), done),
+
+  settings: () => settings,
+  setSettings: (value) => (settings = { ...settings, ...value }),
+  allowUser: ({ id }) => users(id, 'allowed'),
+  denyUser: ({ id }) => users(id, 'denied'),
+  forgetUser: ({ id }) => (set({ users: state.users.filter((one) => one.id !== id) }), done),
+  connect: ({ url }) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url }),
+  cancelConnect: () => (set({ connecting: undefined }), done),
+  disconnect: () => (set({ account: local }), done),
+};
+
+/** What a bound struct's methods give, without the wait. */
+type Bound<T> = { [Name in keyof T]: T[Name] extends (...values: infer Values) => Promise<infer Answer> ? (...values: Values) => Answer : never };
+function bind<T extends object>(methods: Bound<T>): T {
+  const entries = Object.entries(methods) as [string, (...values: unknown[]) => unknown][];
+  return Object.fromEntries(entries.map(([name, give]) => [name, (...values: unknown[]) => answer(name, values, () => give(...values))])) as T;
+}
+const prefer = (more: Partial<Preferences>) => void (preferences = { ...preferences, ...more });
+
+window.runtime = {
+  EventsOn: (name, fn) => {
+    (subscribers[name] ??= []).push(fn);
+    return () => (subscribers[name] = subscribers[name]!.filter((other) => other !== fn));
+  },
+};
+window.go = {
+  ui: {
+    Agent: { Ask: (name, values) => answer(name, [values], () => (operations[name] as ((values: object) => unknown) | undefined)?.(values) ?? nothing[name]) },
+    Desk: bind<Desk>({
+      Preferences: () => preferences,
+      Welcomed: () => prefer({ welcomed: true }),
+      StartAtLogin: (startAtLogin) => prefer({ startAtLogin }),
+      Appearance: (appearance) => prefer({ appearance }),
+      Trust: (trusted) => prefer({ trust: { ...preferences.trust, trusted } }),
+      KeepInFile: () => (prefer({ secretKept: 'file' }), set({ locked: false })),
+      Unlock: () => (prefer({ secretKept: 'keychain' }), set({ locked: false })),
+      ShowData: () => {},
+      Export: () => '/home/maya/porchlight.json',
+      Open: () => {},
+    }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Wanted: () => '' }),
+  },
+};
+const stub = {
+  calls,
+  /** Makes a call throw text; without one it works again. */
+  fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
+  release: () => {},
+  /** Holds a call's answer until stub.release is called. */
+  hold: (name: string) => {
+    let go = () => {};
+    slow.set(name, new Promise((resolve) => (go = resolve)));
+    stub.release = () => (slow.delete(name), go());
+  },
+  /** Changes the state and tells the window. */
+  set: (more: More<OwnerState>) => {
     state = { ...state, ...more } as OwnerState;
-    setTimeout(emit);
-  }
-  const done = { ok: true };
-  const change = (name: string, more: More<OwnerApp> | null) => {
-    set({ apps: more === null ? state.apps.filter((a) => a.name !== name) : state.apps.map((a) => (a.name === name ? ({ ...a, ...more } as OwnerApp) : a)) });
-    return done;
-  };
-  /** Answers as Wails does: later, with a copy, or by throwing. */
-  async function answer(name: string, values: unknown[], give: () => unknown) {
-    calls.push([name, ...values]);
-    await slow.get(name);
-    if (failing.has(name)) throw new Error(failing.get(name));
-    return JSON.parse(JSON.stringify(give() ?? null));
-  }
-  const byName = (name: string) => state.apps.find((a) => a.name === name)!;
-  const ending = (name: string, more: More<OwnerApp> | null) => {
-    const closed = byName(name).connections;
-    change(name, more);
-    return { ok: true, closed, milliseconds: 12 };
-  };
-
-  const byAccount = (accountId: string) => people.find((one) => one.accountId === accountId)!;
-  const changePerson = (accountId: string, more: Partial<Person>) => {
-    people = people.map((one) => (one.accountId === accountId ? { ...one, ...more } : one));
-    set({ peopleVersion: state.peopleVersion + '+' });
-    return { ok: true, person: byAccount(accountId), closed: 3, milliseconds: 40 };
-  };
-  // What was taken away and can be undone, by account and label ('' is all): as it was before.
-  const held = new Map<string, Partial<Person>>();
-  const hold = (accountId: string, label: string, more: Partial<Person>) => {
-    const { apps, status } = byAccount(accountId);
-    held.set(`${accountId} ${label}`, { apps, status });
-    return { ...changePerson(accountId, more), heldUntil: new Date(Date.now() + 30_000).toISOString() };
-  };
-  const visitors = () => {
-    const all = new Map<string, Visitor>();
-    for (const one of state.apps ?? [])
-      for (const email of one.here ?? []) {
-        const who = all.get(email) ?? { accountId: `acc-${email}`, email, apps: [], connections: 0 };
-        all.set(email, { ...who, apps: [...who.apps, one.label], connections: who.connections + Math.ceil(one.connections / one.here.length) });
-      }
-    const remote = state.darkSince ? [] : clients.filter((one) => state.grants.some((grant) => grant.id === one.grantId));
-    return [...all.values(), ...remote];
-  };
-  const published = () => state.apps.filter((one) => one.status === 'live').map((one) => one.label);
-  const users = (id: string, standing: 'allowed' | 'denied') => {
-    set({ users: state.users.map((one) => (one.id === id ? { ...one, standing } : one)) });
-    return state.users.find((one) => one.id === id)!;
-  };
-
-  /** Every operation that the window may ask for, and no other. */
-  const operations: { [Name in keyof Operations]: (values: Operations[Name]['takes']) => Operations[Name]['gives'] } = {
-    ownerState: () => state,
-    approve: ({ name, alone, ...seen }) => {
-      const { label, localPort, listener: { program = '', user = '' } } = byName(name);
-      if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
-      const host = `${name}.${state.account.host}`;
-      change(name, { status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
-      return { status: 'live', host, url: `https://${host}` };
-    },
-    deny: ({ name }) => change(name, null),
-    revoke: ({ name }) => ending(name, null),
-    unmute: ({ name }) => change(name, { quiet: false, denials: 0 }),
-    pause: ({ name }) => ending(name, { paused: true, connections: 0, here: [] }),
-    resume: ({ name }) => change(name, { paused: false }),
-    changeOptions: ({ name, ...some }) => {
-      const options = { ...byName(name).options, ...some } as OwnerApp['options'];
-      change(name, { options });
-      return options;
-    },
-    goDark: () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 }),
-    lightUp: () => (set({ darkSince: undefined }), done),
-    outbox: () => mails,
-
-    ownerPeople: () => ({ name: state.account.name, members: people, publishedApps: published() }),
-    ownerInvite: ({ email, apps }) => {
-      if (!/.@.+\../.test(email)) throw new Error('That does not look like an e-mail address.');
-      const known = people.find((one) => one.email === email);
-      if (!known) people = [...people, person(email, apps, { status: 'pending' })];
-      else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
-      return { email, status: 'pending', url: `https://notes.${state.account.host}` };
-    },
-    ownerGrant: ({ accountId, app, granted }) => {
-      const { apps } = byAccount(accountId);
-      if (granted) return changePerson(accountId, { apps: [...apps, app] });
-      return hold(accountId, app, { apps: apps.filter((one) => one !== app) });
-    },
-    ownerRemovePerson: ({ accountId }) => hold(accountId, '', { status: 'revoked' }),
-    undoHeld: ({ accountId, app = '' }) => {
-      const before = held.get(`${accountId} ${app}`);
-      if (!before) throw new Error('It is too late to undo that. Invite them again to let them in.');
-      held.delete(`${accountId} ${app}`);
-      return changePerson(accountId, before);
-    },
-    settleHeld: ({ accountId, app = '' }) => (held.delete(`${accountId} ${app}`), done),
-    visitors,
-    disconnectVisitor: ({ accountId, grantId }) => {
-      const one = visitors().find((each) => each.accountId === accountId && each.grantId === grantId);
-      if (grantId) clients = clients.filter((each) => each.grantId !== grantId);
-      set({ apps: state.apps.map((each) => (grantId || !each.here?.includes(one?.email ?? '') ? { ...each } : { ...each, here: each.here.filter((email) => email !== one?.email), connections: each.connections - 1 })) });
-      return { ok: true, closed: one?.connections ?? 0, milliseconds: 3 };
-    },
-    undoNotice: () => done,
-    seeNotices: () => done,
-    revokeGrant: ({ id }) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 }),
-    activity: () => activity,
-    clearActivity: () => ((activity = []), done),
-
-    settings: () => settings,
-    setSettings: (value) => (settings = { ...settings, ...value }),
-    allowUser: ({ id }) => users(id, 'allowed'),
-    denyUser: ({ id }) => users(id, 'denied'),
-    forgetUser: ({ id }) => (set({ users: state.users.filter((one) => one.id !== id) }), done),
-    connect: ({ url }) => (set({ connecting: { ...waiting, authUrl: url } }), { ...waiting, authUrl: url }),
-    cancelConnect: () => (set({ connecting: undefined }), done),
-    disconnect: () => (set({ account: local }), done),
-  };
-
-  /** What a bound struct's methods give, without the wait. */
-  type Bound<T> = { [Name in keyof T]: T[Name] extends (...values: infer Values) => Promise<infer Answer> ? (...values: Values) => Answer : never };
-  function bind<T extends object>(methods: Bound<T>): T {
-    const entries = Object.entries(methods) as [string, (...values: unknown[]) => unknown][];
-    return Object.fromEntries(entries.map(([name, give]) => [name, (...values: unknown[]) => answer(name, values, () => give(...values))])) as T;
-  }
-  const prefer = (more: Partial<Preferences>) => void (preferences = { ...preferences, ...more });
-
-  window.runtime = {
-    EventsOn: (name, fn) => {
-      (subscribers[name] ??= []).push(fn);
-      return () => (subscribers[name] = subscribers[name]!.filter((other) => other !== fn));
-    },
-  };
-  window.go = {
-    ui: {
-      Agent: { Ask: (name, values) => answer(name, [values], () => (operations[name] as (values: object) => unknown)(values)) },
-      Desk: bind<import('../src/lib/types').Desk>({
-        Preferences: () => preferences,
-        Welcomed: () => prefer({ welcomed: true }),
-        StartAtLogin: (startAtLogin) => prefer({ startAtLogin }),
-        Appearance: (appearance) => prefer({ appearance }),
-        Trust: (trusted) => prefer({ trust: { ...preferences.trust, trusted } }),
-        KeepInFile: () => (prefer({ secretKept: 'file' }), set({ locked: false })),
-        Unlock: () => (prefer({ secretKept: 'keychain' }), set({ locked: false })),
-        ShowData: () => {},
-        Export: () => '/home/maya/porchlight.json',
-        Open: () => {},
-      }),
-      Shell: bind<import('../src/lib/types').Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Wanted: () => '' }),
-    },
-  };
-  const stub = {
-    calls,
-    /** Makes a call throw text; without one it works again. */
-    fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
-    release: () => {},
-    /** Holds a call's answer until stub.release is called. */
-    hold: (name: string) => {
-      let go = () => {};
-      slow.set(name, new Promise((resolve) => (go = resolve)));
-      stub.release = () => (slow.delete(name), go());
-    },
-    /** Changes the state and tells the window. */
-    set: (more: More<OwnerState>) => {
-      state = { ...state, ...more } as OwnerState;
-      emit();
-    },
-    change,
-    /** Changes what the desktop app keeps; the page asks for it when it needs it. */
-    prefer,
-    /** Changes a person as somebody else would: a new peopleVersion says so. */
-    person: (accountId: string, more: Partial<Person>) => void changePerson(accountId, more),
-    add: (more: Partial<OwnerApp> & { name: string; label: string }) =>
-      stub.set({ apps: [...state.apps, request(more.name, more.label, more.localPort ?? 9000, { requestedAt: minutesAgo(0), ...more })] }),
-    post: (to: string, code: string) => {
-      mails = [mail(to, 0, code), ...mails];
-      stub.set({ outboxSize: mails.length });
-    },
-  };
-  Object.assign(window, { stub });
-})();
+    emit();
+  },
+  change,
+  /** Changes what the desktop app keeps; the page asks for it when it needs it. */
+  prefer,
+  /** Changes a person as somebody else would: a new peopleVersion says so. */
+  person: (accountId: string, more: Partial<Person>) => void changePerson(accountId, more),
+  add: (more: Partial<OwnerApp> & { name: string; label: string }) =>
+    stub.set({ apps: [...state.apps, request(more.name, more.label, more.localPort ?? 9000, { requestedAt: minutesAgo(0), ...more })] }),
+  post: (to: string, code: string) => {
+    mails = [mail(to, 0, code), ...mails];
+    stub.set({ outboxSize: mails.length });
+  },
+};
+Object.assign(window, { stub });

@@ -1,7 +1,10 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
 import { fold } from './labels';
 import { strings } from './strings';
-import type { Account, OwnerApp } from './types';
+import type { Account, AppOptions, OwnerApp } from './types';
+
+/** An option that is on or off; the name an app is asked by reads as a choice of two. */
+export type Toggle = Exclude<{ [Name in keyof AppOptions]: AppOptions[Name] extends boolean ? Name : never }[keyof AppOptions], 'localhostHost'>;
 
 export interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */

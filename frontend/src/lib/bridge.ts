@@ -64,8 +64,6 @@ export const bridge = {
 
   /** Calls fn with every new snapshot. */
   onState: (fn: (state: OwnerState) => void) => on('state', fn),
-  /** Calls fn with why there are no snapshots, whenever that becomes known. */
-  onProblem: (fn: (problem: string) => void) => on('problem', fn),
   /** Calls fn whenever there is a view to ask shell.Wanted for. */
   onShow: (fn: () => void) => on('show', fn),
 };

@@ -4,7 +4,7 @@ import type { Bridge, Operation } from './bridge';
 import { Desk } from './desk';
 import { app, asked, options, snapshot, type Answers } from './samples';
 import { Owner } from './state.svelte';
-import { plain } from './strings';
+import { plain } from './sentence';
 import { Toasts } from './toasts.svelte';
 import type { Person } from './types';
 
@@ -102,8 +102,10 @@ test('disconnecting says what it closed, and what it does not do', async () => {
   expect(calls('disconnectVisitor')).toEqual([{ accountId: 'acc_2' }, { accountId: 'acc_2', grantId: 'g1' }]);
 });
 
+const live = { status: 'live', host: 'notes.maya.localhost:8443', url: 'https://notes.maya.localhost:8443' } as const;
+
 test('in the dark nothing offers to open an app', async () => {
-  const { desk, toasts } = setup();
+  const { desk, toasts } = setup({ approve: live });
   await desk.approve(app('notes'));
   expect(toasts.current!.action!.label).toBe('Open');
   desk.owner.snapshot = { ...snapshot(2), darkSince: '2026-11-21T10:00:00Z' };
@@ -148,8 +150,8 @@ test('denying all stops at the first that fails', async () => {
 
 test('settings, options, copying and opening say nothing when they worked', async () => {
   const { desk, toasts } = setup({ changeOptions: options });
-  expect(await desk.setSettings({ failStaticHours: 1, askAgain: false, trustEverybody: false, quiet: [] })).toBe(true);
-  expect(await desk.changeOptions(app('a'), { h2c: true })).toBe(true);
+  expect(await desk.ask('setSettings', { failStaticHours: 1, askAgain: false, trustEverybody: false, quiet: [] })).toBe(true);
+  expect(await desk.ask('changeOptions', { name: 'a', h2c: true })).toBe(true);
   expect(await desk.openURL('https://maya.localhost:8443')).toBe(true);
   expect(await desk.copy('x')).toBe(true);
   expect([toasts.current, toasts.spoken]).toEqual([undefined, 'Copied']);
@@ -160,7 +162,6 @@ test('approving sends what was shown and says who can open it then', async () =>
     label: 'Notes', status: 'pending', approvedAt: '2026-11-20T10:00:00Z', listener: { program: 'node', user: 'maya' },
     openTo: ['ben@example.com', 'cy@example.com'], openToCount: 3,
   });
-  const live = { status: 'live', host: 'notes.maya.localhost:8443', url: 'https://notes.maya.localhost:8443' } as const;
   const { desk, calls, said } = setup({ approve: live });
   await desk.approve(asked);
   expect(said()).toBe('Notes is on, at notes.maya.localhost:8443. ben@example.com and 2 others can open it again.');

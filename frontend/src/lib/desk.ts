@@ -4,11 +4,12 @@
  */
 import { getContext, setContext } from 'svelte';
 import { hostOf, seenOf } from './apps';
-import type { Bridge } from './bridge';
+import type { Bridge, Operation, Takes } from './bridge';
 import type { Owner } from './state.svelte';
-import { strings, type Sentence } from './strings';
+import type { Sentence } from './sentence';
+import { strings } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
-import type { AppOptions, LocalUser, Notice, OAuthGrant, OwnerApp, Person, Settings, Visitor } from './types';
+import type { Notice, OAuthGrant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -16,6 +17,16 @@ export class Desk {
     readonly toasts: Toasts,
     readonly bridge: Bridge,
   ) {}
+
+  /** Asks the agent for what shows by itself once it is done; a failure is said. */
+  ask<Name extends Operation>(operation: Name, ...values: Takes<Name>): Promise<boolean> {
+    return this.#try(() => this.bridge.ask(operation, ...values));
+  }
+
+  /** The same of what the program around the page does. */
+  have(done: (bridge: Bridge) => Promise<unknown>): Promise<boolean> {
+    return this.#try(() => done(this.bridge));
+  }
 
   /** With alone, nobody else who could open the app before can. */
   approve(app: OwnerApp, alone = false): Promise<boolean> {
@@ -80,10 +91,6 @@ export class Desk {
     );
   }
 
-  changeOptions(app: OwnerApp, change: Partial<AppOptions>): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('changeOptions', { name: app.name, ...change }));
-  }
-
   dark(on: boolean): Promise<boolean> {
     if (!on) return this.#try(() => this.bridge.ask('lightUp'), () => this.#tell(strings.toast.light));
     return this.#try(
@@ -141,22 +148,6 @@ export class Desk {
     return this.#try(() => this.bridge.ask('undoNotice', { id: notice.id }), () => this.#tell(strings.toast.undone));
   }
 
-  seeNotices(newest: number): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('seeNotices', { id: newest }));
-  }
-
-  allowUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('allowUser', { id: user.id }));
-  }
-
-  denyUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('denyUser', { id: user.id }));
-  }
-
-  forgetUser(user: LocalUser): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('forgetUser', { id: user.id }));
-  }
-
   revokeClient(grant: OAuthGrant): Promise<boolean> {
     return this.#try(
       () => this.bridge.ask('revokeGrant', { id: grant.id }),
@@ -171,18 +162,6 @@ export class Desk {
     );
   }
 
-  setSettings({ failStaticHours, askAgain, trustEverybody, quiet }: Settings): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('setSettings', { failStaticHours, askAgain, trustEverybody, quiet }));
-  }
-
-  startAtLogin(on: boolean): Promise<boolean> {
-    return this.#try(() => this.bridge.desk.StartAtLogin(on));
-  }
-
-  appearance(appearance: string): Promise<boolean> {
-    return this.#try(() => this.bridge.desk.Appearance(appearance));
-  }
-
   trust(on: boolean): Promise<boolean> {
     return this.#try(
       () => this.bridge.desk.Trust(on),
@@ -190,35 +169,11 @@ export class Desk {
     );
   }
 
-  unlock(): Promise<boolean> {
-    return this.#try(() => this.bridge.desk.Unlock());
-  }
-
-  keepInFile(): Promise<boolean> {
-    return this.#try(() => this.bridge.desk.KeepInFile());
-  }
-
-  showData(): Promise<boolean> {
-    return this.#try(() => this.bridge.desk.ShowData());
-  }
-
   export(): Promise<boolean> {
     return this.#try(
       () => this.bridge.desk.Export(),
       (path) => path && this.#tell(strings.toast.exported(path)),
     );
-  }
-
-  connect(url: string): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('connect', { url }));
-  }
-
-  cancelConnect(): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('cancelConnect'));
-  }
-
-  disconnect(): Promise<boolean> {
-    return this.#try(() => this.bridge.ask('disconnect'));
   }
 
   openURL(url: string): Promise<boolean> {

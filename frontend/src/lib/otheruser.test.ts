@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { plain, strings } from './strings';
+import { plain } from './sentence';
+import { strings } from './strings';
 
 const say = (was: string, program: string, user: string) =>
   plain(strings.ask.otherUser('Notes', 8000, was, program, user)).replace(/[\u2068\u2069]/g, '');

@@ -48,17 +48,17 @@ export class Owner {
     (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused && app.answering),
   );
 
-  readonly #bridge: Pick<Bridge, 'ask' | 'onState' | 'onProblem'>;
+  readonly #bridge: Pick<Bridge, 'ask' | 'onState'>;
 
-  constructor(bridge: Pick<Bridge, 'ask' | 'onState' | 'onProblem'>) {
+  constructor(bridge: Pick<Bridge, 'ask' | 'onState'>) {
     this.#bridge = bridge;
   }
 
   /** Listens for snapshots and asks for the first; returns how to stop. */
   start(): () => void {
-    const unheard = [this.#bridge.onState((state) => this.#take(state)), this.#bridge.onProblem((problem) => (this.problem = problem))];
+    const stop = this.#bridge.onState((state) => this.#take(state));
     void this.refresh();
-    return () => unheard.forEach((stop) => stop());
+    return stop;
   }
 
   /** Asks for a snapshot; an answer older than what an event brought is dropped. */

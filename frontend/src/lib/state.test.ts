@@ -7,7 +7,6 @@ import type { OwnerState } from './types';
 /** A bridge whose answers and events the test gives by hand. */
 function hands() {
   let event: (state: OwnerState) => void = () => {};
-  let problem: (text: string) => void = () => {};
   const asked: { answer: (state: OwnerState) => void; fail: (error: Error) => void }[] = [];
   const stopped = vi.fn();
   const owner = new Owner({
@@ -16,22 +15,9 @@ function hands() {
       event = fn;
       return stopped;
     },
-    onProblem: (fn) => {
-      problem = fn;
-      return () => {};
-    },
   });
-  return { owner, asked, stopped, emit: (state: OwnerState) => event(state), tell: (text: string) => problem(text) };
+  return { owner, asked, stopped, emit: (state: OwnerState) => event(state) };
 }
-
-test('what keeps snapshots away is told until there is one', () => {
-  const { owner, emit, tell } = hands();
-  owner.start();
-  tell('Your keychain is locked.');
-  expect([owner.problem, owner.standing]).toEqual(['Your keychain is locked.', 'away']);
-  emit(snapshot(1));
-  expect(owner.problem).toBe('');
-});
 
 test('each event replaces the snapshot whole', async () => {
   const { owner, asked, emit } = hands();

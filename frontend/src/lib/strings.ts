@@ -1,42 +1,13 @@
 /*
  * Every English sentence of the window. Short, plain, present tense; says what
  * happens and when.
- *
- * A sentence that names an app is a list of parts, the name kept apart: names
- * come from other programs, so <Sentence> isolates their direction and never
- * reads them as markup. plain() is the same sentence where only text fits.
  */
-export interface Name {
-  name: string;
-}
-
-export type Sentence = readonly (string | Name)[];
-
-const FIRST_STRONG_ISOLATE = '\u2068';
-const POP_DIRECTIONAL_ISOLATE = '\u2069';
-
-/** The sentence as one string, names isolated by Unicode controls. */
-export function plain(sentence: Sentence): string {
-  return sentence
-    .map((part) => (typeof part === 'string' ? part : FIRST_STRONG_ISOLATE + part.name + POP_DIRECTIONAL_ISOLATE))
-    .join('');
-}
-
-const number = new Intl.NumberFormat('en');
-
-function count(n: number, one: string, many: string): string {
-  return `${number.format(n)} ${n === 1 ? one : many}`;
-}
+import type { Toggle } from './apps';
+import { count, listed, number, type Sentence } from './sentence';
 
 /** " 3 connections closed.", or nothing where none were open. */
 function closed(n: number): string {
   return n > 0 ? ` ${count(n, 'connection', 'connections')} closed.` : '';
-}
-
-/** "Notes, Photos and Wiki", or "Notes, Photos and 3 more". */
-function listed(labels: readonly string[], more = 0): Sentence {
-  const joint = (i: number) => (i === labels.length - 1 && more === 0 ? ' and ' : ', ');
-  return [...labels.flatMap((label, i): (string | Name)[] => (i === 0 ? [{ name: label }] : [joint(i), { name: label }])), ...(more > 0 ? [` and ${number.format(more)} more`] : [])];
 }
 
 /** "ben@example.com and 2 others can open it again." */
@@ -188,12 +159,14 @@ export const strings = {
     hostText: 'Some development servers insist on localhost.',
     hostPublic: 'The public address',
     hostLocal: 'localhost',
-    forwarded: 'Pass on the visitor’s network address',
-    forwardedText: 'Adds X-Forwarded-For, -Proto and -Host.',
-    crossOrigin: 'Let your other apps act on it',
-    crossOriginText: 'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',
-    h2c: 'Speak HTTP/2 to the app',
-    h2cText: 'For apps that take HTTP/2 without encryption, gRPC for one.',
+    toggles: {
+      forwarded: ['Pass on the visitor’s network address', 'Adds X-Forwarded-For, -Proto and -Host.'],
+      allowCrossOrigin: [
+        'Let your other apps act on it',
+        'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',
+      ],
+      h2c: ['Speak HTTP/2 to the app', 'For apps that take HTTP/2 without encryption, gRPC for one.'],
+    } satisfies Record<Toggle, [title: string, text: string]>,
     state: 'State',
     certificate: 'Certificate',
     certificateUntil: (date: string) => `Fine until ${date}, renews itself.`,

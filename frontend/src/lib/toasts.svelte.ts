@@ -2,7 +2,7 @@
  * What the window says after something happened: one toast, replaced by the
  * next, and words for screen readers alone.
  */
-import type { Sentence } from './strings';
+import type { Sentence } from './sentence';
 
 export interface Toast {
   text: Sentence;

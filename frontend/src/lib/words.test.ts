@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { fold, initial, initials } from './labels';
 import { codeOf, linkOf } from './mail';
-import { plain, strings } from './strings';
+import { plain } from './sentence';
+import { strings } from './strings';
 import { ago, dayOf, daysAgo, timeOf } from './time';
 import type { Mail } from './types';
 

@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
-import ts from 'typescript';
+import { build, type Rolldown } from 'vite';
 import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
@@ -26,11 +26,12 @@ const wails = '<script src="/wails/ipc.js"></script><script src="/wails/runtime.
 
 export default async function setup(project: TestProject) {
   if (!existsSync(join(dist, 'index.html'))) throw new Error('dist/ holds no page; run npm run build first');
-  const stub = ts.transpile(readFileSync(join(import.meta.dirname, '../bridge.ts'), 'utf8'), { target: ts.ScriptTarget.ES2022 });
+  const lib = { entry: join(import.meta.dirname, '../bridge.ts'), formats: ['iife' as const], name: 'bridge' };
+  const [{ output: [stub] }] = (await build({ configFile: false, logLevel: 'error', build: { write: false, lib } })) as [Rolldown.RolldownOutput];
   const server = createServer((request, response) => {
     const path = new URL(request.url!, 'http://window').pathname;
     if (path.startsWith('/wails/')) {
-      response.setHeader('content-type', 'text/javascript').end(path === '/wails/runtime.js' ? stub : '');
+      response.setHeader('content-type', 'text/javascript').end(path === '/wails/runtime.js' ? stub.code : '');
       return;
     }
     const file = join(dist, normalize(path === '/' ? '/index.html' : path));
