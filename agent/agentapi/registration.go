@@ -39,11 +39,6 @@ type HeartbeatAnswer struct {
 	HeartbeatSeconds int  `json:"heartbeatSeconds"`
 }
 
-// DeregisterRequest is the body of POST /engine/deregister.
-type DeregisterRequest struct {
-	AppID string `json:"appId"`
-}
-
 // Deregistered answers POST /engine/deregister, also for an app that was not
 // registered.
 type Deregistered struct {
@@ -78,16 +73,6 @@ func (c *Client) Register(ctx context.Context, req RegisterRequest) (Registratio
 	}
 	c.capability.Store(&out.Capability)
 	return out, nil
-}
-
-// Heartbeat is POST /engine/heartbeat.
-func (c *Client) Heartbeat(ctx context.Context, req RegisterRequest) (HeartbeatAnswer, error) {
-	return call[HeartbeatAnswer](ctx, c, http.MethodPost, "/engine/heartbeat", req)
-}
-
-// Deregister is POST /engine/deregister.
-func (c *Client) Deregister(ctx context.Context, appID string) (Deregistered, error) {
-	return call[Deregistered](ctx, c, http.MethodPost, "/engine/deregister", DeregisterRequest{AppID: appID})
 }
 
 // Attach asks a running engine who it is and refuses one that speaks another

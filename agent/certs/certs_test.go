@@ -102,7 +102,7 @@ func TestRefusedNames(t *testing.T) {
 	r.gone.Store("old.maya.localhost", true)
 	for _, name := range []string{"", ".", "maya.localhost", "example.com", "old.maya.localhost"} {
 		if _, err := r.Certificate(name); !errors.Is(err, errNotAllowed) {
-			t.Errorf("Certificate(%q) = %v, want ErrNotAllowed", name, err)
+			t.Errorf("Certificate(%q) = %v, want errNotAllowed", name, err)
 		}
 	}
 	if n := r.issued.Load(); n != 0 {

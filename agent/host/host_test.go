@@ -226,9 +226,11 @@ func TestE7_StopsAfterTheLastOneLeft(t *testing.T) {
 	if _, err := c.Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.wiki", PID: os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Deregister(t.Context(), "com.example.wiki"); err != nil {
-		t.Fatal(err)
+	resp, err := http.Post("http://"+h.API()+"/engine/deregister", "application/json", strings.NewReader(`{"appId":"com.example.wiki"}`))
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
 	}
+	resp.Body.Close()
 	<-h.ended
 	if found, err := Find(t.Context(), cfg.DataDir, ""); found != nil || err != nil {
 		t.Errorf("after its end there is %+v, %v", found, err)

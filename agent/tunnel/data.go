@@ -55,7 +55,6 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 		_ = conn.Close()
 		switch {
 		case errors.Is(err, tunnelwire.ErrForged), errors.Is(err, tunnelwire.ErrHeader):
-			s.tunnel.counters.unauthentic.Add(1)
 			s.log.Warn("a data connection did not come from our relay and was closed", "err", err)
 		case time.Since(opened) < quickEnd:
 			s.failed(ticket, raw, err)
@@ -68,11 +67,8 @@ func (s *session) data(ticket tunnelwire.Ticket, secure bool) {
 	visitor := &visitorConn{Conn: conn, rest: rest, source: net.TCPAddrFromAddrPort(source), destination: net.TCPAddrFromAddrPort(destination),
 		letIn: func() { s.tunnel.letIn(source.Addr()) }}
 	if !s.tunnel.listener.offer(s.ctx, visitor) {
-		s.tunnel.counters.dropped.Add(1)
 		_ = conn.Close()
-		return
 	}
-	s.tunnel.counters.visitors.Add(1)
 }
 
 // open dials and sends the preamble.

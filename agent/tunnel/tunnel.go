@@ -72,7 +72,6 @@ type Tunnel struct {
 	now      func() time.Time
 	listener *listener
 	running  atomic.Bool
-	counters counters
 	instance string // random, of this run of the program
 
 	mu        sync.Mutex // protects what follows
@@ -83,15 +82,6 @@ type Tunnel struct {
 	secureFor map[string]time.Time
 	known     map[netip.Addr]time.Time // from where visitors were let in, and when last told
 }
-
-// Stats is what the tunnel has counted since it was made.
-type Stats struct {
-	Visitors    uint64 // verified and passed up
-	Unauthentic uint64 // data connections whose header was not the relay's
-	Dropped     uint64 // visitors nobody accepted in time
-}
-
-type counters struct{ visitors, unauthentic, dropped atomic.Uint64 }
 
 // New checks cfg and starts nothing.
 func New(cfg Config) (*Tunnel, error) {
@@ -162,15 +152,6 @@ func (t *Tunnel) Changes() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.changed
-}
-
-// Stats returns the current numbers.
-func (t *Tunnel) Stats() Stats {
-	return Stats{
-		Visitors:    t.counters.visitors.Load(),
-		Unauthentic: t.counters.unauthentic.Load(),
-		Dropped:     t.counters.dropped.Load(),
-	}
 }
 
 // Wake says that something has changed: the network, the credential, the list of

@@ -151,19 +151,6 @@ func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
 	return out, err
 }
 
-// PublicKey fetches the key that verifies access tokens. It needs no
-// credential and sends none.
-func (c *Client) PublicKey(ctx context.Context) (PublicKey, error) {
-	req, err := c.request(ctx, http.MethodGet, PathPublicKey, nil)
-	if err != nil {
-		return PublicKey{}, err
-	}
-	req.Header.Del("Authorization")
-	var out PublicKey
-	err = c.do(req, &out, nil)
-	return out, err
-}
-
 // OAuthGrants lists the OAuth grants for this computer.
 func (c *Client) OAuthGrants(ctx context.Context) ([]OAuthGrant, error) {
 	req, err := c.request(ctx, http.MethodGet, PathGrants, nil)

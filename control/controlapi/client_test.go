@@ -128,19 +128,6 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func TestPublicKeySendsNoCredential(t *testing.T) {
-	t.Parallel()
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("the credential was sent")
-		}
-		io.WriteString(w, `{"publicKey": "pem"}`)
-	})
-	if k, err := c.PublicKey(t.Context()); err != nil || k.PublicKey != "pem" {
-		t.Errorf("got %+v, %v", k, err)
-	}
-}
-
 func TestDialContextKnowsLocalhost(t *testing.T) {
 	t.Parallel()
 	accept := func(address string) (port string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"flag"
 	"html"
 	"io"
@@ -192,6 +193,16 @@ func (r *rig) transport() *http.Transport {
 
 func (r *rig) client() *controlapi.Client {
 	return &controlapi.Client{BaseURL: authURL, Credential: r.owner.Credential, HTTP: &http.Client{Transport: r.transport()}}
+}
+
+// publicKey asks for the key that verifies access tokens, as anybody may.
+func (r *rig) publicKey() string {
+	r.t.Helper()
+	var key controlapi.PublicKey
+	if err := json.Unmarshal([]byte(r.browser().get(controlapi.PathPublicKey).body), &key); err != nil {
+		r.t.Fatal(err)
+	}
+	return key.PublicKey
 }
 
 // browser keeps cookies, follows nothing by itself, and sends what browsers

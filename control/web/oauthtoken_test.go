@@ -378,7 +378,7 @@ func specAccessToken(t *testing.T) {
 	r := newRig(t)
 	c := r.remote(0)
 	_, tokens := c.granted()
-	public := must(r.client().PublicKey(t.Context())).PublicKey
+	public := r.publicKey()
 	key := must(jwt.ParseEdPublicKeyFromPEM([]byte(public)))
 	token, err := jwt.Parse(tokens.AccessToken, func(*jwt.Token) (any, error) { return key, nil }, jwt.WithValidMethods([]string{"EdDSA"}),
 		jwt.WithIssuer("service-control"), jwt.WithAudience("maya.localhost:8443"), jwt.WithExpirationRequired(), jwt.WithIssuedAt())

@@ -99,7 +99,6 @@ type CA struct {
 	root         *x509.Certificate
 	intermediate *x509.Certificate
 	key          *ecdsa.PrivateKey // of the intermediate
-	fresh        bool
 }
 
 // Open loads the authority of dir, or makes one when there is none or the one
@@ -169,7 +168,7 @@ func newCA(opts Options) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the intermediate: %w", err)
 	}
-	return &CA{opts: opts, root: root, intermediate: intermediate, key: key, fresh: true}, nil
+	return &CA{opts: opts, root: root, intermediate: intermediate, key: key}, nil
 }
 
 // sign makes the certificate of template for pub; a nil parent means it signs
@@ -227,13 +226,6 @@ func (ca *CA) Issue(name string) (*tls.Certificate, error) {
 		Leaf:        leaf,
 	}, nil
 }
-
-// Fresh says that Open or Create has just made this authority, so that nothing
-// trusts it yet.
-func (ca *CA) Fresh() bool { return ca.fresh }
-
-// Root is the certificate to be trusted.
-func (ca *CA) Root() *x509.Certificate { return ca.root }
 
 // RootPEM is the certificate to be trusted, as text.
 func (ca *CA) RootPEM() []byte { return encode(typeCertificate, ca.root.Raw) }
