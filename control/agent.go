@@ -160,7 +160,7 @@ func (s *Agents) runEndedReader(ctx context.Context) error {
 
 // PutApps replaces what a computer reports as approved. Apps that are no longer
 // among them take their grants along, so that a name approved later starts with
-// nobody (the interface, States: any approved state, owner revokes).
+// nobody (P7).
 func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controlapi.App) error {
 	if len(apps) > MaxApps {
 		return refuse(controlapi.CodeInvalid, "A computer can have at most 500 approved apps.")

@@ -14,8 +14,8 @@ import (
 	"porchlight/control/kv"
 )
 
-// OAuth clients: the interface, Resources: OAuth client. They are made by the
-// operator only, and all of them keep a secret.
+// OAuth clients. They are made by the operator only (O18), and all of them keep a
+// secret.
 
 // Clients are the OAuth clients.
 type Clients struct{ *core }

@@ -16,8 +16,7 @@ import (
 // reads.
 const (
 	MaxApps = 500 // approved apps
-	// maxLabel is how long a label may be, in characters: the interface's own
-	// bound.
+	// maxLabel is how long a label may be, in characters.
 	maxLabel = 100
 )
 

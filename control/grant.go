@@ -10,8 +10,8 @@ import (
 	"porchlight/control/kv"
 )
 
-// Grants: somebody let an OAuth client open, in their name, what they may open
-// on one computer. The interface, States: OAuth grant and refresh token.
+// Grants: somebody let an OAuth client open, in their name, what they may open on
+// one computer (docs/interface.md, States of a grant and its tokens).
 //
 // A grant is one row, and the hash of its one valid refresh token is in it, so
 // using a token is one read and one write of that row, and of many concurrent

@@ -48,9 +48,8 @@ const (
 	personSignedOut personEvent = "signed out" // every session is to end
 )
 
-// next computes a person's row after an event: the table of the interface,
-// States: Person status, and nothing else. The zero person is one who has no
-// row.
+// next computes a person's row after an event (docs/interface.md, States of a
+// person), and nothing else. The zero person is one who has no row.
 func (p person) next(ev personEvent, apps []string, now time.Time) (person, error) {
 	exists := p.Status != ""
 	if !exists && ev != personInvited {

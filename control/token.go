@@ -14,10 +14,10 @@ import (
 	"porchlight/control/kv"
 )
 
-// The tokens of OAuth (RFC 6749 and RFC 7636, as the interface narrows them):
-// consent makes a code, the code a grant with a first pair of tokens, and each
-// refresh token the next pair. A client is always authenticated before anything
-// is used up.
+// The tokens of OAuth (docs/interface.md, OAuth; RFC 6749 and RFC 7636): consent
+// makes a code, the code a grant with a first pair of tokens, and each refresh
+// token the next pair. A client is always authenticated before anything is used
+// up.
 
 // authorizationLife is how long a code can be exchanged.
 const authorizationLife = 60 * time.Second

@@ -225,8 +225,8 @@ func (a *Apps) Unmute(ctx context.Context, name string) error {
 }
 
 // Pause closes an approved app to everybody and keeps its approval, its people
-// and its state. It answers what it closed. For the app itself it stays live, which
-// is all the interface knows: neither stopping nor publishing again opens it.
+// and its state. It answers what it closed. For the app itself it stays live, and
+// neither stopping nor publishing again opens it.
 func (a *Apps) Pause(ctx context.Context, name string) (agentapi.Closed, error) {
 	_, closed, err := a.apply(ctx, name, event{Kind: onPause})
 	return closed, err

@@ -12,8 +12,9 @@ import (
 	"porchlight/internal/broadcast"
 )
 
-// model is the simplest thing that behaves like the interface's table, with the
-// listeners on the ports: users by id, "?" for one who cannot be seen.
+// model is the simplest thing that behaves like the table of docs/interface.md,
+// States of a published app, with the listeners on the ports: users by id, "?"
+// for one who cannot be seen.
 type model struct {
 	apps     map[string]*modelApp
 	listens  map[int]string

@@ -95,9 +95,9 @@ const quietFor = 10 * time.Minute
 // mutedAfter denials a name is not heard until the owner unmutes it.
 const mutedAfter = 2
 
-// next returns what follows from an event: the interface's table (States:
-// Published app) with the rows the design adds. It is pure; whatever changes an
-// app's state asks it. A refusal is an *agentapi.Error and changes nothing.
+// next returns what follows from an event (docs/interface.md, States of a published
+// app). It is pure; whatever changes an app's state asks it. A refusal is an
+// *agentapi.Error and changes nothing.
 func next(now stored, e event) (outcome, error) {
 	same := outcome{stored: now}
 	muted := e.Kind == onUnmute && now.Denial != nil

@@ -8,7 +8,8 @@ import (
 	"porchlight/agent/store"
 )
 
-// TestNextTable is the design's table, row by row.
+// TestNextTable is the table of docs/interface.md, States of a published app, row
+// by row.
 func TestNextTable(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)

@@ -275,7 +275,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 
 // Weakness: with everybody on the computer trusted, another user's program that
 // published an approved name had to wait all the same.
-// Checked: it is live at once, as the interface says, and gets the visits; once the
+// Checked: it is live at once (P4) and gets the visits; once the
 // owner trusts everybody no more, it gets none.
 func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	t.Parallel()

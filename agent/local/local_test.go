@@ -147,7 +147,7 @@ func (h *house) requests() int {
 }
 
 // TestVisit is the main job: pending, approved, signed in by mail, served with
-// the five headers (the interface, Identity headers) and no others like them.
+// the five headers (X2) and no others like them.
 func TestVisit(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
@@ -333,7 +333,7 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	}
 }
 
-// TestOddNames: every name the interface allows is served, hyphens at its ends
+// TestOddNames: every name that is allowed (P9) is served, hyphens at its ends
 // included.
 func TestOddNames(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ func (h *house) program(t *testing.T) *agentapi.Client {
 	return client
 }
 
-// TestSpec is what visitors see of the interface's table for people: from the
+// TestSpec shows what visitors see of the promises about people: from the
 // invitation a program sends to the page that opens, and to the door that closes.
 func TestSpec(t *testing.T) {
 	t.Parallel()

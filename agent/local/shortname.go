@@ -18,9 +18,8 @@ func loginName() string {
 	return u.Username[strings.LastIndexByte(u.Username, '\\')+1:]
 }
 
-// shortName makes a computer's short name of a login name: what the interface
-// allows of an app name (^[a-z0-9-]{1,63}$, not reserved), and never the control
-// plane's own label.
+// shortName makes a computer's short name of a login name: what an app's name may
+// be (P9, P10), and never the control plane's own label.
 func shortName(login string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(login) {

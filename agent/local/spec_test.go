@@ -11,9 +11,9 @@ import (
 	"porchlight/test/visitor"
 )
 
-// TestSpecVisits is the interface's table for proxied requests, row by row, over
-// the whole way: relay, tunnel, TLS in the agent, proxy, app. (Access tokens,
-// X6 and X7, are shown where there is a key to sign some with: agent/proxy.)
+// TestSpecVisits shows the promises of docs/interface.md about visits, over the
+// whole way: relay, tunnel, TLS in the agent, proxy, app. (Access tokens, X6 and
+// X7, are shown where there is a key to sign some with: agent/proxy.)
 func TestSpecVisits(t *testing.T) {
 	t.Parallel()
 	s := startStreet(t)

@@ -161,7 +161,8 @@ type believer struct {
 	forget   bool   // a revocation was asked for: the id may be gone
 }
 
-// next chooses an event and says what it leads to by the interface's table.
+// next chooses an event and says what it leads to by the table of
+// docs/interface.md, States of a published app.
 func (b *believer) next() (verb string, after claim) {
 	pick := func(verbs ...string) string { return verbs[b.rand.IntN(len(verbs))] }
 	now := b.answered

@@ -8,7 +8,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// The interface says number, and JSON has one kind of it.
+// A port is a number (docs/interface.md, Published apps), and JSON has one kind
+// of it.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	for written, want := range map[string]int{

@@ -1,6 +1,5 @@
 // Package localapi serves the loopback API: what local apps ask to be published
-// with, and what the owner decides with (the interface, Endpoints; the design,
-// Loopback API).
+// with, and what the owner decides with (docs/interface.md).
 //
 // A request comes in by one of two listeners, TCP on the loopback address or the
 // owner's unix socket. The guard turns away everything that a web page could

@@ -10,9 +10,9 @@ import (
 	"porchlight/agent/people"
 )
 
-// Who may reach this computer, for programs that registered (the interface,
-// Capability tier) and for the owner. Both tiers ask the same of people; it
-// differs who is named as having done it.
+// Who may reach this computer, for programs that registered (docs/interface.md,
+// People) and for the owner. Both tiers ask the same of people; it differs who is
+// named as having done it.
 
 func (a *API) listed(w http.ResponseWriter, r *http.Request) error {
 	return listPeople(w, r, a.cfg.People.List)

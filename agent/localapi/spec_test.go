@@ -16,9 +16,9 @@ import (
 // tookNoTime is how long closing took, which is another every time.
 var tookNoTime = regexp.MustCompile(`"milliseconds":\d+`)
 
-// TestSpec is the interface's table for publishing, status and registrations, row
-// by row, over HTTP. What a visitor sees of it is shown where there are visitors,
-// and people where there is a control plane.
+// TestSpec shows the promises of docs/interface.md about publishing, status and
+// registrations, over HTTP. What a visitor sees of it is shown where there are
+// visitors, and people where there is a control plane.
 func TestSpec(t *testing.T) {
 	t.Parallel()
 	registrationRows(t)

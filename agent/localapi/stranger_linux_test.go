@@ -416,7 +416,7 @@ func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	}
 }
 
-// S1: with everybody trusted, the open tier is the interface's to the letter.
+// S1: with everybody trusted, the open tier is any local process's.
 func TestS1EverybodyTrusted(t *testing.T) {
 	t.Parallel()
 	r := start(t)
