@@ -15,14 +15,12 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
-	"porchlight/agent/certs"
 	"porchlight/control"
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
-	"porchlight/control/web"
+	"porchlight/control/wiring"
 	"porchlight/internal/localca"
 )
 
@@ -56,41 +54,35 @@ func startFleet(t *testing.T) *fleet {
 	}
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
 	port := portOf(t, f.network.addr())
-	node := func() (*control.Service, *mail.Outbox) {
+	node := func() (*wiring.Plane, *mail.Outbox) {
 		store, err := kv.Open(t.Context(), database, kv.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { store.Close() })
 		outbox := mail.NewOutbox(store, nil)
-		service, err := control.New(control.Config{
-			Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox,
-			Relays: []controlapi.Relay{{Address: ln.Addr().String(), ServerName: authHost}}, SharedStore: true, Log: log,
+		built, err := wiring.Build(wiring.Config{
+			Control: control.Config{
+				Store: store, Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}, Mail: outbox, SharedStore: true,
+			},
+			Relay:  relay.Config{TLS: authTLS(ca, log), Grace: time.Millisecond},
+			Tunnel: ln.Addr().String(),
+			Log:    log,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return service, outbox
+		return built, outbox
 	}
 	p := &plane{ca: ca}
-	p.service, p.outbox = node()
-	f.elsewhere, _ = node()
-	e, err := p.service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
+	p.Plane, p.outbox = node()
+	second, _ := node()
+	f.elsewhere = second.Service
+	e, err := p.Service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.credential = e.Credential
-	p.relay, err = relay.New(relay.Config{
-		AuthHost:     authHost,
-		TLS:          certs.TLSConfig(certs.New(certs.Config{Issue: ca.Issue, Allowed: func(name string) bool { return name == authHost }, Log: log})),
-		Handler:      web.New(p.service, web.Config{Log: log}),
-		Authenticate: p.service.Agents.Authenticate,
-		Grace:        time.Millisecond,
-		Log:          log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg := configOf(filepath.Join(dir, "agent")).Agent
 	cfg.ComputerID, cfg.Link = e.Computer.ID, p.link()
 	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
@@ -101,9 +93,9 @@ func startFleet(t *testing.T) *fleet {
 	r := &running{Local: &Local{agent: a, plane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
 	r.serve(t, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
-		g.Go(func() error { return p.service.Run(ctx) })
+		g.Go(func() error { return p.Service.Run(ctx) })
 		g.Go(func() error { return f.elsewhere.Run(ctx) })
-		g.Go(func() error { return p.relay.Serve(ctx, ln) })
+		g.Go(func() error { return p.Relay.Serve(ctx, ln) })
 		g.Go(func() error { return a.Run(ctx) })
 		return g.Wait()
 	})

@@ -11,7 +11,7 @@ import (
 // and every remote client's. The owner keeps the account id, by which apps know
 // them.
 func (p *plane) forgetPeople(ctx context.Context) error {
-	people, err := p.service.People.List(ctx, p.computerID)
+	people, err := p.Service.People.List(ctx, p.computerID)
 	if err != nil {
 		return fmt.Errorf("cannot tell who had access on this computer alone: %w", err)
 	}
@@ -19,16 +19,16 @@ func (p *plane) forgetPeople(ctx context.Context) error {
 		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRevoked {
 			continue
 		}
-		if _, err := p.service.People.Revoke(ctx, p.computerID, person.AccountID); err != nil {
+		if _, err := p.Service.People.Revoke(ctx, p.computerID, person.AccountID); err != nil {
 			return fmt.Errorf("cannot end the access %s had on this computer alone: %w", person.Email, err)
 		}
 	}
-	grants, err := p.service.Grants.OfComputer(ctx, p.computerID)
+	grants, err := p.Service.Grants.OfComputer(ctx, p.computerID)
 	if err != nil {
 		return fmt.Errorf("cannot tell which remote clients had access on this computer alone: %w", err)
 	}
 	for _, g := range grants {
-		if err := p.service.Grants.RevokeForComputer(ctx, p.computerID, g.ID); err != nil {
+		if err := p.Service.Grants.RevokeForComputer(ctx, p.computerID, g.ID); err != nil {
 			return fmt.Errorf("cannot end the access %s had on this computer alone: %w", g.ClientName, err)
 		}
 	}

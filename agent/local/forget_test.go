@@ -14,10 +14,10 @@ func TestForgetPeople(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, configOf(dir))
 	owner := r.agent.Account().AccountID
-	if err := r.plane.service.Agents.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := r.plane.Service.Agents.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.plane.service.People.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
+	if _, err := r.plane.Service.People.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
 		t.Fatal(err)
 	}
 	r.allowClient(t, r.agent.Account().Email)
@@ -28,7 +28,7 @@ func TestForgetPeople(t *testing.T) {
 	cfg.ForgetPeople = true
 	r = start(t, cfg)
 	defer r.end()
-	people, err := r.plane.service.People.List(t.Context(), r.plane.computerID)
+	people, err := r.plane.Service.People.List(t.Context(), r.plane.computerID)
 	if err != nil || len(people) != 2 {
 		t.Fatal(people, err)
 	}
@@ -41,7 +41,7 @@ func TestForgetPeople(t *testing.T) {
 			t.Errorf("%s is %s", p.Email, p.Status)
 		}
 	}
-	if grants, err := r.plane.service.Grants.OfComputer(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
+	if grants, err := r.plane.Service.Grants.OfComputer(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
 		t.Errorf("remote clients are %+v, %v", grants, err)
 	}
 }

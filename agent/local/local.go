@@ -11,8 +11,10 @@ package local
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,12 +26,10 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/control"
-	"porchlight/control/admin"
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
-	"porchlight/control/web"
+	"porchlight/control/wiring"
 	"porchlight/internal/localca"
 )
 
@@ -111,10 +111,10 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 // way get a moment to finish. It returns nil when ctx ended.
 func (l *Local) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return l.plane.service.Run(ctx) })
-	g.Go(func() error { return l.plane.relay.Serve(ctx, l.listeners...) })
+	g.Go(func() error { return l.plane.Service.Run(ctx) })
+	g.Go(func() error { return l.plane.Relay.Serve(ctx, l.listeners...) })
 	g.Go(func() error { return l.agent.Run(ctx) })
-	g.Go(func() error { return l.plane.admin.Serve(ctx, controlDir(l.dataDir)) })
+	g.Go(func() error { return l.plane.Admin.Serve(ctx, controlDir(l.dataDir)) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -140,12 +140,10 @@ func (l *Local) Agent() *agent.Agent { return l.agent }
 
 // plane is the control plane and relay of this computer.
 type plane struct {
+	*wiring.Plane
 	ca         *localca.CA
 	store      kv.Store
 	outbox     *mail.Outbox
-	service    *control.Service
-	relay      *relay.Relay
-	admin      *admin.Admin
 	credential string
 	computerID string
 }
@@ -176,18 +174,17 @@ func storePath(dataDir string) string { return filepath.Join(controlDir(dataDir)
 
 // build makes control plane and relay for the address they listen on.
 func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {
-	naming := control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port}
-	p.service, err = control.New(control.Config{
-		Store:  p.store,
-		Naming: naming,
-		Mail:   p.outbox,
-		Relays: []controlapi.Relay{{Address: addr, ServerName: authHost}},
-		OnCredentialEnded: func(computerID string) {
-			if p.relay != nil { // there is none yet when build replaces the last run's
-				p.relay.Kick(computerID)
-			}
+	p.Plane, err = wiring.Build(wiring.Config{
+		Control: control.Config{
+			Store:  p.store,
+			Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port},
+			Mail:   p.outbox,
 		},
-		Log: cfg.Agent.Log.With("part", "control"),
+		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: relayGrace},
+		Tunnel:   addr,
+		KeptMail: "porchlight outbox",
+		RootPEM:  p.ca.RootPEM(),
+		Log:      cfg.Agent.Log,
 	})
 	if err != nil {
 		return err
@@ -196,38 +193,18 @@ func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (e
 		return err
 	}
 	if cfg.ForgetPeople {
-		if err := p.forgetPeople(ctx); err != nil {
-			return err
-		}
+		return p.forgetPeople(ctx)
 	}
-	p.admin, err = admin.New(admin.Config{
-		Accounts:  p.service.Accounts,
-		Computers: p.service.Computers,
-		Clients:   p.service.Clients,
-		Keys:      p.service.Keys,
-		Store:     p.store,
-		Naming:    naming,
-		Outbox:    p.outbox,
-		RootPEM:   p.ca.RootPEM(),
-		Log:       cfg.Agent.Log.With("part", "admin"),
-	})
-	if err != nil {
-		return err
-	}
-	names := certs.New(certs.Config{
-		Issue:   p.ca.Issue,
+	return nil
+}
+
+// authTLS has the auth host's certificates issued by our own authority.
+func authTLS(ca *localca.CA, log *slog.Logger) *tls.Config {
+	return certs.TLSConfig(certs.New(certs.Config{
+		Issue:   ca.Issue,
 		Allowed: func(name string) bool { return name == authHost },
-		Log:     cfg.Agent.Log.With("part", "certs"),
-	})
-	p.relay, err = relay.New(relay.Config{
-		AuthHost:     authHost,
-		TLS:          certs.TLSConfig(names),
-		Handler:      web.New(p.service, web.Config{KeptMail: "porchlight outbox", Log: cfg.Agent.Log.With("part", "control")}),
-		Authenticate: p.service.Agents.Authenticate,
-		Grace:        relayGrace,
-		Log:          cfg.Agent.Log.With("part", "relay"),
-	})
-	return err
+		Log:     log.With("part", "certs"),
+	}))
 }
 
 // RootCAPath is where a data directory keeps the certificate (PEM) that browsers
@@ -242,7 +219,7 @@ func controlDir(dataDir string) string { return filepath.Join(dataDir, "control"
 // the device credential: it lives in this process only.
 func (p *plane) enrol(ctx context.Context) error {
 	short := shortName(loginName())
-	e, err := p.service.Computers.Ensure(ctx, "owner@"+short+"."+domain, short)
+	e, err := p.Service.Computers.Ensure(ctx, "owner@"+short+"."+domain, short)
 	if err != nil {
 		return fmt.Errorf("cannot set up the local control plane: %w", err)
 	}
@@ -252,7 +229,7 @@ func (p *plane) enrol(ctx context.Context) error {
 
 func (p *plane) link() *agent.Link {
 	return &agent.Link{
-		AuthURL:    p.service.AuthURL(),
+		AuthURL:    p.Service.AuthURL(),
 		Credential: p.credential,
 		RootCAs:    p.ca.Pool(),
 		Local:      true,

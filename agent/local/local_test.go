@@ -85,7 +85,7 @@ func (h *house) publish(t *testing.T) (address string) {
 		t.Fatal(err)
 	}
 	h.await(t, func() bool {
-		apps, err := h.plane.service.Agents.Apps(t.Context(), h.computerID(t))
+		apps, err := h.plane.Service.Agents.Apps(t.Context(), h.computerID(t))
 		return err == nil && len(apps) == 1 && apps[0].Live
 	})
 	return pub.URL
@@ -93,7 +93,7 @@ func (h *house) publish(t *testing.T) (address string) {
 
 func (h *house) computerID(t *testing.T) string {
 	t.Helper()
-	c, err := h.plane.service.Computers.ByName(t.Context(), h.agent.Account().Name)
+	c, err := h.plane.Service.Computers.ByName(t.Context(), h.agent.Account().Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestApprovedAppIsKnownAtOnce(t *testing.T) {
 		if _, err := h.owner.Approve(ctx, name); err != nil {
 			t.Fatal(err)
 		}
-		apps, err := h.plane.service.Agents.Apps(ctx, computer)
+		apps, err := h.plane.Service.Agents.Apps(ctx, computer)
 		if err != nil || !slices.ContainsFunc(apps, func(a controlapi.App) bool { return a.Name == name && a.Live }) {
 			t.Errorf("%s is not among %+v, %v", name, apps, err)
 		}
@@ -251,15 +251,15 @@ func TestDeletedPersonIsOut(t *testing.T) {
 	ctx := t.Context()
 	const email = "bob@example.com"
 	computer := h.computerID(t)
-	apps, err := h.plane.service.Agents.Apps(ctx, computer)
+	apps, err := h.plane.Service.Agents.Apps(ctx, computer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	person, err := h.plane.service.People.Invite(ctx, computer, email, []string{apps[0].ID})
+	person, err := h.plane.Service.People.Invite(ctx, computer, email, []string{apps[0].ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.plane.service.People.Accept(ctx, computer, person.AccountID); err != nil {
+	if _, err := h.plane.Service.People.Accept(ctx, computer, person.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	browser := h.browser(t)
@@ -276,7 +276,7 @@ func TestDeletedPersonIsOut(t *testing.T) {
 	}
 	h.mu.Unlock()
 
-	if err := h.plane.service.People.DeletePerson(ctx, computer, person.AccountID); err != nil {
+	if err := h.plane.Service.People.DeletePerson(ctx, computer, person.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, func() bool {

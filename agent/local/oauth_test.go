@@ -44,7 +44,7 @@ func TestRemoteClient(t *testing.T) {
 	// Where the client waits for its code.
 	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "You can close this window.") }))
 	t.Cleanup(back.Close)
-	client, secret, err := h.plane.service.Clients.Add(ctx, "Pocket Notes", []string{back.URL + "/callback"})
+	client, secret, err := h.plane.Service.Clients.Add(ctx, "Pocket Notes", []string{back.URL + "/callback"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestRemoteClient(t *testing.T) {
 // for it, and returns the client's access token.
 func (r *running) allowClient(t *testing.T, email string) (token, grantID string) {
 	t.Helper()
-	ctx, service := t.Context(), r.plane.service
+	ctx, service := t.Context(), r.plane.Service
 	const back = "https://client.example/callback"
 	registered, clientSecret, err := service.Clients.Add(ctx, "Pocket Notes", []string{back})
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *scene) populate(t *testing.T) {
 	computer := s.computerID(t)
 	var ids []string
 	s.await(t, func() bool {
-		apps, err := s.plane.service.Agents.Apps(ctx, computer)
+		apps, err := s.plane.Service.Agents.Apps(ctx, computer)
 		ids = nil
 		for _, app := range apps {
 			if app.Live {
@@ -84,12 +84,12 @@ func (s *scene) populate(t *testing.T) {
 		}
 		return err == nil && len(ids) == 2
 	})
-	person, err := s.plane.service.People.Invite(ctx, computer, bobEmail, ids)
+	person, err := s.plane.Service.People.Invite(ctx, computer, bobEmail, ids)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.bobID = person.AccountID
-	if _, err := s.plane.service.People.Accept(ctx, computer, s.bobID); err != nil {
+	if _, err := s.plane.Service.People.Accept(ctx, computer, s.bobID); err != nil {
 		t.Fatal(err)
 	}
 
@@ -283,33 +283,33 @@ var causes = []cause{
 	{
 		name: "sign-out everywhere, on the account page", refused: http.StatusUnauthorized,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			return agentapi.Closed{}, s.plane.service.Sessions.SignOutEverywhere(t.Context(), s.bobID)
+			return agentapi.Closed{}, s.plane.Service.Sessions.SignOutEverywhere(t.Context(), s.bobID)
 		},
 		spares: []string{"bearer request", otherPerson},
 	},
 	{
 		name: "the remote client revoked on the account page", refused: http.StatusOK,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			return agentapi.Closed{}, s.plane.service.Grants.RevokeForAccount(t.Context(), s.bobID, s.grantID)
+			return agentapi.Closed{}, s.plane.Service.Grants.RevokeForAccount(t.Context(), s.bobID, s.grantID)
 		},
 		spares: append([]string{otherApp, otherPerson}, browserTraffic...),
 	},
 	{
 		name: "one app withdrawn elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.plane.service.People.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.plane.Service.People.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.plane.service.People.Grant(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.plane.Service.People.Grant(t.Context(), s.computerID(t), s.bobID, s.notesID)
 			return err
 		},
 	},
 	{
 		name: "the person revoked elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.plane.service.People.Revoke(t.Context(), s.computerID(t), s.bobID)
+			_, err := s.plane.Service.People.Revoke(t.Context(), s.computerID(t), s.bobID)
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherPerson},

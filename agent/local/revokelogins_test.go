@@ -17,7 +17,7 @@ import (
 func TestRevokingAClientShutsOutAllItsLogins(t *testing.T) {
 	t.Parallel()
 	h := startHouse(t)
-	ctx, service := t.Context(), h.plane.service
+	ctx, service := t.Context(), h.plane.Service
 	address := h.publish(t)
 	account := h.agent.Account()
 	person, err := service.Accounts.ByEmail(ctx, account.Email)

@@ -116,7 +116,7 @@ func nameTakeover(t *testing.T, s *street) {
 	id := func() (id string) {
 		t.Helper()
 		s.await(t, func() bool {
-			apps, err := s.plane.service.Agents.Apps(ctx, computer)
+			apps, err := s.plane.Service.Agents.Apps(ctx, computer)
 			i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.Name == "diary" && a.Live })
 			if err == nil && i >= 0 {
 				id = apps[i].ID
@@ -130,7 +130,7 @@ func nameTakeover(t *testing.T, s *street) {
 		t.Fatal(err)
 	}
 	first := id()
-	if _, err := s.plane.service.People.Grant(ctx, computer, s.bobID, first); err != nil {
+	if _, err := s.plane.Service.People.Grant(ctx, computer, s.bobID, first); err != nil {
 		t.Fatal(err)
 	}
 	before := len(s.state(t).Notices)
@@ -222,7 +222,7 @@ func squattedPort(t *testing.T, s *street) {
 func luredStranger(t *testing.T, s *street) {
 	const email = "carol@example.com"
 	ctx := t.Context()
-	if _, err := s.plane.service.Computers.Ensure(ctx, email, "carol"); err != nil {
+	if _, err := s.plane.Service.Computers.Ensure(ctx, email, "carol"); err != nil {
 		t.Fatal(err)
 	}
 	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mailedLink(t, email))

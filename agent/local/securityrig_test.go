@@ -40,15 +40,15 @@ func startStreet(t *testing.T) *street {
 	s.address = s.publish(t)
 	s.host = strings.TrimPrefix(s.address, "https://")
 	ctx, computer := t.Context(), s.computerID(t)
-	apps, err := s.plane.service.Agents.Apps(ctx, computer)
+	apps, err := s.plane.Service.Agents.Apps(ctx, computer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	person, err := s.plane.service.People.Invite(ctx, computer, bobEmail, []string{apps[0].ID})
+	person, err := s.plane.Service.People.Invite(ctx, computer, bobEmail, []string{apps[0].ID})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.plane.service.People.Accept(ctx, computer, person.AccountID); err != nil {
+	if _, err := s.plane.Service.People.Accept(ctx, computer, person.AccountID); err != nil {
 		t.Fatal(err)
 	}
 	s.bobID = person.AccountID

@@ -29,8 +29,6 @@ type health struct {
 	certified func() bool
 }
 
-func newHealth(store kv.Store) *health { return &health{store: store} }
-
 // serve answers until ctx is done.
 func (h *health) serve(ctx context.Context, l net.Listener, log *slog.Logger) error {
 	mux := http.NewServeMux()

@@ -52,12 +52,12 @@ func (n *Node) mail() (controlmail.Queue, error) {
 		n.smtp = queue
 		return queue, nil
 	}
-	n.kept = controlmail.NewOutbox(n.store, nil)
+	kept := controlmail.NewOutbox(n.store, nil)
 	if cfg.OutboxDir != "" {
 		var err error
-		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, n.kept, log); err != nil {
+		if n.outbox, err = newOutboxFiles(cfg.OutboxDir, kept, log); err != nil {
 			return nil, err
 		}
 	}
-	return n.kept, nil
+	return kept, nil
 }

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/relay"
 )
@@ -61,28 +60,4 @@ func (n *Node) listenForPeers() error {
 	}
 	n.cfg.PeerAddress = net.JoinHostPort(host, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 	return nil
-}
-
-// relayPeers is the relay's part of it, nil for a node of its own.
-func (n *Node) relayPeers(here controlapi.Relay) (*relay.Peers, error) {
-	if n.peers == nil {
-		return nil, nil
-	}
-	secret, err := n.service.Keys.PeerSecret()
-	if err != nil {
-		return nil, err
-	}
-	return &relay.Peers{
-		Store: n.store, Secret: secret, Listener: n.peers, Address: n.cfg.PeerAddress,
-		Relay: here, Domain: n.cfg.Domain, Changed: n.service.Agents.RelaysChanged,
-	}, nil
-}
-
-// relaysFor asks the relay, which is made after the service and before anybody
-// is served.
-func (n *Node) relaysFor(computerID string) []controlapi.Relay {
-	if n.relay == nil {
-		return nil
-	}
-	return n.relay.RelaysFor(computerID)
 }

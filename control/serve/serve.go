@@ -25,11 +25,10 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
-	"porchlight/control/web"
+	"porchlight/control/wiring"
 	"porchlight/internal/filelimit"
 	"porchlight/internal/localca"
 )
@@ -43,7 +42,6 @@ type Node struct {
 	admin     *admin.Socket // nil without a data directory
 	acme      *acme         // nil without
 	smtp      *mail.SMTP    // nil where mails are kept
-	kept      *mail.Outbox  // nil where they are delivered
 	outbox    *outboxFiles  // nil without
 	listeners []net.Listener
 	metrics   net.Listener // nil without
@@ -151,86 +149,59 @@ func cannotListen(addr, flag string, err error) error {
 	return fmt.Errorf("cannot listen on %s (%s): %w", addr, flag, err)
 }
 
-func (n *Node) build() (err error) {
+func (n *Node) build() error {
 	cfg := n.cfg
 	auth, rootPEM, err := n.certificates()
 	if err != nil {
 		return err
 	}
-	tunnel := cfg.TunnelAddress
-	if tunnel == "" {
-		tunnel = net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
-		if n.peers != nil {
-			tunnel = n.listeners[0].Addr().String()
-		}
-	}
-	here := controlapi.Relay{Address: tunnel, ServerName: cfg.AuthHost}
 	queue, err := n.mail()
 	if err != nil {
 		return err
 	}
-	n.service, err = control.New(control.Config{
-		Store:        n.store,
-		Naming:       cfg.Naming,
-		Mail:         queue,
-		Relays:       []controlapi.Relay{here},
-		RelaysFor:    n.relaysFor,
-		OpenSignUp:   cfg.OpenSignUp,
-		MembersEnrol: cfg.MembersEnrol,
-		SharedStore:  kv.Shared(cfg.StoreURL()),
-		// Called from Run on, when there is a relay.
-		OnCredentialEnded: func(computerID string) { n.relay.Kick(computerID) },
-		Log:               cfg.Log.With("part", "control"),
-	})
+	count := newCounts()
+	parts := wiring.Config{
+		Control: control.Config{
+			Store:        n.store,
+			Naming:       cfg.Naming,
+			Mail:         queue,
+			OpenSignUp:   cfg.OpenSignUp,
+			MembersEnrol: cfg.MembersEnrol,
+			SharedStore:  kv.Shared(cfg.StoreURL()),
+		},
+		Relay: relay.Config{
+			TLS:            auth,
+			Node:           cfg.Node,
+			Grace:          cfg.Grace,
+			Limits:         cfg.Limits,
+			TrustedProxies: cfg.proxies,
+		},
+		Tunnel:   cfg.TunnelAddress,
+		KeptMail: "porchlight-control outbox",
+		RootPEM:  rootPEM,
+		Files:    CAFiles(cfg.DataDir),
+		Wrap:     count.handler,
+		Log:      cfg.Log,
+	}
+	if parts.Tunnel == "" {
+		parts.Tunnel = net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
+	}
+	if n.peers != nil {
+		parts.Relay.Peers = &relay.Peers{Listener: n.peers, Address: cfg.PeerAddress}
+		parts.Tunnel = cmp.Or(cfg.TunnelAddress, n.listeners[0].Addr().String())
+	}
+	plane, err := wiring.Build(parts)
 	if err != nil {
 		return err
 	}
-	n.health = newHealth(n.store)
+	n.service, n.relay = plane.Service, plane.Relay
+	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp)}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
 	}
-	count := newCounts()
-	peers, err := n.relayPeers(here)
-	if err != nil {
-		return err
+	if cfg.DataDir != "" {
+		n.admin, err = plane.Admin.Listen(cfg.DataDir)
 	}
-	pages := web.Config{Log: cfg.Log.With("part", "control")}
-	if n.smtp == nil {
-		pages.KeptMail = "porchlight-control outbox"
-	}
-	n.relay, err = relay.New(relay.Config{
-		Peers:        peers,
-		AuthHost:     cfg.AuthHost,
-		TLS:          auth,
-		Handler:      count.handler(web.New(n.service, pages)),
-		Authenticate: n.service.Agents.Authenticate,
-		Node:         cfg.Node,
-		Grace:        cfg.Grace,
-		Limits:       cfg.Limits,
-		Log:          cfg.Log.With("part", "relay"),
-
-		TrustedProxies: cfg.proxies,
-	})
-	if err != nil {
-		return err
-	}
-	n.health.registry = newRegistry(count, n.relay, n.store, n.smtp)
-	administration, err := admin.New(admin.Config{
-		Accounts:  n.service.Accounts,
-		Computers: n.service.Computers,
-		Clients:   n.service.Clients,
-		Keys:      n.service.Keys,
-		Store:     n.store,
-		Naming:    cfg.Naming,
-		Outbox:    n.kept,
-		RootPEM:   rootPEM,
-		Files:     CAFiles(cfg.DataDir),
-		Log:       cfg.Log.With("part", "admin"),
-	})
-	if err != nil || cfg.DataDir == "" {
-		return err
-	}
-	n.admin, err = administration.Listen(cfg.DataDir)
 	return err
 }
 

@@ -359,7 +359,7 @@ func TestReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	h := newHealth(store)
+	h := &health{store: store}
 	ask := func(want int, sentence string) {
 		t.Helper()
 		w := httptest.NewRecorder()

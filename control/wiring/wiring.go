@@ -1,0 +1,97 @@
+// Package wiring puts a control plane together: domain, pages, relay and
+// administration. A server of many (package serve) and a computer that is its own
+// (agent/local) are the same but for what they stand on, which comes in as a
+// Config. Nothing runs and nobody is listened to here.
+package wiring
+
+import (
+	"log/slog"
+	"net/http"
+
+	"porchlight/control"
+	"porchlight/control/admin"
+	"porchlight/control/archive"
+	"porchlight/control/controlapi"
+	"porchlight/control/mail"
+	"porchlight/control/relay"
+	"porchlight/control/web"
+)
+
+// Config of a Plane. What one part has to know of another is filled in by Build:
+// in Control the relays and OnCredentialEnded, in Relay the auth host, Handler,
+// Authenticate and all of Peers but its listener and address.
+type Config struct {
+	Control control.Config
+	Relay   relay.Config
+	// Tunnel is host:port at which agents reach the relay.
+	Tunnel string
+	// KeptMail is the command that shows mails where they are not sent.
+	KeptMail string
+	// RootPEM is the authority to trust; nil where everybody does.
+	RootPEM []byte
+	// Files are what belongs into a backup beside the rows; nil for nothing.
+	Files func() ([]archive.File, error)
+	// Wrap goes round the pages and the agents' interface; nil for nothing.
+	Wrap func(http.Handler) http.Handler
+	Log  *slog.Logger
+}
+
+// Plane is a control plane with its relay.
+type Plane struct {
+	Service *control.Service
+	Relay   *relay.Relay
+	Admin   *admin.Admin
+}
+
+// Build starts nothing.
+func Build(cfg Config) (*Plane, error) {
+	p := &Plane{}
+	here := controlapi.Relay{Address: cfg.Tunnel, ServerName: cfg.Control.AuthHost}
+	domain := cfg.Control
+	domain.Relays = []controlapi.Relay{here}
+	// Both are for later, when there is a relay.
+	domain.RelaysFor = func(computerID string) []controlapi.Relay { return p.Relay.RelaysFor(computerID) }
+	domain.OnCredentialEnded = func(computerID string) { p.Relay.Kick(computerID) }
+	domain.Log = cfg.Log.With("part", "control")
+	var err error
+	if p.Service, err = control.New(domain); err != nil {
+		return nil, err
+	}
+	outbox, _ := domain.Mail.(*mail.Outbox) // nil where mails are sent
+	pages := web.Config{Log: domain.Log}
+	if outbox != nil {
+		pages.KeptMail = cfg.KeptMail
+	}
+	way := cfg.Relay
+	way.AuthHost = domain.AuthHost
+	way.Authenticate = p.Service.Agents.Authenticate
+	way.Handler = web.New(p.Service, pages)
+	if cfg.Wrap != nil {
+		way.Handler = cfg.Wrap(way.Handler)
+	}
+	way.Log = cfg.Log.With("part", "relay")
+	if way.Peers != nil {
+		peers := *way.Peers
+		peers.Store, peers.Relay, peers.Domain, peers.Changed = domain.Store, here, domain.Domain, p.Service.Agents.RelaysChanged
+		if peers.Secret, err = p.Service.Keys.PeerSecret(); err != nil {
+			return nil, err
+		}
+		way.Peers = &peers
+	}
+	if p.Relay, err = relay.New(way); err != nil {
+		return nil, err
+	}
+	p.Admin, err = admin.New(admin.Config{
+		Accounts:  p.Service.Accounts,
+		Computers: p.Service.Computers,
+		Clients:   p.Service.Clients,
+		Keys:      p.Service.Keys,
+		Store:     domain.Store,
+		Naming:    domain.Naming,
+		Outbox:    outbox,
+		RootPEM:   cfg.RootPEM,
+		Files:     cfg.Files,
+		Log:       cfg.Log.With("part", "admin"),
+	})
+	return p, err
+}
