@@ -114,7 +114,7 @@ func TestAnotherUsersListener(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			at, pid := another(t, asNobody(t), "listen", address)
 			port := int(at.Port())
-			if got := listenerUser(port); got.UserID != "65534" || got.User != "nobody" && got.User != "65534" {
+			if got := ListenerSocket(port); got.UserID != "65534" || got.User != "nobody" && got.User != "65534" {
 				t.Errorf("ListenerUser = %+v", got)
 			}
 			if got := listenerInTables(port); got.uid != nobody || got.inode != ListenerSocket(port).Inode {
@@ -147,7 +147,7 @@ func TestAnotherUsersCall(t *testing.T) {
 			if got := connectionInTables(from, unmapped(to)); got.uid != nobody || got.inode != CallerSocket(from, to).Inode {
 				t.Errorf("the tables say %+v, the kernel %+v", got, CallerSocket(from, to))
 			}
-			if got := caller(from, to, pid); got.PID != pid {
+			if got := CallerSocket(from, to).Find(pid); got.PID != pid {
 				t.Errorf("Caller = %+v, want process %d", got, pid)
 			}
 			if got := CallerUser(to, from); got.UserID != "0" {
@@ -166,11 +166,11 @@ func TestListenerElsewhere(t *testing.T) {
 	ln := listen(t, "tcp4", "127.0.0.1:0")
 	port := ln.Addr().(*net.TCPAddr).Port
 	another(t, attr, "listen", netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)).String())
-	if got := listenerUser(port); got.UserID != "0" {
+	if got := ListenerSocket(port); got.UserID != "0" {
 		t.Errorf("ours is of %+v", got)
 	}
 	ln.Close()
-	if got := listenerUser(port); got.UserID == "65534" {
+	if got := ListenerSocket(port); got.UserID == "65534" {
 		t.Errorf("the one elsewhere is told: %+v", got)
 	}
 }
@@ -335,7 +335,7 @@ func BenchmarkListenerUser(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			manySockets(b, n)
 			for b.Loop() {
-				if listenerUser(port).UserID == "" {
+				if ListenerSocket(port).UserID == "" {
 					b.Fatal("nobody listens")
 				}
 			}

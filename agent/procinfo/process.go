@@ -20,14 +20,8 @@ type Process struct {
 	UserID  string // the system's own id of User: a uid, or a SID on Windows
 }
 
-// caller returns the process that made a TCP connection between two addresses of
-// this computer: from is its own end, to the server's. Of a socket that several
-// processes share it names one of them. hint, when positive, is the id it
-// probably has, which is looked at first: that costs far less than looking
-// through all processes.
-func caller(from, to netip.AddrPort, hint int) Process { return CallerSocket(from, to).Find(hint) }
-
-// CallerUser is caller for the user alone: PID and Program stay empty. It is
+// CallerUser is whose process made a TCP connection between two addresses of this
+// computer: from is its own end, to the server's. PID and Program stay empty. It is
 // quick enough to be asked on the way of every request.
 func CallerUser(from, to netip.AddrPort) Process {
 	s := CallerSocket(from, to)

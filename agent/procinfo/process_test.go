@@ -120,17 +120,17 @@ func TestCaller(t *testing.T) {
 			defer server.Close()
 			from, to := server.RemoteAddr().(*net.TCPAddr).AddrPort(), server.LocalAddr().(*net.TCPAddr).AddrPort()
 			for what, hint := range map[string]int{"without a hint": 0, "with the right one": os.Getpid(), "with a wrong one": 1, "with one that nobody has": 1 << 40} {
-				got := caller(from, to, hint)
+				got := CallerSocket(from, to).Find(hint)
 				if got.PID != os.Getpid() || strings.TrimSuffix(got.Program, ".exe") != want || got.User == "" {
 					t.Errorf("%s: %+v, want pid %d, program %q and a user", what, got, os.Getpid(), want)
 				}
 			}
-			if got := caller(netip.AddrPortFrom(from.Addr(), 1), to, 0); got != (Process{}) {
+			if got := CallerSocket(netip.AddrPortFrom(from.Addr(), 1), to).Find(0); got != (Process{}) {
 				t.Errorf("another connection: %+v", got)
 			}
 		})
 	}
-	if got := caller(netip.AddrPort{}, netip.AddrPort{}, 1); got != (Process{}) {
+	if got := CallerSocket(netip.AddrPort{}, netip.AddrPort{}).Find(1); got != (Process{}) {
 		t.Errorf("no connection: %+v", got)
 	}
 }

@@ -27,13 +27,6 @@ import (
 // through many processes, which takes time: see Socket.Find.
 func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSocket(port).Find()) }
 
-// listenerUser is Listening for the user alone: PID and Program stay empty. It
-// is quick enough to be asked on the way of every request.
-func listenerUser(port int) agentapi.Listener {
-	s := ListenerSocket(port)
-	return agentapi.Listener{User: s.User, UserID: s.UserID}
-}
-
 // maxName is the longest name of a program that is told, in characters.
 const maxName = 100
 
