@@ -41,25 +41,6 @@ func TestEveryOptionCanBeChanged(t *testing.T) {
 	}
 }
 
-// A page must not come by what opens an app as the owner, or follow the events of
-// the agent by itself.
-func TestNoOperationGivesALinkOrAStream(t *testing.T) {
-	t.Parallel()
-	spec, err := read(loopback)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ops, err := operationsOf(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, op := range ops {
-		if op.path == "/owner/events" || strings.HasSuffix(op.path, "/open") {
-			t.Errorf("the window may ask for %s", op.id)
-		}
-	}
-}
-
 func TestMarksThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(loopback)
