@@ -43,11 +43,6 @@ func putDeny(tx *bolt.Tx, d DenyRecord) error {
 	return b.Put(d.key(), raw)
 }
 
-// RemoveDenyRecord takes one back. One that does not exist is no error.
-func (s *Store) RemoveDenyRecord(d DenyRecord) error {
-	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(denyBucket).Delete(d.key()) })
-}
-
 // DenyRecords returns all of them. A damaged record is an error, because to skip
 // it would give somebody access again.
 func (s *Store) DenyRecords() (all []DenyRecord, err error) {

@@ -109,7 +109,7 @@ func TestDenyRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.RemoveDenyRecord(store.DenyRecord{AccountID: "bob", AppID: "a"}); err != nil {
+	if err := s.GiveBack(store.PendingChange{AccountID: "bob", AppID: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	s = reopen(t, dir, s)

@@ -9,10 +9,8 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -50,18 +48,18 @@ func ObserveCommits(fn func(committing bool)) Option {
 // are sentences for the owner.
 func Open(dir string, opts ...Option) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, plain(err))
+		return nil, fmt.Errorf("cannot create the data directory %s: %w", dir, boltfile.Plain(err))
 	}
 	path := filepath.Join(dir, FileName)
 	if err := boltfile.Ensure(path); err != nil {
-		return nil, fmt.Errorf("cannot open %s: %w", path, plain(err))
+		return nil, fmt.Errorf("cannot open %s: %w", path, boltfile.Plain(err))
 	}
-	db, err := readFile(path, bolt.Options{Timeout: time.Second})
+	db, _, err := boltfile.Open(path, bolt.Options{Timeout: time.Second}, visitAll)
 	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%w: %s; stop that one first, or choose another directory", errInUse, dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, plain(err))
+		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, boltfile.Plain(err))
 	}
 	s := &Store{db: db}
 	for _, o := range opts {
@@ -78,7 +76,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // changes nothing, so whoever opens other files beside it can ask first.
 func Check(dir string) error {
 	path := filepath.Join(dir, FileName)
-	db, err := readFile(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond})
+	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, visitAll)
 	if err != nil {
 		return nil // there is none, or Open says what it is
 	}
@@ -89,49 +87,12 @@ func Check(dir string) error {
 	return nil
 }
 
-// readFile opens the database and reads all of it once. bbolt trusts what the
-// file says of itself, so damage is a panic or a fault on the first read of it:
-// for the time of opening both are made errors.
-func readFile(path string, opts bolt.Options) (db *bolt.DB, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			if db != nil {
-				db.Close()
-			}
-			db, err = nil, fmt.Errorf("%v", p)
-		}
-	}()
-	var file *os.File
-	opts.FreelistType = bolt.FreelistMapType
-	opts.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
-		f, err := os.OpenFile(name, flag, mode)
-		file = f
-		return f, err
-	}
-	db, err = bolt.Open(path, 0o600, &opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := db.View(func(tx *bolt.Tx) error { return whole(tx, file) }); err != nil {
-		db.Close()
-		return nil, err
-	}
-	return db, nil
-}
-
-// whole compares the file's length with what its header promises and visits
-// every record.
-func whole(tx *bolt.Tx, file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if tx.Size() > info.Size() {
-		return fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
-	}
-	return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
-		return b.ForEach(func(_, _ []byte) error { return nil })
+// visitAll visits every record, so that damage shows now.
+func visitAll(db *bolt.DB) error {
+	return db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(_, _ []byte) error { return nil })
+		})
 	})
 }
 
@@ -157,11 +118,3 @@ func (s *Store) update(fn func(*bolt.Tx) error) error {
 }
 
 func (s *Store) view(fn func(*bolt.Tx) error) error { return s.db.View(fn) }
-
-// plain drops the path from a file error whose sentence names it already.
-func plain(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,10 +79,10 @@ type boltStore struct {
 func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 	path := strings.TrimPrefix(url, "file:")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, plain(err))
+		return nil, fmt.Errorf("cannot create the directory of the store %s: %w", path, boltfile.Plain(err))
 	}
 	if err := boltfile.Ensure(path); err != nil {
-		return nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))
+		return nil, fmt.Errorf("cannot open the store %s: %w", path, boltfile.Plain(err))
 	}
 	db, file, err := openFile(path)
 	if err != nil {
@@ -101,67 +100,34 @@ func openBolt(_ context.Context, url string, opts Options) (Store, error) {
 	return b, nil
 }
 
-// openFile opens the database and refuses a damaged one. bbolt trusts the
-// length its header promises, so a file cut short faults on the first read past
-// its end: for the time of opening such a fault is made a panic, and that an
-// error.
-func openFile(path string) (db *bolt.DB, file *os.File, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if p := recover(); p != nil {
-			if file != nil {
-				_ = letGo(file)
-			}
-			db, file, err = nil, nil, damaged(path, fmt.Errorf("%v", p))
-		}
-	}()
-	db, err = bolt.Open(path, 0o600, &bolt.Options{
-		Timeout:      lockTimeout,
-		FreelistType: bolt.FreelistMapType,
+// openFile opens the database and refuses what is not for this program.
+func openFile(path string) (*bolt.DB, *os.File, error) {
+	var unfit error
+	db, file, err := boltfile.Open(path, bolt.Options{
+		Timeout: lockTimeout,
 		// A commit that outgrows the mapping has to wait for every reader to
 		// end; within this much, readers and the committer never meet.
 		InitialMmapSize: reserve(),
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			file = f
-			return f, err
-		},
+	}, func(db *bolt.DB) error {
+		db.AllocSize = growBy
+		unfit = prepare(db, path)
+		return unfit
 	})
-	if errors.Is(err, berrors.ErrTimeout) {
+	_, ofFile := errors.AsType[*fs.PathError](err)
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
 		return nil, nil, fmt.Errorf("the store %s %w%s; stop that Porchlight first, or choose another data directory", path, ErrInUse, holderOf(path))
-	}
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, plain(err))
-	}
-	if err != nil {
-		return nil, nil, damaged(path, err)
-	}
-	db.AllocSize = growBy
-	if err := whole(db, file); err != nil {
-		db.Close()
-		return nil, nil, damaged(path, err)
-	}
-	if err := prepare(db, file); err != nil {
-		db.Close()
-		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, err)
+	case unfit != nil || ofFile:
+		return nil, nil, fmt.Errorf("cannot open the store %s: %w", path, boltfile.Plain(err))
+	case err != nil:
+		return nil, nil, fmt.Errorf("cannot open the store %s, it is damaged or not a Porchlight store (restore a copy, or move it away to start afresh): %w", path, err)
 	}
 	return db, file, nil
 }
 
-// whole compares the file's length with what its header promises.
-func whole(db *bolt.DB, file *os.File) error {
-	return db.View(func(tx *bolt.Tx) error {
-		info, err := file.Stat()
-		if err == nil && tx.Size() > info.Size() {
-			err = fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
-		}
-		return err
-	})
-}
-
 // prepare tightens the file's mode and makes the buckets. Nothing of what a newer
 // version wrote is touched.
-func prepare(db *bolt.DB, file *os.File) error {
+func prepare(db *bolt.DB, path string) error {
 	made := false
 	err := db.View(func(tx *bolt.Tx) error {
 		if made = tx.Bucket(bucketItems) != nil; !made {
@@ -173,12 +139,12 @@ func prepare(db *bolt.DB, file *os.File) error {
 	if err != nil {
 		return err
 	}
-	info, err := file.Stat()
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		if err := file.Chmod(0o600); err != nil {
+		if err := os.Chmod(path, 0o600); err != nil {
 			return err
 		}
 	}
@@ -195,29 +161,10 @@ func prepare(db *bolt.DB, file *os.File) error {
 	})
 }
 
-func damaged(path string, err error) error {
-	return fmt.Errorf("cannot open the store %s, it is damaged or not a Porchlight store (restore a copy, or move it away to start afresh): %w", path, err)
-}
-
-// plain drops the path from a file error whose sentence names it already.
-func plain(err error) error {
-	if pe, ok := errors.AsType[*fs.PathError](err); ok {
-		return pe.Err
-	}
-	return err
-}
-
 // View runs fn on a snapshot of what is durable, beside any other call.
 func (b *boltStore) View(ctx context.Context, fn func(Tx) error) error {
-	if err := ctx.Err(); err != nil {
+	if err := b.usable(ctx); err != nil {
 		return err
-	}
-	select {
-	case <-b.closing:
-		return ErrClosed
-	case <-b.stopped:
-		return b.refusal()
-	default:
 	}
 	tx, err := b.db.Begin(false)
 	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
@@ -250,10 +197,7 @@ func (b *boltStore) Sweep(ctx context.Context, limit int) (int, error) {
 		swept = t.dropExpired(limit)
 		return nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return swept, nil
+	return swept, err
 }
 
 // Close lets the group under way finish, answers ErrClosed to whatever still
@@ -265,7 +209,7 @@ func (b *boltStore) Close() error {
 		if b.failure != nil {
 			// bbolt's locks may still be held by what panicked: let go of the
 			// file alone.
-			b.closeErr = letGo(b.file)
+			b.closeErr = boltfile.LetGo(b.file)
 			return
 		}
 		b.closeErr = b.db.Close()

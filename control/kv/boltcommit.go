@@ -38,15 +38,10 @@ type request struct {
 
 // do queues fn and sees it through.
 func (b *boltStore) do(ctx context.Context, fn func(*boltTx) error) error {
-	if err := ctx.Err(); err != nil {
+	// Asked first because select would choose at random between a closed store
+	// and room in its queue.
+	if err := b.usable(ctx); err != nil {
 		return err
-	}
-	// Checked on its own because select would choose at random between a
-	// closed store and room in its queue.
-	select {
-	case <-b.closing:
-		return b.refusal()
-	default:
 	}
 	r := &request{turn: make(chan *bolt.Tx, 1), ran: make(chan *boltTx, 1), verdict: make(chan error, 1)}
 	select {
@@ -92,6 +87,20 @@ func (b *boltStore) run(r *request, tx *bolt.Tx, fn func(*boltTx) error) error {
 		merge = t
 	}
 	return err
+}
+
+// usable refuses what comes too late.
+func (b *boltStore) usable(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-b.closing:
+		return b.refusal()
+	case <-b.stopped:
+		return b.refusal()
+	default:
+		return nil
+	}
 }
 
 // refusal is the answer of a store whose committer has stopped or is about to.

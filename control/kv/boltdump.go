@@ -41,10 +41,7 @@ func (b *boltStore) Load(ctx context.Context, next func() (Record, error)) (n in
 		n, err = t.load(ctx, t, next)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, err
 }
 
 // deadlineOf is a time as bolt keeps it; what no int64 can hold is the last

@@ -108,10 +108,7 @@ func (m *memStore) Load(ctx context.Context, next func() (Record, error)) (n int
 		n, err = t.load(ctx, t, next)
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
+	return n, err
 }
 
 // Close implements Store.

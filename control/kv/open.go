@@ -14,9 +14,6 @@ type Options struct {
 	// that share a database should agree on it to a second or so.
 	Now func() time.Time
 
-	// MaxConns bounds the connections of this process to PostgreSQL; zero means
-	// what the URL says (pool_max_conns), else 16.
-	MaxConns int
 	// Patience is how long a call waits for a database that went away before it
 	// fails with ErrUnavailable; zero means 10 seconds.
 	Patience time.Duration

@@ -107,10 +107,7 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 		// as it understood where the password is; that is not far enough.
 		return nil, errors.New("the address of the database is not understood; it looks like postgres://user:password@host:5432/name")
 	}
-	switch {
-	case opts.MaxConns > 0:
-		cfg.MaxConns = int32(min(opts.MaxConns, 1000))
-	case !strings.Contains(url, "pool_max_conns"):
+	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = defaultConns
 	}
 	if !strings.Contains(url, "connect_timeout") {

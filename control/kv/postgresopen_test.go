@@ -173,7 +173,7 @@ func TestPostgresOpenTogether(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			s, err := Open(context.Background(), db, Options{MaxConns: 2})
+			s, err := Open(context.Background(), db+"&pool_max_conns=2", Options{})
 			if err != nil {
 				t.Error(err)
 				return

@@ -83,7 +83,7 @@ func countTrips(client io.Reader, server io.Writer, trips *atomic.Int64) {
 func TestPostgresRoundTrips(t *testing.T) {
 	t.Parallel()
 	through, trips := tripCounter(t, pgtest.Database(t))
-	s, err := Open(context.Background(), through, Options{MaxConns: 1})
+	s, err := Open(context.Background(), through+"&pool_max_conns=1", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,8 @@
 // Package boltfile is what the stores of agent and control plane share about
-// their files: bbolt takes an empty one for a new database. An empty one may be
-// what a crash or a full disk left of a store, so here it is an error, and a new
-// database appears whole or not at all.
+// their files. bbolt takes an empty one for a new database; it may be what a crash
+// or a full disk left of a store, so here it is an error, and a new database
+// appears whole or not at all. bbolt faults on a damaged one; here that is an error
+// too.
 package boltfile
 
 import (
@@ -10,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"porchlight/internal/durable"
@@ -32,6 +34,55 @@ func Ensure(path string) error {
 		return nil
 	}
 	return create(path)
+}
+
+// Open opens the database at path, has ready look at it, and returns its file
+// besides. bbolt trusts what a file says of itself, so damage is a panic, or a fault
+// on the first read of it: until ready has returned both are made errors.
+func Open(path string, opts bolt.Options, ready func(*bolt.DB) error) (db *bolt.DB, file *os.File, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			if file != nil {
+				_ = LetGo(file)
+			}
+			db, file, err = nil, nil, fmt.Errorf("%v", p)
+		}
+	}()
+	opts.FreelistType = bolt.FreelistMapType
+	opts.OpenFile = func(name string, flag int, mode os.FileMode) (*os.File, error) {
+		f, err := os.OpenFile(name, flag, mode)
+		file = f
+		return f, err
+	}
+	if db, err = bolt.Open(path, 0o600, &opts); err != nil {
+		return nil, nil, err
+	}
+	if err = db.View(func(tx *bolt.Tx) error { return whole(tx, file) }); err == nil {
+		err = ready(db)
+	}
+	if err != nil {
+		db.Close()
+		return nil, nil, err
+	}
+	return db, file, nil
+}
+
+// whole compares the file's length with what its header promises.
+func whole(tx *bolt.Tx, file *os.File) error {
+	info, err := file.Stat()
+	if err == nil && tx.Size() > info.Size() {
+		err = fmt.Errorf("it is %d bytes long and should be %d", info.Size(), tx.Size())
+	}
+	return err
+}
+
+// Plain drops the path from a file error whose sentence names it already.
+func Plain(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
 }
 
 // create makes the database under another name first. Link refuses a name that is

@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-package kv
+package boltfile
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// letGo closes a database file that bbolt can no longer be asked to close. Its
+// LetGo closes a database file that bbolt can no longer be asked to close. Its
 // mapping stays until the process ends and would keep the lock, so the lock is
 // given back first.
-func letGo(f *os.File) error {
+func LetGo(f *os.File) error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
