@@ -159,6 +159,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if w.Header().Get("Content-Type") == eventStream {
 		return // it has begun, and its reader comes again
 	}
+	if errors.Is(err, errGone) {
+		panic(http.ErrAbortHandler)
+	}
 	refusal, ok := errors.AsType[*agentapi.Error](err)
 	if !ok {
 		if r.Context().Err() != nil {

@@ -86,7 +86,7 @@ type API struct {
 	paces  paces
 
 	cut    context.Context // ends when requests under way have had long enough
-	cutOff context.CancelCauseFunc
+	cutOff context.CancelFunc
 	ending chan struct{} // closed when Run's context ends: streams leave then
 
 	mu       sync.Mutex     // protects ended, and is held to add to requests
@@ -183,7 +183,7 @@ func New(cfg Config) *API {
 		paces:  newPaces(),
 		ending: make(chan struct{}),
 	}
-	a.cut, a.cutOff = context.WithCancelCause(context.Background())
+	a.cut, a.cutOff = context.WithCancel(context.Background())
 	a.states.seq = uint64(time.Now().UnixMicro())
 	return a
 }
@@ -200,7 +200,7 @@ func (a *API) Run(ctx context.Context) error {
 	close(a.ending)
 	late := time.AfterFunc(drainFor, func() {
 		a.log.Warn("requests are cut off")
-		a.cutOff(errCutOff)
+		a.cutOff()
 	})
 	defer late.Stop()
 	a.requests.Wait()
@@ -220,22 +220,23 @@ func (a *API) enter() bool {
 var (
 	// errGoesOn is returned by a handler whose answer the next agent goes on with.
 	errGoesOn = errors.New("the next agent goes on")
-	errCutOff = agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight changed over before this was done, and gave it up. Try again.")
+	// errGone is of a request that no agent answers any more: its connection ends.
+	errGone = errors.New("no agent answers")
 )
 
 // answer carries out one request, after enter.
 func (a *API) answer(from door, rt route, w http.ResponseWriter, r *http.Request) error {
 	defer a.requests.Done()
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(a.cut, func() { cancel(errCutOff) })()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(a.cut, cancel)()
 	r = r.WithContext(ctx)
 	err := a.admit(rt.tier, from, r)
 	if err == nil {
 		err = rt.serve(a, w, r)
 	}
-	if err != nil && errors.Is(context.Cause(ctx), errCutOff) {
-		return errCutOff
+	if err != nil && a.cut.Err() != nil {
+		return errGone
 	}
 	return err
 }

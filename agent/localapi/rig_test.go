@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
@@ -71,10 +70,12 @@ type rig struct {
 	server      *Server
 	api         *API
 	outside     *outside
+	arrived     chan struct{} // gets one for each request; nil for nobody
 
 	addr   string
 	socket string
-	end    func() // ends Serve and waits for it; idempotent
+	leave  func() // ends the agent's Run and waits for it; idempotent
+	end    func() // ends the server's too; idempotent
 }
 
 // outside plays the rest of the agent.
@@ -149,7 +150,15 @@ func (r *rig) serve(t testing.TB) {
 		OwnerSecretHash: r.hash, DeskSecretHash: ownersecret.Hash(deskSecret), Log: log,
 	})
 	r.reg, r.outside.changes = r.server.Registry(), r.server.Changes()
-	r.server.outermost = described(t)
+	r.server.outermost = func(h http.Handler) http.Handler {
+		h = described(t)(h)
+		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			if r.arrived != nil {
+				r.arrived <- struct{}{}
+			}
+			h.ServeHTTP(w, q)
+		})
+	}
 	if err := r.server.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -202,12 +211,13 @@ func (r *rig) serve(t testing.TB) {
 		Log:         log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	var g errgroup.Group
-	g.Go(func() error { return r.server.Run(ctx) })
-	g.Go(func() error { return r.api.Run(ctx) })
+	served := make(chan error, 1)
+	go func() { served <- r.server.Run(ctx) }()
+	r.answer()
 	r.end = sync.OnceFunc(func() {
 		cancel()
-		if err := g.Wait(); err != nil {
+		r.leave()
+		if err := <-served; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 		if err := kept.Close(); err != nil {
@@ -215,6 +225,14 @@ func (r *rig) serve(t testing.TB) {
 		}
 	})
 	t.Cleanup(r.end)
+}
+
+// answer has r.api answer until r.leave.
+func (r *rig) answer() {
+	ctx, cancel := context.WithCancel(context.Background())
+	left := make(chan struct{})
+	go func() { defer close(left); r.api.Run(ctx) }()
+	r.leave = func() { cancel(); <-left }
 }
 
 func (r *rig) open() *agentapi.Client  { return agentapi.New(r.addr) }

@@ -270,11 +270,9 @@ func (s *Server) agent(w http.ResponseWriter, r *http.Request) (*API, error) {
 		select {
 		case <-changed:
 		case <-s.stopping:
-			return nil, errStopping
+			return nil, errGone
 		case <-r.Context().Done():
 			return nil, r.Context().Err()
 		}
 	}
 }
-
-var errStopping = agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is stopping. Try again once it is started anew.")

@@ -3,15 +3,20 @@
 package desktop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/coder/websocket"
 	"github.com/godbus/dbus/v5"
 )
 
@@ -155,6 +160,85 @@ func TestLockedKeychain(t *testing.T) {
 	s.trayShows("Go dark", true)
 	s.trayClick("Notes wants an address > Approve")
 	p.is("notes", "live")
+}
+
+// Who was there before the keychain opened stays: a visitor's WebSocket, an app's
+// registration, and the menu bar's own stream of events.
+func TestKeychainUnlockedDropsNobody(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{})
+	p := s.launch()
+	p.serving()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") == "" {
+			return // a page, for signing in
+		}
+		c, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for {
+			kind, text, err := c.Read(r.Context())
+			if err != nil || c.Write(r.Context(), kind, text) != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(app.Close)
+	address := p.approved("notes", "Notes", app.Listener.Addr().(*net.TCPAddr).Port)
+	site, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	visitor := p.visitor()
+	visitor.Jar.SetCookies(site, p.ownersBrowser("notes").Cookies(site))
+	s.trayClick("Quit Porchlight")
+	if code := p.wait(); code != 0 {
+		t.Fatalf("exit %d", code)
+	}
+	s.lock(s.running["gnome-keyring"])
+	p.exited = make(chan struct{})
+	p.start(p.cmd.Args[1:])
+	p.serving()
+	s.trayShows("Your keychain is locked", true)
+
+	registration := map[string]any{"appId": "com.example.notes", "pid": os.Getpid()}
+	if status, answer, err := p.call("POST", "/engine/register", registration); err != nil || status != http.StatusOK {
+		t.Fatalf("register: %d %v %v", status, answer, err)
+	}
+	var socket *websocket.Conn
+	s.eventually("the visitor's WebSocket", func() (err error) {
+		socket, _, err = websocket.Dial(t.Context(), address, &websocket.DialOptions{
+			HTTPClient: visitor, HTTPHeader: http.Header{"Origin": {"https://" + site.Host}},
+		})
+		return err
+	})
+	defer socket.CloseNow()
+	echo := func(text string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		err := socket.Write(ctx, websocket.MessageText, []byte(text))
+		if err == nil {
+			_, _, err = socket.Read(ctx)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	echo("before")
+	s.unlock()
+	s.trayShows("Unlock…", false)
+	echo("after")
+	if status, answer, err := p.call("POST", "/engine/heartbeat", registration); err != nil || status != http.StatusOK || answer["registrants"] != 1.0 {
+		t.Errorf("heartbeat: %d %v %v", status, answer, err)
+	}
+	p.publish("wiki", "Wiki", webApp(t, "wiki"))
+	s.trayShows("Waiting for you", true)
+	if said := s.appLog(); strings.Contains(said, "the agent's events ended") {
+		t.Error("the menu bar had to follow the agent anew")
+	}
 }
 
 // unlock gives the running keyring its password, as its own question for it

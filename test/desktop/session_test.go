@@ -213,10 +213,15 @@ func (s *session) startKeyring() {
 		return
 	}
 	daemon := s.unlockedKeyring()
-	if s.opts.keyring != "locked" {
-		return
+	if s.opts.keyring == "locked" {
+		s.lock(daemon)
 	}
-	// The keyring exists now; a daemon that is not told the password has it locked.
+}
+
+// lock has the keyring locked: it exists now, and a daemon that is not told the
+// password leaves it so.
+func (s *session) lock(daemon *exec.Cmd) {
+	s.t.Helper()
 	_ = syscall.Kill(-daemon.Process.Pid, syscall.SIGTERM)
 	s.waitName("org.freedesktop.secrets", false)
 	s.spawn("gnome-keyring-daemon", "--components=secrets", "--foreground")
@@ -227,6 +232,7 @@ func (s *session) unlockedKeyring() *exec.Cmd {
 	cmd := exec.Command("gnome-keyring-daemon", "--unlock", "--components=secrets", "--foreground")
 	cmd.Stdin = strings.NewReader("rigpass")
 	s.run(cmd, "gnome-keyring")
+	s.running["gnome-keyring"] = cmd
 	s.waitName("org.freedesktop.secrets", true)
 	return cmd
 }
