@@ -2,9 +2,11 @@ package proxy_test
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -219,5 +221,30 @@ func TestBodiesOfStrangersAreNotAwaited(t *testing.T) {
 				t.Errorf("%q: %q, %v", head, answer, err)
 			}
 		})
+	}
+}
+
+// deadlines is an answer to a request whose connection keeps the limits it is set.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(until time.Time) error {
+	d.read = append(d.read, until)
+	return nil
+}
+
+// A body on its way to an app may take any time: the limit is taken off.
+func TestBodiesForAppsAreAwaited(t *testing.T) {
+	t.Parallel()
+	r, b, _ := recordedVisitor(t, false)
+	req := httptest.NewRequestWithContext(t.Context(), "POST", origin+"/", strings.NewReader("body"))
+	req.TLS = &tls.ConnectionState{ServerName: sni}
+	b.addCookies(req)
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	r.proxy.ServeHTTP(w, req)
+	if w.Code != http.StatusOK || len(w.read) != 1 || !w.read[0].IsZero() {
+		t.Errorf("HTTP %d, limits %v", w.Code, w.read)
 	}
 }
