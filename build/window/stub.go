@@ -17,7 +17,7 @@ func stubFile(ops []operation) ([]byte, error) {
 		"/** What each operation gives where there is nothing to tell. */\n" +
 		"export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } = {\n")
 	for _, op := range ops {
-		least, err := json.Marshal(leastOf(op.gives[0].Value))
+		least, err := json.Marshal(leastOf(op.gives.Value))
 		if err != nil {
 			return nil, err
 		}

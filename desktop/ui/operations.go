@@ -17,7 +17,7 @@ var operations = map[string]operation{
 		{"program", inBody, aText, true, false},
 		{"user", inBody, aText, true, false},
 	}},
-	"cancelConnect": {"DELETE", "/owner/connect", nil},
+	"cancelConnect": {"DELETE", "/owner/connect", []parameter{}},
 	"changeOptions": {"PATCH", "/owner/apps/{name}/options", []parameter{
 		{"name", inPath, aText, true, false},
 		{"allowCrossOrigin", inBody, aBoolean, false, true},
@@ -27,7 +27,7 @@ var operations = map[string]operation{
 		{"identityValue", inBody, aText, false, true},
 		{"localhostHost", inBody, aBoolean, false, true},
 	}},
-	"clearActivity": {"DELETE", "/owner/activity", nil},
+	"clearActivity": {"DELETE", "/owner/activity", []parameter{}},
 	"connect": {"POST", "/owner/connect", []parameter{
 		{"name", inBody, aText, false, false},
 		{"url", inBody, aText, true, false},
@@ -38,7 +38,7 @@ var operations = map[string]operation{
 	"denyUser": {"POST", "/owner/users/{id}/deny", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
-	"disconnect": {"POST", "/owner/disconnect", nil},
+	"disconnect": {"POST", "/owner/disconnect", []parameter{}},
 	"disconnectVisitor": {"POST", "/owner/visitors/disconnect", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"grantId", inBody, aText, false, false},
@@ -46,9 +46,9 @@ var operations = map[string]operation{
 	"forgetUser": {"DELETE", "/owner/users/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
-	"goDark":  {"POST", "/owner/dark", nil},
-	"lightUp": {"DELETE", "/owner/dark", nil},
-	"outbox":  {"GET", "/owner/outbox", nil},
+	"goDark":  {"POST", "/owner/dark", []parameter{}},
+	"lightUp": {"DELETE", "/owner/dark", []parameter{}},
+	"outbox":  {"GET", "/owner/outbox", []parameter{}},
 	"ownerGrant": {"POST", "/owner/people/grant", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"app", inBody, aText, true, false},
@@ -59,12 +59,12 @@ var operations = map[string]operation{
 		{"apps", inBody, texts, true, false},
 		{"email", inBody, aText, true, false},
 	}},
-	"ownerPeople": {"GET", "/owner/people", nil},
+	"ownerPeople": {"GET", "/owner/people", []parameter{}},
 	"ownerRemovePerson": {"POST", "/owner/people/revoke", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"holdSeconds", inBody, aNumber, false, false},
 	}},
-	"ownerState": {"GET", "/owner/state", nil},
+	"ownerState": {"GET", "/owner/state", []parameter{}},
 	"pause": {"POST", "/owner/apps/{name}/pause", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
@@ -86,7 +86,7 @@ var operations = map[string]operation{
 		{"quiet", inBody, texts, true, false},
 		{"trustEverybody", inBody, aBoolean, false, false},
 	}},
-	"settings": {"GET", "/owner/settings", nil},
+	"settings": {"GET", "/owner/settings", []parameter{}},
 	"settleHeld": {"POST", "/owner/people/settle", []parameter{
 		{"accountId", inBody, aText, false, false},
 		{"app", inBody, aText, false, false},
@@ -101,5 +101,5 @@ var operations = map[string]operation{
 	"unmute": {"POST", "/owner/apps/{name}/unmute", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
-	"visitors": {"GET", "/owner/visitors", nil},
+	"visitors": {"GET", "/owner/visitors", []parameter{}},
 }
