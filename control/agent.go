@@ -197,17 +197,6 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 	})
 }
 
-// Apps are the approved apps a computer reported last.
-func (s *Agents) Apps(ctx context.Context, computerID string) ([]controlapi.App, error) {
-	var out []controlapi.App
-	err := s.store.View(ctx, func(tx kv.Tx) error {
-		var err error
-		out, _, err = get[[]controlapi.App](tx, keyComputerApps(computerID))
-		return err
-	})
-	return out, err
-}
-
 // validLabel says whether an app's label may be shown to people. An agent checks
 // its labels by rules that are no wider; this is for one that does not, because
 // what it reports is read on pages and in mails of this service.

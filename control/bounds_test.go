@@ -88,7 +88,7 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		t.Errorf("the snapshot has %d bytes, %v", len(snapshot), err)
 	}
 
-	_, err = b.People.Grant(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
+	_, err = b.People.Give(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
 	wantRefusal(t, err, controlapi.CodeForbidden)
 	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {

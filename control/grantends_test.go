@@ -45,7 +45,7 @@ func TestGrantEndsWithThePerson(t *testing.T) {
 	own := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	tokens, elsewhere := c.granted(bob, "maya"), c.granted(bob, "bob")
 	open := ok[string](t)(c.code(bob, "maya"))
-	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), computer, bob.ID))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), computer, bob.ID))
 	_, err := c.use(tokens.Refresh)
 	wantRefusal(t, err, controlapi.CodeAccessDenied)
 	_, err = c.exchange(open)

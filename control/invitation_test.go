@@ -32,7 +32,7 @@ func TestInvitationEnds(t *testing.T) {
 			return nil
 		},
 		"when revoked": func(b *bench, e controlapi.Enrolled, p controlapi.Person) error {
-			_, err := b.People.Revoke(b.t.Context(), e.Computer.ID, p.AccountID)
+			_, err := b.People.Remove(b.t.Context(), e.Computer.ID, p.AccountID)
 			return err
 		},
 		"with the computer": func(b *bench, e controlapi.Enrolled, _ controlapi.Person) error {

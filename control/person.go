@@ -42,9 +42,9 @@ type personEvent string
 const (
 	personInvited   personEvent = "invited"    // with the apps named
 	personAccepted  personEvent = "accepted"   // the invitation's one click
-	personGranted   personEvent = "granted"    // one app given
+	personGiven     personEvent = "given"      // one app given
 	personWithdrawn personEvent = "withdrawn"  // one app taken away
-	personRevoked   personEvent = "revoked"    // the whole computer taken away
+	personRemoved   personEvent = "removed"    // the whole computer taken away
 	personSignedOut personEvent = "signed out" // every session is to end
 )
 
@@ -79,11 +79,11 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 			return p, refuse(controlapi.CodeForbidden, "This invitation was taken back.")
 		}
 		become(controlapi.PersonActive)
-	case personGranted:
+	case personGiven:
 		p.Apps = withApps(p.Apps, apps)
 	case personWithdrawn:
 		p.Apps = withoutApps(p.Apps, func(id string) bool { return slices.Contains(apps, id) })
-	case personRevoked:
+	case personRemoved:
 		if p.Status != controlapi.PersonRevoked {
 			p.Epoch = laterEpoch(p.Epoch, now)
 		}
@@ -147,14 +147,9 @@ func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
 	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
 }
 
-// Accept makes an invited person active.
-func (s *People) Accept(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personAccepted)
-}
-
-// Grant gives a person one app this computer has approved.
-func (s *People) Grant(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personGranted, appID)
+// Give gives a person one app this computer has approved.
+func (s *People) Give(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personGiven, appID)
 }
 
 // Withdraw takes one app from a person; one they never had is no error.
@@ -162,53 +157,24 @@ func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID stri
 	return s.change(ctx, computerID, accountID, personWithdrawn, appID)
 }
 
-// Revoke ends a person's access to the whole computer, every session they have
+// Remove ends a person's access to the whole computer, every session they have
 // on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
-func (s *People) Revoke(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRevoked)
+func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personRemoved)
 }
 
 func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
-		if ev == personGranted {
+		if ev == personGiven {
 			if err := tx.liveApps(computerID, apps); err != nil {
 				return controlapi.Person{}, err
 			}
 		}
 		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, apps)
-		if err == nil && ev == personGranted {
+		if err == nil && ev == personGiven {
 			err = tx.roomFor(computerID, p)
 		}
 		return p.wire(), err
-	})
-}
-
-// DeletePerson removes a person's row altogether. The owner's stays.
-func (s *People) DeletePerson(ctx context.Context, computerID, accountID string) error {
-	return s.update(ctx, func(tx *txn) error {
-		p, found, err := get[person](tx, keyPerson(computerID, accountID))
-		if err != nil {
-			return err
-		}
-		if !found {
-			return refuse(controlapi.CodeNotFound, "This person is not on the list.")
-		}
-		if p.Role == controlapi.RoleOwner {
-			return refuse(controlapi.CodeForbidden, "The owner cannot be taken off their own computer.")
-		}
-		if err := tx.Delete(keyPerson(computerID, accountID)); err != nil {
-			return err
-		}
-		if err := tx.Delete(keyMembership(accountID, computerID)); err != nil {
-			return err
-		}
-		if err := tx.voidInvitations(computerID, accountID); err != nil {
-			return err
-		}
-		if err := tx.revokePersonsGrants(computerID, accountID); err != nil {
-			return err
-		}
-		return tx.touch(computerID)
 	})
 }
 
@@ -225,7 +191,7 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, a
 	if p, err = p.next(ev, apps, t.now); err != nil {
 		return person{}, err
 	}
-	if ev == personRevoked {
+	if ev == personRemoved {
 		if err := t.voidInvitations(computerID, account.ID); err != nil {
 			return person{}, err
 		}
@@ -391,7 +357,7 @@ func (s *People) Leave(ctx context.Context, accountID, short string) error {
 		if p.Status == controlapi.PersonRevoked {
 			return none
 		}
-		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRevoked, nil)
+		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, nil)
 		return err
 	})
 }

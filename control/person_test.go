@@ -111,7 +111,7 @@ func TestPersonModel(t *testing.T) {
 			"grant": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.People.Grant(ctx, id, accounts[email], app)
+				_, err := b.People.Give(ctx, id, accounts[email], app)
 				expect("grant", err, p.exists && slices.Contains(live, app))
 				if err == nil {
 					p.apps[app] = true
@@ -127,7 +127,7 @@ func TestPersonModel(t *testing.T) {
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				_, err := b.People.Revoke(ctx, id, accounts[email])
+				_, err := b.People.Remove(ctx, id, accounts[email])
 				expect("revoke", err, p.exists)
 				if p.exists {
 					p.status, p.links = controlapi.PersonRevoked, nil
@@ -225,7 +225,7 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	look("invited", true)
 	ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
 	look("accepted", false)
-	ok[controlapi.Person](t)(b.People.Grant(t.Context(), id, account, "app2"))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2"))
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), id, account, "app1"))
 	look("granted and withdrawn", false)
 	invite()
@@ -246,9 +246,9 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 		}
 		look("ended session "+c.session, c.ends)
 	}
-	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, account))
 	look("revoked", true)
-	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), id, account))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), id, account))
 	look("revoked again", false)
 	invite()
 	look("invited again", true)
@@ -265,9 +265,9 @@ func TestOwnerCannotBeChanged(t *testing.T) {
 			_, err := b.People.Invite(t.Context(), id, e.Email, []string{"app1"})
 			return err
 		},
-		"grant":    func() error { _, err := b.People.Grant(t.Context(), id, me, "app1"); return err },
+		"grant":    func() error { _, err := b.People.Give(t.Context(), id, me, "app1"); return err },
 		"withdraw": func() error { _, err := b.People.Withdraw(t.Context(), id, me, "app1"); return err },
-		"revoke":   func() error { _, err := b.People.Revoke(t.Context(), id, me); return err },
+		"revoke":   func() error { _, err := b.People.Remove(t.Context(), id, me); return err },
 	}
 	before := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
 	for name, try := range tries {

@@ -51,11 +51,11 @@ func TestEveryChangeIsTold(t *testing.T) {
 			_, err := b.People.AcceptInvitation(t.Context(), b.invitation("eve@example.com"), "", home)
 			return err
 		}},
-		{"grant", func() error { _, err := b.People.Grant(t.Context(), id, account, "app2"); return err }},
+		{"grant", func() error { _, err := b.People.Give(t.Context(), id, account, "app2"); return err }},
 		{"withdraw", func() error { _, err := b.People.Withdraw(t.Context(), id, account, "app1"); return err }},
 		{"app gone", func() error { return b.Agents.PutApps(t.Context(), id, nil) }},
 		{"sign out", func() error { return b.Sessions.SignOutEverywhere(t.Context(), account) }},
-		{"revoke", func() error { _, err := b.People.Revoke(t.Context(), id, account); return err }},
+		{"revoke", func() error { _, err := b.People.Remove(t.Context(), id, account); return err }},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)

@@ -115,7 +115,7 @@ func TestVisitRefusesAlike(t *testing.T) {
 	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "pending@example.com", []string{"app1"}))
 	member := b.joined(e.Computer.ID, "member@example.com", "app1")
 	removed := b.joined(e.Computer.ID, "removed@example.com", "app1")
-	ok[controlapi.Person](t)(b.People.Revoke(t.Context(), e.Computer.ID, removed.ID))
+	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, removed.ID))
 	stranger := ok[Account](t)(b.Accounts.Ensure(t.Context(), "stranger@example.com"))
 
 	at := func(name string) string {
@@ -255,7 +255,7 @@ func TestRedeemAfterAccessEnded(t *testing.T) {
 			_, err := b.People.Withdraw(t.Context(), c, a, "app1")
 			return err
 		},
-		"revoked": func(b *bench, c, a string) error { _, err := b.People.Revoke(t.Context(), c, a); return err },
+		"revoked": func(b *bench, c, a string) error { _, err := b.People.Remove(t.Context(), c, a); return err },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {

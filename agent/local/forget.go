@@ -19,7 +19,7 @@ func (p *plane) forgetPeople(ctx context.Context) error {
 		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRevoked {
 			continue
 		}
-		if _, err := p.Service.People.Revoke(ctx, p.computerID, person.AccountID); err != nil {
+		if _, err := p.Service.People.Remove(ctx, p.computerID, person.AccountID); err != nil {
 			return fmt.Errorf("cannot end the access %s had on this computer alone: %w", person.Email, err)
 		}
 	}

@@ -69,27 +69,10 @@ func (s *scene) populate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	computer := s.computerID(t)
-	var ids []string
-	s.await(t, func() bool {
-		apps, err := s.plane.Service.Agents.Apps(ctx, computer)
-		ids = nil
-		for _, app := range apps {
-			if app.Live {
-				ids = append(ids, app.ID)
-			}
-			if app.Name == "notes" {
-				s.notesID = app.ID
-			}
-		}
-		return err == nil && len(ids) == 2
-	})
-	person, err := s.plane.Service.People.Invite(ctx, computer, bobEmail, ids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.bobID = person.AccountID
-	if _, err := s.plane.Service.People.Accept(ctx, computer, s.bobID); err != nil {
+	s.await(t, func() bool { return len(s.known(t)) == 2 })
+	bob := s.joined(t, bobEmail, "Notes")
+	s.bobID, s.notesID = bob.AccountID, bob.Apps[0]
+	if _, err := s.house.owner.Grant(ctx, agentapi.GrantRequest{AccountID: s.bobID, App: "Photos", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -302,14 +285,14 @@ var causes = []cause{
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.plane.Service.People.Grant(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.plane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID)
 			return err
 		},
 	},
 	{
 		name: "the person revoked elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.plane.Service.People.Revoke(t.Context(), s.computerID(t), s.bobID)
+			_, err := s.plane.Service.People.Remove(t.Context(), s.computerID(t), s.bobID)
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherPerson},

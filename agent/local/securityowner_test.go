@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control"
 	"porchlight/control/controlapi"
 )
 
@@ -106,32 +107,29 @@ func loopbackFromTheWeb(t *testing.T, s *street) {
 // is approved for something new. Checked: the owner is told, and what people were
 // given does not pass on to the new app.
 func nameTakeover(t *testing.T, s *street) {
-	ctx, computer := t.Context(), s.computerID(t)
+	ctx := t.Context()
 	publish := func(label string, port int) {
 		t.Helper()
 		if _, err := s.open.Publish(ctx, agentapi.PublishRequest{Name: "diary", Label: label, LocalPort: port}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	id := func() (id string) {
+	// bobMay is whether he may open the app of that name.
+	bobMay := func() bool {
 		t.Helper()
-		s.await(t, func() bool {
-			apps, err := s.plane.Service.Agents.Apps(ctx, computer)
-			i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.Name == "diary" && a.Live })
-			if err == nil && i >= 0 {
-				id = apps[i].ID
-			}
-			return id != ""
-		})
-		return id
+		memberships, err := s.plane.Service.People.Memberships(ctx, s.bobID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(memberships[0].Apps, func(a control.InvitedApp) bool { return strings.HasPrefix(a.Host, "diary.") })
 	}
 	publish("Diary", s.app.port)
 	if _, err := s.owner.Approve(ctx, "diary"); err != nil {
 		t.Fatal(err)
 	}
-	first := id()
-	if _, err := s.plane.Service.People.Grant(ctx, computer, s.bobID, first); err != nil {
-		t.Fatal(err)
+	_, err := s.house.owner.Grant(ctx, agentapi.GrantRequest{AccountID: s.bobID, App: "Diary", Granted: true})
+	if err != nil || !bobMay() {
+		t.Fatalf("giving bob the app: %v", err)
 	}
 	before := len(s.state(t).Notices)
 	other := newWiretap(t)
@@ -146,8 +144,8 @@ func nameTakeover(t *testing.T, s *street) {
 	if _, err := s.owner.Approve(ctx, "diary"); err != nil {
 		t.Fatal(err)
 	}
-	if second := id(); second == first {
-		t.Fatal("the new app has the old one's id")
+	if bobMay() {
+		t.Fatal("bob was given the new app")
 	}
 	page, err := s.bob.Open(ctx, strings.Replace(s.address, "notes.", "diary.", 1))
 	if err != nil || page.Status != http.StatusForbidden || len(other.requests()) > 0 {

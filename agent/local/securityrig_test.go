@@ -39,21 +39,9 @@ func startStreet(t *testing.T) *street {
 	s.port = s.app.port
 	s.address = s.publish(t)
 	s.host = strings.TrimPrefix(s.address, "https://")
-	ctx, computer := t.Context(), s.computerID(t)
-	apps, err := s.plane.Service.Agents.Apps(ctx, computer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	person, err := s.plane.Service.People.Invite(ctx, computer, bobEmail, []string{apps[0].ID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.plane.Service.People.Accept(ctx, computer, person.AccountID); err != nil {
-		t.Fatal(err)
-	}
-	s.bobID = person.AccountID
+	s.bobID = s.joined(t, bobEmail, "Notes").AccountID
 	s.bob = s.browser(t)
-	page, err := s.bob.SignIn(ctx, s.address, bobEmail, s.mailedLink(t, bobEmail))
+	page, err := s.bob.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(t, bobEmail))
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("bob signs in: %+v, %v", page, err)
 	}

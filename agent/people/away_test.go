@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/control/kv"
 )
 
 // left opens the data directory of an agent that has ended and returns what it
@@ -199,7 +200,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	if _, err := r.service.People.Grant(t.Context(), r.device.Computer.ID, id, notes); err != nil {
+	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
@@ -291,7 +292,8 @@ func TestGoneMeanwhile(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	id := r.invited(t, true, "Notes")
 	r.down()
-	if err := r.service.People.DeletePerson(t.Context(), r.device.Computer.ID, id); err != nil {
+	err := r.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete("person/" + r.device.Computer.ID + "/" + id) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRevoked {
@@ -321,8 +323,8 @@ func TestLabelGoneWhileInviting(t *testing.T) {
 			t.Error(err)
 		}
 		r.await(t, func() bool {
-			apps, err := r.service.Agents.Apps(t.Context(), r.device.Computer.ID)
-			return err == nil && len(apps) == 1
+			memberships, err := r.service.People.Memberships(t.Context(), r.device.AccountID)
+			return err == nil && len(memberships[0].Apps) == 1
 		})
 	}
 	r.gate.on.Store(&before)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,7 @@ func TestMain(m *testing.M) {
 // be cut. There is no relay: nobody visits.
 type rig struct {
 	service *control.Service
+	store   kv.Store // of the service
 	outbox  *mail.Outbox
 	device  controlapi.Enrolled
 	server  *httptest.Server
@@ -119,7 +121,7 @@ func start(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	r := &rig{outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
+	r := &rig{store: store, outbox: mail.NewOutbox(store, nil), dir: t.TempDir()}
 	quiet := slog.New(slog.DiscardHandler)
 	r.service, err = control.New(control.Config{
 		Store: store, Naming: control.Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443}, Mail: r.outbox, Log: quiet,
@@ -297,6 +299,19 @@ func (r *rig) listed(t *testing.T, email string) agentapi.Person {
 	return people.Members[i]
 }
 
+// accepted takes the newest invitation for bob.
+func (r *rig) accepted(t *testing.T) {
+	t.Helper()
+	mails, err := r.outbox.List(t.Context(), 1)
+	if err != nil || len(mails) == 0 {
+		t.Fatalf("no mail: %v", err)
+	}
+	_, token, _ := strings.Cut(mails[0].Links[0], "token=")
+	if _, err := r.service.People.AcceptInvitation(t.Context(), token, "", netip.Addr{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // invited invites bob, accepts for him when active, and returns his account.
 func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	t.Helper()
@@ -305,9 +320,7 @@ func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 	}
 	id := r.member(t, bobMail).AccountID
 	if active {
-		if _, err := r.service.People.Accept(t.Context(), r.device.Computer.ID, id); err != nil {
-			t.Fatal(err)
-		}
+		r.accepted(t)
 	}
 	r.await(t, func() bool { // until the agent's snapshot has him
 		state, err := r.owner.State(t.Context())

@@ -39,7 +39,7 @@ func (h *handler) grant(w http.ResponseWriter, r *http.Request, c controlapi.Com
 	}
 	change := h.svc.People.Withdraw
 	if body.Granted {
-		change = h.svc.People.Grant
+		change = h.svc.People.Give
 	}
 	p, err := change(r.Context(), c.ID, body.AccountID, body.App)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *handler) revoke(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	p, err := h.svc.People.Revoke(r.Context(), c.ID, body.AccountID)
+	p, err := h.svc.People.Remove(r.Context(), c.ID, body.AccountID)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 		},
 		"the person is revoked": func(r *rig, _ *remote, _ []string) error {
 			ben := must(r.svc.Accounts.ByEmail(r.t.Context(), "ben@example.com"))
-			_, err := r.svc.People.Revoke(r.t.Context(), r.owner.Computer.ID, ben.ID)
+			_, err := r.svc.People.Remove(r.t.Context(), r.owner.Computer.ID, ben.ID)
 			return err
 		},
 		"the computer is removed": func(r *rig, _ *remote, _ []string) error {
@@ -245,7 +245,7 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 				}
 			})
 			both.Go(func() {
-				if _, err := r.svc.People.Revoke(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
+				if _, err := r.svc.People.Remove(t.Context(), r.owner.Computer.ID, p.AccountID); err != nil {
 					t.Error(err)
 				}
 			})

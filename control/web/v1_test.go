@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -197,11 +198,11 @@ func TestPutApps(t *testing.T) {
 	if err := c.PutApps(t.Context(), controlapi.Apps{Apps: want}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := r.svc.Agents.Apps(t.Context(), r.owner.Computer.ID)
-	if err != nil || len(got) != 1 || got[0] != want[0] {
-		t.Errorf("stored is %+v, %v", got, err)
+	shown := []control.InvitedApp{{Label: "Photos", Host: "photos.maya.localhost:8443"}}
+	if got := must(r.svc.People.Memberships(t.Context(), r.owner.AccountID)); !slices.Equal(got[0].Apps, shown) {
+		t.Errorf("the owner is shown %+v", got)
 	}
-	err = c.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "x", Name: "www", Label: "x"}}})
+	err := c.PutApps(t.Context(), controlapi.Apps{Apps: []controlapi.App{{ID: "x", Name: "www", Label: "x"}}})
 	var e *controlapi.Error
 	if !errors.As(err, &e) || e.Code != controlapi.CodeInvalid || e.Message == "" {
 		t.Errorf("got %v", err)
