@@ -16,9 +16,9 @@ import (
 // program that keeps changing who has what cannot push the others out.
 const maxToldOfPeople = maxNotices / 2
 
-// MaxUndos is how many notices may wait with an Undo that the owner has not seen:
-// such a one is never dropped for another, so whoever makes them has to ask first
-// whether there is room.
+// MaxUndos bounds the notices that can be undone and that the owner has not seen.
+// They are never dropped to make room, so whoever adds one asks first whether there
+// is room.
 const MaxUndos = maxToldOfPeople * 3 / 4
 
 var (

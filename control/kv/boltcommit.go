@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// queueLength bounds the updates that wait; further callers wait to wait.
+	// queueLength bounds the updates that wait; whoever comes later waits for a
+	// place among them.
 	queueLength = 1024
 	// groupLength and groupBytes bound one commit, so that the first of a
 	// group is not kept waiting for the last.

@@ -196,10 +196,7 @@ func TestAFullQueueWaitsAndCanBeLeft(t *testing.T) {
 func TestCloseAmongUpdates(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := Open(t.Context(), path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, path)
 	const workers = 16
 	acknowledged := make([]int, workers)
 	var wg, started sync.WaitGroup
@@ -226,11 +223,7 @@ func TestCloseAmongUpdates(t *testing.T) {
 		t.Fatal(err)
 	}
 	wg.Wait()
-	if s, err = Open(t.Context(), path, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	err = s.View(context.Background(), func(tx Tx) error {
+	err := openStore(t, path).View(context.Background(), func(tx Tx) error {
 		for w, n := range acknowledged {
 			items, err := tx.Scan(fmt.Sprintf("%d/", w), "", 1<<20)
 			if err != nil {

@@ -26,10 +26,7 @@ func TestFileModes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s, err := Open(t.Context(), path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := openStore(t, path)
 		for p, want := range map[string]os.FileMode{path: 0o600, dir: 0o700} {
 			if info, err := os.Stat(p); err != nil || info.Mode().Perm() != want {
 				t.Errorf("%s: %v %v, want %v", p, info.Mode(), err, want)
@@ -44,11 +41,8 @@ func TestFileModes(t *testing.T) {
 func TestASecondOpenerIsTold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := Open(t.Context(), path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(t.Context(), path, Options{})
+	s := openStore(t, path)
+	_, err := Open(t.Context(), path, Options{})
 	if !errors.Is(err, ErrInUse) || !strings.HasPrefix(err.Error(), "the store "+path+" is in use by another process") || !strings.Contains(err.Error(), "stop that Porchlight first") {
 		t.Errorf("second open: %v", err)
 	}
@@ -59,9 +53,7 @@ func TestASecondOpenerIsTold(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = Open(t.Context(), path, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	s = openStore(t, path)
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Errorf("closing twice: %v", err)
 	}
@@ -72,10 +64,7 @@ func TestASecondOpenerIsTold(t *testing.T) {
 func TestTornFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "store.db")
-	s, err := Open(t.Context(), path, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, path)
 	for round := range 8 { // several commits, so that pages lie in no order
 		err := s.Update(context.Background(), func(tx Tx) error {
 			for i := range 40 {

@@ -25,19 +25,20 @@ const (
 var noLock = []string{"0A000", "42601", "42501"}
 
 const (
-	// conflictsMost bounds the runs of one function, conflictPause the pause
-	// after them: at random up to a bound that doubles from the first to the last.
+	// conflictsMost bounds the runs of one function. After each there is a random
+	// pause, up to a bound that doubles from conflictPauseFirst to conflictPauseLast.
 	conflictsMost      = 1000
 	conflictPauseFirst = time.Millisecond
 	conflictPauseLast  = 64 * time.Millisecond
-	// conflictsPatient is how many runs are lost before the next one has others
-	// wait. Without that, who changes a few rows again and again keeps out
-	// whoever looks at all of them, such as the owner who takes access away.
+	// conflictsPatient is how many runs are lost before the next one makes other
+	// writers wait. Otherwise somebody who changes a few rows again and again would
+	// keep out a transaction that reads all of them, such as that of an owner who
+	// takes access away.
 	conflictsPatient = 12
-	// awayPause is the same while the database is away.
+	// awayPause is the pause while the database is away.
 	awayPauseFirst = 50 * time.Millisecond
 	awayPauseLast  = time.Second
-	// openPause is that of openPostgres, whom nobody waits for yet.
+	// openPause is the pause of openPostgres, for whose database no request waits.
 	openPauseFirst = 500 * time.Millisecond
 	openPauseLast  = 10 * time.Second
 )
@@ -69,8 +70,8 @@ func (c *call) end() { c.p.running.Done() }
 
 func (c *call) acquire(ctx context.Context) (*pgxpool.Conn, error) { return c.p.pool.Acquire(ctx) }
 
-// discard gives back a connection after err, closing it unless err is an answer
-// of a healthy server.
+// discard gives a connection back after err. It closes one that may be broken: err
+// is then not the answer of a healthy server.
 func (c *call) discard(conn *pgxpool.Conn, err error) {
 	if conn == nil {
 		return
