@@ -10,8 +10,9 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// AppOptions are the owner's choices for one app. False or empty is the default.
-// The loopback API reads their names and types from the fields, see Options.
+// AppOptions are the owner's choices for one app. False or empty is the default. This
+// is the one table of them: the loopback API and the command line read the names, the
+// types and the help from the fields, see Options.
 type AppOptions struct {
 	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
 	Forwarded bool `json:"forwarded" help:"add true X-Forwarded-For, -Proto and -Host"`

@@ -15,9 +15,9 @@ import (
 	"porchlight/agent/procinfo"
 )
 
-// The open tier answers every program of this computer, and only those of the
-// agent's own user (and root) as the owner's. Who is at the other end is asked of
-// the system once a connection, and only where it matters.
+// The open tier answers every program of this computer; those of the agent's own user
+// and of root count as the owner's. The system is asked once for each connection who
+// is at the other end, and only where that matters.
 
 const (
 	// crowded is how many connections there are before it matters whose another
@@ -32,7 +32,7 @@ const (
 // entry is the open tier's listener.
 type entry struct {
 	net.Listener
-	bare   *bare
+	last   *lastAccepted
 	server *Server
 
 	mu     sync.Mutex
@@ -42,20 +42,21 @@ type entry struct {
 }
 
 func (s *Server) newEntry(l net.Listener) *entry {
-	e := &entry{bare: &bare{Listener: l}, server: s, byUser: map[string]int{}}
-	e.Listener = netutil.LimitListener(e.bare, maxConns)
+	e := &entry{last: &lastAccepted{Listener: l}, server: s, byUser: map[string]int{}}
+	e.Listener = netutil.LimitListener(e.last, maxConns)
 	return e
 }
 
-// bare keeps the connection accepted last as it is, which a limit wraps up.
-type bare struct {
+// lastAccepted keeps the connection accepted last as it was before the limit wrapped
+// it up.
+type lastAccepted struct {
 	net.Listener
-	last net.Conn // of the one goroutine that accepts
+	conn net.Conn // used only by the goroutine that accepts
 }
 
-func (b *bare) Accept() (c net.Conn, err error) {
-	b.last, err = b.Listener.Accept()
-	return b.last, err
+func (l *lastAccepted) Accept() (c net.Conn, err error) {
+	l.conn, err = l.Listener.Accept()
+	return l.conn, err
 }
 
 // called is a connection of the open tier.
@@ -83,8 +84,8 @@ func (l *entry) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		plain := l.bare.last
-		conn := &called{Conn: c, user: sync.OnceValue(func() procinfo.Process { return l.userOf(plain) })}
+		raw := l.last.conn
+		conn := &called{Conn: c, user: sync.OnceValue(func() procinfo.Process { return l.userOf(raw) })}
 		if l.enter(conn) {
 			return conn, nil
 		}
@@ -94,9 +95,9 @@ func (l *entry) Accept() (net.Conn, error) {
 }
 
 // userOf is who is at the other end of c. Weakness: the system is asked about two
-// addresses, and one who sends a request, breaks the connection off and keeps all
-// other ports busy has somebody else's next connection come from the same. So c has
-// to stand still when the answer is there.
+// addresses. A program that sends a request, closes the connection and keeps all other
+// ports busy has the next connection of somebody else come from the same address. So
+// the answer counts only if c is still open then.
 func (l *entry) userOf(c net.Conn) procinfo.Process {
 	user := l.server.userOf(ends(c))
 	if !procinfo.Stands(c) {
@@ -149,8 +150,8 @@ func ends(c net.Conn) (from, to netip.AddrPort) {
 	return theirs.AddrPort(), ours.AddrPort()
 }
 
-// callerOf is who sent r. Whoever came by the owner's socket is the owner's; of
-// whom nothing can be learnt counts as another user.
+// callerOf is who sent r. What came by the owner's socket is the owner's; a program of
+// which nothing can be learnt counts as another user's.
 func (a *API) callerOf(r *http.Request) engine.Caller { return a.server.caller(userOf(r)) }
 
 // ownUser stands for the agent's own user on the owner's socket, where nobody
@@ -197,31 +198,4 @@ func (a *API) letIn(r *http.Request, by engine.Caller) error {
 		return fmt.Errorf("ask the owner about a user: %w", err)
 	}
 	return forbidden("This Porchlight belongs to another user of this computer, who has been asked to let programs of the user %s in. Try again once they have.", name)
-}
-
-func (a *API) users(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.cfg.Users.List())
-}
-
-func (a *API) allowUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := a.cfg.Users.Allow(r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, u)
-}
-
-func (a *API) denyUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := a.cfg.Users.Deny(r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, u)
-}
-
-func (a *API) forgetUser(w http.ResponseWriter, r *http.Request) error {
-	if err := a.cfg.Users.Forget(r.PathValue("id")); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }

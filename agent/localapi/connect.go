@@ -42,52 +42,33 @@ func (a *API) connecting() *agentapi.Connecting {
 	return a.server.cfg.Connector.Connecting()
 }
 
-func (a *API) connect(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r, "url", "name", "ca", "acmeDirectory")
-	if err != nil {
-		return err
+func (a *API) connect(r *http.Request) (any, error) {
+	f := readFields(r, "url", "name", "ca", "acmeDirectory")
+	req := agentapi.ConnectRequest{
+		URL: f.text("url"), Name: f.optional("name"), CA: f.optional("ca"), ACMEDirectory: f.optional("acmeDirectory"),
 	}
-	var req agentapi.ConnectRequest
-	if req.URL, err = f.text("url"); err != nil {
-		return err
-	}
-	for name, into := range map[string]*string{"name": &req.Name, "ca": &req.CA, "acmeDirectory": &req.ACMEDirectory} {
-		if f[name] == nil {
-			continue
-		}
-		if *into, err = f.text(name); err != nil {
-			return err
-		}
+	if f.err != nil {
+		return nil, f.err
 	}
 	c, err := a.connector()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	connecting, err := c.Connect(r.Context(), req)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, connecting)
+	return c.Connect(r.Context(), req)
 }
 
-func (a *API) cancelConnect(w http.ResponseWriter, r *http.Request) error {
+func (a *API) cancelConnect(r *http.Request) (any, error) {
 	c, err := a.connector()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.CancelConnect(r.Context()); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+	return done, c.CancelConnect(r.Context())
 }
 
-func (a *API) disconnect(w http.ResponseWriter, r *http.Request) error {
+func (a *API) disconnect(r *http.Request) (any, error) {
 	c, err := a.connector()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.Disconnect(r.Context()); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+	return done, c.Disconnect(r.Context())
 }

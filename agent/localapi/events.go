@@ -75,7 +75,11 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 // ownerEvents streams the state: at once, and after every change. What changes
 // while the reader is slow becomes one event. With the next agent it begins again,
 // on the same connection.
-func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
+func (a *API) ownerEvents(r *http.Request) (any, error) {
+	return stream(func(w http.ResponseWriter) error { return a.events(w, r) }), nil
+}
+
+func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case a.server.streams <- struct{}{}:
 		defer func() { <-a.server.streams }()
@@ -90,7 +94,7 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 	changed, cancel := a.server.changes.Subscribe()
 	defer cancel()
 
-	s := stream{conn: http.NewResponseController(w), w: w}
+	s := reader{conn: http.NewResponseController(w), w: w}
 	// The reader sends nothing more, so a deadline would only end the stream.
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return fmt.Errorf("keep a stream of events open: %w", err)
@@ -141,13 +145,13 @@ func (a *API) ownerEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// stream writes events to one reader.
-type stream struct {
+// reader is who follows the events.
+type reader struct {
 	conn *http.ResponseController
 	w    http.ResponseWriter
 }
 
-func (s stream) send(state agentapi.OwnerState) error {
+func (s reader) send(state agentapi.OwnerState) error {
 	raw, err := json.Marshal(state) // on one line
 	if err != nil {
 		return err
@@ -155,7 +159,7 @@ func (s stream) send(state agentapi.OwnerState) error {
 	return s.write("event: " + agentapi.EventState + "\ndata: " + string(raw) + "\n\n")
 }
 
-func (s stream) write(text string) error {
+func (s reader) write(text string) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeIn)); err != nil {
 		return err
 	}

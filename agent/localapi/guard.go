@@ -15,34 +15,34 @@ import (
 	"porchlight/agent/ownersecret"
 )
 
-// door is a listener as the guard sees it.
-type door struct {
+// listenerKind is a listener as the guard sees it.
+type listenerKind struct {
 	owner bool     // the owner's socket
 	hosts []string // what Host may be
 }
 
-// ownerDoor is the owner's socket, which has no port to name.
-var ownerDoor = door{owner: true, hosts: []string{"localhost"}}
+// ownerKind is the owner's socket, which has no port to name.
+var ownerKind = listenerKind{owner: true, hosts: []string{"localhost"}}
 
-// tcpDoor is the open tier's door, unless other computers could reach it.
-func tcpDoor(addr net.Addr) (door, error) {
+// openKind is the open tier's listener, unless other computers could reach it.
+func openKind(addr net.Addr) (listenerKind, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || !tcp.IP.IsLoopback() {
-		return door{}, fmt.Errorf("the loopback API serves this computer alone and refuses to listen on %s", addr)
+		return listenerKind{}, fmt.Errorf("the loopback API serves this computer alone and refuses to listen on %s", addr)
 	}
 	port := strconv.Itoa(tcp.Port)
-	d := door{hosts: []string{net.JoinHostPort(tcp.IP.String(), port), "localhost:" + port}}
+	k := listenerKind{hosts: []string{net.JoinHostPort(tcp.IP.String(), port), "localhost:" + port}}
 	if tcp.Port == 80 {
-		d.hosts = append(d.hosts, tcp.IP.String(), "localhost")
+		k.hosts = append(k.hosts, tcp.IP.String(), "localhost")
 	}
-	return d, nil
+	return k, nil
 }
 
 // guard lets through what a program on this computer sent, and nothing that a
 // web page can make a browser send: neither by a name that resolves to this
 // computer, nor across origins, nor over a WebSocket. It comes before any
 // routing, so that no route can be an exception.
-func guard(from door, next http.Handler, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
+func guard(from listenerKind, next http.Handler, fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(from, r); err != nil {
 			fail(w, r, err)
@@ -53,7 +53,7 @@ func guard(from door, next http.Handler, fail func(http.ResponseWriter, *http.Re
 	})
 }
 
-func check(from door, r *http.Request) error {
+func check(from listenerKind, r *http.Request) error {
 	if !from.owner {
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !peer.Addr().Unmap().IsLoopback() {
@@ -100,14 +100,14 @@ func mergePatch(r *http.Request, kind string) bool {
 	return r.Method == http.MethodPatch && kind == "application/merge-patch+json"
 }
 
-// names says whether a request names this door as its host, in any case (RFC 3986,
+// names says whether a request names this listener as its host, in any case (RFC 3986,
 // section 3.2.2). HTTP/1.0 may name none; browsers speak 1.1, so no page is behind
 // that.
-func (d door) names(r *http.Request) bool {
+func (k listenerKind) names(r *http.Request) bool {
 	if r.Host == "" {
 		return !r.ProtoAtLeast(1, 1)
 	}
-	return slices.Contains(d.hosts, strings.ToLower(r.Host))
+	return slices.Contains(k.hosts, strings.ToLower(r.Host))
 }
 
 // websocket says whether a request wants to become a WebSocket, which a page could
@@ -135,7 +135,7 @@ func cleaned(p string) string {
 }
 
 // admit is where tiers are checked, and the only place.
-func (a *API) admit(needs tier, from door, r *http.Request) error {
+func (a *API) admit(needs tier, from listenerKind, r *http.Request) error {
 	switch needs {
 	case tierOpen:
 		return a.slow(r)

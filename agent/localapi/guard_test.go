@@ -95,7 +95,7 @@ func TestNoOwnerSecret(t *testing.T) {
 
 // TestGuard is what web pages and confused programs send. Weakness: a browser on
 // this computer reaches 127.0.0.1 for any page, by its own name (DNS rebinding)
-// or blindly (CSRF). Checked: refused before any route, by every door.
+// or blindly (CSRF). Checked: refused before any route, by every listener.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	r := start(t)

@@ -16,135 +16,163 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// fields are those of a body that are known, as they were written.
-type fields map[string]json.RawMessage
+// fields are those of a body that are known. Each is read by its type; the first that
+// is not what it must be is kept in err, and what is read after it is zero.
+type fields struct {
+	raw map[string]json.RawMessage // as they were written
+	err error
+}
 
 // readFields reads a body of one JSON object. encoding/json by itself would take
 // "LABEL" for "label" and the last of two, so that two readers of the same body
 // could see different requests; here both are refused. Fields nobody knows are
 // ignored.
-func readFields(r *http.Request, known ...string) (fields, error) {
+func readFields(r *http.Request, known ...string) *fields {
 	raw, err := io.ReadAll(r.Body)
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, tooLarge()
+		return &fields{err: tooLarge()}
 	}
 	if err != nil {
-		return nil, invalid("The body broke off.")
+		return &fields{err: invalid("The body broke off.")}
 	}
 	return parseFields(raw, known...)
 }
 
-func parseFields(raw []byte, known ...string) (fields, error) {
-	notObject := invalid("The body must be one JSON object.")
+func parseFields(raw []byte, known ...string) *fields {
+	notObject := &fields{err: invalid("The body must be one JSON object.")}
 	if !utf8.Valid(raw) {
-		return nil, invalid("The body is not valid UTF-8 text.")
+		return &fields{err: invalid("The body is not valid UTF-8 text.")}
 	}
 	if !json.Valid(raw) { // all of it, whatever follows the object included
-		return nil, notObject
+		return notObject
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return nil, notObject
+		return notObject
 	}
-	found := fields{}
+	found := map[string]json.RawMessage{}
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return nil, notObject
+			return notObject
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, notObject
+			return notObject
 		}
 		for _, name := range known {
 			switch {
 			case key == name && found[name] != nil:
-				return nil, invalid("The field %q is there twice.", name)
+				return &fields{err: invalid("The field %q is there twice.", name)}
 			case key == name:
 				found[name] = value
 			case strings.EqualFold(key.(string), name):
-				return nil, invalid("The field %q must be written %q.", key, name)
+				return &fields{err: invalid("The field %q must be written %q.", key, name)}
 			}
 		}
 	}
-	return found, nil
+	return &fields{raw: found}
 }
+
+// has says whether a field is there.
+func (f *fields) has(name string) bool { return f.raw[name] != nil }
 
 // text is the string in a field that has to be there.
-func (f fields) text(name string) (string, error) {
-	raw, err := f.value(name)
-	if err != nil {
-		return "", err
-	}
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return "", invalid("The field %q must be a text in quotes.", name)
-	}
-	return s, nil
+func (f *fields) text(name string) (s string) {
+	f.decode(name, &s, "a text in quotes")
+	return s
 }
 
-// integer is the whole number in a field that has to be there.
-func (f fields) integer(name string) (int, error) {
-	raw, err := f.value(name)
-	if err != nil {
-		return 0, err
+// optional is the string in a field that may be missing.
+func (f *fields) optional(name string) string {
+	if !f.has(name) {
+		return ""
 	}
-	if n, err := strconv.Atoi(string(raw)); err == nil {
-		return n, nil
-	}
-	// JSON has one kind of number: 8000.0 and 8e3 are whole ones too. A float64
-	// holds every whole number up to exact, and nothing asked for is larger.
-	const exact = 1 << 53
-	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || n != math.Trunc(n) || math.Abs(n) > exact {
-		return 0, invalid("The field %q must be a whole number, without quotes.", name)
-	}
-	return int(n), nil
+	return f.text(name)
+}
+
+// truth is the true or false in a field that has to be there.
+func (f *fields) truth(name string) (b bool) {
+	f.decode(name, &b, "true or false, without quotes")
+	return b
 }
 
 // texts are the strings of the list in a field that has to be there.
-func (f fields) texts(name string) ([]string, error) {
-	raw, err := f.value(name)
-	if err != nil {
-		return nil, err
-	}
+func (f *fields) texts(name string) []string {
+	const must = "a list of texts in quotes"
 	var all []*string // null is no text
-	if json.Unmarshal(raw, &all) != nil || slices.Contains(all, nil) {
-		return nil, invalid("The field %q must be a list of texts in quotes.", name)
+	if f.decode(name, &all, must); slices.Contains(all, nil) {
+		f.refuse("The field %q must be %s.", name, must)
+		return nil
 	}
 	out := make([]string, len(all))
 	for i, s := range all {
 		out[i] = *s
 	}
-	return out, nil
+	return out
 }
 
-// truth is the true or false in a field that has to be there.
-func (f fields) truth(name string) (bool, error) {
-	raw, err := f.value(name)
-	if err != nil {
-		return false, err
+// integer is the whole number in a field that has to be there.
+func (f *fields) integer(name string) int {
+	var written json.RawMessage
+	const must = "a whole number, without quotes"
+	if f.decode(name, &written, must); f.err != nil {
+		return 0
 	}
-	var b bool
-	if json.Unmarshal(raw, &b) != nil {
-		return false, invalid("The field %q must be true or false, without quotes.", name)
+	if n, err := strconv.Atoi(string(written)); err == nil {
+		return n
 	}
-	return b, nil
+	// JSON has one kind of number: 8000.0 and 8e3 are whole ones too. A float64
+	// holds every whole number up to exact, and nothing asked for is larger.
+	const exact = 1 << 53
+	n, err := strconv.ParseFloat(string(written), 64)
+	if err != nil || n != math.Trunc(n) || math.Abs(n) > exact {
+		f.refuse("The field %q must be %s.", name, must)
+		return 0
+	}
+	return int(n)
 }
 
-func (f fields) value(name string) (json.RawMessage, error) {
-	raw := f[name]
-	if raw == nil || string(raw) == "null" {
-		return nil, invalid("The field %q is missing.", name)
+// decode reads a field that has to be there into a value, which is what the field
+// must be.
+func (f *fields) decode(name string, value any, must string) {
+	switch raw := f.raw[name]; {
+	case f.err != nil:
+	case raw == nil || string(raw) == "null":
+		f.refuse("The field %q is missing.", name)
+	case json.Unmarshal(raw, value) != nil:
+		f.refuse("The field %q must be %s.", name, must)
 	}
-	return raw, nil
+}
+
+func (f *fields) refuse(format string, args ...any) {
+	if f.err == nil {
+		f.err = invalid(format, args...)
+	}
 }
 
 func invalid(format string, args ...any) error {
 	return agentapi.Errorf(agentapi.CodeInvalid, format, args...)
 }
 
-func answer(w http.ResponseWriter, status int, body any) error {
+// accepted is an answer of a handler that goes out with 202 in place of 200.
+type accepted struct{ body any }
+
+// stream is an answer of a handler that is written bit by bit.
+type stream func(http.ResponseWriter) error
+
+// done answers what has no other answer.
+var done = agentapi.Done{OK: true}
+
+// reply writes what a handler answers.
+func reply(w http.ResponseWriter, body any) error {
+	status := http.StatusOK
+	switch b := body.(type) {
+	case stream:
+		return b(w)
+	case accepted:
+		status, body = http.StatusAccepted, b.body
+	}
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return err

@@ -15,12 +15,14 @@ func TestNumbers(t *testing.T) {
 	for written, want := range map[string]int{
 		"8000": 8000, "8000.0": 8000, "8e3": 8000, "8.0E+3": 8000, "0": 0, "-0": 0, "-1": -1, "9007199254740992": 1 << 53,
 	} {
-		if n, err := (fields{"n": json.RawMessage(written)}).integer("n"); err != nil || n != want {
-			t.Errorf("%s: %d, %v", written, n, err)
+		f := parseFields([]byte(`{"n":`+written+`}`), "n")
+		if n := f.integer("n"); f.err != nil || n != want {
+			t.Errorf("%s: %d, %v", written, n, f.err)
 		}
 	}
 	for _, written := range []string{"8000.5", "1e-1", "1e19", "1e400", "-1e400", `"8000"`, "true", "[]", "null", "1e9999999999"} {
-		if n, err := (fields{"n": json.RawMessage(written)}).integer("n"); err == nil {
+		f := parseFields([]byte(`{"n":`+written+`}`), "n")
+		if n := f.integer("n"); f.err == nil {
 			t.Errorf("%s is taken for %d", written, n)
 		}
 	}
@@ -41,23 +43,11 @@ func FuzzPublishBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		name, label, port, err := func() (name, label string, port int, err error) {
-			found, err := parseFields(raw, "name", "label", "localPort")
-			if err != nil {
-				return
-			}
-			if name, err = found.text("name"); err != nil {
-				return
-			}
-			if label, err = found.text("label"); err != nil {
-				return
-			}
-			port, err = found.integer("localPort")
-			return
-		}()
-		if err != nil {
-			if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
-				t.Fatalf("refused with %v", err)
+		found := parseFields(raw, "name", "label", "localPort")
+		name, label, port := found.text("name"), found.text("label"), found.integer("localPort")
+		if found.err != nil {
+			if agentapi.CodeOf(found.err) != agentapi.CodeInvalid || found.err.Error() == "" {
+				t.Fatalf("refused with %v", found.err)
 			}
 			return
 		}
@@ -87,19 +77,13 @@ func FuzzPeopleBody(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		found, err := parseFields(raw, "apps", "granted")
-		if err != nil {
-			return
-		}
-		apps, appsErr := found.texts("apps")
-		granted, grantedErr := found.truth("granted")
-		for _, err := range []error{appsErr, grantedErr} {
-			if err != nil {
-				if agentapi.CodeOf(err) != agentapi.CodeInvalid || err.Error() == "" {
-					t.Fatalf("refused with %v", err)
-				}
-				return
+		found := parseFields(raw, "apps", "granted")
+		apps, granted := found.texts("apps"), found.truth("granted")
+		if found.err != nil {
+			if agentapi.CodeOf(found.err) != agentapi.CodeInvalid || found.err.Error() == "" {
+				t.Fatalf("refused with %v", found.err)
 			}
+			return
 		}
 		var other struct {
 			Apps    []string `json:"apps"`

@@ -1,5 +1,6 @@
-// Package localapi serves the loopback API: what local apps ask to be published
-// with, and what the owner decides with (docs/interface.md).
+// Package localapi serves the loopback API: with it local apps ask to be published,
+// and the owner decides (docs/interface.md, What holds for every call on this
+// computer).
 //
 // A request comes in by one of two listeners, TCP on the loopback address or the
 // owner's unix socket. The guard turns away everything that a web page could
@@ -111,7 +112,9 @@ type route struct {
 	serve  handler
 }
 
-type handler func(*API, http.ResponseWriter, *http.Request) error
+// handler turns a request into a call of the room that decides, and returns what is
+// answered with 200 as JSON, unless it is accepted or a stream.
+type handler func(*API, *http.Request) (any, error)
 
 // routes says for each request who answers it, and who may send it.
 var routes = []route{
@@ -225,15 +228,19 @@ var (
 )
 
 // answer carries out one request, after enter.
-func (a *API) answer(from door, rt route, w http.ResponseWriter, r *http.Request) error {
+func (a *API) answer(from listenerKind, rt route, w http.ResponseWriter, r *http.Request) error {
 	defer a.requests.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(a.cut, cancel)()
 	r = r.WithContext(ctx)
 	err := a.admit(rt.tier, from, r)
+	var body any
 	if err == nil {
-		err = rt.serve(a, w, r)
+		body, err = rt.serve(a, r)
+	}
+	if err == nil {
+		err = reply(w, body)
 	}
 	if err != nil && a.cut.Err() != nil {
 		return errGone

@@ -9,31 +9,21 @@ import (
 
 // publish is POST /publish: 202 for a request that waits for the owner, 200 for
 // an app that was approved before.
-func (a *API) publish(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r, "name", "label", "localPort")
-	if err != nil {
-		return err
-	}
-	var req agentapi.PublishRequest
-	if req.Name, err = f.text("name"); err != nil {
-		return err
-	}
-	if req.Label, err = f.text("label"); err != nil {
-		return err
-	}
-	if req.LocalPort, err = f.integer("localPort"); err != nil {
-		return err
+func (a *API) publish(r *http.Request) (any, error) {
+	f := readFields(r, "name", "label", "localPort")
+	req := agentapi.PublishRequest{Name: f.text("name"), Label: f.text("label"), LocalPort: f.integer("localPort")}
+	if f.err != nil {
+		return nil, f.err
 	}
 	pub, err := a.cfg.Apps.Publish(r.Context(), a.callerOf(r), req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.announce(r.Context(), pub)
-	status := http.StatusOK
 	if pub.Status == agentapi.StatusPending {
-		status = http.StatusAccepted
+		return accepted{pub}, nil
 	}
-	return answer(w, status, pub)
+	return pub, nil
 }
 
 // announce has the control plane know of an app that went live before its program
@@ -44,25 +34,17 @@ func (a *API) announce(ctx context.Context, pub agentapi.Publication) {
 	}
 }
 
-func (a *API) publication(w http.ResponseWriter, r *http.Request) error {
-	pub, err := a.cfg.Apps.Get(r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, pub)
+func (a *API) publication(r *http.Request) (any, error) {
+	return a.cfg.Apps.Get(r.PathValue("name"))
 }
 
-func (a *API) withdraw(w http.ResponseWriter, r *http.Request) error {
-	pub, err := a.cfg.Apps.Withdraw(r.Context(), a.callerOf(r), r.PathValue("name"))
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, pub)
+func (a *API) withdraw(r *http.Request) (any, error) {
+	return a.cfg.Apps.Withdraw(r.Context(), a.callerOf(r), r.PathValue("name"))
 }
 
 // status says which apps are live. Requests are counted and not named: they are
 // the owner's business.
-func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
+func (a *API) status(*http.Request) (any, error) {
 	account := a.cfg.Link().Account
 	s := agentapi.StatusSummary{
 		Connected: account.Connected,
@@ -82,15 +64,15 @@ func (a *API) status(w http.ResponseWriter, _ *http.Request) error {
 			s.Apps = append(s.Apps, app.AppSummary)
 		}
 	}
-	return answer(w, http.StatusOK, s)
+	return s, nil
 }
 
-func (a *API) engineInfo(w http.ResponseWriter, _ *http.Request) error {
+func (a *API) engineInfo(*http.Request) (any, error) {
 	info, account := a.cfg.Info, a.cfg.Link().Account
 	info.Connected, info.Host, info.Name = account.Connected, account.Host, account.Name
 	info.Registrants = a.server.registry.Count()
 	if billing := a.cfg.Access.Snapshot().Billing; billing.Plan != "" {
 		info.Billing = agentapi.Billing{Plan: billing.Plan, Standing: billing.Standing}
 	}
-	return answer(w, http.StatusOK, info)
+	return info, nil
 }

@@ -3,28 +3,21 @@ package localapi
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
 )
 
-func (a *API) ownerState(w http.ResponseWriter, r *http.Request) error {
-	state, err := a.state(r.Context())
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, state)
-}
+// What the owner sees of everything, and decides about everything at once.
 
-func (a *API) ownerAccount(w http.ResponseWriter, _ *http.Request) error {
-	return answer(w, http.StatusOK, a.cfg.Link().Account)
-}
+func (a *API) ownerState(r *http.Request) (any, error) { return a.state(r.Context()) }
 
-func (a *API) ownerOutbox(w http.ResponseWriter, r *http.Request) error {
+func (a *API) ownerAccount(*http.Request) (any, error) { return a.cfg.Link().Account, nil }
+
+func (a *API) ownerOutbox(r *http.Request) (any, error) {
 	mails, err := a.outbox(r.Context())
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, append([]agentapi.Mail{}, mails...))
+	return append([]agentapi.Mail{}, mails...), err
 }
 
 func (a *API) outbox(ctx context.Context) ([]agentapi.Mail, error) {
@@ -50,104 +43,70 @@ func (a *API) outboxSize(ctx context.Context) (size int) {
 	return size
 }
 
-// approve takes an optional body.
-func (a *API) approve(w http.ResponseWriter, r *http.Request) error {
-	how, err := readApproval(r)
-	if err != nil {
-		return err
+// goDark closes everything; lightUp opens it again.
+func (a *API) goDark(*http.Request) (any, error) { return a.cfg.Access.GoDark() }
+
+func (a *API) lightUp(*http.Request) (any, error) { return done, a.cfg.Access.LightUp() }
+
+func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get(), nil }
+
+// setSettings replaces the settings. Every field has to be there: one that was
+// forgotten would quietly become its default. Who is trusted stays as it is when
+// it is not named.
+func (a *API) setSettings(r *http.Request) (any, error) {
+	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "quiet")
+	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
+	s.TrustEverybody = a.cfg.Settings.TrustEverybody()
+	if f.has("trustEverybody") {
+		s.TrustEverybody = f.truth("trustEverybody")
 	}
-	pub, err := a.cfg.Apps.Approve(r.Context(), r.PathValue("name"), how)
-	if err != nil {
-		return err
+	if s.Quiet = f.texts("quiet"); f.err != nil {
+		return nil, f.err
 	}
-	a.announce(r.Context(), pub)
-	return answer(w, http.StatusOK, pub)
+	return a.cfg.Settings.Set(s)
 }
 
-func readApproval(r *http.Request) (how agentapi.Approval, err error) {
-	if r.ContentLength == 0 {
-		return how, nil
-	}
-	f, err := readFields(r, "label", "localPort", "program", "user", "alone")
-	if err != nil {
-		return how, err
-	}
-	if f["alone"] != nil {
-		if how.Alone, err = f.truth("alone"); err != nil {
-			return how, err
+// defaultActivity is how many lines are answered when nobody says.
+const defaultActivity = 200
+
+func (a *API) activity(r *http.Request) (any, error) {
+	limit := defaultActivity
+	if text := r.URL.Query().Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > store.MaxActivity {
+			return nil, invalid("The limit must be a whole number from 1 to %d.", store.MaxActivity)
 		}
-		if len(f) == 1 {
-			return how, nil
-		}
+		limit = n
 	}
-	how.Seen, err = readSeen(f)
-	return how, err
+	return a.cfg.Access.Activity(limit)
 }
 
-// readSeen wants label and port; older clients send no more.
-func readSeen(f fields) (*agentapi.Seen, error) {
-	var seen agentapi.Seen
-	var err error
-	if seen.Label, err = f.text("label"); err != nil {
-		return nil, err
-	}
-	if seen.LocalPort, err = f.integer("localPort"); err != nil {
-		return nil, err
-	}
-	for name, to := range map[string]**string{"program": &seen.Program, "user": &seen.User} {
-		if f[name] == nil {
-			continue
-		}
-		text, err := f.text(name)
-		if err != nil {
-			return nil, err
-		}
-		*to = &text
-	}
-	return &seen, nil
-}
+func (a *API) clearActivity(*http.Request) (any, error) { return done, a.cfg.Access.ClearActivity() }
 
-func (a *API) deny(w http.ResponseWriter, r *http.Request) error {
-	if err := a.cfg.Apps.Deny(r.Context(), r.PathValue("name")); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
-}
-
-func (a *API) revoke(w http.ResponseWriter, r *http.Request) error {
-	closed, err := a.cfg.Apps.Revoke(r.Context(), r.PathValue("name"))
+// undo takes back what a notice tells of.
+func (a *API) undo(r *http.Request) (any, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return err
+		return nil, nothingHere()
 	}
-	return answer(w, http.StatusOK, closed)
+	return done, a.cfg.People.Undo(r.Context(), id)
 }
 
-// open makes the link of an app, and where the route names none, of the launcher.
-func (a *API) open(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("name")
-	if name != "" {
-		if err := a.cfg.Apps.Opens(name); err != nil {
-			return err
-		}
-	}
-	switch link := a.cfg.Link(); {
-	case a.cfg.Access.DarkSince() != nil:
-		return agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
-	case !link.Account.Connected && link.Trouble != "":
-		return agentapi.Errorf(agentapi.CodeUnavailable, "%s", link.Trouble)
-	case !link.Account.Connected:
-		return agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
-	}
-	url, expires, err := a.cfg.MakeLink(name)
+// see notes that the owner has looked at the notices up to one.
+func (a *API) see(r *http.Request) (any, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err != nil {
-		return agentapi.Errorf(agentapi.CodeUnavailable, "%s.", err)
+		return nil, nothingHere()
 	}
-	return answer(w, http.StatusOK, agentapi.OpenLink{URL: url, ExpiresAt: expires})
+	return done, a.cfg.Apps.SeeNotices(id)
 }
 
-func (a *API) unmute(w http.ResponseWriter, r *http.Request) error {
-	if err := a.cfg.Apps.Unmute(r.Context(), r.PathValue("name")); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+func (a *API) users(*http.Request) (any, error) { return a.cfg.Users.List(), nil }
+
+func (a *API) allowUser(r *http.Request) (any, error) { return a.cfg.Users.Allow(r.PathValue("id")) }
+
+func (a *API) denyUser(r *http.Request) (any, error) { return a.cfg.Users.Deny(r.PathValue("id")) }
+
+func (a *API) forgetUser(r *http.Request) (any, error) {
+	return done, a.cfg.Users.Forget(r.PathValue("id"))
 }

@@ -1,10 +1,8 @@
 package localapi
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
@@ -14,116 +12,114 @@ import (
 // People) and for the owner. Both tiers ask the same of people; it differs who is
 // named as having done it.
 
-func (a *API) listed(w http.ResponseWriter, r *http.Request) error {
-	return listPeople(w, r, a.cfg.People.List)
-}
+func (a *API) listed(r *http.Request) (any, error) { return a.cfg.People.List(r.Context()) }
 
 // ownerPeople also answers with the control plane away.
-func (a *API) ownerPeople(w http.ResponseWriter, r *http.Request) error {
-	return listPeople(w, r, a.cfg.People.ListKnown)
-}
-
-func listPeople(w http.ResponseWriter, r *http.Request, list func(context.Context) (agentapi.People, error)) error {
-	all, err := list(r.Context())
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, all)
-}
+func (a *API) ownerPeople(r *http.Request) (any, error) { return a.cfg.People.ListKnown(r.Context()) }
 
 // byProgram and byOwner make the handlers of the two tiers.
-func byProgram(serve func(*API, http.ResponseWriter, *http.Request, people.Actor) error) handler {
-	return func(a *API, w http.ResponseWriter, r *http.Request) error {
+func byProgram(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
+	return func(a *API, r *http.Request) (any, error) {
 		by := a.actor(r)
 		if err := a.slowChange(by); err != nil {
-			return err
+			return nil, err
 		}
-		return serve(a, w, r, by)
+		return serve(a, r, by)
 	}
 }
 
-func byOwner(serve func(*API, http.ResponseWriter, *http.Request, people.Actor) error) handler {
-	return func(a *API, w http.ResponseWriter, r *http.Request) error { return serve(a, w, r, people.Owner) }
+func byOwner(serve func(*API, *http.Request, people.Actor) (any, error)) handler {
+	return func(a *API, r *http.Request) (any, error) { return serve(a, r, people.Owner) }
 }
 
-func (a *API) invite(w http.ResponseWriter, r *http.Request, by people.Actor) error {
-	f, err := readFields(r, "email", "apps")
-	if err != nil {
-		return err
+func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
+	f := readFields(r, "email", "apps")
+	req := agentapi.InviteRequest{Email: f.text("email"), Apps: f.texts("apps")}
+	if f.err != nil {
+		return nil, f.err
 	}
-	var req agentapi.InviteRequest
-	if req.Email, err = f.text("email"); err != nil {
-		return err
-	}
-	if req.Apps, err = f.texts("apps"); err != nil {
-		return err
-	}
-	invitation, err := a.cfg.People.Invite(r.Context(), by, req)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, invitation)
+	return a.cfg.People.Invite(r.Context(), by, req)
 }
 
-func (a *API) grant(w http.ResponseWriter, r *http.Request, by people.Actor) error {
-	f, err := readFields(r, "accountId", "app", "granted", "holdSeconds")
-	if err != nil {
-		return err
+func (a *API) grant(r *http.Request, by people.Actor) (any, error) {
+	f := readFields(r, "accountId", "app", "granted", "holdSeconds")
+	req := agentapi.GrantRequest{
+		AccountID: f.text("accountId"), App: f.text("app"), Granted: f.truth("granted"), HoldSeconds: holdSeconds(f, by),
 	}
-	var req agentapi.GrantRequest
-	if req.AccountID, err = f.text("accountId"); err != nil {
-		return err
-	}
-	if req.App, err = f.text("app"); err != nil {
-		return err
-	}
-	if req.Granted, err = f.truth("granted"); err != nil {
-		return err
-	}
-	if req.HoldSeconds, err = heldFor(f, by); err != nil {
-		return err
+	if f.err != nil {
+		return nil, f.err
 	}
 	if by == people.Owner && req.Granted {
-		if err := a.isOwner(r); err != nil { // only taking away is for whoever came this far
-			return err
+		if err := a.isOwner(r); err != nil { // the route is for taking away; giving needs the owner secret
+			return nil, err
 		}
 	}
-	changed, err := a.cfg.People.Grant(r.Context(), by, req)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, changed)
+	return a.cfg.People.Grant(r.Context(), by, req)
 }
 
-func (a *API) remove(w http.ResponseWriter, r *http.Request, by people.Actor) error {
-	f, err := readFields(r, "accountId", "holdSeconds")
-	if err != nil {
-		return err
+func (a *API) remove(r *http.Request, by people.Actor) (any, error) {
+	f := readFields(r, "accountId", "holdSeconds")
+	req := agentapi.RevokeRequest{AccountID: f.text("accountId"), HoldSeconds: holdSeconds(f, by)}
+	if f.err != nil {
+		return nil, f.err
 	}
-	var req agentapi.RevokeRequest
-	if req.AccountID, err = f.text("accountId"); err != nil {
-		return err
-	}
-	if req.HoldSeconds, err = heldFor(f, by); err != nil {
-		return err
-	}
-	changed, err := a.cfg.People.Revoke(r.Context(), by, req)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, changed)
+	return a.cfg.People.Revoke(r.Context(), by, req)
 }
 
-// undo takes back what a notice tells of.
-func (a *API) undo(w http.ResponseWriter, r *http.Request) error {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+// holdSeconds reads how long the owner wants a change held, 0 where it does not say. In
+// the request of a program the field is one that nobody knows.
+func holdSeconds(f *fields, by people.Actor) int {
+	if !by.Owner || !f.has("holdSeconds") {
+		return 0
+	}
+	return f.integer("holdSeconds")
+}
+
+// undoHeld takes back what the owner took away a moment ago: the window's Undo.
+func (a *API) undoHeld(r *http.Request) (any, error) {
+	h, err := readHeld(r)
+	if err == nil && h.AccountID == "" {
+		err = invalid("The field \"accountId\" is missing.")
+	}
 	if err != nil {
-		return nothingHere()
+		return nil, err
 	}
-	if err := a.cfg.People.Undo(r.Context(), id); err != nil {
-		return err
+	return a.cfg.People.TakeBack(h)
+}
+
+// settleHeld has what is held carried out now.
+func (a *API) settleHeld(r *http.Request) (any, error) {
+	h, err := readHeld(r)
+	if err != nil {
+		return nil, err
 	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
+	return done, a.cfg.People.Settle(r.Context(), h)
+}
+
+// readHeld reads which change is meant; fields that are not there are empty.
+func readHeld(r *http.Request) (agentapi.HeldChange, error) {
+	f := readFields(r, "accountId", "app")
+	return agentapi.HeldChange{AccountID: f.optional("accountId"), App: f.optional("app")}, f.err
+}
+
+// visitors lists who has something open now, and disconnectVisitor closes what one of
+// them has.
+func (a *API) visitors(*http.Request) (any, error) { return a.cfg.People.Visitors(), nil }
+
+func (a *API) disconnectVisitor(r *http.Request) (any, error) {
+	f := readFields(r, "accountId", "grantId")
+	d := agentapi.DisconnectRequest{AccountID: f.text("accountId"), GrantID: f.optional("grantId")}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return a.cfg.People.Disconnect(d)
+}
+
+// grants lists the remote clients that people let open apps in their name.
+func (a *API) grants(r *http.Request) (any, error) { return a.cfg.People.ListGrants(r.Context()) }
+
+func (a *API) revokeGrant(r *http.Request) (any, error) {
+	return a.cfg.People.RevokeGrant(r.Context(), r.PathValue("id"))
 }
 
 // actor names the program that sent r, as far as the system tells: by its
@@ -152,18 +148,6 @@ func (a *API) actor(r *http.Request) people.Actor {
 		by.Program += " (" + appID + ")"
 	}
 	return by
-}
-
-// see notes that the owner has looked at the notices up to one.
-func (a *API) see(w http.ResponseWriter, r *http.Request) error {
-	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
-	if err != nil {
-		return nothingHere()
-	}
-	if err := a.cfg.Apps.SeeNotices(id); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, agentapi.Done{OK: true})
 }
 
 // addPeople fills in what the owner's state says of people and their clients, and

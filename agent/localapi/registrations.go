@@ -11,14 +11,14 @@ import (
 
 // register is POST /engine/register, which proves nothing but that a program of
 // a user who may asks, and hands out the capability for that.
-func (a *API) register(w http.ResponseWriter, r *http.Request) error {
+func (a *API) register(r *http.Request) (any, error) {
 	req, err := readRegistration(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	by := a.callerOf(r)
 	if err := a.letIn(r, by); err != nil {
-		return err
+		return nil, err
 	}
 	var from procinfo.Socket
 	var known procinfo.Process
@@ -27,55 +27,34 @@ func (a *API) register(w http.ResponseWriter, r *http.Request) error {
 		known = from.Known(req.PID)
 		return known
 	})
-	if err != nil {
-		return err
-	}
-	if from.Inode != 0 && known.PID == 0 {
-		// Whose pid is not the one claimed is found among all processes, which
-		// nobody waits for. It begins while the caller's connection is open.
+	if err == nil && from.Inode != 0 && known.PID == 0 {
+		// A process whose pid is not the one claimed is looked for among all, and
+		// nobody waits for that. It begins while the connection is open.
 		go func() { a.server.registry.Identify(by, req, from.Find()) }()
 	}
-	return answer(w, http.StatusOK, registration)
+	return registration, err
 }
 
-func (a *API) beat(w http.ResponseWriter, r *http.Request) error {
+func (a *API) beat(r *http.Request) (any, error) {
 	req, err := readRegistration(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	beat, err := a.server.registry.Heartbeat(a.callerOf(r), req)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, beat)
+	return a.server.registry.Heartbeat(a.callerOf(r), req)
 }
 
-func (a *API) deregister(w http.ResponseWriter, r *http.Request) error {
-	f, err := readFields(r, "appId")
-	if err != nil {
-		return err
+func (a *API) deregister(r *http.Request) (any, error) {
+	f := readFields(r, "appId")
+	appID := f.text("appId")
+	if f.err != nil {
+		return nil, f.err
 	}
-	appID, err := f.text("appId")
-	if err != nil {
-		return err
-	}
-	left, err := a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, left)
+	return a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
 }
 
-func readRegistration(r *http.Request) (req agentapi.RegisterRequest, err error) {
-	f, err := readFields(r, "appId", "pid")
-	if err != nil {
-		return req, err
-	}
-	if req.AppID, err = f.text("appId"); err != nil {
-		return req, err
-	}
-	req.PID, err = f.integer("pid")
-	return req, err
+func readRegistration(r *http.Request) (agentapi.RegisterRequest, error) {
+	f := readFields(r, "appId", "pid")
+	return agentapi.RegisterRequest{AppID: f.text("appId"), PID: f.integer("pid")}, f.err
 }
 
 // pidsOf are the processes known under an appId; under all, when it is empty.

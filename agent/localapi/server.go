@@ -147,7 +147,7 @@ func closeOnce(l net.Listener) error {
 // them meanwhile. It ends after the last agent: whoever finds nobody at the address
 // any more finds the data directory free. It returns nil when ctx ended.
 func (s *Server) Run(ctx context.Context) error {
-	open, err := tcpDoor(s.open.Addr())
+	open, err := openKind(s.open.Addr())
 	if err == nil {
 		err = agentapi.WriteRunning(s.cfg.DataDir, agentapi.Running{
 			API:         s.Addr(),
@@ -163,13 +163,13 @@ func (s *Server) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.registry.Run(ctx) })
 	g.Go(func() error { return s.serve(ctx, s.newEntry(s.open), open) })
-	g.Go(func() error { return s.serve(ctx, netutil.LimitListener(s.owner, maxConns), ownerDoor) })
+	g.Go(func() error { return s.serve(ctx, netutil.LimitListener(s.owner, maxConns), ownerKind) })
 	g.Go(func() error { <-ctx.Done(); close(s.stopping); return nil })
 	return errors.Join(g.Wait(), s.Close(), agentapi.RemoveRunning(s.cfg.DataDir))
 }
 
 // serve serves on one listener until ctx ends, and lets requests under way finish.
-func (s *Server) serve(ctx context.Context, l net.Listener, from door) error {
+func (s *Server) serve(ctx context.Context, l net.Listener, from listenerKind) error {
 	server := &http.Server{
 		Handler: s.outermost(s.handler(from)),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -204,7 +204,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, from door) error {
 type connKey struct{}
 
 // handler is everything behind one listener.
-func (s *Server) handler(from door) http.Handler {
+func (s *Server) handler(from listenerKind) http.Handler {
 	byPath := map[string][]route{}
 	for _, rt := range routes {
 		byPath[rt.path] = append(byPath[rt.path], rt)
@@ -218,7 +218,7 @@ func (s *Server) handler(from door) http.Handler {
 }
 
 // dispatch picks the route of a path by method, and answers for it.
-func (s *Server) dispatch(from door, path string, routes []route) http.Handler {
+func (s *Server) dispatch(from listenerKind, path string, routes []route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := func() error {
 			for _, rt := range routes {
@@ -239,7 +239,7 @@ func (s *Server) dispatch(from door, path string, routes []route) http.Handler {
 
 // answer has the agent of now answer a request, and the next one while there is
 // none. A stream of events outlives its agent: it goes on with the next.
-func (s *Server) answer(from door, rt route, w http.ResponseWriter, r *http.Request) error {
+func (s *Server) answer(from listenerKind, rt route, w http.ResponseWriter, r *http.Request) error {
 	for {
 		api, err := s.agent(w, r)
 		if err != nil {

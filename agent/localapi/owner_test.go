@@ -15,7 +15,7 @@ import (
 
 // The owner's switches over real HTTP: what each answers, and what the owner's
 // state says afterwards.
-func TestDoors(t *testing.T) {
+func TestPauseAndDark(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.approved(t, "notes", "Notes")
@@ -144,9 +144,9 @@ func TestActivityRoutes(t *testing.T) {
 	}
 }
 
-// TestDoorBodies: bodies are read like all others, field by field; what is wrong
+// TestBodies: bodies are read like all others, field by field; what is wrong
 // is refused with a sentence and changes nothing.
-func TestDoorBodies(t *testing.T) {
+func TestBodies(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	r.approved(t, "notes", "Notes")
