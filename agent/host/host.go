@@ -8,7 +8,7 @@
 // loopback API, so that those who call meanwhile only wait.
 //
 //	host.go       New and Run, the loop that replaces one agent by another
-//	run.go        an agent as somebody: local, connected, unconnected
+//	run.go        making an agent: local, connected, unconnected
 //	connection.go DATA/connection.json
 //	connect.go    the owner connects and disconnects
 //	leave.go      telling a control plane that this computer is gone
@@ -80,7 +80,8 @@ type Config struct {
 	grace, first time.Duration
 }
 
-// Host is the agent of a data directory. It is made by New. Its methods are safe for concurrent use.
+// Host is the agent of a data directory, whoever this computer is. It is made by
+// New. Its methods are safe for concurrent use.
 type Host struct {
 	cfg      Config
 	log      *slog.Logger
@@ -96,7 +97,7 @@ type Host struct {
 
 	mu         sync.Mutex      // protects what follows
 	ctx        context.Context // Run's; nil before it
-	current    *somebody
+	current    *wiredAgent
 	connecting *agentapi.Connecting
 	attempt    *attempt // under way
 	adopting   string   // id of the connection being taken on
@@ -145,7 +146,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		Connector:       h,
 		Log:             cfg.Log.With("part", "api"),
 	})
-	if h.current, err = h.become(ctx); err != nil {
+	if h.current, err = h.makeAgent(ctx); err != nil {
 		return nil, errors.Join(err, h.server.Close())
 	}
 	return h, nil
@@ -209,14 +210,14 @@ func (c *Config) complete() error {
 // the agent does.
 func (h *Host) serve(ctx context.Context) error {
 	for {
-		again, err := h.be(ctx, h.somebody())
+		again, err := h.runAgent(ctx, h.now())
 		if !again || ctx.Err() != nil {
 			return err
 		}
 		if err != nil {
 			h.log.Warn("the agent did not stop cleanly", "err", err)
 		}
-		next, err := h.become(ctx)
+		next, err := h.makeAgent(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -229,8 +230,8 @@ func (h *Host) serve(ctx context.Context) error {
 	}
 }
 
-// be runs one agent, and says whether another is to follow it.
-func (h *Host) be(ctx context.Context, now *somebody) (again bool, err error) {
+// runAgent runs one agent, and says whether another is to follow it.
+func (h *Host) runAgent(ctx context.Context, now *wiredAgent) (again bool, err error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -265,7 +266,7 @@ func (h *Host) be(ctx context.Context, now *somebody) (again bool, err error) {
 }
 
 // awaitReady closes h.ready for the first agent that lasts so long.
-func (h *Host) awaitReady(ctx context.Context, now *somebody) {
+func (h *Host) awaitReady(ctx context.Context, now *wiredAgent) {
 	select {
 	case <-now.agent.Ready():
 	case <-time.After(now.readyIn):
@@ -290,11 +291,11 @@ func (h *Host) Account() agentapi.Account { return h.agent().Account() }
 
 // RootCAPath is the file (PEM) with the certificate browsers have to trust, or
 // empty where they trust it already.
-func (h *Host) RootCAPath() string { return h.somebody().rootCA }
+func (h *Host) RootCAPath() string { return h.now().rootCA }
 
-func (h *Host) agent() *agent.Agent { return h.somebody().agent }
+func (h *Host) agent() *agent.Agent { return h.now().agent }
 
-func (h *Host) somebody() *somebody {
+func (h *Host) now() *wiredAgent {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.current

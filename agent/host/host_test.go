@@ -470,7 +470,7 @@ func TestLockedKeychainKeepsTheConnection(t *testing.T) {
 	if err != nil || info.Connected || !h.Connected() {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if h.somebody().again != nil {
+	if h.now().again != nil {
 		t.Error("the keychain is asked again behind the owner's back")
 	}
 	// The owner chose a file instead: the owner tier opens without another start.
@@ -511,9 +511,9 @@ func TestUnlockingDropsNobody(t *testing.T) {
 	if s := <-states; !s.Locked {
 		t.Errorf("it begins with %+v", s)
 	}
-	before := h.somebody()
+	before := h.now()
 	h.SetOwnerSecret(ownersecret.Hash(secret), true)
-	await(t, "there is another agent", func() bool { return h.somebody() != before })
+	await(t, "there is another agent", func() bool { return h.now() != before })
 	if _, err := agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context()); err != nil {
 		t.Errorf("the owner, with the other agent: %v", err)
 	}

@@ -22,7 +22,7 @@ const (
 	// is left alone: asking may put a question on the screen.
 	againAfter = 2 * time.Minute
 
-	// readyIn is somebody's of a computer that a control plane elsewhere may be out
+	// readyIn is that of a computer that a control plane elsewhere may be out
 	// of reach of; what localReadyIn waits for is in this process.
 	readyIn      = 3 * time.Second
 	localReadyIn = 10 * time.Second
@@ -33,8 +33,8 @@ const (
 	ownCADir = "connected-ca"
 )
 
-// somebody is an agent as who this computer is now, made and not yet running.
-type somebody struct {
+// wiredAgent is an agent as who this computer is now, made and not yet running.
+type wiredAgent struct {
 	agent *agent.Agent
 	// run serves until its context ends, and lets requests under way finish; close
 	// is for one that is not to run.
@@ -51,12 +51,12 @@ type somebody struct {
 	again <-chan time.Time
 }
 
-// become makes the agent that connection.json asks for.
-func (h *Host) become(ctx context.Context) (*somebody, error) {
+// makeAgent makes the agent that connection.json asks for.
+func (h *Host) makeAgent(ctx context.Context) (*wiredAgent, error) {
 	kept := h.kept.get()
 	switch {
 	case kept.Current != nil:
-		return h.becomeConnected(ctx, *kept.Current)
+		return h.makeConnected(ctx, *kept.Current)
 	case !h.cfg.Local:
 		cfg := h.agentConfig()
 		cfg.Unlinked = unconnected(h.cfg.ControlURL)
@@ -71,16 +71,16 @@ func (h *Host) become(ctx context.Context) (*somebody, error) {
 			h.log.Warn("the people of an earlier time are forgotten again at the next start", "err", err)
 		}
 	}
-	return &somebody{agent: l.Agent(), run: l.Run, close: l.Close, rootCA: local.RootCAPath(h.cfg.DataDir), readyIn: localReadyIn}, nil
+	return &wiredAgent{agent: l.Agent(), run: l.Run, close: l.Close, rootCA: local.RootCAPath(h.cfg.DataDir), readyIn: localReadyIn}, nil
 }
 
 // alone is an agent without a control plane in this process.
-func alone(cfg agent.Config) (*somebody, error) {
+func alone(cfg agent.Config) (*wiredAgent, error) {
 	a, err := agent.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &somebody{agent: a, run: a.Run, close: a.Close, readyIn: readyIn}, nil
+	return &wiredAgent{agent: a, run: a.Run, close: a.Close, readyIn: readyIn}, nil
 }
 
 // unconnected is what the owner reads of a computer that is nobody: how to
@@ -92,9 +92,9 @@ func unconnected(controlURL string) string {
 	return "This computer is not connected. Type 'porchlight connect URL' to connect it to a control plane, or start it with 'porchlight agent --local' to use it on its own."
 }
 
-// becomeConnected makes the agent of a connected computer. Without its credential
+// makeConnected makes the agent of a connected computer. Without its credential
 // it runs all the same: apps may publish, the owner is told, approvals stay.
-func (h *Host) becomeConnected(ctx context.Context, c connection) (*somebody, error) {
+func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, error) {
 	cfg := h.agentConfig()
 	cfg.ComputerID = c.ComputerID
 	credential, err := h.credential(ctx, c)
