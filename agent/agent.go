@@ -2,8 +2,9 @@
 // ask to be published, the proxy that visitors reach through the tunnel, and
 // what keeps both in step with the control plane.
 //
-// New opens the data directory, Run serves until its context ends. The loopback API's
-// server is not the agent's: it stays while one agent is replaced by another. The parts know nothing of each other; this package wires them:
+// New opens the data directory, Run serves until its context ends. The server of
+// the loopback API is not the agent's: it stays while one agent is replaced by
+// another. The parts know nothing of each other; this package wires them:
 //
 //	localapi → engine (published apps) ─┐
 //	localapi → people → access (who may)┼→ one state for the owner
