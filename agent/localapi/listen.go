@@ -25,9 +25,9 @@ const maxSocketPath = 103
 // socketName is the owner's socket in its directory.
 const socketName = "owner.sock"
 
-// ListenOpen listens for the open tier at addr, host:port of this computer
+// listenOpen listens for the open tier at addr, host:port of this computer
 // alone; port 0 picks a free one. The errors are sentences for the owner.
-func ListenOpen(addr string) (net.Listener, error) {
+func listenOpen(addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an address of the form %s", addr, agentapi.DefaultAddress)

@@ -11,12 +11,12 @@ import (
 
 func TestListenOpenSaysWhoHoldsThePort(t *testing.T) {
 	t.Parallel()
-	l, err := ListenOpen("localhost:0")
+	l, err := listenOpen("localhost:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = ListenOpen(l.Addr().String())
+	_, err = listenOpen(l.Addr().String())
 	want := fmt.Sprintf("%s (process %d)", filepath.Base(os.Args[0]), os.Getpid())
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--api") {
 		t.Errorf("a busy port: %v, want it to name %s", err, want)
@@ -26,7 +26,7 @@ func TestListenOpenSaysWhoHoldsThePort(t *testing.T) {
 func TestListenOpenRefusesOtherComputers(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.net:0", "127.0.0.1", "", "127.0.0.1:x"} {
-		l, err := ListenOpen(addr)
+		l, err := listenOpen(addr)
 		if err == nil {
 			l.Close()
 			t.Errorf("%q was taken", addr)

@@ -110,7 +110,7 @@ func (s *Server) Listen() error {
 	if s.open != nil {
 		return nil
 	}
-	open, err := ListenOpen(s.cfg.Address)
+	open, err := listenOpen(s.cfg.Address)
 	if err != nil {
 		return err
 	}
