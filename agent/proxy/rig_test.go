@@ -54,12 +54,21 @@ var authority = sync.OnceValues(func() (*localca.CA, error) {
 	return localca.Open(dir, localca.Options{Names: []string{"porch.test", "localhost"}})
 })
 
+var certificates sync.Map // *tls.Certificate, by host
+
 func certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if made, ok := certificates.Load(hello.ServerName); ok {
+		return made.(*tls.Certificate), nil
+	}
 	ca, err := authority()
 	if err != nil {
 		return nil, err
 	}
-	return ca.Issue(hello.ServerName)
+	made, err := ca.Issue(hello.ServerName)
+	if err == nil {
+		certificates.Store(hello.ServerName, made)
+	}
+	return made, err
 }
 
 // rig is a proxy on a real TLS listener, with a real store behind it, a control
