@@ -11,6 +11,7 @@
 package admin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -147,93 +148,6 @@ func refuse(format string, args ...any) error {
 	return &controlapi.Error{Code: controlapi.CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }
 
-// AddAccount asks for an account and, with Short, for a computer of that name.
-type AddAccount struct {
-	Email string `json:"email"`
-	Short string `json:"short,omitempty"`
-}
-
-// Added is an account that is there now.
-type Added struct {
-	ID    string `json:"id"`
-	Email string `json:"email"`
-	New   bool   `json:"new"` // made by this request
-	// Computer is set when one was asked for.
-	Computer *controlapi.Computer `json:"computer,omitempty"`
-	// Credential lets the computer speak for itself. It is there only when the
-	// computer was made by this request, and cannot be had again.
-	Credential string `json:"credential,omitempty"`
-}
-
-func (a *Admin) accounts(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Accounts.List(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
-func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
-	var ask AddAccount
-	if err := readJSON(r, &ask); err != nil {
-		return err
-	}
-	email, err := control.ParseEmail(ask.Email)
-	if err != nil {
-		return err
-	}
-	ctx := r.Context()
-	if ask.Short != "" {
-		// Before the account is made, so that a refusal leaves nothing.
-		if err := a.cfg.Naming.ValidShortName(ask.Short); err != nil {
-			return err
-		}
-	}
-	// Asking for a computer that is there would replace its credential, so it is
-	// looked for first; nobody makes it in between.
-	a.adding.Lock()
-	defer a.adding.Unlock()
-	account, err := a.cfg.Accounts.ByEmail(ctx, email)
-	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
-	if err != nil && !fresh {
-		return err
-	}
-	if ask.Short == "" {
-		if account, err = a.cfg.Accounts.Ensure(ctx, email); err != nil {
-			return err
-		}
-		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
-		return nil
-	}
-	c, err := a.cfg.Computers.ByName(ctx, ask.Short)
-	switch {
-	case control.IsRefusal(err, controlapi.CodeNotFound):
-	case err != nil:
-		return err
-	case c.Owner != email:
-		return refuse("The name %q is taken. Choose another one.", ask.Short)
-	default:
-		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, Computer: &c.Computer})
-		return nil
-	}
-	e, err := a.cfg.Computers.Ensure(ctx, email, ask.Short)
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: fresh, Computer: &e.Computer, Credential: e.Credential})
-	return nil
-}
-
-func (a *Admin) computers(w http.ResponseWriter, r *http.Request) error {
-	list, err := a.cfg.Computers.List(r.Context())
-	if err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, list)
-	return nil
-}
-
 func (a *Admin) ca(w http.ResponseWriter, _ *http.Request) error {
 	if len(a.cfg.RootPEM) == 0 {
 		return refuse("This control plane has no certificate authority of its own.")
@@ -278,4 +192,32 @@ func (a *Admin) backup(w http.ResponseWriter, r *http.Request) error {
 		panic(http.ErrAbortHandler) // the head is gone; breaking off is all that is left to say
 	}
 	return nil
+}
+
+func (a *Admin) keys(w http.ResponseWriter, r *http.Request) error {
+	list, err := a.cfg.Keys.List(r.Context())
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, list)
+	return nil
+}
+
+func (a *Admin) rotateKey(w http.ResponseWriter, r *http.Request) error {
+	if err := a.cfg.Keys.Rotate(r.Context()); err != nil {
+		return err
+	}
+	return a.keys(w, r)
+}
+
+// Keys are the keys that verify access tokens now, newest first.
+func (c *Client) Keys(ctx context.Context) (out []control.Key, err error) {
+	err = c.do(ctx, "GET", "/keys", nil, &out)
+	return out, err
+}
+
+// RotateKey makes a new signing key and returns what Keys does then.
+func (c *Client) RotateKey(ctx context.Context) (out []control.Key, err error) {
+	err = c.do(ctx, "POST", "/keys", nil, &out)
+	return out, err
 }

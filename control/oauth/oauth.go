@@ -19,6 +19,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"porchlight/control"
@@ -158,4 +159,64 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	head.Set("Pragma", "no-cache") // RFC 6749, section 5.1
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
+}
+
+// refusalsPerMinute is how many refusals the log names in a minute: anybody can
+// cause as many as they like, and must not fill the operator's disk.
+const refusalsPerMinute = 60
+
+// refusals tell the operator why clients were refused, for their authors to ask.
+type refusals struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu     sync.Mutex // protects what follows
+	minute time.Time  // when it began
+	told   int
+}
+
+// tell logs a refusal of a client, whose id anybody may have made up.
+func (r *refusals) tell(what, client, code, why string) {
+	r.mu.Lock()
+	if now := r.now(); now.Sub(r.minute).Abs() >= time.Minute {
+		r.minute, r.told = now, 0
+	}
+	r.told++
+	told := r.told
+	r.mu.Unlock()
+	if told <= refusalsPerMinute {
+		r.log.Info(what, "client", clientOf(client), "code", code, "why", why)
+	}
+	if told == refusalsPerMinute {
+		r.log.Warn("many OAuth requests are refused; further refusals of this minute are not logged")
+	}
+}
+
+// metadata is what is told of the endpoints (RFC 8414, section 2).
+type metadata struct {
+	Issuer            string   `json:"issuer"`
+	Authorize         string   `json:"authorization_endpoint"`
+	Token             string   `json:"token_endpoint"`
+	Scopes            []string `json:"scopes_supported"`
+	ResponseTypes     []string `json:"response_types_supported"`
+	ResponseModes     []string `json:"response_modes_supported"`
+	GrantTypes        []string `json:"grant_types_supported"`
+	TokenAuth         []string `json:"token_endpoint_auth_methods_supported"`
+	ChallengeMethods  []string `json:"code_challenge_methods_supported"`
+	AuthorizeResponds bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+}
+
+// Metadata describes the endpoints at authURL, https://host[:port].
+func Metadata(authURL string) any {
+	return metadata{
+		Issuer:           authURL,
+		Authorize:        authURL + controlapi.PathAuthorize,
+		Token:            authURL + controlapi.PathToken,
+		Scopes:           []string{controlapi.TokenScope},
+		ResponseTypes:    []string{"code"},
+		ResponseModes:    []string{"query"},
+		GrantTypes:       []string{grantCode, grantRefresh},
+		TokenAuth:        []string{"client_secret_basic", "client_secret_post"},
+		ChallengeMethods: []string{"S256"},
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/relay"
 	"porchlight/internal/filelimit"
+	"porchlight/internal/samesite"
 )
 
 // TLS modes of the auth host.
@@ -203,3 +204,32 @@ func isLoopback(addr string) bool {
 var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`)
 
 func isDomain(name string) bool { return len(name) <= 200 && domainPattern.MatchString(name) }
+
+// warnOfNeighbours says at the start what computers of different people can do to
+// each other by cookies, where the domain is on no list that keeps them apart.
+func (n *Node) warnOfNeighbours() {
+	const cure = "use a domain of the Public Suffix List for computers, as this program knows the list (docs/security.md: Cookies of neighbours)"
+	switch samesite.Of(n.cfg.Domain, n.cfg.AuthHost) {
+	case samesite.SignIn:
+		n.cfg.Log.Warn("browsers take all computers and the sign-in page for one site: a page of anybody's computer can set cookies for all of them",
+			"domain", n.cfg.Domain, "auth_host", n.cfg.AuthHost, "cure", cure+", or at least another domain for the auth host")
+	case samesite.Computers:
+		n.cfg.Log.Warn("browsers take all computers for one site: a page of one can set cookies for the others", "domain", n.cfg.Domain, "cure", cure)
+	}
+}
+
+// agentFile is the store of an agent, in the agent's own data directory.
+const agentFile = "agent.db"
+
+// notAnAgents refuses the data directory of an agent. A server there would put
+// its own certificate authority in the place of the one that the owner's
+// browsers trust.
+func notAnAgents(dataDir string) error {
+	if dataDir == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(dataDir, agentFile)); err == nil {
+		return fmt.Errorf("%s is the data directory of a Porchlight agent, and a server needs one of its own. Choose another one (--data)", dataDir)
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/oauth"
 )
@@ -174,4 +175,31 @@ func (h *handler) health(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Write([]byte("ok\n"))
 	return nil
+}
+
+// visit is where an agent sends a browser without a session: to the sign-in
+// page, to the app with a code, or to the page that says no.
+func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
+	v, err := h.svc.Visits.Parse(r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	here := destination{path: controlapi.PathVisit + "?" + r.URL.RawQuery, host: v.Host, leads: v.Origin()}
+	session, ok, err := h.visiting(w, r, v.Computer)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return seeOther(w, r, signInPath("/signin", here))
+	}
+	to, err := h.svc.Visits.Begin(r.Context(), v, session.Account)
+	if control.IsRefusal(err, controlapi.CodeForbidden) {
+		return h.show(w, http.StatusForbidden, "no-access", page{
+			Title: "No access", Email: session.Account.Email, Host: v.Host, Return: here.path,
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return seeOther(w, r, to)
 }
