@@ -43,17 +43,21 @@ type Option struct {
 	Name    string // in JSON
 	Help    string // what it does, in a few words
 	Default any    // false for one that is on or off, "" for a text
+	field   int    // of AppOptions
 }
 
 // Options are the fields of AppOptions, in their order.
 var Options = func() (all []Option) {
-	for _, field := range reflect.VisibleFields(reflect.TypeFor[AppOptions]()) {
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[AppOptions]()) {
 		all = append(all, Option{
-			Name: field.Tag.Get("json"), Help: field.Tag.Get("help"), Default: reflect.Zero(field.Type).Interface(),
+			Name: field.Tag.Get("json"), Help: field.Tag.Get("help"), Default: reflect.Zero(field.Type).Interface(), field: i,
 		})
 	}
 	return all
 }()
+
+// Of is the option's value among others.
+func (o Option) Of(all AppOptions) any { return reflect.ValueOf(all).Field(o.field).Interface() }
 
 // Checked returns options as they are kept, with what follows from the owner's
 // choice filled in. Its errors are sentences.

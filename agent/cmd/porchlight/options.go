@@ -2,15 +2,17 @@ package main
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
 )
 
 func optionsCommand(c cli) *cobra.Command {
-	var want agentapi.AppOptions
 	cmd := &cobra.Command{
 		Use:   "options NAME",
 		Short: "Show or set how requests reach an app",
@@ -24,29 +26,33 @@ flag that is not given stays as it is.`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&want.Forwarded, "forwarded", false, "add true X-Forwarded-For, -Proto and -Host")
-	f.BoolVar(&want.LocalhostHost, "localhost-host", false, "send localhost:PORT as Host")
-	f.StringVar(&want.IdentityHeader, "identity-header", "", "also say who the visitor is in this header, like X-Remote-User; '' for none")
-	f.StringVar(&want.IdentityValue, "identity-value", agentapi.IdentityEmail, "what that header carries: email or id")
-	f.BoolVar(&want.AllowCrossOrigin, "allow-cross-origin", false, "let pages of other apps send requests and open WebSockets with a visitor's sign-in")
-	f.BoolVar(&want.H2C, "h2c", false, "speak HTTP/2 without TLS to the app")
+	for _, o := range agentapi.Options {
+		switch {
+		case o.Default == false:
+			f.Bool(flagOf(o), false, o.Help)
+		case o.Name == "identityValue":
+			f.String(flagOf(o), agentapi.IdentityEmail, o.Help)
+		default:
+			f.String(flagOf(o), "", o.Help)
+		}
+	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.AppOptions, error) {
 		state, err := client.State(ctx)
 		if err != nil {
-			return want, err
+			return agentapi.AppOptions{}, err
 		}
 		app, err := appIn(state, args[0])
 		if err != nil {
-			return want, err
+			return agentapi.AppOptions{}, err
 		}
-		header := app.Options.IdentityHeader
-		if f.Changed("identity-header") {
-			header = want.IdentityHeader
+		change := given(f)
+		header, named := change["identityHeader"]
+		if !named {
+			header = app.Options.IdentityHeader
 		}
 		if f.Changed("identity-value") && header == "" {
-			return want, commandline.Usagef("--identity-value needs an --identity-header to carry it")
+			return agentapi.AppOptions{}, commandline.Usagef("--identity-value needs an --identity-header to carry it")
 		}
-		change := given(cmd, want)
 		if len(change) == 0 {
 			return app.Options, nil
 		}
@@ -54,22 +60,30 @@ flag that is not given stays as it is.`,
 	}, func(now agentapi.AppOptions, _ []string) error { return showOptions(c.terminal, now) })
 }
 
+// flagOf is the flag of an option: localhostHost is --localhost-host.
+func flagOf(o agentapi.Option) string {
+	var b strings.Builder
+	for _, c := range o.Name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
 // given is what the flags that were given change, by the options' names in JSON.
-func given(cmd *cobra.Command, want agentapi.AppOptions) map[string]any {
+func given(f *pflag.FlagSet) map[string]any {
 	change := map[string]any{}
-	for _, o := range []struct {
-		flag, name string
-		value      any
-	}{
-		{"forwarded", "forwarded", want.Forwarded},
-		{"localhost-host", "localhostHost", want.LocalhostHost},
-		{"identity-header", "identityHeader", want.IdentityHeader},
-		{"identity-value", "identityValue", want.IdentityValue},
-		{"allow-cross-origin", "allowCrossOrigin", want.AllowCrossOrigin},
-		{"h2c", "h2c", want.H2C},
-	} {
-		if cmd.Flags().Changed(o.flag) {
-			change[o.name] = o.value
+	for _, o := range agentapi.Options {
+		flag := flagOf(o)
+		if !f.Changed(flag) {
+			continue
+		}
+		if o.Default == false {
+			change[o.Name], _ = f.GetBool(flag)
+		} else {
+			change[o.Name], _ = f.GetString(flag)
 		}
 	}
 	return change
@@ -82,13 +96,18 @@ func showOptions(term *terminal, o agentapi.AppOptions) error {
 			agentapi.IdentityEmail: "email address", agentapi.IdentityID: "account id",
 		}[o.IdentityValue]
 	}
-	return term.table([]string{"OPTION", "VALUE"}, [][]string{
-		{"forwarded", onOff(o.Forwarded)},
-		{"localhost-host", onOff(o.LocalhostHost)},
-		{"identity-header", identity},
-		{"allow-cross-origin", onOff(o.AllowCrossOrigin)},
-		{"h2c", onOff(o.H2C)},
-	})
+	var rows [][]string
+	for _, option := range agentapi.Options {
+		switch value := option.Of(o).(type) {
+		case bool:
+			rows = append(rows, []string{flagOf(option), onOff(value)})
+		case string:
+			if option.Name == "identityHeader" {
+				rows = append(rows, []string{flagOf(option), identity})
+			}
+		}
+	}
+	return term.table([]string{"OPTION", "VALUE"}, rows)
 }
 
 func onOff(on bool) string {
