@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -212,5 +213,24 @@ func TestSessionsPerAccount(t *testing.T) {
 	list := ok[[]Session](t)(b.Sessions.List(t.Context(), e.AccountID))
 	if len(list) != maxSessions || list[0].ID != fmt.Sprint("s", maxSessions+4) || list[maxSessions-1].ID != "s5" {
 		t.Errorf("%d sessions, from %s to %s", len(list), list[0].ID, list[len(list)-1].ID)
+	}
+}
+
+// The limits that people are told of, as numbers: tests that fill them up count by
+// the constants themselves, and would not notice one that has grown.
+func TestLimitsAreTheOnesPromised(t *testing.T) {
+	t.Parallel()
+	for what, limit := range map[string][2]time.Duration{
+		"proof of who one is, for connecting a computer": {FreshFor, 10 * time.Minute},
+		"a session's writes":                             {sessionSlide, 24 * time.Hour},
+		"an enrolment":                                   {enrolmentLife, 10 * time.Minute},
+		"a browser that is known":                        {KnownLife, 180 * 24 * time.Hour},
+	} {
+		if limit[0] != limit[1] {
+			t.Errorf("%s: %v, want %v", what, limit[0], limit[1])
+		}
+	}
+	if maxSessions != 50 || codeTries != 5 {
+		t.Errorf("%d sessions, %d tries for a code; want 50 and 5", maxSessions, codeTries)
 	}
 }

@@ -50,3 +50,56 @@ func TestOwnersInvitationsADay(t *testing.T) {
 		t.Errorf("after the wait: %v", err)
 	}
 }
+
+// Weakness: a clock that was a year ahead for a moment leaves rows from the
+// future, and a budget counts from its newest event. Checked: once the clock is
+// right again, a spent budget holds nobody up longer than it should, and one that
+// is spent now still does, by the clock of a node a little ahead too.
+func TestBudgetAfterTheClockWasAhead(t *testing.T) {
+	t.Parallel()
+	kind := budgetKind{limits: []limit{{2, time.Hour}}}
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var w window
+	spend := func(at time.Time) time.Duration {
+		var wait time.Duration
+		w, wait = w.spend(at, kind)
+		return wait
+	}
+	ahead := now.AddDate(1, 0, 0)
+	spend(ahead)
+	spend(ahead.Add(time.Second))
+	if wait := spend(now); wait != 0 {
+		t.Errorf("after the clock was set back, the wait is %v", wait)
+	}
+	spend(now)
+	if wait := spend(now.Add(time.Second)); wait == 0 || wait > time.Hour {
+		t.Errorf("the third within an hour waits %v", wait)
+	}
+	w = nil
+	spend(now.Add(clocksDiffer))
+	spend(now.Add(clocksDiffer))
+	if wait := spend(now); wait == 0 {
+		t.Error("what a node whose clock is ahead has spent does not count")
+	}
+}
+
+// Weakness: a session made while the clock was ahead would count as just made for
+// as long as it was ahead. Checked: it does not connect a computer.
+func TestFreshAfterTheClockWasAhead(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	now := b.clock.Now()
+	for age, fresh := range map[time.Duration]bool{
+		0: true, FreshFor - time.Second: true, FreshFor: false,
+		-time.Second: true, -time.Hour: false, -365 * 24 * time.Hour: false,
+	} {
+		session := Session{CreatedAt: now.Add(-age)}
+		if got := b.Enrolment.Fresh(session); got != fresh {
+			t.Errorf("%v old: %v", age, got)
+		}
+		_, err := b.Enrolment.Confirm(t.Context(), session, "BCDF-GHJK", "maya", false, home)
+		if !fresh && !IsRefusal(err, controlapi.CodeUnauthorized) {
+			t.Errorf("%v old: %v", age, err)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"log/slog"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -118,6 +120,75 @@ func TestLimitSettings(t *testing.T) {
 		*s.Field(&l) = i + 1
 		if *s.Field(&whole) <= 0 {
 			t.Errorf("--%s has no default", s.Name)
+		}
+	}
+}
+
+// The operator is told at the start what the domain lets computers do to each
+// other, and nothing where browsers keep them apart.
+func TestWarnOfNeighbours(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ domain, authHost, want string }{
+		{"porch.test", "control.porch.test", "and the sign-in page"},
+		{"porch.test", "control.test", "a page of one can set cookies for the others"},
+		{"github.io", "control.github.io", ""},
+		{"localhost", "control.localhost", ""},
+	} {
+		var log bytes.Buffer
+		n := &Node{cfg: Config{Naming: control.Naming{Domain: tt.domain, AuthHost: tt.authHost}, Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		n.warnOfNeighbours()
+		if said := log.String(); tt.want == "" && said != "" || !strings.Contains(said, tt.want) {
+			t.Errorf("computers below %s, signing in at %s: %q", tt.domain, tt.authHost, said)
+		}
+	}
+}
+
+// TestNoServerInAnAgentsDirectory: one directory named for the other is refused,
+// and nothing in it changes.
+func TestNoServerInAnAgentsDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, agentFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), Config{DataDir: dir, Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"127.0.0.1:0"}})
+	if err == nil || !strings.Contains(err.Error(), "of a Porchlight agent") {
+		t.Fatalf("Open: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestPeersNeedWhatOthersCanReach(t *testing.T) {
+	t.Parallel()
+	base := Config{
+		DataDir: t.TempDir(), Postgres: "postgres:///x", Naming: control.Naming{Domain: "porch.test"},
+		Listen: []string{":443"}, TunnelAddress: "relay1.porch.test:443", Node: "relay1", PeerAddress: "10.0.0.1:7443",
+	}
+	for name, c := range map[string]struct {
+		change func(*Config)
+		names  string // what the error tells to change; empty: none
+	}{
+		"as it should be":                        {func(*Config) {}, ""},
+		"a name for an address":                  {func(c *Config) { c.PeerAddress = "relay1.internal:7443" }, ""},
+		"agents reach it where it listens":       {func(c *Config) { c.TunnelAddress, c.Listen = "", []string{"192.0.2.1:443"} }, ""},
+		"an address that is every address":       {func(c *Config) { c.PeerAddress = "0.0.0.0:7443" }, "--peer-address"},
+		"the same in IPv6":                       {func(c *Config) { c.PeerAddress = "[::]:7443" }, "--peer-address"},
+		"no host":                                {func(c *Config) { c.PeerAddress = ":7443" }, "--peer-address"},
+		"no port":                                {func(c *Config) { c.PeerAddress = "10.0.0.1" }, "--peer-address"},
+		"a port that is none":                    {func(c *Config) { c.PeerAddress = "10.0.0.1:70000" }, "--peer-address"},
+		"a challenge that any node may get":      {func(c *Config) { c.TLS = TLSACME }, "--tls files"},
+		"a store that is not shared":             {func(c *Config) { c.Postgres = "" }, "--postgres"},
+		"no name":                                {func(c *Config) { c.Node = "" }, "--node"},
+		"a name that would be two keys":          {func(c *Config) { c.Node = "a/b" }, "--node"},
+		"agents cannot tell it from other nodes": {func(c *Config) { c.TunnelAddress = "" }, "--tunnel-address"},
+	} {
+		cfg := base
+		c.change(&cfg)
+		err := cfg.Complete()
+		if c.names == "" && err != nil || c.names != "" && (err == nil || !strings.Contains(err.Error(), c.names)) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
