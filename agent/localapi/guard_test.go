@@ -234,7 +234,7 @@ func TestServeRefusesOtherComputers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner, _, err := ListenOwner(t.TempDir())
+	owner, _, err := listenForOwner(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func holder(port string) string {
 	return "another program"
 }
 
-// ListenOwner listens for the owner tier on a unix socket of dataDir and returns
+// listenForOwner listens for the owner tier on a unix socket of dataDir and returns
 // its path too. The socket is in a directory only the owner may enter, outside
 // the data directory, whose path may be too long for a socket. Where that is not
 // to be had, because another user took its name in a directory of everybody's, it
@@ -73,7 +73,7 @@ func holder(port string) string {
 // socket that a killed agent left behind is replaced. Where the system tells who
 // connects, other users are turned away even if they came that far. Closing the
 // listener removes socket and directory.
-func ListenOwner(dataDir string) (net.Listener, string, error) {
+func listenForOwner(dataDir string) (net.Listener, string, error) {
 	abs, err := filepath.Abs(dataDir)
 	if err != nil {
 		return nil, "", fmt.Errorf("cannot make %s an absolute path: %w", dataDir, err)

@@ -37,7 +37,7 @@ func TestListenOpenRefusesOtherComputers(t *testing.T) {
 func TestListenOwner(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	l, path, err := ListenOwner(data)
+	l, path, err := listenForOwner(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestListenOwner(t *testing.T) {
 		t.Errorf("the socket is at %s", path)
 	}
 
-	if _, _, err := ListenOwner(data); err == nil || !strings.Contains(err.Error(), "another Porchlight serves") {
+	if _, _, err := listenForOwner(data); err == nil || !strings.Contains(err.Error(), "another Porchlight serves") {
 		t.Errorf("a second agent on the data directory: %v", err)
 	}
 	if c, err := net.Dial("unix", path); err != nil {
@@ -59,7 +59,7 @@ func TestListenOwner(t *testing.T) {
 	} else {
 		c.Close()
 	}
-	other, otherPath, err := ListenOwner(t.TempDir())
+	other, otherPath, err := listenForOwner(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestListenOwner(t *testing.T) {
 func TestListenOwnerAfterAKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	killed, path, err := ListenOwner(data)
+	killed, path, err := listenForOwner(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestListenOwnerAfterAKill(t *testing.T) {
 	if _, err := os.Lstat(path); err != nil {
 		t.Fatalf("nothing was left behind: %v", err)
 	}
-	l, again, err := ListenOwner(data)
+	l, again, err := listenForOwner(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestForeignDirectoryStopsNoStart(t *testing.T) {
 			if err := os.Chown(foreign, 65534, 65534); err != nil {
 				t.Fatal(err)
 			}
-			l, path, err := ListenOwner(data)
+			l, path, err := listenForOwner(data)
 			if err != nil {
 				t.Fatal(err)
 			}

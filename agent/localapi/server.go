@@ -114,7 +114,7 @@ func (s *Server) Listen() error {
 	if err != nil {
 		return err
 	}
-	owner, socket, err := ListenOwner(s.cfg.DataDir)
+	owner, socket, err := listenForOwner(s.cfg.DataDir)
 	if err != nil {
 		return errors.Join(err, open.Close())
 	}
