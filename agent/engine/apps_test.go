@@ -314,25 +314,6 @@ func TestAskingInALoopIsQuiet(t *testing.T) {
 	}
 }
 
-// TestApproveWhatWasSeen: a request that changes between the owner's look and
-// click is not approved.
-func TestApproveWhatWasSeen(t *testing.T) {
-	t.Parallel()
-	h := openHost(t)
-	t.Cleanup(h.close)
-	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
-	seen := &agentapi.Seen{Label: "Notes", LocalPort: 8000}
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Bank", LocalPort: 22})))
-	if _, err := h.apps.Approve(ctx, "notes", agentapi.Approval{Seen: seen}); agentapi.CodeOf(err) != agentapi.CodeConflict {
-		t.Fatalf("%v", err)
-	}
-	if app, _ := h.apps.Lookup("notes"); app.Status != agentapi.StatusPending {
-		t.Fatalf("it is %s", app.Status)
-	}
-	must(t, second(h.apps.Approve(ctx, "notes", agentapi.Approval{Seen: &agentapi.Seen{Label: "Bank", LocalPort: 22}})))
-}
-
 func FuzzCleanLabel(f *testing.F) {
 	f.Add("Notes")
 	f.Add(" \u202eevil\u202c ")
