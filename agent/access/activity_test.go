@@ -77,11 +77,7 @@ func TestActivityIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		db := openStore(t, t.TempDir())
-		a, err := access.New(access.Config{Store: db, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
@@ -115,10 +111,7 @@ func TestActivityIsBounded(t *testing.T) {
 func TestActivityIsFlushedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	db := openStore(t, t.TempDir())
-	a, err := access.New(access.Config{Store: db})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newAccess(t, access.Config{Store: db})
 	stop := start(t, a)
 	a.Opened(bobsBrowser, "bob@example.com", notes, "Notes")
 	stop()

@@ -70,6 +70,14 @@ func keyed(signers ...signer) controlapi.Snapshot {
 	return s
 }
 
+// trusting is who may come in with tokens of these signers.
+func trusting(t testing.TB, c *clock, signers ...signer) (*access.Access, *access.Bearer) {
+	t.Helper()
+	a, _ := open(t, t.TempDir(), c)
+	a.SetSnapshot(keyed(signers...))
+	return a, access.NewBearer(a)
+}
+
 func authorized(values ...string) *http.Request {
 	return &http.Request{Header: http.Header{"Authorization": values}}
 }
@@ -160,9 +168,7 @@ func loose(token string) string {
 func TestOtherCredentialsAreNotOurs(t *testing.T) {
 	t.Parallel()
 	c, s := newClock(), newSigner(t)
-	a, _ := open(t, t.TempDir(), c)
-	a.SetSnapshot(keyed(s))
-	b := access.NewBearer(a)
+	_, b := trusting(t, c, s)
 	foreign := bobs(c.now())
 	foreign.Issuer = "https://login.example"
 	good := s.sign(t, bobs(c.now()))
@@ -202,9 +208,7 @@ func TestRememberedTokens(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			c, s, other := newClock(), newSigner(t), newSigner(t)
-			a, _ := open(t, t.TempDir(), c)
-			a.SetSnapshot(keyed(s))
-			b := access.NewBearer(a)
+			a, b := trusting(t, c, s)
 			request := authorized("Bearer " + s.sign(t, bobs(c.now())))
 			if _, _, err := b.Authenticate(request, notes); err != nil {
 				t.Fatal(err)
@@ -239,16 +243,8 @@ func TestTwoKeys(t *testing.T) {
 func TestSkew(t *testing.T) {
 	t.Parallel()
 	c, s := newClock(), newSigner(t)
-	db, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
 	var log bytes.Buffer
-	a, err := access.New(access.Config{Store: db, Now: c.now, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := newAccess(t, access.Config{Store: openStore(t, t.TempDir()), Now: c.now, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	a.SetSnapshot(keyed(s))
 	b := access.NewBearer(a)
 	for _, tt := range []struct {
@@ -282,8 +278,7 @@ func TestSkew(t *testing.T) {
 func TestGrantsCloseConnections(t *testing.T) {
 	t.Parallel()
 	c, s := newClock(), newSigner(t)
-	a, _ := open(t, t.TempDir(), c)
-	a.SetSnapshot(keyed(s))
+	a, _ := trusting(t, c, s)
 	enter := func(id access.Identity) *bool {
 		closed := new(bool)
 		if d, leave := a.Enter(id, notes, func() { *closed = true }); !d.Allowed {
@@ -314,9 +309,7 @@ func TestGrantsCloseConnections(t *testing.T) {
 func TestManyTokens(t *testing.T) {
 	t.Parallel()
 	c, s := newClock(), newSigner(t)
-	a, _ := open(t, t.TempDir(), c)
-	a.SetSnapshot(keyed(s))
-	b := access.NewBearer(a)
+	_, b := trusting(t, c, s)
 	request := authorized("Bearer " + s.sign(t, bobs(c.now())))
 	for range 9000 {
 		if _, _, err := b.Authenticate(authorized("Bearer "+s.sign(t, bobs(c.now()))), notes); err != nil {
@@ -335,17 +328,7 @@ func TestManyTokens(t *testing.T) {
 // out of the app's request as well.
 func FuzzBearer(f *testing.F) {
 	c, s := newClock(), newSigner(f)
-	db, err := store.Open(f.TempDir())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { db.Close() })
-	a, err := access.New(access.Config{Store: db, Now: c.now})
-	if err != nil {
-		f.Fatal(err)
-	}
-	a.SetSnapshot(keyed(s))
-	b := access.NewBearer(a)
+	_, b := trusting(f, c, s)
 	good := s.sign(f, bobs(c.now()))
 	for _, seed := range []string{"Bearer " + good, "bearer\t" + good, "Bearer x.y.z", "Basic dTpw", "", "Bearer " + good[:len(good)-2]} {
 		f.Add(seed)
@@ -368,8 +351,7 @@ func FuzzBearer(f *testing.F) {
 // BenchmarkBearer is a request's check of a token seen before, and of a new one.
 func BenchmarkBearer(b *testing.B) {
 	c, s := newClock(), newSigner(b)
-	a, _ := open(b, b.TempDir(), c)
-	a.SetSnapshot(keyed(s))
+	a, _ := trusting(b, c, s)
 	request := authorized("Bearer " + s.sign(b, bobs(c.now())))
 	for what, fresh := range map[string]bool{"remembered": false, "new": true} {
 		b.Run(what, func(b *testing.B) {
