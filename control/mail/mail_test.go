@@ -29,21 +29,8 @@ func TestSignInMail(t *testing.T) {
 	if m.To != "bob@example.com" || m.Subject != "Your link to sign in" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 		t.Errorf("the mail is %+v", m)
 	}
-	for name, got := range map[string]string{"signin.golden.txt": m.Text, "signin.golden.html": m.HTML} {
-		path := filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != string(want) {
-			t.Errorf("%s differs; got\n%s", path, got)
-		}
-	}
+	golden(t, "signin.golden.txt", m.Text)
+	golden(t, "signin.golden.html", m.HTML)
 }
 
 func TestOutboxKeepsTheNewest(t *testing.T) {

@@ -18,12 +18,12 @@ func TestNodesShareAQueue(t *testing.T) {
 	s := newSink(t).start(false)
 	one := newQueue(t, s, "smtp://ADDR")
 	other, err := NewSMTP(one.store, SMTPConfig{
-		Server: "smtp://" + s.addr, From: "porchlight@control.example.net", RootCAs: s.roots, Now: one.now,
+		Server: "smtp://" + s.Address, From: "porchlight@control.example.net", RootCAs: s.Roots, Now: one.now,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stop()
+	s.Stop()
 	for n := range mails {
 		one.put(fmt.Sprint(n), anInvitation(t))
 	}
@@ -42,8 +42,8 @@ func TestNodesShareAQueue(t *testing.T) {
 	}
 	wg.Wait()
 	arrived := map[string]int{}
-	for _, m := range s.mails() {
-		e, err := message.Read(bytes.NewReader(m.data))
+	for _, m := range s.Mails() {
+		e, err := message.Read(bytes.NewReader(m.Data))
 		if err != nil {
 			t.Fatal(err)
 		}

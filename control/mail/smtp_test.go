@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"porchlight/control/kv"
+	"porchlight/test/mailserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,21 +29,21 @@ func TestSMTPDelivers(t *testing.T) {
 	t.Parallel()
 	for name, implicit := range map[string]bool{"smtp://maya:" + thePassword + "@ADDR": false, "smtps://maya:" + thePassword + "@ADDR": true} {
 		s := newSink(t)
-		s.user = "maya"
+		s.User = "maya"
 		s.start(implicit)
 		r := newQueue(t, s, name)
 		m := anInvitation(t)
 		r.put("id1", m)
 		r.after(0)
-		list := s.mails()
-		if len(list) != 1 || r.waiting() != 0 || !s.secured {
-			t.Fatalf("%s: %d mails, %d waiting, secured %t\n%s", name, len(list), r.waiting(), s.secured, r.logs)
+		list := s.Mails()
+		if len(list) != 1 || r.waiting() != 0 || !list[0].Secured {
+			t.Fatalf("%s: %+v, %d waiting\n%s", name, list, r.waiting(), r.logs)
 		}
 		got := list[0]
-		if got.from != "porchlight@control.example.net" || got.to != "bob@example.com" {
-			t.Errorf("the envelope is %s to %s", got.from, got.to)
+		if got.From != "porchlight@control.example.net" || got.To[0] != "bob@example.com" {
+			t.Errorf("the envelope is %s to %s", got.From, got.To[0])
 		}
-		mr, err := gomessage.CreateReader(bytes.NewReader(got.data))
+		mr, err := gomessage.CreateReader(bytes.NewReader(got.Data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +80,7 @@ func TestSMTPDelivers(t *testing.T) {
 		if len(parts) != 2 || strings.TrimSpace(parts["text/plain"]) != strings.TrimSpace(m.Text) || strings.TrimSpace(parts["text/html"]) != strings.TrimSpace(m.HTML) {
 			t.Errorf("the parts are %q", parts)
 		}
-		if e, err := message.Read(bytes.NewReader(got.data)); err != nil || !strings.HasPrefix(e.Header.Get("Content-Type"), "multipart/alternative") {
+		if e, err := message.Read(bytes.NewReader(got.Data)); err != nil || !strings.HasPrefix(e.Header.Get("Content-Type"), "multipart/alternative") {
 			t.Errorf("the mail is %v, %v", e.Header.Get("Content-Type"), err)
 		}
 	}
@@ -90,28 +91,28 @@ func TestSMTPDownForAnHour(t *testing.T) {
 	t.Parallel()
 	s := newSink(t).start(false)
 	r := newQueue(t, s, "smtp://ADDR")
-	s.stop()
+	s.Stop()
 	for n := range 5 {
 		r.put(fmt.Sprint(n), anInvitation(t))
 	}
 	for range 60 {
 		r.after(time.Minute)
 	}
-	if r.waiting() != 5 || len(s.mails()) != 0 {
-		t.Fatalf("%d wait, %d arrived", r.waiting(), len(s.mails()))
+	if r.waiting() != 5 || len(s.Mails()) != 0 {
+		t.Fatalf("%d wait, %d arrived", r.waiting(), len(s.Mails()))
 	}
 	s.start(false)
 	r.after(slowestRedial)
 	ids := map[string]bool{}
-	for _, m := range s.mails() {
-		e, err := message.Read(bytes.NewReader(m.data))
+	for _, m := range s.Mails() {
+		e, err := message.Read(bytes.NewReader(m.Data))
 		if err != nil {
 			t.Fatal(err)
 		}
 		ids[e.Header.Get("Message-Id")] = true
 	}
-	if len(s.mails()) != 5 || len(ids) != 5 || r.waiting() != 0 {
-		t.Errorf("%d arrived, %d of them different, %d wait\n%s", len(s.mails()), len(ids), r.waiting(), r.logs)
+	if len(s.Mails()) != 5 || len(ids) != 5 || r.waiting() != 0 {
+		t.Errorf("%d arrived, %d of them different, %d wait\n%s", len(s.Mails()), len(ids), r.waiting(), r.logs)
 	}
 }
 
@@ -122,7 +123,7 @@ func TestSMTPDownForTooLong(t *testing.T) {
 	t.Parallel()
 	s := newSink(t).start(false)
 	r := newQueue(t, s, "smtp://ADDR")
-	s.stop()
+	s.Stop()
 	for n := range 2 * expireAtOnce {
 		r.put(fmt.Sprint(n), anInvitation(t))
 	}
@@ -163,13 +164,13 @@ func TestSMTPServerThatCannotBeUsed(t *testing.T) {
 		set   func(*sink)
 		roots bool
 	}{
-		"wrong password": {"smtp://maya:wrong-" + thePassword + "@ADDR", func(s *sink) { s.user = "maya" }, true},
-		"no auth there":  {"smtp://ADDR?starttls=required", func(s *sink) { s.user = "maya" }, true},
-		"no STARTTLS":    {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) { s.noTLS = true }, true},
+		"wrong password": {"smtp://maya:wrong-" + thePassword + "@ADDR", func(s *sink) { s.User = "maya" }, true},
+		"no auth there":  {"smtp://ADDR?starttls=required", func(s *sink) { s.User = "maya" }, true},
+		"no STARTTLS":    {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) { s.NoTLS = true }, true},
 		// Somebody in between could take STARTTLS out of what the server offers.
-		"no STARTTLS, and no password to lose": {"smtp://ADDR?starttls=required", func(s *sink) { s.noTLS = true }, true},
+		"no STARTTLS, and no password to lose": {"smtp://ADDR?starttls=required", func(s *sink) { s.NoTLS = true }, true},
 		"auth wanted for a recipient": {"smtp://ADDR", func(s *sink) {
-			s.onRcpt = func(string) error { return &smtp.SMTPError{Code: 530, Message: "authentication required"} }
+			s.OnRcpt = func(string) error { return &smtp.SMTPError{Code: 530, Message: "authentication required"} }
 		}, true},
 		"unknown issuer": {"smtp://maya:" + thePassword + "@ADDR", func(s *sink) {}, false},
 	} {
@@ -186,8 +187,8 @@ func TestSMTPServerThatCannotBeUsed(t *testing.T) {
 			for range 3 {
 				r.after(slowestRedial)
 			}
-			if r.waiting() != 1 || len(s.mails()) != 0 {
-				t.Errorf("%d wait, %d arrived", r.waiting(), len(s.mails()))
+			if r.waiting() != 1 || len(s.Mails()) != 0 {
+				t.Errorf("%d wait, %d arrived", r.waiting(), len(s.Mails()))
 			}
 			if logs := r.logs.String(); strings.Contains(logs, thePassword) || strings.Contains(logs, "abc_") || strings.Contains(logs, "bob@") ||
 				!strings.Contains(logs, "level=") {
@@ -202,7 +203,7 @@ func TestSMTPAnswers(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
 	busy := true
-	s.onRcpt = func(to string) error {
+	s.OnRcpt = func(to string) error {
 		switch {
 		case strings.HasPrefix(to, "gone@"):
 			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no <gone@example.com> here"}
@@ -219,7 +220,7 @@ func TestSMTPAnswers(t *testing.T) {
 		r.put(who, m)
 	}
 	r.after(0)
-	if list := s.mails(); len(list) != 1 || list[0].to != "bob@example.com" || r.waiting() != 1 {
+	if list := s.Mails(); len(list) != 1 || list[0].To[0] != "bob@example.com" || r.waiting() != 1 {
 		t.Fatalf("%d arrived, %d wait\n%s", len(list), r.waiting(), r.logs)
 	}
 	for range 10 {
@@ -227,7 +228,7 @@ func TestSMTPAnswers(t *testing.T) {
 	}
 	busy = false
 	r.after(slowestRetry)
-	if list := s.mails(); len(list) != 2 || list[1].to != "grey@example.com" || r.waiting() != 0 {
+	if list := s.Mails(); len(list) != 2 || list[1].To[0] != "grey@example.com" || r.waiting() != 0 {
 		t.Fatalf("%d arrived, %d wait\n%s", len(list), r.waiting(), r.logs)
 	}
 	if logs := r.logs.String(); strings.Contains(logs, "@example.com") || !strings.Contains(logs, "code=550") || !strings.Contains(logs, "code=451") {
@@ -238,7 +239,7 @@ func TestSMTPAnswers(t *testing.T) {
 func TestSMTPGivesUp(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
-	s.onData = func() error { return &smtp.SMTPError{Code: 452, Message: "full"} }
+	s.OnMail = func(mailserver.Mail) error { return &smtp.SMTPError{Code: 452, Message: "full"} }
 	s.start(false)
 	r := newQueue(t, s, "smtp://ADDR")
 	short := anInvitation(t)
@@ -262,8 +263,8 @@ func TestSMTPGivesUp(t *testing.T) {
 	for range 2 {
 		r.after(slowestRetry)
 	}
-	if r.waiting() != 0 || len(s.mails()) != 0 || strings.Count(r.logs.String(), "given up") != 2 {
-		t.Errorf("%d wait, %d arrived\n%s", r.waiting(), len(s.mails()), r.logs)
+	if r.waiting() != 0 || len(s.Mails()) != 0 || strings.Count(r.logs.String(), "given up") != 2 {
+		t.Errorf("%d wait, %d arrived\n%s", r.waiting(), len(s.Mails()), r.logs)
 	}
 }
 
@@ -279,12 +280,12 @@ func TestSMTPDiesWithAMailInHand(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	r.after(lease - time.Second) // another process: the mail is held
-	if len(s.mails()) != 0 {
+	if len(s.Mails()) != 0 {
 		t.Fatal("a mail was delivered that another process held")
 	}
 	r.after(time.Second)
-	if len(s.mails()) != 1 || r.waiting() != 0 {
-		t.Fatalf("%d arrived, %d wait", len(s.mails()), r.waiting())
+	if len(s.Mails()) != 1 || r.waiting() != 0 {
+		t.Fatalf("%d arrived, %d wait", len(s.Mails()), r.waiting())
 	}
 	// The first one wakes up again and was too late.
 	if err := r.note(t.Context(), m, outcome{broken: true}); err != nil || r.waiting() != 0 {
@@ -325,7 +326,10 @@ func TestSMTPRefusesHeaderInjection(t *testing.T) {
 // Run sees by itself what is put, and ends.
 func TestSMTPRuns(t *testing.T) {
 	t.Parallel()
-	s := newSink(t).start(false)
+	s := newSink(t)
+	got := make(chan struct{}, 1)
+	s.OnMail = func(mailserver.Mail) error { got <- struct{}{}; return nil }
+	s.start(false)
 	r := newQueue(t, s, "smtp://ADDR")
 	r.every = 5 * time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
@@ -334,7 +338,7 @@ func TestSMTPRuns(t *testing.T) {
 	for n := range 3 {
 		r.put(fmt.Sprint(n), anInvitation(t))
 		select {
-		case <-s.got:
+		case <-got:
 		case <-time.After(30 * time.Second):
 			t.Fatal("waited in vain for the mail")
 		}
@@ -353,7 +357,7 @@ func TestSMTPEndsWhileTheServerHangs(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
 	hanging, release := make(chan struct{}), make(chan struct{})
-	s.onData = func() error { close(hanging); <-release; return errors.New("gone") }
+	s.OnMail = func(mailserver.Mail) error { close(hanging); <-release; return errors.New("gone") }
 	t.Cleanup(func() { close(release) })
 	s.start(false)
 	r := newQueue(t, s, "smtp://ADDR")

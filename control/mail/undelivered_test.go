@@ -16,7 +16,7 @@ import (
 func TestUndeliveredMailsAreSeen(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
-	s.onRcpt = func(to string) error {
+	s.OnRcpt = func(to string) error {
 		switch {
 		case strings.HasPrefix(to, "gone@"):
 			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
@@ -79,7 +79,7 @@ func TestUndeliveredMailsAreSeen(t *testing.T) {
 func TestMailIsOverWhenItIsTakenUp(t *testing.T) {
 	t.Parallel()
 	s := newSink(t)
-	s.onRcpt = func(string) error {
+	s.OnRcpt = func(string) error {
 		return &smtp.SMTPError{Code: 452, EnhancedCode: smtp.EnhancedCode{4, 2, 2}, Message: "mailbox full"}
 	}
 	s.start(false)
@@ -119,7 +119,7 @@ func TestUnreachableIsCounted(t *testing.T) {
 	t.Parallel()
 	s := newSink(t).start(false)
 	r := newQueue(t, s, "smtp://ADDR")
-	s.stop()
+	s.Stop()
 	r.put("id1", anInvitation(t))
 	for range 3 {
 		r.after(slowestRedial)

@@ -18,7 +18,7 @@ export async function startMail(t) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-mail-'))
   const program = path.join(dir, 'mailserver')
   const ca = path.join(dir, 'ca.pem')
-  await run('go', ['build', '-o', program, './test/mailserver'], { cwd: root })
+  await run('go', ['build', '-o', program, './test/mailserver/cmd'], { cwd: root })
   const child = spawn(program, ['--ca', ca, '--user', 'porch', '--password', 'light'], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
   t.after(async () => {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -21,6 +22,7 @@ import (
 	"porchlight/control/controlapi"
 	controlmail "porchlight/control/mail"
 	"porchlight/internal/commandline"
+	"porchlight/test/mailserver"
 	"porchlight/test/programs"
 )
 
@@ -31,9 +33,9 @@ var (
 )
 
 // text is the plain part of a mail.
-func text(t *testing.T, m receivedMail) string {
+func text(t *testing.T, m mailserver.Mail) string {
 	t.Helper()
-	r, err := mail.CreateReader(strings.NewReader(m.data))
+	r, err := mail.CreateReader(bytes.NewReader(m.Data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +142,8 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	maya.send("POST", "/signin", url.Values{"email": {"maya@example.net"}}, http.StatusSeeOther)
 	programs.Eventually(t, "the sign-in mail", func() bool { return len(mails.to("maya@example.net")) == 1 })
 	got := mails.to("maya@example.net")[0]
-	if !strings.Contains(got.data, "From: \"Porchlight\" <porch@mail.example>") {
-		t.Errorf("the sender is another one:\n%s", got.data)
+	if !strings.Contains(string(got.Data), "From: \"Porchlight\" <porch@mail.example>") {
+		t.Errorf("the sender is another one:\n%s", string(got.Data))
 	}
 	said := text(t, got)
 	token := secret("sign-in link", mailedToken.FindStringSubmatch(said)[1])
@@ -161,8 +163,8 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	}
 	programs.Eventually(t, "the invitation", func() bool { return len(mails.to("bob@example.net")) == 1 })
 	got = mails.to("bob@example.net")[0]
-	if !strings.Contains(got.data, "Reply-To: <maya@example.net>") {
-		t.Errorf("answers do not go to who invited:\n%s", got.data)
+	if !strings.Contains(string(got.Data), "Reply-To: <maya@example.net>") {
+		t.Errorf("answers do not go to who invited:\n%s", string(got.Data))
 	}
 	said = text(t, got)
 	token = secret("invitation", mailedToken.FindStringSubmatch(said)[1])
