@@ -5,14 +5,14 @@ package desktop
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -24,18 +24,22 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // program is the app under test, running in a session.
 type program struct {
 	*session
-	cmd     *exec.Cmd
+	process *programs.Process // nil where WebKitWebDriver started it
+	pid     int
+	args    []string
 	data    string
 	api     string // host:port
 	started time.Time
-	exited  chan struct{}
-	code    int    // valid once exited is closed
-	secret  string // the owner's, once ownerTier asked for it
+	secret  string          // the owner's, once ownerTier asked for it
+	plane   *plane          // once the computer is connected to one
+	mails   *programs.Mails // those it sent, once a test asked for one
 }
 
 func binary(t *testing.T) string {
@@ -81,64 +85,87 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// launch starts the app; it does not wait for anything.
+// launch starts the app and waits until it serves.
 func (s *session) launch(args ...string) *program {
 	s.t.Helper()
-	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t), exited: make(chan struct{})}
-	args = append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)
-	p.start(args)
+	p := s.begin(args...)
+	p.serving()
 	return p
 }
 
-func (p *program) start(args []string) {
+// begin starts the app; it does not wait for anything.
+func (s *session) begin(args ...string) *program {
+	s.t.Helper()
+	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t)}
+	p.start(append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)...)
+	return p
+}
+
+func (p *program) start(args ...string) {
 	p.t.Helper()
-	p.cmd = exec.Command(binary(p.t), args...)
-	p.cmd.Env = p.env
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	log, err := os.OpenFile(filepath.Join(p.dir, "app.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.cmd.Stderr = log
-	p.started = time.Now()
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait()
-		p.code = p.cmd.ProcessState.ExitCode()
-		_ = log.Close()
-		close(p.exited)
-	}()
-	p.t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.exited
-		if p.t.Failed() {
-			p.t.Logf("the app said:\n%s", p.appLog())
+	defer log.Close()
+	cmd := exec.Command(binary(p.t), args...)
+	cmd.Env, cmd.Stderr = p.env, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.args, p.started = args, time.Now()
+	p.process = programs.Begin(p.t, cmd)
+	p.pid = p.process.PID()
+	p.logged()
+}
+
+// logged shows what the app said when the test fails.
+func (s *session) logged() {
+	s.t.Cleanup(func() {
+		if s.t.Failed() {
+			s.t.Logf("the app said:\n%s", s.appLog())
 		}
 	})
 }
 
-// again starts the app once more on the same data and waits for it to end.
-func (p *program) again(args ...string) (code int, said string) {
+// restart starts the app anew, which has ended, and waits until it serves.
+func (p *program) restart(more ...string) {
+	p.t.Helper()
+	p.start(append(p.args, more...)...)
+	p.serving()
+}
+
+// again starts the app once more on the same data: it says nothing and ends,
+// because one runs.
+func (p *program) again(args ...string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(p.t), append([]string{"--data", p.data, "--api", p.api}, args...)...)
 	cmd.Env = p.env
-	out, _ := cmd.CombinedOutput()
-	return cmd.ProcessState.ExitCode(), string(out)
+	if said, err := cmd.CombinedOutput(); err != nil || len(said) != 0 {
+		p.t.Fatalf("second start: %v, %q", err, said)
+	}
 }
 
-// wait returns the exit code.
-func (p *program) wait() int {
+// signal sends the app one.
+func (p *program) signal(which syscall.Signal) {
 	p.t.Helper()
-	select {
-	case <-p.exited:
-		return p.code
-	case <-time.After(patience):
-		p.t.Fatalf("the app did not end\n%s", p.appLog())
-		return -1
+	if err := syscall.Kill(p.pid, which); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// quit ends the app by its menu.
+func (p *program) quit() {
+	p.t.Helper()
+	p.trayClick("Quit Porchlight")
+	p.ends(0)
+}
+
+// ends waits until the app has ended, and checks with which code.
+func (p *program) ends(want int) {
+	p.t.Helper()
+	if code := p.process.Wait(); code != want {
+		p.t.Errorf("the app ended with %d, want %d", code, want)
 	}
 }
 
@@ -236,34 +263,6 @@ func (p *program) address(name string) string {
 	return url
 }
 
-// visitor is a browser that knows this computer's certificate authority and
-// finds every *.localhost here; it follows no redirects.
-func (p *program) visitor() *http.Client {
-	p.t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	var d net.Dialer
-	return &http.Client{
-		Jar:     jar,
-		Timeout: 5 * time.Second,
-		Transport: &http.Transport{
-			// Whether the certificate is right is the proxy's tests' business.
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
-			DisableKeepAlives: true,
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				_, port, err := net.SplitHostPort(addr)
-				if err != nil {
-					return nil, err
-				}
-				return d.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", port))
-			},
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
 // webApp is an app on this computer that wants an address.
 func webApp(t *testing.T, text string) (port int) {
 	t.Helper()
@@ -290,35 +289,45 @@ func (s *session) windowShows(want bool) {
 	})
 }
 
-// webProcesses counts WebKit's page processes below the app.
-func (p *program) webProcesses() int {
-	n := 0
-	for _, name := range p.children(p.cmd.Process.Pid) {
+// webProcesses are WebKit's page processes below the app.
+func (p *program) webProcesses() (pids []int) {
+	for pid, name := range below(p.pid) {
 		if strings.HasPrefix(name, "WebKitWebProces") {
-			n++
+			pids = append(pids, pid)
 		}
 	}
-	return n
+	return pids
 }
 
-func (p *program) children(pid int) (names []string) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
+// pageEnds waits until there is no web process any more.
+func (p *program) pageEnds() {
+	p.t.Helper()
+	p.eventually("the web process is gone", func() error {
+		if pids := p.webProcesses(); len(pids) != 0 {
+			return fmt.Errorf("there are %v", pids)
 		}
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue
+		return nil
+	})
+}
+
+// below names the processes that a process has started, and those that they have;
+// one that has ended and that nobody waited for is none.
+func below(pid int) map[int]string {
+	names := map[int]string{}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range files {
+		children, _ := os.ReadFile(file)
+		for field := range strings.FieldsSeq(string(children)) {
+			child, _ := strconv.Atoi(field)
+			stat, _ := os.ReadFile("/proc/" + field + "/stat") // pid (name) state …
+			_, named, _ := strings.Cut(string(stat), "(")
+			end := strings.LastIndex(named, ") ")
+			if end < 0 || named[end+2] == 'Z' {
+				continue
+			}
+			names[child] = named[:end]
+			maps.Copy(names, below(child))
 		}
-		end := bytes.LastIndexByte(stat, ')')
-		fields := strings.Fields(string(stat[end+1:]))
-		if len(fields) < 2 || fields[1] != strconv.Itoa(pid) || fields[0] == "Z" {
-			continue
-		}
-		names = append(names, string(stat[bytes.IndexByte(stat, '(')+1:end]))
-		names = append(names, p.children(child)...)
 	}
 	return names
 }
@@ -328,7 +337,7 @@ var privateDirty = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
 // memory is the app's own private dirty memory in MiB, without WebKit's
 // processes.
 func (p *program) memory() float64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.cmd.Process.Pid))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -388,4 +397,24 @@ func (s *session) notified(title string) (body string) {
 		return fmt.Errorf("notified: %v", all)
 	})
 	return body
+}
+
+// told is notified, of a text that the pattern matches.
+func (s *session) told(title, pattern string) {
+	s.t.Helper()
+	if body := s.notified(title); !regexp.MustCompile(pattern).MatchString(body) {
+		s.t.Errorf("the notification %q says %q", title, body)
+	}
+}
+
+// displays waits until there are so many notifications on the screen.
+func (s *session) displays(want string) {
+	s.t.Helper()
+	s.eventually("notifications on the screen: "+want, func() error {
+		got, err := s.tool("dunstctl", "count", "displayed")
+		if err == nil && strings.TrimSpace(got) != want {
+			err = errors.New("displayed: " + got)
+		}
+		return err
+	})
 }

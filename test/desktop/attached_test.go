@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // stoppedFor is how long the agent is stopped: long enough to be noticed, and in
@@ -24,17 +26,16 @@ func stoppedFor() time.Duration {
 }
 
 // attached is the app beside an agent of another process.
-func attached(t *testing.T) (*program, *exec.Cmd) {
+func attached(t *testing.T) (*program, *programs.Process) {
 	t.Helper()
 	s := newSession(t, desk{})
 	data, api := filepath.Join(s.dir, "data"), freePort(t)
-	agent := exec.Command(cli(t), "agent", "--local", "--data", data, "--api", api, "--https", freePort(t))
-	s.run(agent, "agent")
+	agent := s.run(exec.Command(cli(t), "agent", "--local", "--data", data, "--api", api, "--https", freePort(t)))
 	s.eventually("the agent is up", func() error {
 		_, err := os.Stat(filepath.Join(data, "agent.json"))
 		return err
 	})
-	p := s.launch("--api", api)
+	p := s.begin("--api", api)
 	p.api = api
 	p.serving()
 	s.trayShows("No app is on, in another process", true)
@@ -58,15 +59,10 @@ func (s *session) menuTime() (lines []string, took time.Duration) {
 func TestAttachedAgentIsStopped(t *testing.T) {
 	t.Parallel()
 	p, agent := attached(t)
-	port := webApp(t, "notes")
-	p.publish("notes", "Notes", port)
-	p.trayClick("Notes wants an address > Approve")
-	p.is("notes", "live")
+	p.approved("notes", "Notes", webApp(t, "notes"))
 	p.trayShows("Notes > Pause", true)
 
-	if err := agent.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	agent.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
 	p.trayShows("Porchlight is not answering.", true)
 	t.Logf("stopped to \"not answering\" in the menu: %d ms", time.Since(stopped).Milliseconds())
@@ -83,14 +79,10 @@ func TestAttachedAgentIsStopped(t *testing.T) {
 	_, took := p.menuTime()
 	t.Logf("reading the menu of a stopped agent: %v", took.Round(100*time.Microsecond))
 	clicked := p.trayClick("Notes > Pause")
-	if body := p.notified("The app was not paused"); !strings.Contains(body, "not answering") {
-		t.Errorf("the notification says %q", body)
-	}
+	p.told("The app was not paused", "not answering")
 	t.Logf("click to the notification that nothing answers: %d ms", time.Since(clicked).Milliseconds())
 
-	if err := agent.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	agent.Signal(syscall.SIGCONT)
 	p.trayShows("On. Nobody here now, in another process", true)
 	p.trayClick("Notes > Pause")
 	p.trayShows("Notes: paused > Resume", true)
@@ -101,9 +93,7 @@ func TestAttachedAgentIsStopped(t *testing.T) {
 func TestAttachedAgentEnds(t *testing.T) {
 	t.Parallel()
 	p, agent := attached(t)
-	if err := agent.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	agent.Signal(syscall.SIGTERM)
 	p.eventually("the app itself serves", func() error {
 		_, answer, err := p.call("GET", "/engine/info", nil)
 		if err == nil && answer["mode"] != "desktop" {

@@ -4,21 +4,17 @@ package desktop
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -33,7 +29,7 @@ type plane struct {
 	listen  string // host:port, the same for every start
 	authURL string
 	ca      string // PEM
-	cmd     *exec.Cmd
+	process *programs.Process
 }
 
 func (s *session) startPlane() *plane {
@@ -57,76 +53,9 @@ func (c *plane) tool(args ...string) string {
 
 func (c *plane) start() {
 	c.s.t.Helper()
-	c.cmd = exec.Command(c.program(), "serve", "--data", c.data, "--domain", "porch.localhost",
-		"--listen", c.listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s")
-	c.s.run(c.cmd, "plane")
-	c.s.eventually("the control plane serves", func() error {
-		said, err := os.ReadFile(filepath.Join(c.s.dir, "plane.log"))
-		found := regexp.MustCompile(`control plane at (\S+), listening on`).FindSubmatch(said)
-		if found == nil {
-			return errors.Join(err, fmt.Errorf("it says %q", said))
-		}
-		c.authURL = string(found[1])
-		return nil
-	})
-}
-
-// stop ends it as an operator does.
-func (c *plane) stop() {
-	c.s.t.Helper()
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		c.s.t.Fatal(err)
-	}
-	c.s.eventually("the control plane is down", func() error {
-		if conn, err := (&http.Client{Timeout: time.Second}).Get("http://" + c.listen); err == nil {
-			conn.Body.Close()
-			return errors.New("it answers")
-		} else if !errors.Is(err, syscall.ECONNREFUSED) {
-			return err
-		}
-		return nil
-	})
-}
-
-// mailed waits for a mail to somebody that is not in known, and returns its
-// first link.
-func (c *plane) mailed(to string, known []string) func(context.Context) (string, error) {
-	return func(context.Context) (link string, err error) {
-		c.s.eventually("a mail to "+to, func() error {
-			for _, file := range c.all() {
-				raw, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				if found := regexp.MustCompile(`https://\S+`).Find(raw); found != nil && strings.Contains(string(raw), to) && !slices.Contains(known, file) {
-					link = string(found)
-					return nil
-				}
-			}
-			return errors.New("none so far")
-		})
-		return link, nil
-	}
-}
-
-func (c *plane) all() []string {
-	files, _ := filepath.Glob(filepath.Join(c.mails, "*"))
-	slices.Reverse(files) // newest first
-	return files
-}
-
-// browser is somebody's who trusts the control plane's authority, and the
-// computer's once that has one.
-func (c *plane) browser(p *program) *visitor.Visitor {
-	c.s.t.Helper()
-	roots := x509.NewCertPool()
-	own, _ := os.ReadFile(filepath.Join(p.data, "connected-ca/root.pem"))
-	if !roots.AppendCertsFromPEM([]byte(c.ca)) || own != nil && !roots.AppendCertsFromPEM(own) {
-		c.s.t.Fatal("an authority's certificate cannot be read")
-	}
-	v := visitor.New(roots)
-	c.s.t.Cleanup(v.Close)
-	return v
+	c.process = c.s.run(exec.Command(c.program(), "serve", "--data", c.data, "--domain", "porch.localhost",
+		"--listen", c.listen, "--outbox", c.mails, "--log-level", "warn", "--grace", "1s"))
+	c.authURL = c.s.says(c.process, `control plane at (\S+), listening on`)[1]
 }
 
 // connect connects the computer as the owner does: a code, confirmed in a
@@ -138,8 +67,9 @@ func (c *plane) connect(p *program, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := c.browser(p)
-	page, err := v.SignIn(t.Context(), waiting.VerificationURLComplete, maya, c.mailed(maya, c.all()))
+	p.plane, p.mails = c, programs.MailsIn(c.mails)
+	v := p.guest()
+	page, err := v.SignIn(t.Context(), waiting.VerificationURLComplete, maya, func(context.Context) (string, error) { return p.mailed(maya), nil })
 	if err == nil {
 		page, err = v.Submit(t.Context(), page, "code", map[string]string{"code": waiting.UserCode})
 	}
@@ -158,29 +88,6 @@ func (c *plane) connect(p *program, name string) {
 	})
 }
 
-// member invites somebody to apps and has them accept.
-func (c *plane) member(p *program, email string, apps ...string) *visitor.Visitor {
-	t := c.s.t
-	t.Helper()
-	before := c.all()
-	if _, err := p.ownerTier().Invite(t.Context(), agentapi.InviteRequest{Email: email, Apps: apps}); err != nil {
-		t.Fatal(err)
-	}
-	link, err := c.mailed(email, before)(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := c.browser(p)
-	page, err := v.Open(t.Context(), link)
-	if err == nil {
-		page, err = v.Submit(t.Context(), page, "", nil)
-	}
-	if err != nil || page.Status != http.StatusOK {
-		t.Fatalf("the invitation: %+v, %v", page, err)
-	}
-	return v
-}
-
 // A control plane that is away: tray and window say so, what the owner decides
 // holds at once and from a visitor's first request when it is back.
 func TestControlPlaneIsAway(t *testing.T) {
@@ -191,14 +98,14 @@ func TestControlPlaneIsAway(t *testing.T) {
 	control.connect(p.program, "cellar")
 	notes := p.approved("notes", "Notes", webApp(t, "notes"))
 	wiki := p.approved("wiki", "Wiki", webApp(t, "wiki"))
-	bob := control.member(p.program, guest, "Notes", "Wiki")
-	carla := control.member(p.program, "carla@example.com", "Notes")
+	bob := p.member(guest, "Notes", "Wiki")
+	carla := p.member("carla@example.com", "Notes")
 	for v, address := range map[*visitor.Visitor]string{bob: wiki, carla: notes} {
 		p.answers(v, address, http.StatusOK)
 	}
 	p.answers(bob, notes, http.StatusOK)
 
-	control.stop()
+	control.process.Stop()
 	p.trayShows("Reconnecting…", true)
 	p.trayShows("The control plane does not answer.", true)
 	p.openWindow()
@@ -228,19 +135,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.press(p.named("dialog button", "Remove"))
 	p.named(".toast button", "Undo")
 	p.shot("away-removed")
-	status := func(email string) (status string) {
-		people, err := p.ownerTier().People(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, one := range people.Members {
-			if one.Email == email {
-				status = one.Status
-			}
-		}
-		return status
-	}
-	if got := status("carla@example.com"); got != agentapi.PersonRevoked {
+	if got := p.person("carla@example.com").Status; got != agentapi.PersonRevoked {
 		t.Errorf("with nobody to tell she is %s", got)
 	}
 
@@ -275,15 +170,15 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")
 	p.answers(bob, notes, http.StatusOK)
-	if _, err := p.ownerTier().Grant(t.Context(), agentapi.GrantRequest{AccountID: p.accountOf(guest), App: "Photos", Granted: true}); err != nil {
+	if _, err := p.ownerTier().Grant(t.Context(), agentapi.GrantRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 	p.answers(bob, p.address("photos"), http.StatusOK) // approved while it was away
 	p.answers(carla, notes, http.StatusForbidden)
 }
 
-// accountOf is the account id of somebody on this computer's list.
-func (p *program) accountOf(email string) (id string) {
+// person is somebody on this computer's list.
+func (p *program) person(email string) agentapi.Person {
 	p.t.Helper()
 	people, err := p.ownerTier().People(p.t.Context())
 	if err != nil {
@@ -291,8 +186,9 @@ func (p *program) accountOf(email string) (id string) {
 	}
 	for _, one := range people.Members {
 		if one.Email == email {
-			id = one.AccountID
+			return one
 		}
 	}
-	return id
+	p.t.Fatalf("%s is not among %+v", email, people.Members)
+	return agentapi.Person{}
 }

@@ -15,32 +15,15 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	notes := p.approved("notes", "Notes", streamApp(t))
 	s.trayShows("Connected apps", false)
 
-	bearer := http.Header{"Authorization": {"Bearer " + p.connectClient("Pocket Notes")}}
-	remote := p.guest()
-	asks := func() (status int) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, notes, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = bearer.Clone()
-		resp, err := remote.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode
+	token := p.connectClient("Pocket Notes")
+	if got := p.asClient(token, notes); !strings.HasPrefix(got, "200 ") {
+		t.Fatalf("the client gets %s", got)
 	}
-	if got := asks(); got != http.StatusOK {
-		t.Fatalf("the client gets %d", got)
-	}
-	if body := s.notified("Pocket Notes was let in"); !strings.HasPrefix(body, "You allowed it") {
-		t.Errorf("the notification says %q", body)
-	}
-	open := openStream(t, remote.Do, notes, bearer)
+	s.told("Pocket Notes was let in", "^You allowed it")
+	open := openStream(t, p.guest().Do, notes, http.Header{"Authorization": {"Bearer " + token}})
 	account, err := p.ownerTier().Account(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +31,11 @@ func TestW6_ClientsFromTheTray(t *testing.T) {
 	clicked := s.trayClick("Connected apps > Pocket Notes, as " + account.Email + " > Yes, revoke Pocket Notes")
 	open.over(t, "Revoke of a connected app", clicked)
 	s.eventually("the client is shut out", func() error {
-		if got := asks(); got != http.StatusUnauthorized {
-			return errors.New(http.StatusText(got))
+		if got := p.asClient(token, notes); !strings.HasPrefix(got, "401 ") {
+			return errors.New(got)
 		}
 		return nil
 	})
-	if body := s.notified("Pocket Notes is let in no more"); !strings.HasPrefix(body, "1 connection closed, ") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("Pocket Notes is let in no more", "^1 connection closed, ")
 	s.trayShows("Connected apps", false)
 }

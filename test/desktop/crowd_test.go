@@ -19,7 +19,6 @@ func TestThreeHundredRequests(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	s.trayShows("No app is on", true)
 	labels := []string{strings.Repeat("Very long ", 9), "<b>Markup</b> &amp; more", "מחברת", "{{.}} %s %d"}
 	port := webApp(t, "first")
@@ -69,7 +68,6 @@ func TestEveryMenuOpens(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	s.trayShows("No app is on", true)
 	const apps = 4
 	for i := range apps {
@@ -79,14 +77,11 @@ func TestEveryMenuOpens(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.trayClick("Quit Porchlight")
-	p.wait()
-	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
-	next.start([]string{"--data", p.data, "--api", p.api, "--https", freePort(t), "--hidden"})
-	next.serving()
+	p.quit()
+	p.restart("--hidden")
 	s.trayShows("App app-3 > Revoke > Yes, revoke App app-3", true)
 
-	next.publish("asks", "Asks", webApp(t, "asks")) // its mark is where to click
+	p.publish("asks", "Asks", webApp(t, "asks")) // its mark is where to click
 	s.trayShows("Asks wants an address > Approve", true)
 	for i := range apps {
 		for _, way := range []string{"Down Down Right", "Up Right"} { // who may open it; round to the last line, Revoke
@@ -120,7 +115,6 @@ func TestUndoOnTheNotification(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{picks: "Undo"})
 	p := s.launch()
-	p.serving()
 	notes := p.approved("notes", "Notes", streamApp(t))
 	p.approved("photos", "Photos", webApp(t, "photos"))
 	bob := p.member("bob@example.com", "Photos")
@@ -131,15 +125,7 @@ func TestUndoOnTheNotification(t *testing.T) {
 		t.Fatal(err)
 	}
 	capability, _ := answer["capability"].(string)
-	people, err := p.ownerTier().People(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, one := range people.Members {
-		if one.Email == "bob@example.com" {
-			p.grant(capability, one.AccountID, "Notes")
-		}
-	}
+	p.grant(capability, p.person("bob@example.com").AccountID, "Notes")
 	p.answers(bob, notes, http.StatusOK)
 	open := openStream(t, bob.Do, notes, nil)
 	s.eventually("the notification is on the screen", func() error {

@@ -16,7 +16,6 @@ import (
 func TestDayOfEvents(t *testing.T) {
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	s.trayShows("No app is on", true)
 	address := p.approved("notes", "Notes", webApp(t, "notes"))
 	bob := p.member("bob@example.com", "Notes")

@@ -18,7 +18,6 @@ func TestW3_DenyAndPauseFromTheTray(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	s.trayShows("No app is on", true)
 
 	t.Run("deny", func(t *testing.T) {
@@ -77,7 +76,6 @@ func TestFirstSteps(t *testing.T) {
 	}
 	s.write(filepath.Join(data, "desktop.json"), `{"welcomed": true}`)
 	p := s.launch()
-	p.serving()
 	s.trayClick("Open Porchlight")
 	s.windowShows(true)
 	var at image.Point

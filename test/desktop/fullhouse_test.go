@@ -40,7 +40,7 @@ func (p fullHouse) come() (leave func()) {
 	}{
 		{p.carla, p.address("notes"), http.Header{}},
 		{p.carla, p.address("photos"), http.Header{}},
-		{p.browser(), p.address("notes"), http.Header{"Authorization": {"Bearer " + p.token}}},
+		{p.guest(), p.address("notes"), http.Header{"Authorization": {"Bearer " + p.token}}},
 	} {
 		req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, one.address+"/film", nil)
 		if err != nil {
@@ -68,7 +68,7 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 	s.alone()
 	p := s.drive("127.0.0.1:8765")
 	s.trayShows("No app is on", true)
-	owner, ctx := p.owner(), t.Context()
+	owner, ctx := p.ownerTier(), t.Context()
 	for _, app := range []struct {
 		name, label string
 		port        int
@@ -90,8 +90,8 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 	}
 	house := fullHouse{page: p}
 	for _, who := range []struct{ email, also string }{{guest, p.address("home")}, {"tomas@example.net", ""}, {carla, p.address("photos")}} {
-		visitor := p.browser()
-		page, err := visitor.Open(ctx, p.mailedLink(who.email))
+		visitor := p.guest()
+		page, err := visitor.Open(ctx, p.mailed(who.email))
 		if err == nil {
 			_, err = visitor.Submit(ctx, page, "token", nil)
 		}
@@ -105,18 +105,10 @@ func newFullHouse(t *testing.T, opts desk) fullHouse {
 			house.carla = visitor
 		}
 	}
-	people, err := owner.People(ctx)
-	if err != nil {
+	if _, err := owner.Remove(ctx, p.person("tomas@example.net").AccountID); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range people.Members {
-		if one.Email == "tomas@example.net" {
-			if _, err := owner.Remove(ctx, one.AccountID); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	address, browser := p.address("notes"), p.browser()
+	address, browser := p.address("notes"), p.guest()
 	for _, name := range []string{"Pocket Notes", "Backup script"} {
 		token := p.connectClientIn(browser, name)
 		if name == "Pocket Notes" {

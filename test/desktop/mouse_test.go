@@ -75,9 +75,9 @@ func (s *session) menuOpen(want int) {
 	s.eventually(fmt.Sprintf("%d popup menus", want), func() error {
 		out, _ := s.tool("xdotool", "search", "--onlyvisible", "--class", "[Xx]fce4-panel|[Ww]rapper")
 		n := 0
-		for _, id := range splitLines(out) {
+		for _, id := range strings.Fields(out) {
 			kind, _ := s.tool("xprop", "-id", id, "_NET_WM_WINDOW_TYPE")
-			if containsAny(kind, "POPUP_MENU", "DROPDOWN_MENU") && s.height(id) > 30 {
+			if (strings.Contains(kind, "POPUP_MENU") || strings.Contains(kind, "DROPDOWN_MENU")) && s.height(id) > 30 {
 				n++
 			}
 		}
@@ -91,7 +91,7 @@ func (s *session) menuOpen(want int) {
 // height of a window in pixels; 0 where it is gone.
 func (s *session) height(id string) (pixels int) {
 	out, _ := s.tool("xdotool", "getwindowgeometry", "--shell", id)
-	for _, word := range splitLines(out) {
+	for _, word := range strings.Fields(out) {
 		if text, ok := strings.CutPrefix(word, "HEIGHT="); ok {
 			pixels, _ = strconv.Atoi(text)
 		}

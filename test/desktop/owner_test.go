@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -177,27 +176,4 @@ func linkIn(t *testing.T, page string) string {
 		t.Fatalf("no link in %s", raw)
 	}
 	return strings.ReplaceAll(m[1], "&amp;", "&")
-}
-
-// follow opens a link and every redirect after it, and returns the last page.
-func (p *program) follow(visitor *http.Client, link string) string {
-	p.t.Helper()
-	for range 10 {
-		resp, err := visitor.Do(navigation(p.t, link))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		body, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		next, err := resp.Location()
-		if err != nil {
-			return string(body)
-		}
-		link = next.String()
-	}
-	p.t.Fatal("redirected without end")
-	return ""
 }

@@ -5,13 +5,14 @@ package desktop
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/local"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -22,27 +23,25 @@ func (p *program) ownerTier() *agentapi.Client {
 	if p.secret == "" { // asked for once: connected, the keychain has another entry of ours
 		p.secret = strings.TrimSpace(p.ownerSecret())
 	}
-	raw, err := os.ReadFile(filepath.Join(p.data, "agent.json"))
+	running, err := agentapi.ReadRunning(p.data)
 	if err != nil {
-		p.t.Fatal(err)
-	}
-	var running agentapi.Running
-	if err := json.Unmarshal(raw, &running); err != nil {
 		p.t.Fatal(err)
 	}
 	return agentapi.NewOwner(running.OwnerSocket, p.secret)
 }
 
-// guest is somebody's browser that trusts this computer's authority.
+// guest is somebody's browser that trusts this computer's authority; connected to
+// a control plane, that one's, and the computer's once it has another.
 func (p *program) guest() *visitor.Visitor {
 	p.t.Helper()
-	pem, err := os.ReadFile(filepath.Join(p.data, "ca/root.pem"))
-	if err != nil {
-		p.t.Fatal(err)
+	pem, err := os.ReadFile(local.RootCAPath(p.data))
+	if p.plane != nil {
+		pem, _ = os.ReadFile(filepath.Join(p.data, "connected-ca/root.pem"))
+		pem = append(pem, p.plane.ca...)
 	}
 	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		p.t.Fatal("the authority's certificate cannot be read")
+	if err != nil || !roots.AppendCertsFromPEM(pem) {
+		p.t.Fatalf("the authority's certificate cannot be read: %v", err)
 	}
 	v := visitor.New(roots)
 	p.t.Cleanup(v.Close)
@@ -63,23 +62,18 @@ func (p *program) ownersBrowser(name string) *visitor.Visitor {
 	return v
 }
 
-// mailTo waits for a mail in the local outbox with the words in its subject, and
-// returns its first link.
-func (p *program) mailTo(email, subject string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (link string, err error) {
-		owner := p.ownerTier()
-		p.eventually("a mail to "+email, func() error {
-			mails, err := owner.Outbox(ctx)
-			for _, m := range mails {
-				if m.To == email && len(m.Links) > 0 && strings.Contains(m.Subject, subject) {
-					link = m.Links[0]
-					return nil
-				}
-			}
-			return errors.Join(err, errors.New("none so far"))
-		})
-		return link, nil
+// mailed waits for a mail to somebody that no test asked for before, and returns
+// its link.
+func (p *program) mailed(to string) (link string) {
+	p.t.Helper()
+	if p.mails == nil {
+		p.mails = programs.Outbox(func(ctx context.Context) ([]agentapi.Mail, error) { return p.ownerTier().Outbox(ctx) })
 	}
+	link, err := p.mails.Link(p.t.Context(), to)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return link
 }
 
 // answers waits until the address answers this visitor with the status.
@@ -101,12 +95,8 @@ func (p *program) member(email string, apps ...string) *visitor.Visitor {
 	if _, err := p.ownerTier().Invite(ctx, agentapi.InviteRequest{Email: email, Apps: apps}); err != nil {
 		p.t.Fatal(err)
 	}
-	link, err := p.mailTo(email, "shares")(ctx)
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	v := p.guest()
-	page, err := v.Open(ctx, link)
+	page, err := v.Open(ctx, p.mailed(email))
 	if err == nil {
 		page, err = v.Submit(ctx, page, "", nil) // one click signs in and accepts
 	}

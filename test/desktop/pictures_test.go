@@ -127,17 +127,15 @@ func newGallery(t *testing.T, opts desk) *program {
 	t.Helper()
 	s := newSession(t, opts)
 	s.alone()
-	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: "127.0.0.1:8765", exited: make(chan struct{})}
-	p.start([]string{"--data", p.data})
+	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: "127.0.0.1:8765"}
+	p.start("--data", p.data)
 	p.serving()
 	for _, app := range []struct {
 		name, label string
 		port        int
 	}{{"notes", "Notes", 3000}, {"photos", "Photos", 2342}} {
 		p.python(app.port)
-		p.publish(app.name, app.label, app.port)
-		p.trayClick(app.label + " wants an address > Approve")
-		p.is(app.name, "live")
+		p.approved(app.name, app.label, app.port)
 	}
 	p.python(8010)
 	p.publish("paperless", "Paperless", 8010)
@@ -164,7 +162,7 @@ func (p *program) python(port int) {
 	p.t.Helper()
 	cmd := exec.Command("python3", "-m", "http.server", "--bind", "127.0.0.1", strconv.Itoa(port))
 	cmd.Dir = filepath.Join(p.dir, "services")
-	p.run(cmd, fmt.Sprintf("python-%d", port))
+	p.run(cmd)
 	p.eventually("python listens", func() error {
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {

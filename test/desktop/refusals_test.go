@@ -4,6 +4,7 @@ package desktop
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -24,9 +25,7 @@ import (
 // sentence, and leaves nothing behind.
 func refused(t *testing.T, s *session, p *program, wants ...string) {
 	t.Helper()
-	if code := p.wait(); code != 1 {
-		t.Errorf("exit %d, want 1", code)
-	}
+	p.ends(1)
 	said := s.appLog()
 	for _, want := range wants {
 		if !strings.Contains(said, want) {
@@ -43,7 +42,7 @@ func refused(t *testing.T, s *session, p *program, wants ...string) {
 func TestNoDesktopAtAll(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{noDisplay: true, noBus: true})
-	p := s.launch()
+	p := s.begin()
 	refused(t, s, p, "There is no desktop session here", "porchlight agent --local")
 	if _, err := os.Stat(p.data); !os.IsNotExist(err) {
 		t.Errorf("it made its data directory all the same: %v", err)
@@ -58,11 +57,9 @@ func TestBusyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := s.launch("--api", l.Addr().String())
+	p := s.begin("--api", l.Addr().String())
 	refused(t, s, p, "Porchlight cannot start", l.Addr().String())
-	if body := s.notified("Porchlight could not go on"); !strings.Contains(body, "cannot start") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("Porchlight could not go on", "cannot start")
 }
 
 func TestDataDirectoryThatCannotBe(t *testing.T) {
@@ -70,7 +67,7 @@ func TestDataDirectoryThatCannotBe(t *testing.T) {
 	s := newSession(t, desk{})
 	file := filepath.Join(s.dir, "file")
 	s.write(file, "no directory")
-	p := s.launch("--data", filepath.Join(file, "data"))
+	p := s.begin("--data", filepath.Join(file, "data"))
 	refused(t, s, p, "Porchlight cannot create its data directory "+file)
 	if raw, err := os.ReadFile(file); err != nil || string(raw) != "no directory" {
 		t.Errorf("%q, %v", raw, err)
@@ -81,11 +78,8 @@ func TestNoKeychain(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{keyring: "none"})
 	p := s.launch()
-	p.serving()
 	s.trayShows("There is no keychain here", true)
-	if body := s.notified("There is no keychain here"); !strings.Contains(body, "a file only you can read") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("There is no keychain here", "a file only you can read")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
 	s.shot("no-keychain")
@@ -95,12 +89,8 @@ func TestNoKeychain(t *testing.T) {
 	s.trayShows("There is no keychain here", false)
 	s.trayClick("Notes wants an address > Approve")
 	p.is("notes", "live")
-	s.trayClick("Quit Porchlight")
-	if code := p.wait(); code != 0 {
-		t.Errorf("it quit with %d", code)
-	}
+	p.quit()
 	p = s.launch()
-	p.serving()
 	s.trayShows("Notes", true)
 	for _, dir := range []string{p.data, filepath.Join(s.dir, "home")} {
 		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -132,16 +122,12 @@ func TestLockedKeychain(t *testing.T) {
 	p := s.launchDriven()
 	s.trayShows("Your keychain is locked", true)
 	s.trayShows("Unlock…", true)
-	if body := s.notified("Your keychain is locked"); !strings.Contains(body, "unlock") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("Your keychain is locked", "unlock")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
 	s.trayShows("Waiting for you", true)
 	s.trayClick("Notes wants an address > Approve")
-	if body := s.notified("The app was not approved"); !strings.Contains(body, "Unlock your keychain first") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("The app was not approved", "Unlock your keychain first")
 	p.is("notes", "pending")
 
 	// One click in the window closes everything.
@@ -150,9 +136,7 @@ func TestLockedKeychain(t *testing.T) {
 	s.trayShows("Light up again", true)
 	s.shot("locked")
 	s.trayClick("Light up again")
-	if body := s.notified("Porchlight did not light up again"); !strings.Contains(body, "Unlock your keychain first") {
-		t.Errorf("the notification says %q", body)
-	}
+	s.told("Porchlight did not light up again", "Unlock your keychain first")
 
 	s.unlock()
 	s.trayShows("Unlock…", false)
@@ -168,7 +152,6 @@ func TestKeychainUnlockedDropsNobody(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
 			return // a page, for signing in
@@ -191,16 +174,18 @@ func TestKeychainUnlockedDropsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	visitor := p.visitor()
-	visitor.Jar.SetCookies(site, p.ownersBrowser("notes").Cookies(site))
-	s.trayClick("Quit Porchlight")
-	if code := p.wait(); code != 0 {
-		t.Fatalf("exit %d", code)
+	handshake := http.Header{"Origin": {"https://" + site.Host}}
+	for _, cookie := range p.ownersBrowser("notes").Cookies(site) {
+		handshake.Add("Cookie", cookie.String())
 	}
+	// Whether the certificate is right is the proxy's tests' business.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, "127.0.0.1:"+site.Port())
+	}
+	p.quit()
 	s.lock(s.running["gnome-keyring"])
-	p.exited = make(chan struct{})
-	p.start(p.cmd.Args[1:])
-	p.serving()
+	p.restart()
 	s.trayShows("Your keychain is locked", true)
 
 	registration := map[string]any{"appId": "com.example.notes", "pid": os.Getpid()}
@@ -210,7 +195,7 @@ func TestKeychainUnlockedDropsNobody(t *testing.T) {
 	var socket *websocket.Conn
 	s.eventually("the visitor's WebSocket", func() (err error) {
 		socket, _, err = websocket.Dial(t.Context(), address, &websocket.DialOptions{
-			HTTPClient: visitor, HTTPHeader: http.Header{"Origin": {"https://" + site.Host}},
+			HTTPClient: &http.Client{Transport: transport}, HTTPHeader: handshake,
 		})
 		return err
 	})
@@ -266,20 +251,14 @@ func TestNoTrayHost(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{noPanel: true})
 	p := s.launch()
-	p.serving()
 	s.windowShows(true) // there is no other way to see a request
 	s.closeWindow()
 	s.windowShows(false)
-	if code, said := p.again(); code != 0 || said != "" {
-		t.Fatalf("second start: exit %d, %q", code, said)
-	}
+	p.again()
 	s.windowShows(true)
 	s.startPanel() // a panel appears, as an extension would
 	s.trayShows("No app is on", true)
-	s.trayClick("Quit Porchlight")
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	p.quit()
 }
 
 func TestNoBus(t *testing.T) {
@@ -287,8 +266,10 @@ func TestNoBus(t *testing.T) {
 	s := newSession(t, desk{noBus: true})
 	p := s.launchDriven()
 	p.pageThere() // there is no tray
-	if names := p.children(os.Getpid()); containsAny(strings.Join(names, " "), "dbus-launch") {
-		t.Errorf("a session bus was started: %v", names)
+	for _, name := range below(os.Getpid()) {
+		if strings.Contains(name, "dbus-launch") {
+			t.Errorf("a session bus was started: %s", name)
+		}
 	}
 
 	// There is no keychain without the bus, either.
@@ -299,11 +280,9 @@ func TestNoBus(t *testing.T) {
 	p.approveInWindow("notes")
 	s.answered()
 	s.shot("window")
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	p.signal(syscall.SIGTERM)
 	s.eventually("the app is gone", func() error {
-		if held, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.cmd.Process.Pid)); err == nil {
+		if held, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil {
 			return errors.New(held)
 		}
 		return nil
@@ -311,25 +290,17 @@ func TestNoBus(t *testing.T) {
 
 	// The choice holds from now on.
 	again := s.launch()
-	again.serving()
 	again.is("notes", "live")
 	s.windowShows(true)
-	if err := again.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	if code := again.wait(); code != 0 {
-		t.Errorf("exit %d after an interrupt", code)
-	}
+	again.signal(syscall.SIGINT)
+	again.ends(0)
 }
 
 func TestNoDisplay(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{noDisplay: true})
 	p := s.launch()
-	p.serving()
-	if code, said := p.again(); code != 0 || said != "" {
-		t.Fatalf("second start: exit %d, %q", code, said)
-	}
+	p.again()
 	s.eventually("it says there is no display", func() error {
 		if !strings.Contains(s.appLog(), "There is no display here") {
 			return os.ErrNotExist
@@ -337,28 +308,19 @@ func TestNoDisplay(t *testing.T) {
 		return nil
 	})
 	p.serving() // and goes on
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
 }
 
 func TestHiddenStartLeavesARunningOneAlone(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch("--hidden")
-	p.serving()
-	if code, said := p.again("--hidden"); code != 0 || said != "" {
-		t.Fatalf("second start: exit %d, %q", code, said)
-	}
+	p.again("--hidden")
 	s.trayShows("No app is on", true)
 	if w := s.windows(); len(w) != 0 {
 		t.Errorf("a window opened: %v", w)
 	}
 	// Another data directory is another Porchlight.
-	other := &program{session: s, data: filepath.Join(s.dir, "other"), api: freePort(t), exited: make(chan struct{})}
-	other.start([]string{"--data", other.data, "--api", other.api, "--https", freePort(t), "--hidden"})
-	other.serving()
+	s.launch("--data", filepath.Join(s.dir, "other"), "--hidden")
 }

@@ -3,7 +3,6 @@
 package desktop
 
 import (
-	"fmt"
 	"image"
 	"os"
 	"path/filepath"
@@ -14,14 +13,8 @@ import (
 // kill ends a part of the desktop as a crash would, and waits until it is gone.
 func (s *session) kill(name string) {
 	s.t.Helper()
-	cmd := s.running[name]
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	s.eventually(name+" is gone", func() error {
-		if err := syscall.Kill(cmd.Process.Pid, 0); err == nil {
-			return fmt.Errorf("process %d is there", cmd.Process.Pid)
-		}
-		return nil
-	})
+	_ = syscall.Kill(-s.running[name].PID(), syscall.SIGKILL)
+	<-s.running[name].Done()
 }
 
 // approveByMouse opens the menu with a real click and goes to the request's
@@ -44,7 +37,6 @@ func TestPanelRestart(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	p.approveByMouse("diary", "Diary")
 	p.revokeByMouse("diary", "Diary")
 	p.approveByMouse("notes", "Notes")
@@ -75,7 +67,6 @@ func TestNotificationServiceRestart(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	s.trayShows("No app is on", true)
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	s.notified("Notes wants an address")
@@ -90,13 +81,7 @@ func TestNotificationServiceRestart(t *testing.T) {
 	s.mustTool("gdbus", "call", "--session", "--dest", "org.freedesktop.Notifications", "--object-path", "/org/freedesktop/Notifications",
 		"--method", "org.freedesktop.Notifications.Notify", "Mail", "0", "", "You have mail", "", "[]", "{}", "0")
 	p.publish("photos", "Photos", webApp(t, "photos"))
-	s.eventually("both notes are on the screen", func() error {
-		out, err := s.tool("dunstctl", "count", "displayed")
-		if err == nil && out != "2\n" {
-			err = fmt.Errorf("displayed: %s", out)
-		}
-		return err
-	})
+	s.displays("2")
 	s.mustTool("dunstctl", "context") // lists the buttons and has Approve picked
 	p.is("photos", "live")
 	p.isStill("notes", "pending")
@@ -108,7 +93,6 @@ func TestBusRestart(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	address := p.approved("notes", "Notes", streamApp(t))
 	owner := p.ownersBrowser("notes")
 	open := openStream(t, owner.Do, address, nil)
@@ -118,11 +102,7 @@ func TestBusRestart(t *testing.T) {
 		s.kill(name)
 	}
 	p.answers(owner, address, 200) // nobody notices elsewhere
-	select {
-	case <-open.ended:
-		t.Error("an open connection was closed")
-	default:
-	}
+	open.goesOn(t, "the end of the bus")
 	if err := os.Remove(filepath.Join(s.dir, "bus")); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +117,5 @@ func TestBusRestart(t *testing.T) {
 	p.approveByMouse("diary", "Diary")
 	p.revokeByMouse("diary", "Diary")
 	open.over(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
-	s.trayClick("Quit Porchlight")
-	if code := p.wait(); code != 0 {
-		t.Errorf("exit %d", code)
-	}
+	p.quit()
 }

@@ -3,8 +3,6 @@
 package desktop
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"image"
@@ -22,6 +20,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
+
+	"porchlight/test/programs"
 )
 
 // patience bounds the wait for any one thing.
@@ -49,7 +49,7 @@ type session struct {
 	opts desk
 
 	// running are the parts of the desktop that a test may end and start again.
-	running map[string]*exec.Cmd
+	running map[string]*programs.Process
 }
 
 func newSession(t *testing.T, opts desk) *session {
@@ -60,7 +60,7 @@ func newSession(t *testing.T, opts desk) *session {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &session{t: t, dir: dir, opts: opts, running: map[string]*exec.Cmd{}}
+	s := &session{t: t, dir: dir, opts: opts, running: map[string]*programs.Process{}}
 	home := filepath.Join(dir, "home")
 	for _, d := range []string{"home/.config/dunst", "home/.config/xfce4/xfconf/xfce-perchannel-xml", "home/.local/share", "home/.cache", "run", "bin", "services"} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
@@ -93,55 +93,47 @@ func newSession(t *testing.T, opts desk) *session {
 }
 
 // spawn runs a program of the session until the test ends.
-func (s *session) spawn(name string, args ...string) *exec.Cmd {
+func (s *session) spawn(name string, args ...string) {
 	s.t.Helper()
-	cmd := exec.Command(name, args...)
-	s.run(cmd, name)
-	s.running[name] = cmd
-	return cmd
+	s.running[name] = s.run(exec.Command(name, args...))
 }
 
-func (s *session) run(cmd *exec.Cmd, logName string) {
+// run is spawn of a command, with the processes that it starts.
+func (s *session) run(cmd *exec.Cmd) *programs.Process {
 	s.t.Helper()
 	cmd.Env = s.env
-	out, err := os.Create(filepath.Join(s.dir, filepath.Base(logName)+".log"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.WaitDelay = time.Second // some of those outlive it and hold its output
+	p := programs.Begin(s.t, cmd)
+	s.t.Cleanup(func() {
+		_ = syscall.Kill(-p.PID(), syscall.SIGTERM)
+		select {
+		case <-p.Done():
+		case <-time.After(3 * time.Second):
+			_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+		}
+	})
+	return p
+}
+
+// says waits until a part of the desktop has printed what the pattern matches.
+func (s *session) says(p *programs.Process, pattern string) (found []string) {
+	s.t.Helper()
+	found, err := p.Says(s.t.Context(), pattern)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if cmd.Stdout == nil {
-		cmd.Stdout = out
-	}
-	cmd.Stderr = out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatalf("%s: %v", logName, err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	s.t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(3 * time.Second):
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			<-ended
-		}
-		_ = out.Close()
-	})
+	return found
 }
 
 func (s *session) startX() {
-	r, w := s.pipe()
 	screen := "1100x700x24"
 	if s.opts.fine {
 		screen = "2200x1400x24"
 		s.env = append(s.env, "GDK_SCALE=2")
 	}
-	cmd := exec.Command("Xvfb", "-displayfd", "3", "-screen", "0", screen, "-nolisten", "tcp")
-	cmd.ExtraFiles = []*os.File{w}
-	s.run(cmd, "Xvfb")
-	_ = w.Close()
-	s.env = append(s.env, "DISPLAY=:"+s.firstLine(r, "Xvfb"))
+	s.spawn("Xvfb", "-displayfd", "1", "-screen", "0", screen, "-nolisten", "tcp")
+	s.env = append(s.env, "DISPLAY=:"+s.says(s.running["Xvfb"], `(\d+)\n`)[1])
 	s.wallpaper(0x58626b)
 }
 
@@ -193,13 +185,8 @@ func (s *session) startBus() {
 func (s *session) busAddress() string { return "unix:path=" + s.dir + "/bus" }
 
 func (s *session) runBus() {
-	r, w := s.pipe()
-	cmd := exec.Command("dbus-daemon", "--config-file="+filepath.Join(s.dir, "bus.conf"), "--nofork", "--print-address=3")
-	cmd.ExtraFiles = []*os.File{w}
-	s.run(cmd, "dbus-daemon")
-	s.running["dbus-daemon"] = cmd
-	_ = w.Close()
-	s.firstLine(r, "dbus-daemon") // printed once it listens
+	s.spawn("dbus-daemon", "--config-file="+filepath.Join(s.dir, "bus.conf"), "--nofork", "--print-address")
+	s.says(s.running["dbus-daemon"], `\n`) // printed once it listens
 	conn, err := dbus.Connect(s.busAddress())
 	if err != nil {
 		s.t.Fatal(err)
@@ -220,21 +207,20 @@ func (s *session) startKeyring() {
 
 // lock has the keyring locked: it exists now, and a daemon that is not told the
 // password leaves it so.
-func (s *session) lock(daemon *exec.Cmd) {
+func (s *session) lock(daemon *programs.Process) {
 	s.t.Helper()
-	_ = syscall.Kill(-daemon.Process.Pid, syscall.SIGTERM)
+	_ = syscall.Kill(-daemon.PID(), syscall.SIGTERM)
 	s.waitName("org.freedesktop.secrets", false)
 	s.spawn("gnome-keyring-daemon", "--components=secrets", "--foreground")
 	s.waitName("org.freedesktop.secrets", true)
 }
 
-func (s *session) unlockedKeyring() *exec.Cmd {
+func (s *session) unlockedKeyring() *programs.Process {
 	cmd := exec.Command("gnome-keyring-daemon", "--unlock", "--components=secrets", "--foreground")
 	cmd.Stdin = strings.NewReader("rigpass")
-	s.run(cmd, "gnome-keyring")
-	s.running["gnome-keyring"] = cmd
+	s.running["gnome-keyring"] = s.run(cmd)
 	s.waitName("org.freedesktop.secrets", true)
-	return cmd
+	return s.running["gnome-keyring"]
 }
 
 // waitName waits until a bus name has an owner, or has none.
@@ -273,13 +259,8 @@ func (s *session) eventually(what string, try func() error) {
 func (s *session) tool(name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Env = s.env
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
-	out, err := cmd.Output()
-	if err != nil {
-		return string(out), fmt.Errorf("%s %v: %w: %s", name, args, err, errs.String())
-	}
-	return string(out), nil
+	out, err := programs.Output(cmd)
+	return string(out), err
 }
 
 func (s *session) mustTool(name string, args ...string) string {
@@ -311,24 +292,6 @@ func (s *session) shot(name string) {
 	if out, err := s.tool("import", "-window", "root", file); err != nil {
 		s.t.Logf("no screenshot: %v %s", err, out)
 	}
-}
-
-func (s *session) pipe() (r, w *os.File) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return r, w
-}
-
-func (s *session) firstLine(r io.ReadCloser, who string) string {
-	s.t.Helper()
-	defer r.Close()
-	line, err := bufio.NewReader(r).ReadString('\n')
-	if err != nil {
-		s.t.Fatalf("%s did not start: %v", who, err)
-	}
-	return strings.TrimSpace(line)
 }
 
 func (s *session) write(file, text string) {

@@ -15,17 +15,6 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-func splitLines(s string) []string { return strings.Fields(s) }
-
-func containsAny(s string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
-
 // The main job, from the first start to the last: an app asks, the owner
 // approves, a visitor comes, the owner takes it back.
 func TestW1_W2_W4_W7_Story(t *testing.T) {
@@ -37,7 +26,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	}
 	s.bus.Signal(registered)
 
-	p := s.launch()
+	p := s.begin()
 	for sig := range registered {
 		if strings.HasSuffix(sig.Name, ".StatusNotifierItemRegistered") {
 			break
@@ -51,7 +40,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	if w := s.windows(); len(w) != 0 {
 		t.Fatalf("a window opened by itself: %v", w)
 	}
-	if names := p.children(p.cmd.Process.Pid); len(names) != 0 {
+	if names := below(p.pid); len(names) != 0 {
 		t.Errorf("processes beside the app before the window was opened: %v", names)
 	}
 
@@ -85,8 +74,8 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		s.trayShows("Notes > Open", true)
 
 		// A stranger is sent to sign in; the owner is let in by the menu's Open.
-		visitor := p.visitor()
-		resp, err := visitor.Do(navigation(t, p.address("notes")))
+		visitor := p.guest()
+		resp, err := visitor.Once(navigation(t, p.address("notes")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +96,8 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		if strings.Contains(page, "://") {
 			t.Fatalf("the one-time link was in a command line: %s", page)
 		}
-		if got := p.follow(visitor, linkIn(t, page)); got != "notes for owner" {
-			t.Errorf("the owner's browser shows %q", got)
+		if got, err := visitor.Open(t.Context(), linkIn(t, page)); err != nil || got.Body != "notes for owner" {
+			t.Errorf("the owner's browser shows %+v, %v", got, err)
 		}
 
 		// Copied with no window in sight.
@@ -154,8 +143,8 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		s.answered()
 		s.shot("5-window-approved")
 		t.Logf("private memory, window open: %.1f MiB", p.memory())
-		if n := p.webProcesses(); n != 1 {
-			t.Errorf("%d web processes with the window open", n)
+		if pids := p.webProcesses(); len(pids) != 1 {
+			t.Errorf("web processes with the window open: %v", pids)
 		}
 	})
 
@@ -163,19 +152,12 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		place := s.place()
 		s.closeWindow()
 		s.windowShows(false)
-		s.eventually("the web process is gone", func() error {
-			if n := p.webProcesses(); n != 0 {
-				return os.ErrExist
-			}
-			return nil
-		})
+		p.pageEnds()
 		t.Logf("private memory, window hidden: %.1f MiB", p.memory())
 		p.isStill("paperless", "live")
 		// What changes meanwhile is there when it comes back.
 		p.publish("diary", "Diary", ports["diary"])
-		if code, said := p.again(); code != 0 || said != "" {
-			t.Fatalf("second start: exit %d, %q", code, said)
-		}
+		p.again()
 		s.windowShows(true)
 		// The window manager may move it out of the panel's way, no further.
 		if d := s.place().Sub(place); !d.In(image.Rect(-8, -8, 9, 9)) {
@@ -194,22 +176,15 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		p.is("notes", "")
 		s.trayShows("Notes", false)
 		s.eventually("the address is gone", func() error {
-			resp, err := p.visitor().Do(navigation(t, address))
-			if err != nil {
+			page, err := p.guest().Open(t.Context(), address)
+			if err != nil || page.Status == http.StatusNotFound {
 				return nil // nobody answers for that name
-			}
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusNotFound {
-				return nil
 			}
 			return os.ErrExist
 		})
 	})
 
-	s.trayClick("Quit Porchlight")
-	if code := p.wait(); code != 0 {
-		t.Fatalf("exit %d after Quit", code)
-	}
+	p.quit()
 	if _, _, err := p.call("GET", "/status", nil); err == nil {
 		t.Error("the loopback API answers after Quit")
 	}
@@ -218,20 +193,14 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 	}
 
 	// The next start knows what was decided, and tells nothing twice.
-	next := &program{session: s, data: p.data, api: p.api, exited: make(chan struct{})}
-	next.start([]string{"--data", p.data, "--api", p.api, "--https", freePort(t), "--hidden"})
-	next.serving()
-	next.is("photos", "live")
+	p.restart("--hidden")
+	p.is("photos", "live")
 	s.trayShows("Photos > Open", true)
 	if got := strings.TrimSpace(s.ownerSecret()); got != secret {
 		t.Error("a second start made another owner secret")
 	}
-	if err := next.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := next.wait(); code != 0 {
-		t.Errorf("exit %d after SIGTERM", code)
-	}
+	p.signal(syscall.SIGTERM)
+	p.ends(0)
 }
 
 // A notification's own buttons decide too.
@@ -239,16 +208,9 @@ func TestW2_ApproveOnTheNotification(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{light: true})
 	p := s.launch("--panel", "light")
-	p.serving()
 	s.trayShows("No app is on", true)
 	p.publish("notes", "Notes <b>&amp;</b> more", webApp(t, "notes"))
-	s.eventually("one notification is on the screen", func() error {
-		out, err := s.tool("dunstctl", "count", "displayed")
-		if err == nil && strings.TrimSpace(out) != "1" {
-			err = os.ErrNotExist
-		}
-		return err
-	})
+	s.displays("1")
 	s.shot("notification")
 	s.mustTool("dunstctl", "action") // a click on it: opens the window
 	s.windowShows(true)
@@ -258,13 +220,7 @@ func TestW2_ApproveOnTheNotification(t *testing.T) {
 
 	// The same service protocol with a press on Approve.
 	p.publish("photos", "Photos", webApp(t, "photos"))
-	s.eventually("the second notification", func() error {
-		out, err := s.tool("dunstctl", "count", "displayed")
-		if err == nil && strings.TrimSpace(out) != "1" {
-			err = os.ErrNotExist
-		}
-		return err
-	})
+	s.displays("1")
 	s.mustTool("dunstctl", "context") // dunst lists the buttons and has one picked
 	p.is("photos", "live")
 	p.isStill("notes", "pending")

@@ -120,23 +120,17 @@ func TestHeldRemovalOutlivesAKill(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	address := p.approved("notes", "Notes", webApp(t, "notes"))
 	bob := p.member(guest, "Notes")
 	p.answers(bob, address, http.StatusOK)
-	changed, err := p.ownerTier().RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: p.accountOf(guest), HoldSeconds: 60})
+	changed, err := p.ownerTier().RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: p.person(guest).AccountID, HoldSeconds: 60})
 	if err != nil || changed.HeldUntil == nil {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}
 	p.answers(bob, address, http.StatusForbidden)
 
-	if err := p.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-p.exited
-	p.exited = make(chan struct{})
-	p.start(p.cmd.Args[1:])
-	p.serving()
+	p.process.Kill()
+	p.restart()
 	// Nobody gets in while it comes up, and then it is the control plane that
 	// does not let him in.
 	p.eventually("he is refused, by the control plane too", func() error {
@@ -152,7 +146,7 @@ func TestHeldRemovalOutlivesAKill(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := p.ownerTier().UndoHeld(t.Context(), agentapi.HeldChange{AccountID: p.accountOf(guest)}); agentapi.CodeOf(err) != agentapi.CodeConflict {
+	if _, err := p.ownerTier().UndoHeld(t.Context(), agentapi.HeldChange{AccountID: p.person(guest).AccountID}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("undone after it was carried out: %v", err)
 	}
 }
@@ -169,15 +163,13 @@ func (p *program) refuser(who *visitor.Visitor) string {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	fresh := p.visitor()
-	fresh.CheckRedirect, fresh.Timeout = nil, patience // the computer waits a moment for their access
-	fresh.Jar.SetCookies(auth, who.Cookies(auth))
-	resp, err := fresh.Do(navigation(p.t, account.URL))
+	fresh := p.guest()
+	fresh.SetCookies(auth, who.Cookies(auth))
+	page, err := fresh.Open(p.t.Context(), account.URL)
 	if err != nil {
 		return err.Error()
 	}
-	resp.Body.Close()
-	return fmt.Sprintf("%d by %s://%s", resp.StatusCode, resp.Request.URL.Scheme, resp.Request.URL.Host)
+	return fmt.Sprintf("%d by %s://%s", page.Status, page.URL.Scheme, page.URL.Host)
 }
 
 // The owner disconnects one visitor: what that one has open ends, what others
@@ -206,13 +198,8 @@ func TestDisconnectInActivity(t *testing.T) {
 	p.press(bobsButton)
 	bobs.over(t, "Disconnect", pressed)
 	p.shot("disconnected")
-	select {
-	case <-carlas.ended:
-		t.Error("another visitor was disconnected, too")
-	case <-clients.ended:
-		t.Error("a remote client was disconnected, too")
-	default:
-	}
+	carlas.goesOn(t, "disconnecting another visitor")
+	clients.goesOn(t, "disconnecting a visitor")
 	// His page would reconnect by itself, and does not get in with what it has.
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	if err != nil {
@@ -241,11 +228,7 @@ func TestDisconnectInActivity(t *testing.T) {
 	} else {
 		resp.Body.Close()
 	}
-	select {
-	case <-carlas.ended:
-		t.Error("another visitor was disconnected, too")
-	default:
-	}
+	carlas.goesOn(t, "disconnecting a remote client")
 	p.trayClick("Notes: 1 here now > Pause")
 	p.trayShows("Notes: paused > Open: not while paused", true)
 	p.trayClick("Go dark")

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"porchlight/agent/agentapi"
 )
 
 // page is the real window's page, driven over the WebDriver protocol as a
@@ -68,7 +70,7 @@ func (s *session) drive(api string, args ...string) *page {
 	base := "http://127.0.0.1:" + port
 	s.eventually("WebKitWebDriver answers", func() error { return webDriver("GET", base+"/status", nil, nil) })
 
-	p := &page{program: &program{session: s, data: filepath.Join(s.dir, "data"), api: api, exited: make(chan struct{})}, opened: make(chan error, 1)}
+	p := &page{program: &program{session: s, data: filepath.Join(s.dir, "data"), api: api}, opened: make(chan error, 1)}
 	args = append([]string{"--data", p.data}, args...)
 	p.started = time.Now()
 	go func() { // answers once there is a web view
@@ -80,25 +82,13 @@ func (s *session) drive(api string, args ...string) *page {
 		p.opened <- err
 	}()
 	p.serving()
-	p.t.Cleanup(func() {
-		if p.t.Failed() {
-			p.t.Logf("the app said:\n%s", p.appLog())
-		}
-	})
+	p.logged()
 	p.eventually("the program says who it is", func() error {
-		var running struct{ PID int }
-		raw, err := os.ReadFile(filepath.Join(p.data, "agent.json"))
-		if err == nil {
-			err = json.Unmarshal(raw, &running)
-		}
+		running, err := agentapi.ReadRunning(p.data)
 		if err == nil && running.PID == 0 {
 			err = errors.New("no pid yet")
 		}
-		if err != nil {
-			return err
-		}
-		process, err := os.FindProcess(running.PID)
-		p.cmd = &exec.Cmd{Process: process}
+		p.pid = running.PID
 		return err
 	})
 	return p

@@ -4,21 +4,18 @@ package desktop
 
 import (
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/oauth2"
 
-	"porchlight/agent/local"
 	"porchlight/test/visitor"
 )
 
@@ -37,7 +34,7 @@ func TestW5_W6_Window(t *testing.T) {
 	p.enter(p.named("button", "Approve"))
 	p.is("notes", "live")
 	address := p.address("notes")
-	bob := p.browser()
+	bob := p.guest()
 
 	t.Run("invite", func(t *testing.T) {
 		p.view("People")
@@ -45,7 +42,7 @@ func TestW5_W6_Window(t *testing.T) {
 		p.write("E-mail address", guest)
 		p.press(p.named("input", "Notes"))
 		p.pressButton("Send invitation")
-		page, err := bob.Open(t.Context(), p.mailedLink(guest))
+		page, err := bob.Open(t.Context(), p.mailed(guest))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,22 +139,6 @@ func (p *page) enter(css string) {
 	}
 }
 
-// browser is somebody's, who trusts this computer's authority.
-func (p *program) browser() *visitor.Visitor {
-	p.t.Helper()
-	pem, err := os.ReadFile(local.RootCAPath(p.data))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		p.t.Fatal("the root certificate cannot be read")
-	}
-	v := visitor.New(roots)
-	p.t.Cleanup(v.Close)
-	return v
-}
-
 // opens waits until a visitor gets the app, or something else.
 func (p *program) opens(who *visitor.Visitor, address string, want bool) {
 	p.t.Helper()
@@ -180,31 +161,11 @@ func (p *program) ask(answer any, args ...string) {
 	}
 }
 
-// mailedLink waits for the newest mail to somebody and returns its link.
-func (p *program) mailedLink(to string) (link string) {
-	p.t.Helper()
-	p.eventually("a mail to "+to, func() error {
-		var mails []struct {
-			To    string
-			Links []string
-		}
-		p.ask(&mails, "outbox")
-		for _, mail := range mails {
-			if mail.To == to && len(mail.Links) > 0 {
-				link = mail.Links[0]
-				return nil
-			}
-		}
-		return fmt.Errorf("the outbox: %v", mails)
-	})
-	return link
-}
-
 // connectClient has the owner let a remote client in, through the pages of the
 // real endpoints, and returns its access token.
 func (p *program) connectClient(name string) (token string) {
 	p.t.Helper()
-	return p.connectClientIn(p.browser(), name)
+	return p.connectClientIn(p.guest(), name)
 }
 
 // connectClientIn is connectClient in a browser where the owner may be signed in.
@@ -230,7 +191,7 @@ func (p *program) connectClientIn(owner *visitor.Visitor, name string) (token st
 	consent := config.AuthCodeURL("state", oauth2.S256ChallengeOption(verifier))
 	page, err := owner.Open(ctx, consent)
 	if err == nil && !strings.Contains(page.Body, "Allow "+name) { // not signed in yet
-		page, err = owner.SignIn(ctx, consent, account.Email, func(context.Context) (string, error) { return p.mailedLink(account.Email), nil })
+		page, err = owner.SignIn(ctx, consent, account.Email, func(context.Context) (string, error) { return p.mailed(account.Email), nil })
 	}
 	if err == nil {
 		page, err = owner.Submit(ctx, page, "computer", map[string]string{"decision": "allow"})
@@ -238,7 +199,7 @@ func (p *program) connectClientIn(owner *visitor.Visitor, name string) (token st
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.browser()}})
+	exchange := context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: asTransport{p.guest()}})
 	tokens, err := config.Exchange(exchange, page.URL.Query().Get("code"), oauth2.VerifierOption(verifier))
 	if err != nil {
 		p.t.Fatalf("consent led to %s: %v", page.URL, err)
@@ -255,7 +216,7 @@ func (p *program) asClient(token, address string) string {
 		p.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := p.browser().Do(req)
+	resp, err := p.guest().Do(req)
 	if err != nil {
 		return err.Error() // cut while it was answered, for one
 	}

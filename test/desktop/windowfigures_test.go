@@ -3,19 +3,12 @@
 package desktop
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
-
-	"porchlight/agent/agentapi"
 )
 
 const (
@@ -31,7 +24,7 @@ func TestWindowFigures(t *testing.T) {
 	s.trayShows("No app is on", true)
 	t.Logf("private memory, no window yet: %.1f MiB (goal: below 30)", p.memory())
 
-	owner := p.owner()
+	owner := p.ownerTier()
 	port := webApp(t, "many")
 	for i := range manyApps {
 		name := fmt.Sprintf("app-%03d", i)
@@ -80,12 +73,7 @@ func TestWindowFigures(t *testing.T) {
 
 	s.closeWindow()
 	s.windowShows(false)
-	s.eventually("the web process is gone", func() error {
-		if n := p.webProcess(); n != 0 {
-			return fmt.Errorf("there is %d", n)
-		}
-		return nil
-	})
+	p.pageEnds()
 	t.Logf("private memory, window hidden: %.1f MiB (goal: below 60)", p.memory())
 }
 
@@ -93,18 +81,12 @@ func TestWindowFigures(t *testing.T) {
 func TestOpeningFigures(t *testing.T) {
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	t.Logf("click in the tray to window on the screen: %d ms, the first time (goal: below 500)", p.opening().Milliseconds())
 	for range 2 {
 		s.windowShows(true)
 		s.closeWindow()
 		s.windowShows(false)
-		s.eventually("the web process is gone", func() error {
-			if n := p.webProcess(); n != 0 {
-				return fmt.Errorf("there is %d", n)
-			}
-			return nil
-		})
+		p.pageEnds()
 		t.Logf("click in the tray to window on the screen: %d ms, again", p.opening().Milliseconds())
 	}
 }
@@ -168,20 +150,3 @@ const drawing = `
 	const painted = (then) => requestAnimationFrame(() => requestAnimationFrame(then));
 	const when = (holds, then) => (holds() ? painted(then) : requestAnimationFrame(() => when(holds, then)));
 `
-
-// owner is the owner tier, with the secret from the keychain.
-func (p *page) owner() *agentapi.Client {
-	p.t.Helper()
-	var running struct{ OwnerSocket string }
-	raw, err := os.ReadFile(filepath.Join(p.data, "agent.json"))
-	if err == nil {
-		err = json.Unmarshal(raw, &running)
-	}
-	if err == nil && running.OwnerSocket == "" {
-		err = errors.New("there is no owner socket in agent.json")
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return agentapi.NewOwner(running.OwnerSocket, strings.TrimSpace(p.ownerSecret()))
-}

@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,7 +20,6 @@ func TestPageThatDiesComesBack(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
 	p := s.launch()
-	p.serving()
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	s.trayShows("Notes wants an address", true)
 	s.trayClick("Open Porchlight")
@@ -58,35 +56,12 @@ func TestPageThatDiesComesBack(t *testing.T) {
 	// A page that was ended because the window is closed is not brought back.
 	s.closeWindow()
 	s.windowShows(false)
-	s.eventually("the web process is gone", func() error {
-		if n := p.webProcess(); n != 0 {
-			return fmt.Errorf("there is %d", n)
-		}
-		return nil
-	})
+	p.pageEnds()
 }
 
 // webProcess is the pid of WebKit's page process, 0 without one.
 func (p *program) webProcess() int {
-	for _, pid := range p.descendants(p.cmd.Process.Pid) {
-		if raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && strings.HasPrefix(string(raw), "WebKitWebProces") {
-			return pid
-		}
-	}
-	return 0
-}
-
-func (p *program) descendants(pid int) (all []int) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, file := range files {
-		raw, _ := os.ReadFile(file)
-		for field := range strings.FieldsSeq(string(raw)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				all = append(append(all, child), p.descendants(child)...)
-			}
-		}
-	}
-	return all
+	return slices.Max(append(p.webProcesses(), 0))
 }
 
 // The switch of the settings really has a browser that was never used before

@@ -53,13 +53,15 @@ func (s stream) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Start begins cmd. It keeps what cmd prints, but for a standard output that the
-// caller reads.
+// Start begins cmd. It keeps what cmd prints, but for an output that the caller
+// reads.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{}), grown: make(chan struct{})}
-	cmd.Stderr = stream{p, &p.err}
 	if cmd.Stdout == nil {
 		cmd.Stdout = stream{p, &p.out}
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = stream{p, &p.err}
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -85,6 +85,9 @@ func (v *Visitor) Once(req *http.Request) (*http.Response, error) {
 // Cookies are those the visitor would send to u.
 func (v *Visitor) Cookies(u *url.URL) []*http.Cookie { return v.client.Jar.Cookies(u) }
 
+// SetCookies has the visitor send these to u from now on.
+func (v *Visitor) SetCookies(u *url.URL, cookies []*http.Cookie) { v.client.Jar.SetCookies(u, cookies) }
+
 // Submit presses the button of the page's form that has the given field, or the
 // page's first form when field is empty, with values filled in.
 func (v *Visitor) Submit(ctx context.Context, page *Page, field string, values map[string]string) (*Page, error) {
