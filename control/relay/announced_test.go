@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/pires/go-proxyproto"
+
+	"porchlight/test/programs"
 )
 
 var balancer = netip.MustParsePrefix("127.0.0.2/32")
@@ -70,10 +72,7 @@ func TestAnnouncedVisitor(t *testing.T) {
 		if got := a.visitor(data, ticket); got != netip.MustParseAddrPort(c.source) {
 			t.Errorf("version %d: presented as %v, not as %s", c.version, got, c.source)
 		}
-		first := make([]byte, len(hello))
-		if _, err := io.ReadFull(data, first); err != nil || !bytes.Equal(first, hello) {
-			t.Errorf("the first bytes are others, %v", err)
-		}
+		receives(t, data, string(hello))
 		// Both ways, and to the end.
 		if _, err := data.Write([]byte("answer")); err != nil {
 			t.Fatal(err)
@@ -85,13 +84,11 @@ func TestAnnouncedVisitor(t *testing.T) {
 	}
 	second := dialFrom(t, "127.0.0.2", addr)
 	_, _ = second.Write(append(header(t, 1, "198.51.100.7:4720", "203.0.113.1:443"), hello...))
-	if got, err := io.ReadAll(second); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("a second visitor of one source got %x, %v", got, err)
-	}
+	answered(t, "a second visitor of one source", second, alertRecord(alertInternalError))
 	for _, visitor := range visitors {
 		visitor.Close()
 	}
-	eventually(t, "everybody has left", func() bool { return r.Stats().Visitors == 0 })
+	programs.Eventually(t, "everybody has left", func() bool { return r.Stats().Visitors == 0 })
 
 	conn := dialFrom(t, "127.0.0.2", addr)
 	if _, err := conn.Write(header(t, 2, "198.51.100.9:4715", "203.0.113.1:443")); err != nil {
@@ -115,7 +112,7 @@ func TestAnnouncedAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	connectAgentOver(t, conn, addr, "maya")
-	eventually(t, "the tunnel stands", func() bool { return r.Stats().Sessions == 1 })
+	programs.Eventually(t, "the tunnel stands", func() bool { return r.Stats().Sessions == 1 })
 }
 
 // Weakness: a PROXY header says where a connection comes from, and anybody can
@@ -177,24 +174,24 @@ func TestMalformedAnnouncements(t *testing.T) {
 			t.Errorf("%s: answered with %q, %v", name, got, err)
 		}
 	}
-	eventually(t, "all are counted", func() bool { return r.counters.malformed.Load() == uint64(len(cases)) })
+	programs.Eventually(t, "all are counted", func() bool { return r.counters.malformed.Load() == uint64(len(cases)) })
 	if n := r.counters.visits.Load(); n != 0 {
 		t.Errorf("%d visits came about", n)
 	}
 
 	// A balancer that looks whether the port is open is no fault.
 	probe := dialFrom(t, "127.0.0.2", addr)
-	_ = probe.(*net.TCPConn).CloseWrite()
+	_ = probe.CloseWrite()
 	_, _ = io.ReadAll(probe)
 	probe = dialFrom(t, "127.0.0.2", addr)
-	_ = probe.(*net.TCPConn).SetLinger(0) // as haproxy's checks do
-	eventually(t, "the probe is read", func() bool { return atDoor(r) == 1 })
+	_ = probe.SetLinger(0) // as haproxy's checks do
+	programs.Eventually(t, "the probe is read", func() bool { return atDoor(r) == 1 })
 	_ = probe.Close()
-	eventually(t, "the probe is over", func() bool { return atDoor(r) == 0 })
+	programs.Eventually(t, "the probe is over", func() bool { return atDoor(r) == 0 })
 	if n := r.counters.malformed.Load(); n != uint64(len(cases)) {
 		t.Error("a probe was counted as malformed")
 	}
-	eventually(t, "nothing is left among the undecided", func() bool { return atDoor(r) == 0 })
+	programs.Eventually(t, "nothing is left among the undecided", func() bool { return atDoor(r) == 0 })
 }
 
 // TestBalancersOwnConnections: what a balancer says for itself is counted under

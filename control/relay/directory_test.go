@@ -2,11 +2,9 @@ package relay
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -174,34 +172,11 @@ func TestNodeWithdraws(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
 	one := serveNode(t, store, "one", nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	peerListener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	two, err := New(Config{
-		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
-		Handler: one.cfg.Handler, Authenticate: one.cfg.Authenticate, Node: "two", Grace: time.Second,
-		Peers: &Peers{
-			Store: store, Secret: peerSecret, Listener: peerListener, Address: peerListener.Addr().String(), Domain: "localhost",
-			Relay: controlapi.Relay{Address: "two.example:443"},
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- two.Serve(ctx, l) }()
+	_, stop, ended := serve(t, newRelay(t, among(t, store, "two")), nil)
 	one.sees(t, 2)
-	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	err = store.View(t.Context(), func(tx kv.Tx) error {
+	stop()
+	<-ended
+	err := store.View(t.Context(), func(tx kv.Tx) error {
 		_, err := tx.Get(keyNodes + "two")
 		return err
 	})

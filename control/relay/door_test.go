@@ -3,13 +3,14 @@ package relay
 import (
 	"crypto/tls"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/netip"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // atDoor is how many have not shown yet who they are.
@@ -99,7 +100,7 @@ func TestVisitsPassAFloodOfSilence(t *testing.T) {
 			conn := dialFrom(t, fmt.Sprintf("127.0.0.%d", 10+opened%sources), addr)
 			_, _ = conn.Write([]byte{recordHandshake}) // or the kernel keeps it to itself
 		}
-		eventually(t, "the door is full", func() bool {
+		programs.Eventually(t, "the door is full", func() bool {
 			return atDoor(r) == places && r.Stats().LimitedBy["handshakes"] >= opened-places
 		})
 	}
@@ -114,13 +115,7 @@ func TestVisitsPassAFloodOfSilence(t *testing.T) {
 		ticket := a.ticket()
 		data := a.open(ticket)
 		a.visitor(data, ticket)
-		if _, err := io.WriteString(data, "answer"); err != nil {
-			t.Fatalf("visit %d: %v", i, err)
-		}
-		got := make([]byte, 6)
-		if _, err := io.ReadFull(visitor, got); err != nil || string(got) != "answer" {
-			t.Fatalf("visit %d: %q, %v", i, got, err)
-		}
+		exchange(t, data, visitor, "answer")
 	}
 	if n := strings.Count(log.String(), `"limit":"handshakes"`); n != 1 {
 		t.Errorf("the log names the limit %d times within a minute:\n%s", n, log.String())

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"porchlight/test/programs"
 )
 
 // largeHead begins a request whose head is larger than most and does not end it.
@@ -58,13 +60,13 @@ func TestLargeHeadsShareFewPlaces(t *testing.T) {
 			var held []*tls.Conn
 			for i := range largeHeadsPerSource {
 				held = append(held, largeHead(t, addr, protocol))
-				eventually(t, "a large head has a place", func() bool { return atHeads(r) == i+1 })
+				programs.Eventually(t, "a large head has a place", func() bool { return atHeads(r) == i+1 })
 			}
 			largeHead(t, addr, protocol)
 			if _, err := io.Copy(io.Discard, held[0]); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Error("the oldest of one address too many was kept")
 			}
-			eventually(t, "one is counted", func() bool { return r.Stats().LimitedBy["large-heads"] == 1 })
+			programs.Eventually(t, "one is counted", func() bool { return r.Stats().LimitedBy["large-heads"] == 1 })
 
 			// One who ends its head in time has its answer, and its place is free.
 			if protocol == "http/1.1" {
@@ -74,12 +76,12 @@ func TestLargeHeadsShareFewPlaces(t *testing.T) {
 				if err != nil || answer.StatusCode != http.StatusNotFound {
 					t.Fatalf("a whole head was answered with %v, %v", answer, err)
 				}
-				eventually(t, "its place is free", func() bool { return atHeads(r) == largeHeadsPerSource-1 })
+				programs.Eventually(t, "its place is free", func() bool { return atHeads(r) == largeHeadsPerSource-1 })
 			}
 			for _, conn := range held {
 				_ = conn.Close()
 			}
-			eventually(t, "the places are free", func() bool { return atHeads(r) <= 1 })
+			programs.Eventually(t, "the places are free", func() bool { return atHeads(r) <= 1 })
 		})
 	}
 }

@@ -19,19 +19,8 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
-
-// dialFrom dials from another loopback address.
-func dialFrom(t *testing.T, source, addr string) net.Conn {
-	t.Helper()
-	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}).Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetDeadline(time.Now().Add(longest))
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
-}
 
 // dialAuth completes a TLS handshake with the auth host.
 func dialAuth(t *testing.T, addr, protocol string) *tls.Conn {
@@ -76,35 +65,39 @@ func TestOneSourceCannotTakeAComputer(t *testing.T) {
 	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
 	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
 	for range 2 {
-		_, _ = dial(t, addr).Write(hello)
+		visit(t, addr, hello)
 	}
-	eventually(t, "two wait", func() bool { return r.Stats().Visitors == 2 })
-	third := dial(t, addr)
-	_, _ = third.Write(hello)
-	if got, _ := io.ReadAll(third); string(got) != string(alertRecord(alertInternalError)) {
-		t.Errorf("a third visit of one source: %x", got)
-	}
+	programs.Eventually(t, "two wait", func() bool { return r.Stats().Visitors == 2 })
+	answered(t, "a third visit of one source", visit(t, addr, hello), alertRecord(alertInternalError))
 	_, _ = dialFrom(t, "127.0.0.2", addr).Write(hello)
-	eventually(t, "another source is let in", func() bool { return r.Stats().Visitors == 3 })
+	programs.Eventually(t, "another source is let in", func() bool { return r.Stats().Visitors == 3 })
 }
 
 // Weakness: a control connection stopped being counted once its handshake was
 // done, before it had shown a credential. Attack: open them and say no hello.
-// Checked: they stay among the undecided, of whom one source may have so many: the oldest goes for the next.
-func TestSilentControlConnectionsAreCounted(t *testing.T) {
+// Checked: like those who have said one byte they stay among the undecided, of
+// whom one source may have so many: the oldest goes for the next.
+func TestUndecidedOfOneSourceAreBounded(t *testing.T) {
 	t.Parallel()
-	r, addr := serveRelay(t, func(c *Config) { c.Limits.HandshakesPerSource = 3 }, nil)
-	first := dialAuth(t, addr, controlapi.TunnelALPN)
-	for range 2 {
-		dialAuth(t, addr, controlapi.TunnelALPN)
-	}
-	before := r.Stats().Limited
-	dialAuth(t, addr, controlapi.TunnelALPN)
-	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the first did not go for the fourth: %v", err)
-	}
-	if got := r.Stats().Limited; got != before+1 {
-		t.Errorf("%d limited, want %d", got, before+1)
+	for what, open := range map[string]func(addr string) net.Conn{
+		"half a hello":         func(addr string) net.Conn { return visit(t, addr, []byte{recordHandshake}) },
+		"a control connection": func(addr string) net.Conn { return dialAuth(t, addr, controlapi.TunnelALPN) },
+	} {
+		r, addr := serveRelay(t, func(c *Config) { c.Limits.HandshakesPerSource, c.FirstBytes = 3, longest }, nil)
+		first := open(addr)
+		programs.Eventually(t, "one is undecided", func() bool { return atDoor(r) == 1 })
+		for range 2 {
+			open(addr)
+		}
+		programs.Eventually(t, "three are undecided", func() bool { return atDoor(r) == 3 })
+		before := r.Stats().Limited
+		open(addr)
+		if n, err := first.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: the first did not go for the fourth: %v", what, err)
+		}
+		if got := r.Stats().Limited; got != before+1 {
+			t.Errorf("%s: %d limited, want %d", what, got, before+1)
+		}
 	}
 }
 
@@ -115,33 +108,20 @@ func TestSilentControlConnectionsAreCounted(t *testing.T) {
 func TestSlowRequestsEnd(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	r, err := New(Config{
-		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r := newRelay(t, func(c *Config) {
+		c.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.Copy(io.Discard, r.Body)
 			if err == nil {
 				_, err = w.Write(make([]byte, 1<<20))
 			}
 			ended <- err
-		}),
-		Authenticate: func(context.Context, string) (controlapi.Computer, error) { return controlapi.Computer{}, nil },
+		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if r.http.ReadTimeout <= 0 || r.http.WriteTimeout <= 0 {
 		t.Fatal("a request may take for ever")
 	}
 	r.http.ReadTimeout, r.http.WriteTimeout = 100*time.Millisecond, 100*time.Millisecond
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- r.Serve(ctx, l) }()
-	t.Cleanup(func() { cancel(); <-served })
-	addr := l.Addr().String()
+	addr, _, _ := serve(t, r, nil)
 
 	form := dialAuth(t, addr, "http/1.1")
 	if _, err := io.WriteString(form, "POST /signin HTTP/1.1\r\nHost: "+testAuthHost+"\r\nContent-Length: 5\r\n\r\n"); err != nil {
@@ -177,47 +157,32 @@ func TestSlowRequestsEnd(t *testing.T) {
 
 // Weakness: an agent admitted at the moment the relay drained was told to leave
 // and never made to. Attack: have the credential looked up until the drain is
-// over, then stay and ping. Checked: Serve ends (by serveRelay's cleanup).
+// over, then stay and ping. Checked: Serve ends.
 func TestAgentAdmittedAfterTheDrainIsEnded(t *testing.T) {
 	t.Parallel()
 	asked, answer := make(chan struct{}), make(chan struct{})
-	cfg := Config{
-		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
-		Handler: http.NotFoundHandler(), Grace: 50 * time.Millisecond,
-		Authenticate: func(context.Context, string) (controlapi.Computer, error) {
+	r := newRelay(t, func(c *Config) {
+		c.Grace = 50 * time.Millisecond
+		c.Authenticate = func(context.Context, string) (controlapi.Computer, error) {
 			close(asked)
 			<-answer
 			return controlapi.Computer{ID: "maya", Host: "maya.localhost"}, nil
-		},
-	}
-	r, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- r.Serve(ctx, l) }()
-	conn := dialAuth(t, l.Addr().String(), controlapi.TunnelALPN)
+		}
+	})
+	addr, stop, ended := serve(t, r, nil)
+	conn := dialAuth(t, addr, controlapi.TunnelALPN)
 	if err := tunnelwire.WriteFrame(conn, tunnelwire.Frame{Type: tunnelwire.Hello, Credential: "any", Instance: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	<-asked
-	cancel()
-	eventually(t, "the drain is over", func() bool { r.routes.mu.Lock(); defer r.routes.mu.Unlock(); return r.routes.aborted })
+	stop()
+	programs.Eventually(t, "the drain is over", func() bool { r.routes.mu.Lock(); defer r.routes.mu.Unlock(); return r.routes.aborted })
 	close(answer)
 	select {
-	case err := <-served:
-		if err != nil {
-			t.Error(err)
-		}
+	case <-ended:
 	case <-time.After(longest):
 		t.Error("Serve waits for an agent that does not go")
 		_ = conn.Close()
-		<-served
 	}
 }
 
@@ -278,12 +243,8 @@ func TestChallengesDoNotFillTheLine(t *testing.T) {
 	for i := range secureWaiting { // one source may have half of the line
 		_, _ = dialFrom(t, fmt.Sprintf("127.0.0.%d", 2+i%4), addr).Write(challenge)
 	}
-	eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureWaiting })
-	one := dial(t, addr)
-	_, _ = one.Write(challenge)
-	if got, _ := io.ReadAll(one); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("one more challenge: %x", got)
-	}
-	_, _ = dial(t, addr).Write(recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
-	eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureWaiting+1 })
+	programs.Eventually(t, "they wait", func() bool { return r.Stats().Visitors == secureWaiting })
+	answered(t, "one more challenge", visit(t, addr, challenge), alertRecord(alertInternalError))
+	visit(t, addr, recordHello(t, &tls.Config{ServerName: "maya.localhost"}))
+	programs.Eventually(t, "an ordinary visitor waits", func() bool { return r.Stats().Visitors == secureWaiting+1 })
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // crowd sends n visitors' hellos from one source, and returns once each has a place
@@ -20,7 +21,7 @@ func crowd(t *testing.T, r *Relay, addr, source string, n int) {
 	for range n {
 		_, _ = dialFrom(t, source, addr).Write(hello)
 	}
-	eventually(t, "the crowd has come", func() bool {
+	programs.Eventually(t, "the crowd has come", func() bool {
 		now := r.Stats()
 		return now.Visitors-before.Visitors+int(now.Limited-before.Limited) == n
 	})

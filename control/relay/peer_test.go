@@ -16,6 +16,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 var peerSecret = bytes.Repeat([]byte("s"), 32)
@@ -47,19 +48,29 @@ type node struct {
 	addr, peer string
 }
 
-func serveNode(t *testing.T, store kv.Store, name string, change func(*Config)) node {
+// among has a relay be one of several.
+func among(t *testing.T, store kv.Store, name string) func(*Config) {
 	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node{peer: l.Addr().String()}
-	n.Relay, n.addr = serveRelay(t, func(c *Config) {
+	return func(c *Config) {
 		c.Node = name
 		c.Peers = &Peers{
-			Store: store, Secret: peerSecret, Listener: l, Address: n.peer, Domain: "localhost",
+			Store: store, Secret: peerSecret, Listener: l, Address: l.Addr().String(), Domain: "localhost",
 			Relay: controlapi.Relay{Address: name + ".example:443", ServerName: testAuthHost},
 		}
+	}
+}
+
+func serveNode(t *testing.T, store kv.Store, name string, change func(*Config)) node {
+	t.Helper()
+	join := among(t, store, name)
+	var n node
+	n.Relay, n.addr = serveRelay(t, func(c *Config) {
+		join(c)
+		n.peer = c.Peers.Address
 		if change != nil {
 			change(c)
 		}
@@ -70,7 +81,7 @@ func serveNode(t *testing.T, store kv.Store, name string, change func(*Config)) 
 // sees waits until a node knows how many there are.
 func (n node) sees(t *testing.T, count int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d nodes are known", count), func() bool {
+	programs.Eventually(t, fmt.Sprintf("%d nodes are known", count), func() bool {
 		n.directory.mu.Lock()
 		defer n.directory.mu.Unlock()
 		return len(n.directory.nodes) == count
@@ -84,11 +95,8 @@ func (a *agent) visitedAt(addr string) (visitor, data *net.TCPConn, hello []byte
 	hello = recordHello(a.t, &tls.Config{ServerName: "notes.maya.localhost"})
 	ticket := a.ticket()
 	data = a.open(ticket)
-	eventually(a.t, "a visitor reaches the agent", func() bool {
-		visitor = dial(a.t, addr)
-		if _, err := visitor.Write(hello); err != nil {
-			a.t.Fatal(err)
-		}
+	programs.Eventually(a.t, "a visitor reaches the agent", func() bool {
+		visitor = visit(a.t, addr, hello)
 		_ = visitor.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
 		n, err := visitor.Read(make([]byte, 16))
 		return n == 0 && timedOut(err) // turned away otherwise
@@ -110,10 +118,7 @@ func exchange(t *testing.T, from, to net.Conn, message string) {
 	if _, err := io.WriteString(from, message); err != nil {
 		t.Fatal(err)
 	}
-	got := make([]byte, len(message))
-	if _, err := io.ReadFull(to, got); err != nil || string(got) != message {
-		t.Fatalf("%.40q, %v", got, err)
-	}
+	receives(t, to, message)
 }
 
 // A visitor who lands on another node than the agent is joined to it all the
@@ -127,10 +132,7 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 	two.sees(t, 2)
 	a := connectAgent(t, two.addr, "maya")
 	visitor, data, hello := a.visitedAt(one.addr)
-	got := make([]byte, len(hello))
-	if _, err := io.ReadFull(data, got); err != nil || !bytes.Equal(got, hello) {
-		t.Fatalf("the agent got other first bytes, %v", err)
-	}
+	receives(t, data, string(hello))
 	exchange(t, data, visitor, "an answer")
 	exchange(t, visitor, data, "a request")
 	large := string(bytes.Repeat([]byte("0123456789abcdef"), 64<<10)) // a megabyte
@@ -146,18 +148,16 @@ func TestVisitorsAtAnotherNode(t *testing.T) {
 	if rest, err := io.ReadAll(data); err != nil || len(rest) > 0 {
 		t.Fatalf("%q, %v", rest, err)
 	}
-	eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
+	programs.Eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
 	if s := one.Stats(); s.PassedOn == 0 || s.BytesDown < uint64(len(large)) || two.Stats().TakenOver == 0 {
 		t.Errorf("counted %+v and %+v", s, two.Stats())
 	}
 
 	_ = a.control.Close()
-	eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
+	programs.Eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
 	moved := connectAgent(t, one.addr, "maya")
 	visitor, data, hello = moved.visitedAt(two.addr)
-	if _, err := io.ReadFull(data, hello); err != nil {
-		t.Fatal(err)
-	}
+	receives(t, data, string(hello))
 	exchange(t, data, visitor, "from the new place")
 
 	// What the agent resets does not look whole to the visitor.
@@ -176,10 +176,7 @@ func TestKickReachesVisitorsAtAnotherNode(t *testing.T) {
 	one.sees(t, 2)
 	a := connectAgent(t, two.addr, "maya")
 	visitor, data, _ := a.visitedAt(one.addr)
-	go func() { _, _ = io.WriteString(data, "x") }()
-	if _, err := io.ReadFull(visitor, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	exchange(t, data, visitor, "x")
 	two.Kick("maya")
 	if n, err := visitor.Read(make([]byte, 1)); err == nil || timedOut(err) {
 		t.Errorf("%d bytes, %v", n, err)
@@ -211,11 +208,7 @@ func TestDeadNode(t *testing.T) {
 	one := serveNode(t, store, "one", func(c *Config) { c.Now = now.Now; c.Peers.Changed = func() { changed <- struct{}{} } })
 	one.sees(t, 2)
 	answer := func(name string) []byte {
-		visitor := dial(t, one.addr)
-		if _, err := visitor.Write(recordHello(t, &tls.Config{ServerName: name})); err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(visitor)
+		got, err := io.ReadAll(visit(t, one.addr, recordHello(t, &tls.Config{ServerName: name})))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +258,7 @@ func TestNobodyIsPassedOnTwice(t *testing.T) {
 	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
 	one.sees(t, 2)
 	connectAgent(t, two.addr, "maya")
-	eventually(t, "the tunnel is found", func() bool {
+	programs.Eventually(t, "the tunnel is found", func() bool {
 		nodes, err := one.directory.find(t.Context(), "maya.localhost")
 		return err == nil && len(nodes) == 1
 	})
@@ -355,9 +348,7 @@ func TestPeersPort(t *testing.T) {
 			t.Errorf("%s: answer %x", name, got)
 		}
 	}
-	if got := len(two.peersEntering); got != 0 {
-		eventually(t, "nobody is entering any more", func() bool { return len(two.peersEntering) == 0 })
-	}
+	programs.Eventually(t, "nobody is entering any more", func() bool { return len(two.peersEntering) == 0 })
 }
 
 func FuzzPeerRequest(f *testing.F) {

@@ -1,6 +1,10 @@
 package relay
 
-import "testing"
+import (
+	"testing"
+
+	"porchlight/test/programs"
+)
 
 func TestPoolFollowsDemand(t *testing.T) {
 	t.Parallel()
@@ -56,7 +60,7 @@ func TestPoolsGiveBackWhenFilesRunOut(t *testing.T) {
 	for range grown {
 		a.open(a.ticket())
 	}
-	eventually(t, "all are parked", func() bool { return r.Stats().Parked == grown })
+	programs.Eventually(t, "all are parked", func() bool { return r.Stats().Parked == grown })
 	r.crowdedAt.Store(r.now().UnixNano())
-	eventually(t, "the rest is given back", func() bool { return r.Stats().Parked == least })
+	programs.Eventually(t, "the rest is given back", func() bool { return r.Stats().Parked == least })
 }

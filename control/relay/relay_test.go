@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -23,6 +24,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 const (
@@ -61,7 +63,8 @@ func (c *clock) advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-func serveRelay(t *testing.T, change func(*Config), wrap func(net.Listener) net.Listener) (*Relay, string) {
+// newRelay is a relay that knows every computer by "credential-of-" and its name.
+func newRelay(t *testing.T, change func(*Config)) *Relay {
 	t.Helper()
 	cfg := Config{
 		AuthHost: testAuthHost, TLS: &tls.Config{Certificates: []tls.Certificate{testCertificate()}},
@@ -81,35 +84,81 @@ func serveRelay(t *testing.T, change func(*Config), wrap func(net.Listener) net.
 	if err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// serve has r serve until stop is called, or the test ends; ended is closed then.
+func serve(t *testing.T, r *Relay, wrap func(net.Listener) net.Listener) (addr string, stop func(), ended <-chan struct{}) {
+	t.Helper()
 	l, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
+	addr = l.Addr().String()
 	if wrap != nil {
 		l = wrap(l)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Serve(ctx, l) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.Serve(ctx, l); err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-	})
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return addr, cancel, done
+}
+
+func serveRelay(t *testing.T, change func(*Config), wrap func(net.Listener) net.Listener) (*Relay, string) {
+	t.Helper()
+	r := newRelay(t, change)
+	addr, _, _ := serve(t, r, wrap)
 	return r, addr
 }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	return dialFrom(t, "127.0.0.1", addr)
+}
+
+// dialFrom dials from another loopback address.
+func dialFrom(t *testing.T, source, addr string) *net.TCPConn {
+	t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}).Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.SetDeadline(time.Now().Add(longest))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn.(*net.TCPConn)
+}
+
+// visit is a visitor whose first bytes are these.
+func visit(t *testing.T, addr string, first []byte) *net.TCPConn {
+	t.Helper()
+	conn := dial(t, addr)
+	if _, err := conn.Write(first); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// receives wants these bytes to come next.
+func receives(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Fatalf("%.40q, %v", got, err)
+	}
+}
+
+// answered wants these bytes, and the connection to end then.
+func answered(t *testing.T, what string, conn net.Conn, want []byte) {
+	t.Helper()
+	if got, err := io.ReadAll(conn); !bytes.Equal(got, want) || err != nil {
+		t.Errorf("%s: answered with %x, %v, want %x", what, got, err, want)
+	}
 }
 
 // agent is an agent's side by hand.
@@ -182,11 +231,7 @@ func (a *agent) ticket() tunnelwire.Ticket {
 
 func (a *agent) open(ticket tunnelwire.Ticket) *net.TCPConn {
 	a.t.Helper()
-	conn := dial(a.t, a.addr)
-	if _, err := conn.Write(tunnelwire.AppendPreamble(nil, ticket)); err != nil {
-		a.t.Fatal(err)
-	}
-	return conn
+	return visit(a.t, a.addr, tunnelwire.AppendPreamble(nil, ticket))
 }
 
 // visitor reads the header on a data connection and returns where the visitor
@@ -208,22 +253,13 @@ func (a *agent) visitor(conn net.Conn, ticket tunnelwire.Ticket) netip.AddrPort 
 	return source
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(longest); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	t.Parallel()
 	r, addr := serveRelay(t, nil, nil)
 	a := connectAgent(t, addr, "maya")
 	ticket := a.ticket()
 	data := a.open(ticket)
-	eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
+	programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
 	hello := fragment(recordHello(t, &tls.Config{ServerName: "notes.maya.localhost"}), 40)
 	visitor := dial(t, addr)
 	for i := range hello {
@@ -234,10 +270,7 @@ func TestFragmentedHelloReachesTheAgentWhole(t *testing.T) {
 	if got := a.visitor(data, ticket); got.String() != visitor.LocalAddr().String() {
 		t.Errorf("from %v, not %v", got, visitor.LocalAddr())
 	}
-	got := make([]byte, len(hello))
-	if _, err := io.ReadFull(data, got); err != nil || !bytes.Equal(got, hello) {
-		t.Fatalf("the agent got other bytes, %v", err)
-	}
+	receives(t, data, string(hello))
 }
 
 // A hello of exactly the most that is read passes, with one byte more it is refused.
@@ -255,18 +288,11 @@ func TestHelloBounds(t *testing.T) {
 		body += string([]byte{byte(len(exts) >> 8), byte(len(exts))}) + exts
 		message := append([]byte{1, byte(len(body) >> 16), byte(len(body) >> 8), byte(len(body))}, body...)
 		hello := fragment(append(make([]byte, recordHeader), message...), 10_000)
-		conn := dial(t, addr)
-		if _, err := conn.Write(hello); err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(conn)
 		want := alertRecord(alertUnrecognizedName)
 		if extra > 0 {
 			want = alertRecord(alertDecodeError)
 		}
-		if !bytes.Equal(got, want) || err != nil {
-			t.Errorf("%d bytes: answer %x, %v, want %x", len(hello), got, err, want)
-		}
+		answered(t, fmt.Sprint(len(hello), " bytes"), visit(t, addr, hello), want)
 	}
 }
 
@@ -284,16 +310,12 @@ func TestFirstBytesThatAreNothing(t *testing.T) {
 		"plain HTTP":        {"GET / HTTP/1.1\r\nHost: maya.localhost\r\n\r\n", plainHTTPAnswer},
 		"an unknown ticket": {string(tunnelwire.AppendPreamble(nil, tunnelwire.NewTicket())), ""},
 	} {
-		conn := dial(t, addr)
-		if _, err := io.WriteString(conn, c.send); err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(conn)
+		got, err := io.ReadAll(visit(t, addr, []byte(c.send)))
 		if string(got) != c.want || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: answer %q, %v, want %q", name, got, err, c.want)
 		}
 	}
-	eventually(t, "all are gone", func() bool { return atDoor(r) == 0 })
+	programs.Eventually(t, "all are gone", func() bool { return atDoor(r) == 0 })
 }
 
 // Weakness: a ticket seen on the way is used again, kept for later, or made up,
@@ -306,7 +328,7 @@ func TestTicketsAreForOnce(t *testing.T) {
 	a := connectAgent(t, addr, "maya")
 	used, kept := a.ticket(), a.ticket()
 	a.open(used)
-	eventually(t, "the first use parks", func() bool { return r.Stats().Parked == 1 })
+	programs.Eventually(t, "the first use parks", func() bool { return r.Stats().Parked == 1 })
 	tampered := a.ticket()
 	tampered[tunnelwire.TicketSize-1] ^= 1
 	refused := func(name string, ticket tunnelwire.Ticket) {
@@ -330,7 +352,7 @@ func TestTicketsAreForOnce(t *testing.T) {
 	b := connectAgent(t, addr, "bert")
 	orphan := b.ticket()
 	_ = b.control.Close()
-	eventually(t, "the session has ended", func() bool { return r.Stats().Sessions == 1 })
+	programs.Eventually(t, "the session has ended", func() bool { return r.Stats().Sessions == 1 })
 	refused("of a session that has ended", orphan)
 	if got := r.Stats().Parked; got != 1 {
 		t.Errorf("%d are parked", got)
@@ -343,14 +365,11 @@ func TestChallengeNeverTravelsPlain(t *testing.T) {
 	r, addr := serveRelay(t, func(c *Config) { c.VisitorWait = time.Second }, nil)
 	a := connectAgent(t, addr, "maya")
 	a.open(a.ticket())
-	eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
+	programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
 	for len(a.tickets) > 0 {
 		<-a.tickets
 	}
-	visitor := dial(t, addr)
-	if _, err := visitor.Write(recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}})); err != nil {
-		t.Fatal(err)
-	}
+	visitor := visit(t, addr, recordHello(t, &tls.Config{ServerName: "maya.localhost", NextProtos: []string{acmeALPN}}))
 	var ticket tunnelwire.Ticket
 	for f := range a.frames {
 		if f.Type == tunnelwire.Open && f.TLS {
@@ -361,9 +380,7 @@ func TestChallengeNeverTravelsPlain(t *testing.T) {
 	if n, err := a.open(ticket).Read(make([]byte, 1)); n != 0 || err == nil {
 		t.Fatal("a plain connection was let in for it")
 	}
-	if got, err := io.ReadAll(visitor); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("the visitor got %x, %v", got, err)
-	}
+	answered(t, "the visitor", visitor, alertRecord(alertInternalError))
 	if got := r.Stats(); got.Parked != 1 || got.TimedOut != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -379,7 +396,7 @@ func TestDeadParkedConnectionsArePassedOver(t *testing.T) {
 	for range 4 {
 		tickets = append(tickets, a.ticket())
 		conns = append(conns, a.open(tickets[len(tickets)-1]))
-		eventually(t, "parked", func() bool { return r.Stats().Parked == len(conns) })
+		programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == len(conns) })
 	}
 	// The one parked last is taken first: these three die in three ways.
 	_ = conns[3].Close()
@@ -387,15 +404,9 @@ func TestDeadParkedConnectionsArePassedOver(t *testing.T) {
 	_ = conns[2].Close()
 	_, _ = conns[1].Write([]byte("out of turn"))
 	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
-	visitor := dial(t, addr)
-	if _, err := visitor.Write(hello); err != nil {
-		t.Fatal(err)
-	}
+	visit(t, addr, hello)
 	a.visitor(conns[0], tickets[0])
-	got := make([]byte, len(hello))
-	if _, err := io.ReadFull(conns[0], got); err != nil || !bytes.Equal(got, hello) {
-		t.Fatalf("the visitor's bytes were lost, %v", err)
-	}
+	receives(t, conns[0], string(hello))
 }
 
 // One that dies with the visitor's first bytes already written to it costs no
@@ -406,62 +417,26 @@ func TestConnectionThatDiesWithTheHello(t *testing.T) {
 	a := connectAgent(t, addr, "maya")
 	first, second := a.ticket(), a.ticket()
 	standby := a.open(second)
-	eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
+	programs.Eventually(t, "parked", func() bool { return r.Stats().Parked == 1 })
 	dying := a.open(first)
-	eventually(t, "both parked", func() bool { return r.Stats().Parked == 2 })
+	programs.Eventually(t, "both parked", func() bool { return r.Stats().Parked == 2 })
 	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
-	visitor := dial(t, addr)
-	if _, err := visitor.Write(hello); err != nil {
-		t.Fatal(err)
-	}
+	visitor := visit(t, addr, hello)
 	a.visitor(dying, first)
 	_ = dying.Close()
 	a.visitor(standby, second)
-	got := make([]byte, len(hello))
-	if _, err := io.ReadFull(standby, got); err != nil || !bytes.Equal(got, hello) {
-		t.Fatalf("the visitor's bytes were lost, %v", err)
-	}
-	if _, err := io.WriteString(standby, "answer"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.ReadFull(visitor, got[:6]); err != nil || string(got[:6]) != "answer" {
-		t.Fatalf("%q, %v", got[:6], err)
-	}
+	receives(t, standby, string(hello))
+	exchange(t, standby, visitor, "answer")
 }
 
-func TestLimits(t *testing.T) {
+func TestLineOfAComputerIsBounded(t *testing.T) {
 	t.Parallel()
-	r, addr := serveRelay(t, func(c *Config) {
-		c.Limits.HandshakesPerSource, c.Limits.VisitorsPerComputer, c.Limits.WaitingPerComputer = 3, 4, 1
-		c.FirstBytes = longest
-	}, nil)
-	connectAgent(t, addr, "maya")
+	r, addr := serveRelay(t, func(c *Config) { c.Limits.VisitorsPerComputer, c.Limits.WaitingPerComputer = 4, 1 }, nil)
+	connectAgent(t, addr, "maya") // which opens no data connection: visitors wait
 	hello := recordHello(t, &tls.Config{ServerName: "maya.localhost"})
-	waiting := dial(t, addr) // no data connection is ever opened
-	_, _ = waiting.Write(hello)
-	eventually(t, "one waits", func() bool { return r.Stats().Visitors == 1 })
-	next := dial(t, addr)
-	_, _ = next.Write(hello)
-	if got, _ := io.ReadAll(next); !bytes.Equal(got, alertRecord(alertInternalError)) {
-		t.Errorf("beyond the line: %x", got)
-	}
-	// Half-open connections of one source; each has said one byte, or the kernel
-	// would keep it to itself.
-	first := dial(t, addr)
-	_, _ = first.Write([]byte{recordHandshake})
-	eventually(t, "one is half open", func() bool { return atDoor(r) == 1 })
-	for range 2 {
-		_, _ = dial(t, addr).Write([]byte{recordHandshake})
-	}
-	eventually(t, "three are half open", func() bool { return atDoor(r) == 3 })
-	before := r.Stats().Limited
-	_, _ = dial(t, addr).Write([]byte{recordHandshake})
-	if n, err := first.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the first did not go for the fourth: %v", err)
-	}
-	if got := r.Stats().Limited; got != before+1 {
-		t.Errorf("%d limited, want %d", got, before+1)
-	}
+	visit(t, addr, hello)
+	programs.Eventually(t, "one waits", func() bool { return r.Stats().Visitors == 1 })
+	answered(t, "beyond the line", visit(t, addr, hello), alertRecord(alertInternalError))
 }
 
 func FuzzPreface(f *testing.F) {
