@@ -69,7 +69,7 @@ func TestNoticesThatKeepComing(t *testing.T) {
 	a := newAnnouncer(told{}, func() time.Time { return now })
 	keys := map[string]int{}
 	for id := range uint64(100) {
-		for _, n := range a.next(noticesOf(agentapi.ActivityGranted, id+1), loud).show {
+		for _, n := range a.next(noticesOf(agentapi.ActivityGiven, id+1), loud).show {
 			keys[strings.TrimRight(n.key, "0123456789")]++
 		}
 		now = now.Add(100 * time.Millisecond)

@@ -22,7 +22,7 @@ func kindOf(n agentapi.Notice) kind {
 	switch n.Kind {
 	case agentapi.NoticeAccepted:
 		return kindInvitation
-	case agentapi.ActivityInvited, agentapi.ActivityGranted, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
+	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityWithdrawn, agentapi.ActivityRemoved:
 		return kindCapability
 	case agentapi.NoticeUser:
 		return kindRequest
@@ -38,7 +38,7 @@ func titleOf(n agentapi.Notice, apps []agentapi.OwnerApp) string {
 		return "An invitation was accepted"
 	case agentapi.ActivityInvited:
 		return "An app invited someone"
-	case agentapi.ActivityGranted:
+	case agentapi.ActivityGiven:
 		return "An app let someone in"
 	case agentapi.ActivityWithdrawn:
 		return "An app took access away"

@@ -38,7 +38,7 @@ const (
 	ReasonGrant       Reason = "grant"        // the OAuth grant was revoked
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
-	ReasonNotGranted  Reason = "not-granted"  // a person of this computer, but not for this app
+	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app
 )
 
 // Decision answers whether an identity may open an app. When it is allowed,
@@ -52,7 +52,7 @@ type Decision struct {
 
 // Decide says whether id may open the app with appID now; the empty appID is
 // the launcher, which every active person of this computer may open. Whatever
-// is not granted is refused.
+// is not given is refused.
 func (a *Access) Decide(id Identity, appID string) Decision {
 	st := a.state.Load()
 	if st.dark != nil {
@@ -92,7 +92,7 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		return Decision{Reason: ReasonBehind}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner && !p.opens[appID] {
-		return Decision{Reason: ReasonNotGranted}
+		return Decision{Reason: ReasonNotGiven}
 	}
 	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
 }

@@ -36,7 +36,7 @@ const (
 	ActivityClient = "client" // a remote client opened an app for somebody
 	// What programs on this computer did through the capability.
 	ActivityInvited   = "invited"
-	ActivityGranted   = "granted"
+	ActivityGiven     = "granted"
 	ActivityWithdrawn = "withdrawn"
 	ActivityRemoved   = "removed"
 )

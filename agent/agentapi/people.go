@@ -47,8 +47,8 @@ type Invitation struct {
 	URL    string `json:"url"`    // of the first app named
 }
 
-// GrantRequest is the body of POST /people/grant and /owner/people/grant.
-type GrantRequest struct {
+// AccessRequest is the body of POST /people/grant and /owner/people/grant.
+type AccessRequest struct {
 	AccountID string `json:"accountId"`
 	App       string `json:"app"` // label
 	Granted   bool   `json:"granted"`
@@ -60,7 +60,7 @@ type GrantRequest struct {
 // RevokeRequest is the body of POST /people/revoke and /owner/people/revoke.
 type RevokeRequest struct {
 	AccountID string `json:"accountId"`
-	// HoldSeconds is as of GrantRequest.
+	// HoldSeconds is as of AccessRequest.
 	HoldSeconds int `json:"holdSeconds,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type HeldChange struct {
 	App       string `json:"app,omitempty"`
 }
 
-// PersonChanged answers a grant and a revocation. Closed and Milliseconds say
+// PersonChanged answers a change of access and a removal. Closed and Milliseconds say
 // what taking access away closed, and how soon after the request.
 type PersonChanged struct {
 	OK           bool   `json:"ok"`
@@ -87,7 +87,7 @@ type PersonChanged struct {
 }
 
 // People lists who may reach the computer: as the owner on the owner's socket,
-// by the capability of Register otherwise. So do Invite, Grant and Remove.
+// by the capability of Register otherwise. So do Invite, SetAccess and Remove.
 func (c *Client) People(ctx context.Context) (People, error) {
 	return call[People](ctx, c, http.MethodGet, c.peoplePath(""), nil)
 }
@@ -97,8 +97,8 @@ func (c *Client) Invite(ctx context.Context, req InviteRequest) (Invitation, err
 	return call[Invitation](ctx, c, http.MethodPost, c.peoplePath("/invite"), req)
 }
 
-// Grant gives one app to one person, or withdraws it.
-func (c *Client) Grant(ctx context.Context, req GrantRequest) (PersonChanged, error) {
+// SetAccess gives one app to one person, or withdraws it.
+func (c *Client) SetAccess(ctx context.Context, req AccessRequest) (PersonChanged, error) {
 	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/grant"), req)
 }
 

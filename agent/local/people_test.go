@@ -136,7 +136,7 @@ func TestSpec(t *testing.T) {
 			granted bool
 			want    int
 		}{{true, http.StatusOK}, {false, http.StatusForbidden}, {true, http.StatusOK}} {
-			if _, err := program.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: step.granted}); err != nil {
+			if _, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: step.granted}); err != nil {
 				t.Fatal(err)
 			}
 			began := time.Now()
@@ -193,7 +193,7 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M11_a_fresh_invitation", func(t *testing.T) {
 		removed(t)
-		if _, err := program.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+		if _, err := program.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
 			t.Fatal(err)
 		}
 		if got := status(notes); got != http.StatusForbidden {

@@ -72,7 +72,7 @@ func (s *scene) populate(t *testing.T) {
 	s.await(t, func() bool { return len(s.known(t)) == 2 })
 	bob := s.joined(t, bobEmail, "Notes")
 	s.bobID, s.notesID = bob.AccountID, bob.Apps[0]
-	if _, err := s.house.owner.Grant(ctx, agentapi.GrantRequest{AccountID: s.bobID, App: "Photos", Granted: true}); err != nil {
+	if _, err := s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Photos", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -239,12 +239,12 @@ var causes = []cause{
 	{
 		name: "one app withdrawn by the owner", local: true, upstream: true, refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			changed, err := s.house.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: s.bobID, App: "Notes"})
+			changed, err := s.house.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: s.bobID, App: "Notes"})
 			return agentapi.Closed{Closed: changed.Closed}, err
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.house.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: s.bobID, App: "Notes", Granted: true})
+			_, err := s.house.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: s.bobID, App: "Notes", Granted: true})
 			return err
 		},
 	},

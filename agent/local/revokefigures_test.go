@@ -33,12 +33,12 @@ func TestFiguresOwnersClick(t *testing.T) {
 	s.crowd(t, n.sockets)
 	pause := func() error { _, err := s.house.owner.Pause(t.Context(), "notes"); return err }
 	resume := func() error { return s.house.owner.Resume(t.Context(), "notes") }
-	notes := agentapi.GrantRequest{AccountID: s.bobID, App: "Notes"}
-	withdraw := func() error { _, err := s.house.owner.Grant(t.Context(), notes); return err }
+	notes := agentapi.AccessRequest{AccountID: s.bobID, App: "Notes"}
+	withdraw := func() error { _, err := s.house.owner.SetAccess(t.Context(), notes); return err }
 	give := func() error {
 		notes := notes
 		notes.Granted = true
-		_, err := s.house.owner.Grant(t.Context(), notes)
+		_, err := s.house.owner.SetAccess(t.Context(), notes)
 		return err
 	}
 	s.measure(t, "the owner pauses the app", n.sockets, n.trials, pause, resume)

@@ -127,7 +127,7 @@ func nameTakeover(t *testing.T, s *street) {
 	if _, err := s.owner.Approve(ctx, "diary"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.house.owner.Grant(ctx, agentapi.GrantRequest{AccountID: s.bobID, App: "Diary", Granted: true})
+	_, err := s.house.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: s.bobID, App: "Diary", Granted: true})
 	if err != nil || !bobMay() {
 		t.Fatalf("giving bob the app: %v", err)
 	}

@@ -130,7 +130,7 @@ var routes = []route{
 
 	{"GET", "/people", tierCapability, (*API).listed},
 	{"POST", "/people/invite", tierCapability, byProgram((*API).invite)},
-	{"POST", "/people/grant", tierCapability, byProgram((*API).grant)},
+	{"POST", "/people/grant", tierCapability, byProgram((*API).setAccess)},
 	{"POST", "/people/revoke", tierCapability, byProgram((*API).remove)},
 
 	{"GET", "/owner/state", tierTake, (*API).ownerState},
@@ -153,7 +153,7 @@ var routes = []route{
 	{"PUT", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
 	{"GET", "/owner/people", tierTake, (*API).ownerPeople},
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
-	{"POST", "/owner/people/grant", tierTake, byOwner((*API).grant)},
+	{"POST", "/owner/people/grant", tierTake, byOwner((*API).setAccess)},
 	{"POST", "/owner/people/revoke", tierTake, byOwner((*API).remove)},
 	{"POST", "/owner/people/undo", tierTake, (*API).undoHeld},
 	{"POST", "/owner/people/settle", tierTake, (*API).settleHeld},

@@ -41,9 +41,9 @@ func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
 	return a.cfg.People.Invite(r.Context(), by, req)
 }
 
-func (a *API) grant(r *http.Request, by people.Actor) (any, error) {
+func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 	f := readFields(r, "accountId", "app", "granted", "holdSeconds")
-	req := agentapi.GrantRequest{
+	req := agentapi.AccessRequest{
 		AccountID: f.text("accountId"), App: f.text("app"), Granted: f.truth("granted"), HoldSeconds: holdSeconds(f, by),
 	}
 	if f.err != nil {
@@ -54,7 +54,7 @@ func (a *API) grant(r *http.Request, by people.Actor) (any, error) {
 			return nil, err
 		}
 	}
-	return a.cfg.People.Grant(r.Context(), by, req)
+	return a.cfg.People.SetAccess(r.Context(), by, req)
 }
 
 func (a *API) remove(r *http.Request, by people.Actor) (any, error) {

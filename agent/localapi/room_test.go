@@ -24,7 +24,7 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	change := func(i int) error {
 		control.row.Apps = nil
 		by := people.Actor{Name: fmt.Sprint("program ", i), Process: fmt.Sprint(i)}
-		_, err := r.people.Grant(ctx, by, agentapi.GrantRequest{AccountID: "b2", App: "Notes", Granted: true})
+		_, err := r.people.SetAccess(ctx, by, agentapi.AccessRequest{AccountID: "b2", App: "Notes", Granted: true})
 		return err
 	}
 	for i := range store.MaxUndos {
@@ -37,7 +37,7 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 			t.Fatalf("with no room: %v, %v", err, control.row.Apps)
 		}
 	}
-	if _, err := owner.Grant(ctx, agentapi.GrantRequest{AccountID: "b2", App: "Notes", Granted: true}); err != nil {
+	if _, err := owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: "b2", App: "Notes", Granted: true}); err != nil {
 		t.Errorf("the owner changes what they like: %v", err)
 	}
 	state, err := owner.State(ctx)

@@ -162,7 +162,7 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 		t.Errorf("listed as %+v", bob)
 	}
 	r.up()
-	if _, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 	if denied, pending := r.left(t); len(denied) != 0 || len(pending) != 0 {
@@ -189,8 +189,8 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.publish(t, "notes", "Notes")
 	id := r.invited(t, true, "Notes")
 	notes := r.member(t, bobMail).Apps[0]
-	withdraw := agentapi.GrantRequest{AccountID: id, App: "Notes"}
-	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
+	withdraw := agentapi.AccessRequest{AccountID: id, App: "Notes"}
+	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {
 		t.Fatal(err)
 	}
 	r.settled(t)
@@ -203,7 +203,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.owner.Grant(t.Context(), withdraw); err != nil {
+	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {
 		t.Fatal(err)
 	}
 	if denied, pending := r.left(t); len(denied) != 1 || len(pending) != 1 || !pending[0].Sent {
@@ -275,10 +275,10 @@ func TestWithdrawnWhileAskingAgain(t *testing.T) {
 	if err != nil || pub.Status != agentapi.StatusPending {
 		t.Fatalf("%+v, %v", pub, err)
 	}
-	if _, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); err == nil || !strings.Contains(err.Error(), "waits for the owner's approval") {
+	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err == nil || !strings.Contains(err.Error(), "waits for the owner's approval") {
 		t.Errorf("giving it: %v", err)
 	}
-	changed, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes"})
+	changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"})
 	if err != nil || len(changed.Person.Apps) != 0 {
 		t.Errorf("taking it away: %+v, %v", changed, err)
 	}

@@ -54,9 +54,9 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	return invitation, nil
 }
 
-// Grant carries out POST /people/grant: one app for one person, given or
+// SetAccess carries out POST /people/grant: one app for one person, given or
 // withdrawn.
-func (p *People) Grant(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+func (p *People) SetAccess(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
 	release, err := p.room(by)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
@@ -90,7 +90,7 @@ func (p *People) Revoke(ctx context.Context, by Actor, req agentapi.RevokeReques
 	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID}, hold)
 }
 
-func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) (agentapi.PersonChanged, error) {
+func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
 	if changed, ok, err := p.givenBack(by, req); ok || err != nil {
 		return changed, err
 	}
@@ -111,7 +111,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.GrantRequest) 
 	}
 	p.liftGiven(after.AccountID, []string{apps[0].ID}, turn.upTo)
 	if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
-		p.tell(by, agentapi.ActivityGranted, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
+		p.tell(by, agentapi.ActivityGiven, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
 	}
 	return agentapi.PersonChanged{OK: true, Person: p.shown(after)}, nil
 }

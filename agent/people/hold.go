@@ -156,7 +156,7 @@ func (p *People) finish() {
 
 // givenBack is for an owner who switches an app off for somebody and on again while
 // the first is still held: that takes the first back, and needs no control plane.
-func (p *People) givenBack(by Actor, req agentapi.GrantRequest) (changed agentapi.PersonChanged, ok bool, err error) {
+func (p *People) givenBack(by Actor, req agentapi.AccessRequest) (changed agentapi.PersonChanged, ok bool, err error) {
 	app, found := p.cfg.Apps.ByLabel(req.App)
 	row, known := p.inSnapshot(req.AccountID)
 	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRevoked {

@@ -215,16 +215,16 @@ func TestSwitchedOffAndOnAgain(t *testing.T) {
 	id := r.invited(t, true, "Notes", "Wiki")
 	r.down()
 	for _, app := range []string{"Notes", "Wiki"} {
-		changed, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: app, HoldSeconds: longHold})
+		changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: app, HoldSeconds: longHold})
 		if err != nil || changed.HeldUntil == nil || slices.Contains(changed.Person.Apps, app) {
 			t.Fatalf("%+v, %v", changed, err)
 		}
 	}
-	changed, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true})
+	changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true})
 	if err != nil || !slices.Equal(changed.Person.Apps, []string{"Notes"}) {
 		t.Fatalf("switched on again: %+v, %v", changed, err)
 	}
-	if _, err := r.owner.Grant(t.Context(), agentapi.GrantRequest{AccountID: id, App: "Notes", Granted: true}); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
+	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); agentapi.CodeOf(err) != agentapi.CodeUnavailable {
 		t.Errorf("given what he has, with nobody to ask: %v", err)
 	}
 	changed, err = r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id, App: "Wiki"})

@@ -175,7 +175,7 @@ func (m *holdMachine) take(t *rapid.T) {
 	if label == "" {
 		got, err = m.people.Revoke(context.Background(), Owner, agentapi.RevokeRequest{AccountID: bob, HoldSeconds: hold})
 	} else {
-		got, err = m.people.Grant(context.Background(), Owner, agentapi.GrantRequest{AccountID: bob, App: label, HoldSeconds: hold})
+		got, err = m.people.SetAccess(context.Background(), Owner, agentapi.AccessRequest{AccountID: bob, App: label, HoldSeconds: hold})
 	}
 	if err != nil {
 		t.Fatalf("taking %q: %v", label, err)
@@ -206,7 +206,7 @@ func (m *holdMachine) give(t *rapid.T) {
 	if !known.held || known.final || m.taken[""].final {
 		return
 	}
-	got, err := m.people.Grant(context.Background(), Owner, agentapi.GrantRequest{AccountID: bob, App: label, Granted: true})
+	got, err := m.people.SetAccess(context.Background(), Owner, agentapi.AccessRequest{AccountID: bob, App: label, Granted: true})
 	if err != nil || !slices.Contains(got.Person.Apps, label) {
 		t.Fatalf("given back: %+v, %v", got, err)
 	}

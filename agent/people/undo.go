@@ -71,7 +71,7 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 	switch kind {
 	case agentapi.ActivityInvited:
 		text = fmt.Sprintf("%s invited %s to %s.", name, who.Email, named(told))
-	case agentapi.ActivityGranted:
+	case agentapi.ActivityGiven:
 		text = fmt.Sprintf("%s let %s open %s.", name, who.Email, named(told))
 	case agentapi.ActivityWithdrawn:
 		text = fmt.Sprintf("%s took %s away from %s.", name, named(told), who.Email)
@@ -195,7 +195,7 @@ func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
 			continue
 		}
 		here = true
-		if _, err := p.give(ctx, Owner, agentapi.GrantRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}); err != nil {
+		if _, err := p.give(ctx, Owner, agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}); err != nil {
 			return err
 		}
 	}

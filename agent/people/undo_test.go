@@ -91,7 +91,7 @@ func TestToldAndUndone(t *testing.T) {
 	do(by+" invited bob@example.com to Notes.", false, invite("Notes")) // a mail and nothing else
 
 	grant := func(app string, granted bool) error {
-		_, err := r.app.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: app, Granted: granted})
+		_, err := r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: app, Granted: granted})
 		return err
 	}
 	undo(do(by+" let bob@example.com open Wiki.", true, grant("Wiki", true)))
@@ -107,7 +107,7 @@ func TestToldAndUndone(t *testing.T) {
 	if err := grant("Wiki", false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.owner.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: true}); err != nil {
+	if _, err := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 	if after := r.last(t); after.ID != before.ID {
@@ -158,7 +158,7 @@ func TestUndoTakesNothingElse(t *testing.T) {
 		t.Errorf("bob is %+v", bob)
 	}
 	// The app is gone: there is nothing to give back.
-	if _, err := r.app.Grant(ctx, agentapi.GrantRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}); err != nil {
+	if _, err := r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: r.listed(t, bobMail).AccountID, App: "Wiki"}); err != nil {
 		t.Fatal(err)
 	}
 	n = r.last(t)
@@ -202,7 +202,7 @@ func TestPeopleVersion(t *testing.T) {
 		change func() error
 	}{
 		{"a grant", func() error {
-			_, err := r.owner.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: "Wiki", Granted: true})
+			_, err := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true})
 			return err
 		}},
 		{"a withdrawal", func() error { _, err := r.app.Unpublish(ctx, "wiki"); return err }},

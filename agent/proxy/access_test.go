@@ -14,7 +14,7 @@ import (
 )
 
 // Default deny: without an identity nothing is reached, on no path and by no
-// method; a member reaches what is granted, and a new app widens nobody's
+// method; a member reaches what was given, and a new app widens nobody's
 // access.
 func TestDefaultDeny(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestDefaultDeny(t *testing.T) {
 	}
 }
 
-// Access follows the snapshot: granted, withdrawn, removed, signed out
+// Access follows the snapshot: given, withdrawn, removed, signed out
 // everywhere, denied on this computer, taken for an app that stops.
 func TestAccessFollowsTheSnapshot(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func (p *Proxy) newReverse() *httputil.ReverseProxy {
 }
 
 // forward hands the request to the app and its answer back. All that follows
-// happens with access granted and the visit registered.
+// happens with access decided and the visit registered.
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
 	gate.AwaitBody(w, r)

@@ -35,7 +35,7 @@ import (
 
 // App is a published app as far as a visitor's request needs to know it.
 type App struct {
-	ID    string // random, what grants belong to; never empty when Live
+	ID    string // random, what access is given to; never empty when Live
 	Name  string // sub-address
 	Label string // shown name
 	Port  int    // on 127.0.0.1

@@ -26,8 +26,8 @@ var (
 // App is a published app or a request for one. There is no record for an app
 // that was removed, denied or withdrawn.
 type App struct {
-	// ID is random and made at the first approval; empty before it. Grants
-	// belong to it, so that a name or label taken later by another app opens
+	// ID is random and made at the first approval; empty before it. Access
+	// is given to it, so that a name or label taken later by another app opens
 	// nothing.
 	ID        string          `json:"id,omitempty"`
 	Name      string          `json:"name"`

@@ -87,7 +87,7 @@ func TestS9FoldedNotices(t *testing.T) {
 	for what, other := range map[string]Undo{
 		"another person":            {Kind: bob.Kind, AccountID: "ben", Program: bob.Program},
 		"another process":           {Kind: bob.Kind, AccountID: "bob", Program: "8 python3"},
-		"another change":            {Kind: agentapi.ActivityGranted, AccountID: "bob", Program: bob.Program},
+		"another change":            {Kind: agentapi.ActivityGiven, AccountID: "bob", Program: bob.Program},
 		"a process nobody knows":    {Kind: bob.Kind, AccountID: "bob"},
 		"another nobody knows, too": {Kind: bob.Kind, AccountID: "bob"},
 	} {

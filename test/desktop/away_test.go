@@ -170,7 +170,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")
 	p.answers(bob, notes, http.StatusOK)
-	if _, err := p.ownerTier().Grant(t.Context(), agentapi.GrantRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}); err != nil {
+	if _, err := p.ownerTier().SetAccess(t.Context(), agentapi.AccessRequest{AccountID: p.person(guest).AccountID, App: "Photos", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 	p.answers(bob, p.address("photos"), http.StatusOK) // approved while it was away

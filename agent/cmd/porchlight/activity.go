@@ -14,7 +14,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityOpened:    "opened",
 	agentapi.ActivityClient:    "opened with",
 	agentapi.ActivityInvited:   "was invited by",
-	agentapi.ActivityGranted:   "was given this app by",
+	agentapi.ActivityGiven:     "was given this app by",
 	agentapi.ActivityWithdrawn: "lost this app by",
 	agentapi.ActivityRemoved:   "was removed by",
 }

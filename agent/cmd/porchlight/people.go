@@ -24,7 +24,7 @@ are named by their labels, as 'porchlight apps' shows them.`,
   porchlight people withdraw bob@example.com --app Wiki
   porchlight people remove bob@example.com`,
 	}
-	cmd.AddCommand(inviteCommand(c), grantCommand(c), withdrawCommand(c), removeCommand(c))
+	cmd.AddCommand(inviteCommand(c), giveCommand(c), withdrawCommand(c), removeCommand(c))
 	return listCommand(c, cmd, "List everybody, removed people included", (*agentapi.Client).People, c.printPeople)
 }
 
@@ -69,7 +69,7 @@ var onceThey = map[string]string{
 	agentapi.PersonRevoked: ", but is removed: invite them to let them in again",
 }
 
-func grantCommand(c cli) *cobra.Command {
+func giveCommand(c cli) *cobra.Command {
 	return changeCommand(c, true, &cobra.Command{
 		Use:     "grant ID --app LABEL",
 		Short:   "Let somebody open one more app",
@@ -100,7 +100,7 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		return client.Grant(ctx, agentapi.GrantRequest{AccountID: id, App: *app, Granted: granted})
+		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted})
 	}, func(changed agentapi.PersonChanged, _ []string) error {
 		if granted {
 			c.line("%s may open %s%s", printable(changed.Person.Email), printable(*app), onceThey[changed.Person.Status])
