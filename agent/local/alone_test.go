@@ -26,7 +26,7 @@ func TestApprovedForTheOwnerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	bob := h.browser(t)
-	link, err := h.mailedLink(t, bobEmail)(ctx)
+	link, err := h.mailedLink(bobEmail)(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"porchlight/control/relay"
 	"porchlight/control/wiring"
 	"porchlight/internal/localca"
+	"porchlight/test/programs"
 )
 
 // fleet is a control plane of two nodes on one database. The agent is at the
@@ -105,6 +106,7 @@ func startFleet(t *testing.T) *fleet {
 		}
 	})
 	h := &house{running: r, plane: p, open: agentapi.New(r.Addr()), owner: agentapi.NewOwner(r.OwnerSocket(), secret)}
+	h.mails = programs.Outbox(h.owner.Outbox)
 	f.scene = &scene{house: h, app: startHeldApp(t), held: map[string]*opened{}}
 	f.populate(t)
 	return f

@@ -11,12 +11,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -27,11 +27,8 @@ type house struct {
 	open  *agentapi.Client
 	owner *agentapi.Client
 
-	mu   sync.Mutex
-	seen []*http.Request // what reached the app
-	port int
-
-	used sync.Map // mailed links that a test took: true
+	port  int // of the app
+	mails *programs.Mails
 
 	listenersGone bool // the test closed the relay's listeners
 }
@@ -46,10 +43,6 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 	t.Helper()
 	h := &house{}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body) // trailers come after it
-		h.mu.Lock()
-		h.seen = append(h.seen, r)
-		h.mu.Unlock()
 		fmt.Fprintf(w, "notes of %s", r.Header.Get("X-Service-Email"))
 	}))
 	t.Cleanup(app.Close)
@@ -71,6 +64,7 @@ func (h *house) live(t testing.TB, cfg Config) {
 	h.running = start(t, cfg)
 	h.plane = h.Local.plane
 	h.open, h.owner = agentapi.New(h.Addr()), agentapi.NewOwner(h.OwnerSocket(), secret)
+	h.mails = programs.Outbox(h.owner.Outbox)
 }
 
 // publish has notes published and approved, and waits until the control plane
@@ -119,7 +113,7 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 	if _, err := h.owner.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: labels}); err != nil {
 		t.Fatal(err)
 	}
-	link, err := h.mailedLink(t, email)(ctx)
+	link, err := h.mailedLink(email)(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,92 +140,18 @@ func (h *house) computerID(t *testing.T) string {
 // await polls for what has no event to wait for here.
 func (h *house) await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatal("waited a minute in vain")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	programs.Eventually(t, "what this test waits for", done)
 }
 
 // mailedLink waits for the newest mail to the address whose link no test took.
-func (h *house) mailedLink(t *testing.T, email string) func(context.Context) (string, error) {
-	return func(ctx context.Context) (link string, err error) {
-		h.await(t, func() bool {
-			mails, err := h.owner.Outbox(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range mails {
-				if m.To != email || len(m.Links) == 0 {
-					continue
-				}
-				if _, again := h.used.LoadOrStore(m.Links[0], true); !again {
-					link = m.Links[0]
-					return true
-				}
-			}
-			return false
-		})
-		return link, nil
-	}
+func (h *house) mailedLink(email string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return h.mails.Link(ctx, email) }
 }
 
 func (h *house) browser(t *testing.T) *visitor.Visitor {
 	v := visitor.New(h.plane.ca.Pool())
 	t.Cleanup(v.Close)
 	return v
-}
-
-func (h *house) requests() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.seen)
-}
-
-// TestVisit is the main job: pending, approved, signed in by mail, served with
-// the five headers (X2) and no others like them.
-func TestVisit(t *testing.T) {
-	t.Parallel()
-	h := startHouse(t)
-	address := h.publish(t)
-	account := h.agent.Account()
-	browser := h.browser(t)
-	page, err := browser.SignIn(t.Context(), address+"/a?b=c", account.Email, h.mailedLink(t, account.Email))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if page.Status != http.StatusOK || page.Body != "notes of "+account.Email {
-		t.Fatalf("HTTP %d at %s: %.300s", page.Status, page.URL, page.Body)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	last := h.seen[len(h.seen)-1]
-	if last.URL.RequestURI() != "/a?b=c" {
-		t.Errorf("the app saw %s", last.URL.RequestURI())
-	}
-	got := map[string]string{}
-	for name, values := range last.Header {
-		if strings.HasPrefix(name, "X-Service-") || strings.HasPrefix(name, "X-Forwarded-") {
-			got[name] = strings.Join(values, "|")
-		}
-	}
-	want := map[string]string{
-		"X-Service-User":  account.AccountID,
-		"X-Service-Email": account.Email,
-		"X-Service-Name":  account.Name,
-		"X-Service-App":   "Notes",
-		"X-Service-Role":  "owner",
-	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("headers %v, want %v", got, want)
-	}
-	if !strings.HasPrefix(last.RemoteAddr, "127.0.0.1:") {
-		t.Errorf("the app sees %s", last.RemoteAddr)
-	}
 }
 
 // TestApprovedAppIsKnownAtOnce: when the owner's yes is answered the control plane
@@ -283,46 +203,6 @@ func TestNoRelayNoVisit(t *testing.T) {
 	}
 	if _, err := h.open.Status(t.Context()); err != nil {
 		t.Fatalf("the agent is gone too: %v", err)
-	}
-}
-
-// TestRemovedPersonIsOut: the control plane's store says who may come. A member
-// with a session opens the app; removed there, the same cookie is a 403, and the
-// app is not asked.
-func TestRemovedPersonIsOut(t *testing.T) {
-	t.Parallel()
-	h := startHouse(t)
-	address := h.publish(t)
-	ctx := t.Context()
-	const email = "bob@example.com"
-	person := h.joined(t, email, "Notes")
-	browser := h.browser(t)
-	page, err := browser.SignIn(ctx, address, email, h.mailedLink(t, email))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if page.Status != http.StatusOK || page.Body != "notes of "+email {
-		t.Fatalf("HTTP %d at %s: %.300s", page.Status, page.URL, page.Body)
-	}
-	h.mu.Lock()
-	if role := h.seen[len(h.seen)-1].Header.Get("X-Service-Role"); role != "member" {
-		t.Errorf("role %q", role)
-	}
-	h.mu.Unlock()
-
-	if _, err := h.plane.Service.People.Remove(ctx, h.computerID(t), person.AccountID); err != nil {
-		t.Fatal(err)
-	}
-	h.await(t, func() bool {
-		page, err = browser.Open(ctx, address)
-		return err == nil && page.Status != http.StatusOK
-	})
-	before := h.requests()
-	if page, err = browser.Open(ctx, address); err != nil || page.Status != http.StatusForbidden {
-		t.Fatalf("HTTP %d, %v", page.Status, err)
-	}
-	if h.requests() != before {
-		t.Error("the app was asked for a person who is gone")
 	}
 }
 

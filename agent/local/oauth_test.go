@@ -60,7 +60,7 @@ func TestRemoteClient(t *testing.T) {
 	// The person: signs in by mail, reads who asks, and allows it.
 	verifier := oauth2.GenerateVerifier()
 	browser := h.browser(t)
-	page, err := browser.SignIn(ctx, config.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)), account.Email, h.mailedLink(t, account.Email))
+	page, err := browser.SignIn(ctx, config.AuthCodeURL("the state", oauth2.S256ChallengeOption(verifier)), account.Email, h.mailedLink(account.Email))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestSpec(t *testing.T) {
 	// accept clicks the newest invitation.
 	accept := func(t *testing.T) {
 		t.Helper()
-		link, err := h.mailedLink(t, bobEmail)(ctx)
+		link, err := h.mailedLink(bobEmail)(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func startStreet(t *testing.T) *street {
 	s.host = strings.TrimPrefix(s.address, "https://")
 	s.bobID = s.joined(t, bobEmail, "Notes").AccountID
 	s.bob = s.browser(t)
-	page, err := s.bob.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(t, bobEmail))
+	page, err := s.bob.SignIn(t.Context(), s.address, bobEmail, s.mailedLink(bobEmail))
 	if err != nil || page.Status != http.StatusOK {
 		t.Fatalf("bob signs in: %+v, %v", page, err)
 	}

@@ -1,13 +1,18 @@
 package local
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"strings"
+	"sync"
 	"testing"
+
+	"porchlight/control/controlapi"
 )
 
 // TestARecordedHopShowsNoPlaintext listens between the visitor and the relay: a
@@ -48,4 +53,46 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 			t.Errorf("%q went over the wire in clear", secret)
 		}
 	}
+}
+
+// recording keeps every byte of the connections it dials, both ways.
+type recording struct {
+	mu   sync.Mutex
+	wire bytes.Buffer
+}
+
+func (r *recording) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := controlapi.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return recordedConn{conn, r}, nil
+}
+
+func (r *recording) keep(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wire.Write(p)
+}
+
+func (r *recording) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wire.String()
+}
+
+type recordedConn struct {
+	net.Conn
+	r *recording
+}
+
+func (c recordedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.r.keep(p[:n])
+	return n, err
+}
+
+func (c recordedConn) Write(p []byte) (int, error) {
+	c.r.keep(p)
+	return c.Conn.Write(p)
 }
