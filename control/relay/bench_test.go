@@ -78,6 +78,23 @@ func (t tally) report(b *testing.B, peers []peer, units ...string) {
 	}
 }
 
+func (p peer) enterAll(n int) []net.Conn {
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		conns[i] = must(p.enter(i))
+	}
+	return conns
+}
+
+// echo is one request and its answer.
+func echo(conn net.Conn, buf []byte) error {
+	if _, err := conn.Write(buf); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, buf)
+	return err
+}
+
 func BenchmarkRelayBulk(b *testing.B) {
 	for _, connections := range []int{1, 8} {
 		b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
@@ -85,10 +102,7 @@ func BenchmarkRelayBulk(b *testing.B) {
 			const mib = 2048
 			for b.Loop() {
 				for _, p := range peers {
-					conns := make([]net.Conn, connections)
-					for i := range conns {
-						conns[i] = must(p.enter(i))
-					}
+					conns := p.enterAll(connections)
 					cpu, began := p.cpu(), time.Now()
 					var wg sync.WaitGroup
 					for _, conn := range conns {
@@ -149,10 +163,7 @@ func BenchmarkRelayRequests(b *testing.B) {
 	const connections, requests = 64, 2000
 	for b.Loop() {
 		for _, p := range peers {
-			conns := make([]net.Conn, connections)
-			for i := range conns {
-				conns[i] = must(p.enter(i))
-			}
+			conns := p.enterAll(connections)
 			began := time.Now()
 			var wg sync.WaitGroup
 			for _, conn := range conns {
@@ -160,11 +171,7 @@ func BenchmarkRelayRequests(b *testing.B) {
 					defer conn.Close()
 					var buf [100]byte
 					for range requests {
-						if _, err := conn.Write(buf[:]); err != nil {
-							b.Error(err)
-							return
-						}
-						if _, err := io.ReadFull(conn, buf[:]); err != nil {
+						if err := echo(conn, buf[:]); err != nil {
 							b.Error(err)
 							return
 						}
@@ -198,11 +205,7 @@ func BenchmarkRelayLatency(b *testing.B) {
 					for range each {
 						<-pace.C
 						began := time.Now()
-						if _, err := conn.Write(buf[:]); err != nil {
-							b.Error(err)
-							return
-						}
-						if _, err := io.ReadFull(conn, buf[:]); err != nil {
+						if err := echo(conn, buf[:]); err != nil {
 							b.Error(err)
 							return
 						}
@@ -242,8 +245,7 @@ func BenchmarkRelayIdleMemory(b *testing.B) {
 					var buf [100]byte
 					for i := w; i < visits; i += 20 {
 						conns[i] = must(p.enter(i))
-						_, _ = conns[i].Write(buf[:])
-						_, _ = io.ReadFull(conns[i], buf[:])
+						_ = echo(conns[i], buf[:])
 					}
 				})
 			}

@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -21,13 +20,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/test/programs"
 )
 
 // playRelay is the relay's process: it prints its address and ends with its input.
@@ -149,18 +148,9 @@ func stage(b *testing.B) []peer {
 	play := func(role string, env ...string) (string, int) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir), env...)
-		cmd.Stderr = os.Stderr
-		in := must(cmd.StdinPipe())
-		out := must(cmd.StdoutPipe())
-		if err := cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-		line, err := bufio.NewReader(out).ReadString('\n')
-		if err != nil {
-			b.Fatalf("%s: %v", role, err)
-		}
-		return strings.TrimSpace(line), cmd.Process.Pid
+		must(cmd.StdinPipe()) // it ends with its input, so also when we are killed
+		p := programs.Begin(b, cmd)
+		return must(p.Says(b.Context(), `(\S+)\n`))[1], p.PID()
 	}
 	relayAddr, relayPID := play("relay")
 	direct, _ := play("agent", relayEnv+"="+relayAddr)
@@ -209,22 +199,15 @@ backend app
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(program, "-db", "-f", file)
-	var output bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &output
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", addr); err == nil {
+	p := programs.Begin(b, exec.Command(program, "-db", "-f", file))
+	programs.Eventually(b, "haproxy answers", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
 			_ = conn.Close()
-			return peer{"haproxy", addr, cmd.Process.Pid}, true
 		}
-		if time.Now().After(deadline) {
-			b.Fatalf("haproxy does not answer: %s", &output)
-		}
-	}
+		return err == nil
+	})
+	return peer{"haproxy", addr, p.PID()}, true
 }
 
 var benchHello = sync.OnceValue(func() []byte {
