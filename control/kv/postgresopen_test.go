@@ -70,23 +70,6 @@ func TestPostgresOpenWaitsForNothingElse(t *testing.T) {
 	}
 }
 
-func TestPostgresAddressErrors(t *testing.T) {
-	t.Parallel()
-	for _, address := range []string{
-		"postgres://me:hunter2@%zz/x", "postgres://me:hunter2@127.0.0.1:1/x", "postgres:host=127.0.0.1 port=no password=hunter2", "postgres:hunter2",
-		"postgres://me:hunter2@127.0.0.1:1/x?pool_max_conns=none",
-	} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		_, err := Open(ctx, address, Options{})
-		cancel()
-		if err == nil {
-			t.Errorf("%s was taken", address)
-		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the password is in %q", err)
-		}
-	}
-}
-
 // What the operator reads is one line that says what to check.
 func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 	t.Parallel()
@@ -104,10 +87,16 @@ func TestPostgresOpenFailuresAreSentences(t *testing.T) {
 		"nothing listens":  {"postgres://me:hunter2@127.0.0.1:1/x", "no server listens at 127.0.0.1:1"},
 		"no socket":        {"postgres:///x?user=me&password=hunter2&host=" + t.TempDir(), "no server listens at /"},
 		"silent":           {"postgres://me:hunter2@" + deaf.Addr().String() + "/x?connect_timeout=1", "does not answer"},
+		"no URL":           {"postgres://me:hunter2@%zz/x", ""},
+		"no port":          {"postgres:host=127.0.0.1 port=no password=hunter2", ""},
+		"no setting":       {"postgres:hunter2", ""},
+		"no such setting":  {"postgres://me:hunter2@127.0.0.1:1/x?pool_max_conns=none", ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s, err := Open(context.Background(), tt.url, Options{})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			s, err := Open(ctx, tt.url, Options{})
 			if err == nil {
 				s.Close()
 				t.Fatal("opened")
