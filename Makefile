@@ -11,7 +11,7 @@ TAGS    := desktop,production,webkit2_41
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check attack soak bench demo clean \
+.PHONY: help run build cli desktop frontend test check attack soak bench against demo clean \
         setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack race screenshots
 
 help: ## this list
@@ -108,6 +108,9 @@ bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
 	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local
+
+against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
+	build/against.sh $(COMMIT) $(ROUNDS)
 
 ## Packing it ------------------------------------------------------------------
 

@@ -7,7 +7,7 @@
 // CPU time of the proxying processes for a unit of work; requests a second are
 // bounded here by the load generator and the app, which share the cores.
 //
-//	go run ./test/bench [-rounds 3] [-span 3s] [-only requests,latency,handshakes,bulk]
+//	go run ./test/bench [-rounds 3] [-span 3s] [-only requests,latency,handshakes,bulk] [-before PROGRAM]
 //
 // `make bench` installs nginx and h2load from Debian, builds Caddy from the module
 // beside this file, and runs this. The same program, called with a role, is
@@ -47,6 +47,7 @@ type settings struct {
 	profile     string // where our proxy writes its CPU profile; empty for none
 	only        string // measurements, joined by commas; empty for all
 	contenders  string // what the names of those measured contain; empty for all
+	before      string // this program as an earlier version built it; empty for none
 }
 
 func (s settings) wants(measurement string) bool {
@@ -54,7 +55,7 @@ func (s settings) wants(measurement string) bool {
 }
 
 func (s settings) chosen(all ...contender) []contender {
-	return slices.DeleteFunc(all, func(c contender) bool { return !strings.Contains(c.name, s.contenders) })
+	return slices.DeleteFunc(all, func(c contender) bool { return c.addr == "" || !strings.Contains(c.name, s.contenders) })
 }
 
 func main() {
@@ -77,6 +78,7 @@ func main() {
 	flag.StringVar(&s.profile, "profile", "", "write a CPU profile of our proxy to this file")
 	flag.StringVar(&s.only, "only", "", "measure only these, joined by commas: requests, latency, handshakes, bulk")
 	flag.StringVar(&s.contenders, "contenders", "", "measure only those whose names contain this")
+	flag.StringVar(&s.before, "before", "", "measure the proxy of an earlier version, too: this program, built from that version")
 	flag.Parse()
 	if err := run(ctx, s, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -56,7 +56,7 @@ func playRound(ctx context.Context, s settings, dir, certificates string, r *res
 		return err
 	}
 	defer st.close()
-	all := s.chosen(st.cookie, st.bearer, st.nginx, st.caddy, st.caddyAuth)
+	all := s.chosen(st.cookie, st.beforeCookie, st.bearer, st.beforeBearer, st.nginx, st.caddy, st.caddyAuth)
 	if s.wants("requests") {
 		for _, c := range all {
 			for _, http2 := range []bool{false, true} {
@@ -83,7 +83,7 @@ func playRound(ctx context.Context, s settings, dir, certificates string, r *res
 			r.add(latency99, c, micro(took[len(took)*99/100])/1e3)
 		}
 	}
-	withoutAuth := s.chosen(st.cookie, st.nginx, st.caddy)
+	withoutAuth := s.chosen(st.cookie, st.beforeCookie, st.nginx, st.caddy)
 	if s.wants("handshakes") {
 		for kind, name := range []string{fullHandshake: cpuFull, resumedHandshake: cpuResumed, hybridHandshake: cpuHybrid} {
 			for _, c := range withoutAuth {
@@ -141,12 +141,29 @@ var goals = []goal{
 	{cpuBulk, oursCookie, nginx, .6, false},
 }
 
+// goals are those of every run, and where an earlier version was measured, to be no slower
+// than that.
+func (r *results) goals() []goal {
+	all := slices.Clone(goals)
+	for _, kind := range kinds {
+		limit, atLeast := 1.05, false
+		if kind == rateH1 || kind == rateH2 || kind == bytesPerBulk {
+			limit, atLeast = .95, true
+		}
+		all = append(all, goal{kind, oursCookie, beforeCookie, limit, atLeast}, goal{kind, oursBearer, beforeBearer, limit, atLeast})
+	}
+	return all
+}
+
 // print writes two tables in Markdown: the figures, and ours divided by a
 // peer's beside the goals.
 func (r *results) print(w io.Writer) {
 	fmt.Fprintf(w, "%s; %d cores, load average %s before the start; %s.\n", r.began.UTC().Format("2 January 2006, 15:04 UTC"), runtime.NumCPU(), r.load, strings.Join(r.versions, ", "))
 	fmt.Fprintf(w, "%d connections, answers of 100 bytes, median of %d rounds of %s; fixed rate: %d requests/s.\n\n", r.connections, r.rounds, r.span, r.rate)
 	names := []string{oursCookie, oursBearer, nginx, caddy, caddyAuth}
+	if r.before != "" {
+		names = append(names, beforeCookie, beforeBearer)
+	}
 	fmt.Fprintf(w, "| | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
 	for _, kind := range kinds {
 		row, any := "| "+kind+" |", false
@@ -164,7 +181,7 @@ func (r *results) print(w io.Writer) {
 		}
 	}
 	fmt.Fprint(w, "\n| ratio | measured | goal | |\n|---|---|---|---|\n")
-	for _, g := range goals {
+	for _, g := range r.goals() {
 		ours, ok1 := r.median(g.kind, g.ours)
 		peer, ok2 := r.median(g.kind, g.peer)
 		if !ok1 || !ok2 || peer == 0 {

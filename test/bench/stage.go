@@ -42,6 +42,9 @@ const (
 	nginx      = "nginx, no sign-in"
 	caddy      = "Caddy, no sign-in"
 	caddyAuth  = "Caddy, forward_auth"
+
+	beforeCookie = "Porchlight before, cookie"
+	beforeBearer = "Porchlight before, access token"
 )
 
 // stage is the processes of one round.
@@ -50,30 +53,39 @@ type stage struct {
 	started []*exec.Cmd
 
 	cookie, bearer, nginx, caddy, caddyAuth contender
+
+	beforeCookie, beforeBearer contender
 }
 
 // openStage starts an app, an authoriser and every contender. certificates is
 // where cert.pem and key.pem are.
 func openStage(ctx context.Context, s settings, dir, certificates string) (st *stage, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	for _, name := range []string{"cert.pem", "key.pem"} {
-		if err := os.Symlink(filepath.Join(certificates, name), filepath.Join(dir, name)); err != nil {
+	for _, dir := range []string{dir, filepath.Join(dir, "before")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
+		for _, name := range []string{"cert.pem", "key.pem"} {
+			if err := os.Symlink(filepath.Join(certificates, name), filepath.Join(dir, name)); err != nil {
+				return nil, err
+			}
+		}
 	}
-	st = &stage{dir: dir}
+	started := &stage{dir: dir}
+	st = started
 	defer func() {
 		if err != nil {
-			st.close()
+			started.close()
 		}
 	}()
-	app, _, err := st.role(ctx, "app")
+	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	authoriser, _, err := st.role(ctx, "authoriser")
+	app, _, err := st.role(ctx, self, "app")
+	if err != nil {
+		return nil, err
+	}
+	authoriser, _, err := st.role(ctx, self, "authoriser")
 	if err != nil {
 		return nil, err
 	}
@@ -81,13 +93,24 @@ func openStage(ctx context.Context, s settings, dir, certificates string) (st *s
 	if err != nil {
 		return nil, err
 	}
-	ours, pid, err := st.role(ctx, "proxy", dir, port, s.profile)
-	if err != nil {
-		return nil, err
+	for _, proxy := range []struct {
+		program, dir, cookieName, bearerName string
+		cookie, bearer                       *contender
+	}{
+		{self, dir, oursCookie, oursBearer, &st.cookie, &st.bearer},
+		{s.before, filepath.Join(dir, "before"), beforeCookie, beforeBearer, &st.beforeCookie, &st.beforeBearer},
+	} {
+		if proxy.program == "" {
+			continue
+		}
+		is, pid, err := st.role(ctx, proxy.program, "proxy", proxy.dir, port, s.profile)
+		if err != nil {
+			return nil, err
+		}
+		*proxy.cookie = contender{proxy.cookieName, is.Addr, pid, [2]string{"Cookie", is.Cookie}}
+		*proxy.bearer = contender{proxy.bearerName, is.Addr, pid, [2]string{"Authorization", "Bearer " + is.Token}}
 	}
 	session := [2]string{"Cookie", "session=anything"}
-	st.cookie = contender{oursCookie, ours.Addr, pid, [2]string{"Cookie", ours.Cookie}}
-	st.bearer = contender{oursBearer, ours.Addr, pid, [2]string{"Authorization", "Bearer " + ours.Token}}
 	for _, peer := range []struct {
 		to      *contender
 		name    string
@@ -98,6 +121,9 @@ func openStage(ctx context.Context, s settings, dir, certificates string) (st *s
 		{&st.caddy, caddy, caddyConfig, []string{s.caddy, "run", "--adapter", "caddyfile", "--config"}},
 		{&st.caddyAuth, caddyAuth, caddyAuthConfig, []string{s.caddy, "run", "--adapter", "caddyfile", "--config"}},
 	} {
+		if !strings.Contains(peer.name, s.contenders) {
+			continue
+		}
 		addr, pid, err := st.peer(ctx, peer.name, peer.command, peer.config, app.Addr, authoriser.Addr)
 		if err != nil {
 			return nil, fmt.Errorf("start %s: %w", peer.name, err)
@@ -129,13 +155,10 @@ func (st *stage) start(ctx context.Context, cmd *exec.Cmd) error {
 	return nil
 }
 
-// role starts this program as something else and reads where it listens.
-func (st *stage) role(ctx context.Context, role string, args ...string) (r ready, pid int, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return r, 0, err
-	}
-	cmd := exec.CommandContext(ctx, self, args...)
+// role starts this program, or that of an earlier version, as something else and
+// reads where it listens.
+func (st *stage) role(ctx context.Context, program, role string, args ...string) (r ready, pid int, err error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
