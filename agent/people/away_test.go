@@ -2,8 +2,6 @@ package people_test
 
 import (
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +32,7 @@ func (r *rig) left(t *testing.T) ([]store.DenyRecord, []store.PendingChange) {
 	return denied, pending
 }
 
-// inSnapshot is a person as the owner's list shows them, with the control plane away
+// known is a person as the owner's list shows them, with the control plane away
 // too.
 func (r *rig) known(t *testing.T, email string) agentapi.Person {
 	t.Helper()
@@ -56,9 +54,7 @@ func (r *rig) known(t *testing.T, email string) agentapi.Person {
 // behind.
 func TestRemovedWithTheControlPlaneAway(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.down()
 	changed, err := r.owner.Remove(t.Context(), id)
 	if err != nil || !changed.OK || changed.Person.Status != agentapi.PersonRevoked || changed.Person.Email != bobMail {
@@ -85,16 +81,7 @@ func TestRemovedWithTheControlPlaneAway(t *testing.T) {
 		t.Errorf("inviting: %v", err)
 	}
 
-	// What a kill leaves is the file as it is now.
-	path := filepath.Join(r.dir, store.FileName)
-	killed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.end()
-	if err := os.WriteFile(path, killed, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.kill(t)
 	r.serve(t)
 	check()
 	r.up()
@@ -123,10 +110,8 @@ func (r *rig) settled(t *testing.T) {
 // before it, and the removal does not undo the invitation.
 func TestOlderChangesAreSentFirst(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes")
 	r.down()
 	if _, err := r.owner.Remove(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -148,10 +133,7 @@ func TestOlderChangesAreSentFirst(t *testing.T) {
 // TestWithdrawnWithTheControlPlaneAway: one app, taken away and given again.
 func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes", "Wiki")
+	r, id := startWithBob(t, "Notes", "Wiki")
 	r.down()
 	// Taking away works for programs, too.
 	got := r.call(t, "POST", "/people/grant", `{"accountId":"`+id+`","app":"Notes","granted":false}`, r.capability(t))
@@ -185,9 +167,7 @@ func TestWithdrawnWithTheControlPlaneAway(t *testing.T) {
 // over a restart too, until the control plane was heard of after the withdrawal.
 func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	notes := r.member(t, bobMail).Apps[0]
 	withdraw := agentapi.AccessRequest{AccountID: id, App: "Notes"}
 	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {
@@ -195,9 +175,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	}
 	r.settled(t)
 	r.end()
-	before := r.gate.asked.Load()
-	r.serve(t)
-	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
 	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes); err != nil {
@@ -224,9 +202,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 // removal is carried out where it belongs.
 func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.down()
 	if _, err := r.owner.Remove(t.Context(), id); err != nil {
 		t.Fatal(err)
@@ -238,9 +214,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	if r.device, err = r.service.Computers.Ensure(t.Context(), "maya@elsewhere.example", "study"); err != nil {
 		t.Fatal(err)
 	}
-	before := r.gate.asked.Load()
-	r.serve(t)
-	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+	r.serveAndSync(t)
 	if _, err := r.app.People(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -260,9 +234,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 // its people, so it can be taken away from them; it cannot be given.
 func TestWithdrawnWhileAskingAgain(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	settings, err := r.owner.Settings(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -288,9 +260,7 @@ func TestWithdrawnWhileAskingAgain(t *testing.T) {
 // could be told of the removal.
 func TestGoneMeanwhile(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.down()
 	err := r.store.Update(t.Context(), func(tx kv.Tx) error { return tx.Delete("person/" + r.device.Computer.ID + "/" + id) })
 	if err != nil {

@@ -65,10 +65,7 @@ func (r *rig) row(t *testing.T, id string) controlapi.Person {
 // here and at the control plane, and nobody is mailed.
 func TestHeldAndUndone(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes", "Wiki")
+	r, id := startWithBob(t, "Notes", "Wiki")
 	before, mails, listed := r.row(t, id), r.mails(t), r.known(t, bobMail)
 	r.held(t, id, longHold)
 	if denied, pending := r.stored(t); len(denied) != 1 || len(pending) != 1 || pending[0].Sent {
@@ -114,9 +111,7 @@ func TestHeldIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t)
-			r.publish(t, "notes", "Notes")
-			id := r.invited(t, true, "Notes")
+			r, id := startWithBob(t, "Notes")
 			seconds := longHold
 			if name == "by the clock" {
 				seconds = 1
@@ -147,24 +142,12 @@ func TestHeldIsOver(t *testing.T) {
 func TestHeldAndKilled(t *testing.T) {
 	t.Parallel()
 	for _, away := range []bool{false, true} {
-		r := start(t)
-		r.publish(t, "notes", "Notes")
-		id := r.invited(t, true, "Notes")
+		r, id := startWithBob(t, "Notes")
 		if away {
 			r.down()
 		}
 		r.held(t, id, longHold)
-		// What a kill leaves is the file as it is now: an end would tell the
-		// control plane, so it is put out of reach for that.
-		killed, err := os.ReadFile(filepath.Join(r.dir, store.FileName))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.down()
-		r.end()
-		if err := os.WriteFile(filepath.Join(r.dir, store.FileName), killed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		r.kill(t)
 		if status := r.member(t, bobMail).Status; status != agentapi.PersonActive {
 			t.Fatalf("the control plane was told: %s", status)
 		}
@@ -181,38 +164,11 @@ func TestHeldAndKilled(t *testing.T) {
 	}
 }
 
-// TestHeldWithTheControlPlaneAway: it closes at once, opens at once, and what is
-// settled is told when the control plane is back.
-func TestHeldWithTheControlPlaneAway(t *testing.T) {
-	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
-	r.down()
-	r.held(t, id, longHold)
-	if _, err := r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}); err != nil {
-		t.Fatal(err)
-	}
-	if bob := r.known(t, bobMail); bob.Status != agentapi.PersonActive {
-		t.Errorf("undone he is %+v", bob)
-	}
-	r.held(t, id, longHold)
-	if err := r.owner.SettleHeld(t.Context(), agentapi.HeldChange{}); err != nil {
-		t.Fatal(err)
-	}
-	r.up()
-	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
-	r.settled(t)
-}
-
 // TestSwitchedOffAndOnAgain: a withdrawal that is held goes when the app is
 // given again, without a network; one app's Undo leaves another's alone.
 func TestSwitchedOffAndOnAgain(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes", "Wiki")
+	r, id := startWithBob(t, "Notes", "Wiki")
 	r.down()
 	for _, app := range []string{"Notes", "Wiki"} {
 		changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: app, HoldSeconds: longHold})
@@ -240,10 +196,8 @@ func TestSwitchedOffAndOnAgain(t *testing.T) {
 // the owner meant it, and not the other way round.
 func TestInvitedWhileHeld(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes")
 	r.held(t, id, longHold)
 	if _, err := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}}); err != nil {
 		t.Fatal(err)
@@ -261,9 +215,7 @@ func TestInvitedWhileHeld(t *testing.T) {
 // says, and it has no undo of this kind.
 func TestOnlyTheOwnerHolds(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.publish(t, "notes", "Notes")
-	id := r.invited(t, true, "Notes")
+	r, id := startWithBob(t, "Notes")
 	got := r.call(t, "POST", "/people/revoke", `{"accountId":"`+id+`","holdSeconds":30}`, r.capability(t))
 	if got.status != http.StatusOK || got.body["heldUntil"] != nil {
 		t.Fatalf("HTTP %d %v", got.status, got.body)

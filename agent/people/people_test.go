@@ -179,10 +179,8 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M9_grant", func(t *testing.T) {
 		t.Parallel()
-		r := start(t)
-		r.publish(t, "notes", "Notes")
+		r, id := startWithBob(t, "Notes")
 		r.publish(t, "wiki", "Wiki")
-		id := r.invited(t, true, "Notes")
 		capability := r.capability(t)
 		grant := func(app string, granted bool) answer {
 			return r.call(t, "POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":%q,"granted":%v}`, id, app, granted), capability)
@@ -240,9 +238,7 @@ func TestSpec(t *testing.T) {
 
 	t.Run("M14_account_ids", func(t *testing.T) {
 		t.Parallel()
-		r := start(t)
-		r.publish(t, "notes", "Notes")
-		id := r.invited(t, true, "Notes")
+		r, id := startWithBob(t, "Notes")
 		if strings.Contains(id, "@") || strings.Contains(id, "bob") || len(id) < 16 {
 			t.Errorf("the account id %q is not opaque", id)
 		}

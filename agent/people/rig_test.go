@@ -16,7 +16,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -25,11 +24,13 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/localapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/store"
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/web"
+	"porchlight/test/programs"
 )
 
 const (
@@ -190,18 +191,34 @@ func (r *rig) down() {
 
 func (r *rig) up() { r.gate.cut.Store(false) }
 
+// serveAndSync is serve, and waits until a sync of that agent was answered.
+func (r *rig) serveAndSync(t *testing.T) {
+	t.Helper()
+	before := r.gate.asked.Load()
+	r.serve(t)
+	r.await(t, func() bool { return r.gate.asked.Load() >= before+2 }) // the first was answered
+}
+
+// kill leaves the data directory as kill -9 does. The agent ends in order, for
+// which its control plane is put out of reach, and the file is put back.
+func (r *rig) kill(t *testing.T) {
+	t.Helper()
+	path := filepath.Join(r.dir, store.FileName)
+	killed, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.down()
+	r.end()
+	if err := os.WriteFile(path, killed, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // await polls for what has no event to wait for here.
 func (r *rig) await(t *testing.T, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatal("waited a minute in vain")
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	programs.Eventually(t, "what this test waits for", done)
 }
 
 // publish has an app live.
@@ -328,6 +345,16 @@ func (r *rig) invited(t *testing.T, active bool, apps ...string) string {
 		return err == nil && state.PeopleCount == 1 && (told || !active)
 	})
 	return id
+}
+
+// startWithBob publishes apps by their labels and lets bob in to all of them.
+func startWithBob(t *testing.T, apps ...string) (r *rig, id string) {
+	t.Helper()
+	r = start(t)
+	for _, label := range apps {
+		r.publish(t, strings.ToLower(label), label)
+	}
+	return r, r.invited(t, true, apps...)
 }
 
 func (r *rig) mails(t *testing.T) int {

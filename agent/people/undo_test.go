@@ -174,11 +174,9 @@ func TestUndoTakesNothingElse(t *testing.T) {
 // with nothing else.
 func TestPeopleVersion(t *testing.T) {
 	t.Parallel()
-	r := start(t)
 	ctx := t.Context()
-	r.publish(t, "notes", "Notes")
+	r, id := startWithBob(t, "Notes")
 	r.publish(t, "wiki", "Wiki")
-	id := r.invited(t, true, "Notes")
 	type seen struct{ version, list string }
 	look := func() seen {
 		t.Helper()
