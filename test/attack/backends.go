@@ -34,6 +34,45 @@ type backend struct {
 
 var backendNames = []string{"go", "node", "python", "php"}
 
+// startWithNotes starts a computer with one app, called notes.
+func (s *stage) startWithNotes(ctx context.Context) (*computer, *backend, error) {
+	c, err := s.startComputer(ctx, s.dir+"/data")
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := s.startBackend(ctx, "go")
+	if err != nil {
+		return nil, nil, err
+	}
+	b.host, err = c.publish(ctx, "notes", "Notes", b.tap.port())
+	return c, b, err
+}
+
+// ground is a computer with the four apps, and what each of them is attacked with.
+type ground struct {
+	*computer
+	backends []*backend
+
+	mu     sync.Mutex // protects trials
+	trials []*trial
+}
+
+func (s *stage) startGround(ctx context.Context) (*ground, error) {
+	c, err := s.startComputer(ctx, s.dir+"/data")
+	if err != nil {
+		return nil, err
+	}
+	backends, who, err := s.startBackends(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	on := &ground{computer: c, backends: backends}
+	for range backends {
+		on.trials = append(on.trials, newTrial(who, mark))
+	}
+	return on, nil
+}
+
 // startBackends runs the four apps, publishes them and signs a member in.
 func (s *stage) startBackends(ctx context.Context, c *computer) (backends []*backend, who identity, err error) {
 	var labels []string

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 
 	"golang.org/x/net/http2/hpack"
 )
@@ -25,11 +24,7 @@ var (
 // attackFields has a member send so many fields that an app may leave some out:
 // the five always arrive, or the request does not.
 func attackFields(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
-	if err != nil {
-		return err
-	}
-	backends, who, err := s.startBackends(ctx, c)
+	on, err := s.startGround(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,36 +33,31 @@ func attackFields(ctx context.Context, s *stage, t *tally) error {
 		repeats = 1
 	}
 	cases := grid{}.axis("numbers of fields", len(fieldCounts)).axis("places", len(fieldsWhere)).axis("protocols", len(protocols)).
-		axis("times", repeats).axis("back ends", len(backends)).pick(false, 0)
-	trials := make([]*trial, len(backends))
-	for i := range trials {
-		trials[i] = newTrial(who, mark)
-	}
-	var mu sync.Mutex // protects trials
+		axis("times", repeats).axis("back ends", len(on.backends)).pick(false, 0)
 	err = atOnce(len(cases), 8, func(i int) error {
 		at := cases[i]
-		n, place, b, tr := fieldCounts[at[0]], at[1], backends[at[4]], trials[at[4]]
+		n, place, b, tr := fieldCounts[at[0]], at[1], on.backends[at[4]], on.trials[at[4]]
 		target := fmt.Sprintf("/f/%d", i)
-		mu.Lock()
+		on.mu.Lock()
 		tr.what[target] = fmt.Sprintf("%d fields, %s, %s", n, fieldsWhere[place], protocols[at[2]])
-		mu.Unlock()
+		on.mu.Unlock()
 		var got []answer
 		if at[2] == 0 {
 			var err error
-			if got, err = c.exchange(ctx, b.host, manyFields(b, target, n, place)); err != nil {
+			if got, err = on.exchange(ctx, b.host, manyFields(b, target, n, place)); err != nil {
 				return fmt.Errorf("%s: %w", tr.what[target], err)
 			}
 		} else {
 			fields, trailers := manyFields2(b, target, n, place)
-			one, err := c.stream(ctx, b.host, fields, trailers)
+			one, err := on.stream(ctx, b.host, fields, trailers)
 			if err != nil {
 				return fmt.Errorf("%s: %w", tr.what[target], err)
 			}
 			got = []answer{one}
 		}
 		t.try(1)
-		mu.Lock()
-		defer mu.Unlock()
+		on.mu.Lock()
+		defer on.mu.Unlock()
 		tr.answered(target, got, t)
 		switch {
 		case n > mostFields && tr.accepted[target]:
@@ -83,8 +73,8 @@ func attackFields(ctx context.Context, s *stage, t *tally) error {
 	if err != nil {
 		return err
 	}
-	for i, b := range backends {
-		if err := trials[i].judge(b, t); err != nil {
+	for i, b := range on.backends { // Python may have seen none
+		if err := on.trials[i].judge(b, t); err != nil {
 			return err
 		}
 	}

@@ -117,15 +117,8 @@ var floods = []flood{
 // attackFloods floods an agent over HTTP/2 and from many connections, and holds
 // its memory and whether others still get their answers.
 func attackFloods(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
+	c, b, err := s.startWithNotes(ctx)
 	if err != nil {
-		return err
-	}
-	b, err := s.startBackend(ctx, "go")
-	if err != nil {
-		return err
-	}
-	if b.host, err = c.publish(ctx, "notes", "Notes", b.tap.port()); err != nil {
 		return err
 	}
 	if b.cookie, err = c.ownersCookie(ctx, "notes", b.host); err != nil {

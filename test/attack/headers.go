@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // forged are names by which apps learn who is there, from us or from others.
@@ -94,43 +93,41 @@ func forgery(host, cookie, target, name string, how spelling, place int) string 
 // attackHeaders has a member claim to be somebody else over HTTP/1.1. Whatever
 // the spelling, the app is told who it is by us, and never sees the forgery.
 func attackHeaders(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
-	if err != nil {
-		return err
-	}
-	backends, who, err := s.startBackends(ctx, c)
+	on, err := s.startGround(ctx)
 	if err != nil {
 		return err
 	}
 	cases := grid{}.axis("names", len(forged)).axis("spellings", len(spellings)).axis("places", len(places)).
-		axis("back ends", len(backends)).pick(s.quick, 400)
-	trials := make([]*trial, len(backends))
-	for i := range trials {
-		trials[i] = newTrial(who, mark)
-	}
-	var mu sync.Mutex // protects trials
+		axis("back ends", len(on.backends)).pick(s.quick, 400)
 	err = atOnce(len(cases), 8, func(i int) error {
 		at := cases[i]
-		b, tr := backends[at[3]], trials[at[3]]
 		target := fmt.Sprintf("/h/%d", i)
 		what := fmt.Sprintf("%s %s %s", forged[at[0]], spellings[at[1]].what, places[at[2]])
-		mu.Lock()
-		tr.what[target] = what
-		mu.Unlock()
-		got, err := c.provoke(ctx, b.host, forgery(b.host, b.cookie, target, forged[at[0]], spellings[at[1]], at[2]))
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		t.try(1)
-		mu.Lock()
-		defer mu.Unlock()
-		tr.answered(target, got, t)
-		return nil
+		return on.attack(at[3], target, what, t, func(b *backend) ([]answer, error) {
+			return on.provoke(ctx, b.host, forgery(b.host, b.cookie, target, forged[at[0]], spellings[at[1]], at[2]))
+		})
 	})
 	if err != nil {
 		return err
 	}
-	return judgeAll(backends, trials, t)
+	return on.judgeAll(t)
+}
+
+// attack carries out one attack on an app and notes what came back.
+func (on *ground) attack(app int, target, what string, t *tally, send func(*backend) ([]answer, error)) error {
+	tr := on.trials[app]
+	on.mu.Lock()
+	tr.what[target] = what
+	on.mu.Unlock()
+	got, err := send(on.backends[app])
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	t.try(1)
+	on.mu.Lock()
+	defer on.mu.Unlock()
+	tr.answered(target, got, t)
+	return nil
 }
 
 // answered notes what came back for one request.
@@ -149,15 +146,16 @@ func (tr *trial) answered(target string, got []answer, t *tally) {
 
 // judgeAll ends the back ends and judges every one. Some attacks must have come
 // as far as the app, or nothing was shown.
-func judgeAll(backends []*backend, trials []*trial, t *tally) error {
-	for i, b := range backends {
-		if err := trials[i].judge(b, t); err != nil {
+func (on *ground) judgeAll(t *tally) error {
+	for i, b := range on.backends {
+		tr := on.trials[i]
+		if err := tr.judge(b, t); err != nil {
 			return err
 		}
-		if len(trials[i].accepted) == 0 {
+		if len(tr.accepted) == 0 {
 			return fmt.Errorf("the app in %s saw none of the requests", b.name)
 		}
-		fmt.Printf("   %s: %d attacks, %d requests came to the app\n", b.name, trials[i].tried, len(trials[i].accepted))
+		fmt.Printf("   %s: %d attacks, %d requests came to the app\n", b.name, tr.tried, len(tr.accepted))
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -186,42 +185,24 @@ func forgery2(b *backend, target, name string, how spelling2, place int) (fields
 
 // attackHeaders2 is attackHeaders over HTTP/2, frame by frame.
 func attackHeaders2(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
-	if err != nil {
-		return err
-	}
-	backends, who, err := s.startBackends(ctx, c)
+	on, err := s.startGround(ctx)
 	if err != nil {
 		return err
 	}
 	cases := grid{}.axis("names", len(forged)).axis("spellings", len(spellings2)).axis("places", len(places2)).
-		axis("back ends", len(backends)).pick(s.quick, 300)
-	trials := make([]*trial, len(backends))
-	for i := range trials {
-		trials[i] = newTrial(who, mark)
-	}
-	var mu sync.Mutex // protects trials
+		axis("back ends", len(on.backends)).pick(s.quick, 300)
 	err = atOnce(len(cases), 8, func(i int) error {
 		at := cases[i]
-		b, tr := backends[at[3]], trials[at[3]]
 		target := fmt.Sprintf("/h2/%d", i)
 		what := fmt.Sprintf("%s %s %s", forged[at[0]], spellings2[at[1]].what, places2[at[2]])
-		mu.Lock()
-		tr.what[target] = what
-		mu.Unlock()
-		fields, trailers := forgery2(b, target, forged[at[0]], spellings2[at[1]], at[2])
-		got, err := c.stream(ctx, b.host, fields, trailers)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		t.try(1)
-		mu.Lock()
-		defer mu.Unlock()
-		tr.answered(target, []answer{got}, t)
-		return nil
+		return on.attack(at[3], target, what, t, func(b *backend) ([]answer, error) {
+			fields, trailers := forgery2(b, target, forged[at[0]], spellings2[at[1]], at[2])
+			got, err := on.stream(ctx, b.host, fields, trailers)
+			return []answer{got}, err
+		})
 	})
 	if err != nil {
 		return err
 	}
-	return judgeAll(backends, trials, t)
+	return on.judgeAll(t)
 }

@@ -45,15 +45,8 @@ func race(do func(i int) (won bool, err error)) (won int, err error) {
 
 // attackRaces uses what works once many times at the same moment.
 func attackRaces(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
+	c, _, err := s.startWithNotes(ctx)
 	if err != nil {
-		return err
-	}
-	b, err := s.startBackend(ctx, "go")
-	if err != nil {
-		return err
-	}
-	if b.host, err = c.publish(ctx, "notes", "Notes", b.tap.port()); err != nil {
 		return err
 	}
 	r, err := c.newRemote(ctx, s, "Pocket Notes", callback)

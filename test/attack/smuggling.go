@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 )
 
 // What the framing of a request may say. HIDDEN is a request that nobody checked.
@@ -51,55 +50,46 @@ var (
 // app that sees what was hidden, or an answer that is not the check's, is
 // through. Framing, chunks and request lines are a grid each.
 func attackSmuggling(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
+	on, err := s.startGround(ctx)
 	if err != nil {
 		return err
-	}
-	backends, who, err := s.startBackends(ctx, c)
-	if err != nil {
-		return err
-	}
-	trials := make([]*trial, len(backends))
-	for i := range trials {
-		trials[i] = newTrial(who, mark)
 	}
 	const ends = "back ends"
 	var attacks []smuggled
-	for _, at := range (grid{}).axis("lengths", len(lengths)).axis("encodings", len(encodings)).axis("bodies", len(bodies)).axis(ends, len(backends)).pick(s.quick, 150) {
+	for _, at := range (grid{}).axis("lengths", len(lengths)).axis("encodings", len(encodings)).axis("bodies", len(bodies)).axis(ends, len(on.backends)).pick(s.quick, 150) {
 		attacks = append(attacks, smuggled{at[3], "POST TARGET HTTP/1.1\r\nHOST" + lengths[at[0]] + encodings[at[1]] + "\r\n", bodies[at[2]]})
 	}
-	for _, at := range (grid{}).axis("chunk sizes", len(sizes)).axis("extensions", len(extensions)).axis("endings", len(endings)).axis(ends, len(backends)).pick(s.quick, 130) {
+	for _, at := range (grid{}).axis("chunk sizes", len(sizes)).axis("extensions", len(extensions)).axis("endings", len(endings)).axis(ends, len(on.backends)).pick(s.quick, 130) {
 		attacks = append(attacks, smuggled{at[3], "POST TARGET HTTP/1.1\r\nHOSTTransfer-Encoding: chunked\r\n\r\n", sizes[at[0]] + extensions[at[1]] + "hello" + endings[at[2]]})
 	}
-	for _, at := range (grid{}).axis("versions", len(versions)).axis("targets", len(targets)).axis("line ends", len(lineEnds)).axis(ends, len(backends)).pick(s.quick, 90) {
+	for _, at := range (grid{}).axis("versions", len(versions)).axis("targets", len(targets)).axis("line ends", len(lineEnds)).axis(ends, len(on.backends)).pick(s.quick, 90) {
 		line := "GET " + strings.ReplaceAll(targets[at[1]], "HOST", "NAME") + " " + versions[at[0]] + lineEnds[at[2]]
 		attacks = append(attacks, smuggled{at[3], line + "HOST\r\n", "HIDDEN"})
 	}
-	var mu sync.Mutex // protects trials
 	err = atOnce(len(attacks), 12, func(i int) error {
 		a := attacks[i]
-		b, tr := backends[a.backend], trials[a.backend]
+		b, tr := on.backends[a.backend], on.trials[a.backend]
 		target := fmt.Sprintf("/s/%d", i)
-		mu.Lock()
+		on.mu.Lock()
 		tr.what[target] = fmt.Sprintf("%.120q", a.head+a.body)
 		tr.what["/"+target] = tr.what[target]
 		tr.what[target+"%23x"] = tr.what[target]
 		tr.what[target+"/check"] = "the check after " + tr.what[target]
-		mu.Unlock()
-		got, err := c.provoke(ctx, b.host, a.write(b, target))
+		on.mu.Unlock()
+		got, err := on.provoke(ctx, b.host, a.write(b, target))
 		if err != nil {
 			return fmt.Errorf("%s: %w", tr.what[target], err)
 		}
 		t.try(1)
-		mu.Lock()
-		defer mu.Unlock()
+		on.mu.Lock()
+		defer on.mu.Unlock()
 		tr.inStep(target, got, t)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return judgeAll(backends, trials, t)
+	return on.judgeAll(t)
 }
 
 // smuggled is an attack. TARGET, HOST (with who asks) and NAME stand for what

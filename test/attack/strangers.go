@@ -164,15 +164,8 @@ func attackStrangers(ctx context.Context, s *stage, t *tally) error {
 		t.skip("only root can run a program as another user")
 		return nil
 	}
-	c, err := s.startComputer(ctx, s.dir+"/data")
+	c, b, err := s.startWithNotes(ctx)
 	if err != nil {
-		return err
-	}
-	b, err := s.startBackend(ctx, "go")
-	if err != nil {
-		return err
-	}
-	if b.host, err = c.publish(ctx, "notes", "Notes", b.tap.port()); err != nil {
 		return err
 	}
 	if b.cookie, err = c.ownersCookie(ctx, "notes", b.host); err != nil {

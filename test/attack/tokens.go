@@ -168,15 +168,8 @@ func (c *computer) signingKey(ctx context.Context, s *stage) (ed25519.PrivateKey
 // attackTokens shows the agent access tokens that are forged, changed, expired or
 // for somebody else, some of them signed with the true key.
 func attackTokens(ctx context.Context, s *stage, t *tally) error {
-	c, err := s.startComputer(ctx, s.dir+"/data")
+	c, b, err := s.startWithNotes(ctx)
 	if err != nil {
-		return err
-	}
-	b, err := s.startBackend(ctx, "go")
-	if err != nil {
-		return err
-	}
-	if b.host, err = c.publish(ctx, "notes", "Notes", b.tap.port()); err != nil {
 		return err
 	}
 	r, err := c.newRemote(ctx, s, "Pocket Notes", callback)
