@@ -185,14 +185,7 @@ func TestTroubleIsToldWhenItLasts(t *testing.T) {
 	} {
 		now = now.Add(c.wait)
 		got := a.next(c.s, loud)
-		var keys []string
-		for _, n := range got.show {
-			keys = append(keys, "+"+n.key)
-		}
-		for _, k := range got.drop {
-			keys = append(keys, "-"+k)
-		}
-		if !slices.Equal(keys, c.want) || got.again != c.again {
+		if keys := said(got); !slices.Equal(keys, c.want) || got.again != c.again {
 			t.Errorf("step %d: %v again in %v, want %v in %v", i, keys, got.again, c.want, c.again)
 		}
 	}

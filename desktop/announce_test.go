@@ -11,9 +11,13 @@ import (
 
 func loud() quiet { return nil }
 
-// step feeds one snapshot and returns what was told, as "+key" and "-key".
+// step feeds one snapshot and returns what was said.
 func step(a *announcer, s agentapi.OwnerState) []string {
-	c := a.next(s, loud)
+	return said(a.next(s, loud))
+}
+
+// said is what is told and what is taken back, as "+key" and "-key".
+func said(c changes) []string {
 	var out []string
 	for _, n := range c.show {
 		out = append(out, "+"+n.key)

@@ -151,11 +151,4 @@ func TestSettings(t *testing.T) {
 	if err != nil || again.get() != (settingsValues{Panel: "light", LastNotice: 7}) || again.get().panel() != assets.OnLight {
 		t.Errorf("%+v, %v", again, err)
 	}
-	// Half a file, or somebody's edit, is no reason not to start.
-	if err := os.WriteFile(filepath.Join(dir, settingsFile), []byte(`{"panel": "li`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if broken, err := openSettings(dir); err != nil || broken.get() != (settingsValues{}) {
-		t.Errorf("%+v, %v", broken, err)
-	}
 }

@@ -123,3 +123,11 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 	(&Opened{}).Wait(t.Context())
 	(&Opened{}).Close()
 }
+
+// The file that carries the owner's link holds something that signs in.
+func TestLifetimeIsAMinute(t *testing.T) {
+	t.Parallel()
+	if lifetime != time.Minute {
+		t.Errorf("%v", lifetime)
+	}
+}

@@ -24,7 +24,7 @@ import (
 // test binary again, as one of the roles below, inside a session of its own.
 const roleVariable = "PORCHLIGHT_TEST_ROLE"
 
-var roles = map[string]func() error{
+var roles = map[string]func(context.Context, *dbus.Conn) error{
 	"unlocked":   roleUnlocked,
 	"locked":     roleLocked,
 	"no service": roleNoService,
@@ -32,13 +32,25 @@ var roles = map[string]func() error{
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(roleVariable); name != "" {
-		if err := roles[name](); err != nil {
+		if err := play(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// play runs a role with a connection to its bus.
+func play(role string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	defer cancel()
+	conn, err := connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return roles[role](ctx, conn)
 }
 
 func TestKeychainUnlocked(t *testing.T)        { t.Parallel(); inSession(t, "unlocked") }
@@ -167,14 +179,7 @@ func expect(what string, err, want error) error {
 	return nil
 }
 
-func roleUnlocked() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
-	defer cancel()
-	conn, err := connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+func roleUnlocked(ctx context.Context, conn *dbus.Conn) error {
 	d, err := startDaemon(ctx, conn, true)
 	if err != nil {
 		return err
@@ -249,14 +254,7 @@ func second(_ string, err error) error { return err }
 
 // roleLocked: the daemon comes back with its keyring locked, and the program
 // that would ask for the password never answers.
-func roleLocked() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
-	defer cancel()
-	conn, err := connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+func roleLocked(ctx context.Context, conn *dbus.Conn) error {
 	d, err := startDaemon(ctx, conn, true)
 	if err != nil {
 		return err
@@ -356,18 +354,11 @@ func unlock(conn *dbus.Conn) error {
 
 // roleNoService: a bus without a Secret Service, a bus address that leads
 // nowhere, and a keyring daemon in which no keyring was ever made.
-func roleNoService() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
-	defer cancel()
+func roleNoService(ctx context.Context, conn *dbus.Conn) error {
 	s := Keychain("/srv/one")
 	if err := expect("a bus without a Secret Service", second(s.Get(ctx)), ErrUnavailable); err != nil {
 		return err
 	}
-	conn, err := connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
 	d, err := startDaemon(ctx, conn, false)
 	if err != nil {
 		return err

@@ -124,12 +124,26 @@ func start(t *testing.T, p *plane) *host {
 	return h
 }
 
-func TestSnapshotArrivesAtOnce(t *testing.T) {
-	t.Parallel()
+// settled runs a test with a host that has told its plane all there is so far.
+func settled(t *testing.T, test func(t *testing.T, p *plane, h *host)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlane()
 		h := start(t, p)
 		synctest.Wait()
+		test(t, p, h)
+	})
+}
+
+// set has the host have these apps.
+func (h *host) set(apps ...controlapi.App) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.apps = apps
+}
+
+func TestSnapshotArrivesAtOnce(t *testing.T) {
+	t.Parallel()
+	settled(t, func(t *testing.T, p *plane, h *host) {
 		before := time.Now()
 		p.set(func() { p.version = "2" })
 		synctest.Wait()
@@ -159,10 +173,7 @@ func TestUnchangedCountsAsContact(t *testing.T) {
 
 func TestOutageIsNoticedAndMended(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlane()
-		h := start(t, p)
-		synctest.Wait()
+	settled(t, func(t *testing.T, p *plane, h *host) {
 		p.set(func() { p.down = errors.New("connection refused") })
 		time.Sleep(time.Minute)
 		if h.remote.State().Connected {
@@ -184,10 +195,7 @@ func TestOutageIsNoticedAndMended(t *testing.T) {
 // also where nothing changed meanwhile and the answer could be held.
 func TestBackUnchanged(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlane()
-		h := start(t, p)
-		synctest.Wait()
+	settled(t, func(t *testing.T, p *plane, h *host) {
 		p.set(func() { p.down = errors.New("connection refused") })
 		time.Sleep(time.Minute)
 		asked := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.versions) }
@@ -206,14 +214,9 @@ func TestBackUnchanged(t *testing.T) {
 // TestWakeEndsTheWait: told that the network is back, sync and report try at once.
 func TestWakeEndsTheWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlane()
-		h := start(t, p)
-		synctest.Wait()
+	settled(t, func(t *testing.T, p *plane, h *host) {
 		p.set(func() { p.down = errors.New("connection refused") })
-		h.mu.Lock()
-		h.apps = []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes"}}
-		h.mu.Unlock()
+		h.set(controlapi.App{ID: "a1", Name: "notes", Label: "Notes"})
 		h.changed <- struct{}{}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -243,17 +246,12 @@ func TestRefusedCredentialIsTold(t *testing.T) {
 
 func TestAppsAreReportedOnceForEachChange(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlane()
-		h := start(t, p)
-		synctest.Wait()
+	settled(t, func(t *testing.T, p *plane, h *host) {
 		for range 3 { // no change, so no report
 			h.changed <- struct{}{}
 			synctest.Wait()
 		}
-		h.mu.Lock()
-		h.apps = []controlapi.App{{ID: "a", Name: "notes", Label: "Notes", Live: true}}
-		h.mu.Unlock()
+		h.set(controlapi.App{ID: "a", Name: "notes", Label: "Notes", Live: true})
 		h.changed <- struct{}{}
 		synctest.Wait()
 		if len(p.reports) != 2 || len(p.reports[0].Apps) != 0 || len(p.reports[1].Apps) != 1 {
@@ -296,22 +294,15 @@ func TestReportWaitsNoLongerThanItMay(t *testing.T) {
 // Checked: it is told again.
 func TestReportWithoutAnAnswerIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := newPlane()
-		h := start(t, p)
-		synctest.Wait() // nothing is published, and that is told
-		set := func(apps ...controlapi.App) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			h.apps = apps
-		}
+	settled(t, func(t *testing.T, p *plane, h *host) {
+		// nothing is published, and that is told
 		p.set(func() { p.lost = true })
-		set(controlapi.App{ID: "a", Name: "notes", Label: "Notes", Live: true})
+		h.set(controlapi.App{ID: "a", Name: "notes", Label: "Notes", Live: true})
 		if err := h.remote.Report(t.Context()); err == nil {
 			t.Fatal("no error of a broken connection")
 		}
 		p.set(func() { p.lost = false })
-		set()
+		h.set()
 		if err := h.remote.Report(t.Context()); err != nil {
 			t.Fatal(err)
 		}

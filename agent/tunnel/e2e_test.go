@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"porchlight/control/relay"
+	"porchlight/test/programs"
 )
 
 func TestVisit(t *testing.T) {
@@ -28,7 +29,7 @@ func TestVisit(t *testing.T) {
 	addresses := make(chan [2]string, 1)
 	w := start(t, options{raw: func(conn net.Conn) {
 		addresses <- [2]string{conn.RemoteAddr().String(), conn.LocalAddr().String()}
-		secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{testAuthority().issue("notes.maya.localhost")}})
+		secure := tls.Server(conn, &tls.Config{Certificates: issued("notes.maya.localhost")})
 		_, _ = io.Copy(secure, secure)
 	}})
 	w.connected(true)
@@ -66,7 +67,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	w.stopTunnel()
-	until(t, "the tunnel is gone", func() bool { return w.relay.Stats().Sessions == 0 })
+	programs.Eventually(t, "the tunnel is gone", func() bool { return w.relay.Stats().Sessions == 0 })
 	if _, err := w.visit("maya.localhost"); err == nil || !strings.Contains(err.Error(), "unrecognized name") {
 		t.Errorf("with the tunnel away: %v", err)
 	}
@@ -77,7 +78,7 @@ func TestAuthHost(t *testing.T) {
 	w := start(t, options{})
 	for _, h2 := range []bool{false, true} {
 		transport := &http.Transport{
-			TLSClientConfig:   &tls.Config{RootCAs: testAuthority().pool},
+			TLSClientConfig:   &tls.Config{RootCAs: testAuthority().Pool()},
 			ForceAttemptHTTP2: h2,
 			DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 				return (&net.Dialer{}).DialContext(ctx, network, w.addr)
@@ -186,7 +187,7 @@ func TestHalfClose(t *testing.T) {
 			if err != nil || string(got) != fmt.Sprintf("%x", sha256.Sum256(body)) {
 				t.Fatalf("%q, %v", got, err)
 			}
-			until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+			programs.Eventually(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
 		})
 	}
 }
@@ -260,7 +261,7 @@ func TestVisitorAborts(t *testing.T) {
 	case <-time.After(wait):
 		t.Fatal("the app was not told that its visitor has gone")
 	}
-	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+	programs.Eventually(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
 }
 
 type endless struct{}
@@ -295,7 +296,7 @@ func TestSlowVisitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var last int64 = -1
-	until(t, "backpressure stops the app", func() bool {
+	programs.Eventually(t, "backpressure stops the app", func() bool {
 		before := last
 		last = written.Load()
 		if last != before {
@@ -393,7 +394,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		until(t, "all visits are over", func() bool { return w.relay.Stats().Visitors == 0 })
+		programs.Eventually(t, "all visits are over", func() bool { return w.relay.Stats().Visitors == 0 })
 	}
 	files := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -408,8 +409,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	spare := func() int { return w.relay.Stats().Parked }
 	goroutines, open := runtime.NumGoroutine()-spare(), files()-2*spare()
 	rounds(2000)
-	until(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine()-spare() <= goroutines+slack })
-	until(t, "no file is left over", func() bool { return files()-2*spare() <= open+slack })
+	programs.Eventually(t, "no goroutine is left over", func() bool { return runtime.NumGoroutine()-spare() <= goroutines+slack })
+	programs.Eventually(t, "no file is left over", func() bool { return files()-2*spare() <= open+slack })
 	if got := w.relay.Stats().Visits; got != 2200 {
 		t.Errorf("%d visits were counted", got)
 	}

@@ -16,6 +16,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
 )
 
 // fakeRelay speaks the relay's side by hand, so that it can also lie.
@@ -34,14 +35,14 @@ func startFakeRelay(t *testing.T, change ...func(*tunnel.Config)) (f *fakeRelay,
 		t.Fatal(err)
 	}
 	f = &fakeRelay{t: t, listener: l, config: &tls.Config{
-		Certificates: []tls.Certificate{testAuthority().issue(authHost)},
+		Certificates: issued(authHost),
 		NextProtos:   []string{controlapi.TunnelALPN},
 	}}
 	cfg := tunnel.Config{
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
 		},
-		Credential: func() string { return credential }, RootCAs: testAuthority().pool,
+		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	}
 	for _, c := range change {
 		c(&cfg)
@@ -142,7 +143,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 			t.Errorf("%s: the agent answered", name)
 		}
 		want++
-		until(t, name+" is in the log", func() bool { return strings.Count(log.String(), "did not come from our relay") == want })
+		programs.Eventually(t, name+" is in the log", func() bool { return strings.Count(log.String(), "did not come from our relay") == want })
 	}
 	// The same, honestly, and in two pieces.
 	conn, ticket := f.data(control)
@@ -165,7 +166,7 @@ func TestForgedHeaderIsRefused(t *testing.T) {
 func TestRelayMustProveItself(t *testing.T) {
 	t.Parallel()
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
-		Certificates: []tls.Certificate{testAuthority().issue("another.localhost")},
+		Certificates: issued("another.localhost"),
 		NextProtos:   []string{controlapi.TunnelALPN},
 	})
 	if err != nil {
@@ -176,7 +177,7 @@ func TestRelayMustProveItself(t *testing.T) {
 		Relays: func() []controlapi.Relay {
 			return []controlapi.Relay{{Address: l.Addr().String(), ServerName: authHost}}
 		},
-		Credential: func() string { return credential }, RootCAs: testAuthority().pool,
+		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"porchlight/control/relay"
+	"porchlight/test/programs"
 )
 
 // visitFrom is visit from another loopback address.
@@ -29,7 +30,7 @@ func TestPlacesAreKeptForThoseLetIn(t *testing.T) {
 		if conn.RemoteAddr().(*net.TCPAddr).IP.Equal(net.IPv4(127, 0, 0, 2)) {
 			conn.(interface{ LetIn() }).LetIn()
 		}
-		secure := tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{testAuthority().issue("maya.localhost")}})
+		secure := tls.Server(conn, &tls.Config{Certificates: issued("maya.localhost")})
 		_ = secure.Handshake()
 		_, _ = conn.Read(make([]byte, 1)) // until the visitor goes
 	}})
@@ -53,13 +54,13 @@ func TestPlacesAreKeptForThoseLetIn(t *testing.T) {
 			}
 		}
 	}
-	until(t, "a place is kept", func() bool { return w.relay.Stats().Known == 1 })
+	programs.Eventually(t, "a place is kept", func() bool { return w.relay.Stats().Known == 1 })
 	crowd()
 	w.stopRelay()
 	w.connected(false)
 	w.relay, _, w.stopRelay = startRelay(t, w.addr, nil, limits)
 	w.tunnel.Wake()
 	w.connected(true)
-	until(t, "a place is kept again", func() bool { return w.relay.Stats().Known == 1 })
+	programs.Eventually(t, "a place is kept again", func() bool { return w.relay.Stats().Known == 1 })
 	crowd()
 }

@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/test/programs"
 )
 
 func TestAgentDiesMidFlow(t *testing.T) {
@@ -35,7 +36,7 @@ func TestAgentDiesMidFlow(t *testing.T) {
 	}
 	w.connected(false)
 	_ = conn.Close()
-	until(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
+	programs.Eventually(t, "the visit is over", func() bool { return w.relay.Stats().Visitors == 0 })
 }
 
 // What the agent cuts off the relay lets go of at once, however long the visitor
@@ -58,7 +59,7 @@ func TestAbortedVisitsAreLetGo(t *testing.T) {
 	if err := <-aborted; err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
+	programs.Eventually(t, "the relay has let go", func() bool { return w.relay.Stats().Visitors == 0 })
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the visitor is told %v", err)
 	}
@@ -108,11 +109,11 @@ func TestWrongCredential(t *testing.T) {
 	var current atomic.Value
 	current.Store("not-the-credential-of-maya")
 	w := start(t, options{tunnel: func(c *tunnel.Config) { c.Credential = func() string { return current.Load().(string) } }})
-	until(t, "the credential is refused", func() bool { return w.relay.Stats().Unauthentic > 0 })
+	programs.Eventually(t, "the credential is refused", func() bool { return w.relay.Stats().Unauthentic > 0 })
 	if w.tunnel.Connected() {
 		t.Fatal("connected with a wrong credential")
 	}
-	until(t, "the owner can read why", func() bool { return strings.Contains(w.log.String(), "credential is not valid") })
+	programs.Eventually(t, "the owner can read why", func() bool { return strings.Contains(w.log.String(), "credential is not valid") })
 	current.Store(credential)
 	w.tunnel.Wake()
 	w.connected(true)
@@ -154,11 +155,11 @@ func TestSecondConnectionTakesOver(t *testing.T) {
 	other := &world{t: t, relay: w.relay, addr: w.addr, log: log}
 	other.tunnel, _ = tunnel.New(tunnel.Config{
 		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: w.addr, ServerName: authHost}} },
-		Credential: func() string { return credential }, RootCAs: testAuthority().pool,
+		Credential: func() string { return credential }, RootCAs: testAuthority().Pool(),
 	})
 	other.run(options{app: func(conn *tls.Conn) { _, _ = io.WriteString(conn, "the newer"); _ = conn.CloseWrite() }})
 	other.connected(true)
-	until(t, "both are there", func() bool { return w.relay.Stats().Sessions == 2 })
+	programs.Eventually(t, "both are there", func() bool { return w.relay.Stats().Sessions == 2 })
 	if got, err := io.ReadAll(w.mustVisit("maya.localhost")); string(got) != "the newer" {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -176,7 +177,7 @@ func TestTwoRelays(t *testing.T) {
 			return []controlapi.Relay{{Address: deadAddr, ServerName: authHost}, {Address: firstAddr, ServerName: authHost}, {Address: secondAddr, ServerName: authHost}}
 		}
 	}})
-	until(t, "both living relays are connected", func() bool { return first.Stats().Sessions == 1 && second.Stats().Sessions == 1 })
+	programs.Eventually(t, "both living relays are connected", func() bool { return first.Stats().Sessions == 1 && second.Stats().Sessions == 1 })
 	stopSecond()
 	w.addr = firstAddr
 	if err := echo(w.mustVisit("maya.localhost"), []byte("by the other one")); err != nil {

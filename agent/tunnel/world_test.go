@@ -3,17 +3,13 @@ package tunnel_test
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +20,7 @@ import (
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
 	"porchlight/control/relay"
+	"porchlight/internal/localca"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,42 +31,30 @@ const (
 	wait       = 60 * time.Second // for anything that must happen
 )
 
-// authority signs the certificates of one test.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pool *x509.CertPool
-}
-
-var testAuthority = sync.OnceValue(func() *authority {
-	a := &authority{pool: x509.NewCertPool()}
-	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Test CA"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+// testAuthority signs the certificates of the tests.
+var testAuthority = sync.OnceValue(func() *localca.CA {
+	dir, err := os.MkdirTemp("", "authority")
 	if err != nil {
 		panic(err)
 	}
-	a.cert, _ = x509.ParseCertificate(der)
-	a.pool.AddCert(a.cert)
-	return a
+	defer os.RemoveAll(dir)
+	ca, err := localca.Create(filepath.Join(dir, "ca"), localca.Options{Names: []string{"localhost"}})
+	if err != nil {
+		panic(err)
+	}
+	return ca
 })
 
-func (a *authority) issue(names ...string) tls.Certificate {
-	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), DNSNames: names,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+// issued are certificates of the test's authority, one a name.
+func issued(names ...string) (all []tls.Certificate) {
+	for _, name := range names {
+		certificate, err := testAuthority().Issue(name)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, *certificate)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		panic(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return all
 }
 
 // world is a relay, an agent's tunnel to it and an app behind it.
@@ -105,7 +90,7 @@ func authenticate(_ context.Context, c string) (controlapi.Computer, error) {
 func startRelay(t *testing.T, addr string, log *slog.Logger, change func(*relay.Config)) (r *relay.Relay, at string, stop func()) {
 	t.Helper()
 	cfg := relay.Config{
-		AuthHost: authHost, TLS: &tls.Config{Certificates: []tls.Certificate{testAuthority().issue(authHost)}},
+		AuthHost: authHost, TLS: &tls.Config{Certificates: issued(authHost)},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, r.Proto+" "+r.Host+r.URL.Path)
 		}),
@@ -147,7 +132,7 @@ func start(t *testing.T, o options) *world {
 	cfg := tunnel.Config{
 		Relays:     func() []controlapi.Relay { return []controlapi.Relay{{Address: to, ServerName: authHost}} },
 		Credential: func() string { return credential },
-		RootCAs:    testAuthority().pool,
+		RootCAs:    testAuthority().Pool(),
 		Log:        log,
 	}
 	if o.tunnel != nil {
@@ -174,7 +159,7 @@ func (w *world) run(o options) (stop func()) {
 	})
 	wg.Go(func() {
 		config := &tls.Config{
-			Certificates: []tls.Certificate{testAuthority().issue("maya.localhost", "notes.maya.localhost")},
+			Certificates: issued("maya.localhost", "notes.maya.localhost"),
 			NextProtos:   []string{"acme-tls/1", "echo"},
 		}
 		for {
@@ -239,18 +224,8 @@ func (w *world) connected(want bool) {
 	}
 }
 
-// until polls a number that has no event.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(wait); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func visitorConfig(name string, protocols ...string) *tls.Config {
-	return &tls.Config{ServerName: name, RootCAs: testAuthority().pool, NextProtos: protocols}
+	return &tls.Config{ServerName: name, RootCAs: testAuthority().Pool(), NextProtos: protocols}
 }
 
 // visit connects as a browser does.
