@@ -59,15 +59,19 @@ func TestOwnerVerbsInTheWrongState(t *testing.T) {
 	}
 }
 
+// ben is a member.
+var ben = controlapi.Person{AccountID: "b2", Email: "ben@example.net", Role: controlapi.RoleMember, Status: controlapi.PersonActive}
+
 // plane plays the control plane with one member.
 type plane struct {
 	row     controlapi.Person
-	refusal *controlapi.Error // of what changes something
+	others  []controlapi.Person // that are listed too
+	refusal *controlapi.Error   // of what changes something
 }
 
 func (p *plane) People(context.Context) (controlapi.People, error) {
 	owner := controlapi.Person{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive}
-	return controlapi.People{Name: "maya", Members: []controlapi.Person{owner, p.row}}, nil
+	return controlapi.People{Name: "maya", Members: append([]controlapi.Person{p.row}, append(p.others, owner)...)}, nil
 }
 
 func (p *plane) Invite(_ context.Context, i controlapi.Invite) (controlapi.Person, error) {
@@ -103,11 +107,8 @@ func (p *plane) RevokeOAuthGrant(context.Context, string) error { return nil }
 // check, and refusals of the control plane keep their meaning and sentence.
 func TestPeopleAnswers(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	control := &plane{row: controlapi.Person{AccountID: "b2", Email: "ben@example.net", Role: controlapi.RoleMember, Status: controlapi.PersonPending}}
-	r.control = control
-	r.serve(t)
+	control := &plane{row: ben}
+	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	registered, err := r.open().Register(t.Context(), agentapi.RegisterRequest{AppID: "com.example.notes", PID: os.Getpid()})
 	if err != nil {

@@ -232,12 +232,9 @@ func TestEventsForASlowReader(t *testing.T) {
 // The owner's state tells of the certificates of live apps, and of no request's.
 func TestCertificatesAreToldOfLiveApps(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	r.certificate = func(name string) *agentapi.Certificate {
-		return &agentapi.Certificate{Problem: "about " + name}
-	}
-	r.serve(t)
+	r := startWith(t, func(r *rig) {
+		r.certificate = func(name string) *agentapi.Certificate { return &agentapi.Certificate{Problem: "about " + name} }
+	})
 	for _, live := range []bool{false, true} {
 		if live {
 			r.approved(t, "notes", "Notes")

@@ -78,10 +78,7 @@ func TestW7_Tiers(t *testing.T) {
 // works, and an empty hash is no secret that an empty header could match.
 func TestNoOwnerSecret(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	r.hash = nil
-	r.serve(t)
+	r := startWith(t, func(r *rig) { r.hash = nil })
 	for _, header := range []http.Header{nil, {"X-Owner-Secret": {""}}, {"X-Owner-Secret": {r.secret}}} {
 		got := r.send(t, request{method: "GET", path: "/owner/state", socket: true, header: header})
 		if got.status != http.StatusForbidden || !strings.Contains(got.sentence(t), "no owner secret yet") {

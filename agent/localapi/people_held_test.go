@@ -13,17 +13,12 @@ import (
 // rig's to check, and each wrong request is refused in words and changes nothing.
 func TestHeldAndDisconnected(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	ben := controlapi.Person{AccountID: "b2", Email: "ben@example.net", Role: controlapi.RoleMember, Status: controlapi.PersonActive}
 	control := &plane{row: ben}
-	r.control = control
-	r.serve(t)
+	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	app, _ := r.apps.ByLabel("Notes")
-	ben.Apps = []string{app.ID}
-	control.row = ben
-	r.access.SetSnapshot(controlapi.Snapshot{Version: "1", Computer: controlapi.Computer{ID: "c1", Name: "maya"}, People: []controlapi.Person{ben}})
+	control.row.Apps = []string{app.ID}
+	r.access.SetSnapshot(controlapi.Snapshot{Version: "1", Computer: controlapi.Computer{ID: "c1", Name: "maya"}, People: []controlapi.Person{control.row}})
 
 	do := func(method, path, body string, status int, says string) {
 		t.Helper()

@@ -123,6 +123,12 @@ var connected = agentapi.Account{
 
 func start(t testing.TB) *rig {
 	t.Helper()
+	return startWith(t, func(*rig) {})
+}
+
+// startWith has the rig changed before it serves.
+func startWith(t testing.TB, change func(*rig)) *rig {
+	t.Helper()
 	secret, err := ownersecret.New()
 	if err != nil {
 		t.Fatal(err)
@@ -133,6 +139,7 @@ func start(t testing.TB) *rig {
 		hash:    ownersecret.Hash(secret),
 		outside: &outside{link: Link{Account: connected, Reachable: true}},
 	}
+	change(r)
 	r.serve(t)
 	return r
 }
@@ -249,10 +256,10 @@ func (r *rig) approved(t testing.TB, name, label string) {
 	}
 }
 
-// request is one HTTP request as any program could send it.
 // deskSecret is that of the menu bar in the agent's process.
 const deskSecret = "the menu bar's own"
 
+// request is one HTTP request as any program could send it.
 type request struct {
 	method, path string
 	body         string

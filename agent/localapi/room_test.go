@@ -7,18 +7,14 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
 	"porchlight/agent/store"
-	"porchlight/control/controlapi"
 )
 
 // S9: while too many changes wait that can be undone and that the owner has not
 // seen, programs change nothing more, and none of them is lost.
 func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	control := &plane{row: controlapi.Person{AccountID: "b2", Email: "ben@example.net", Role: controlapi.RoleMember, Status: controlapi.PersonActive}}
-	r.control = control
-	r.serve(t)
+	control := &plane{row: ben}
+	r := startWith(t, func(r *rig) { r.control = control })
 	r.approved(t, "notes", "Notes")
 	ctx, owner := t.Context(), r.owner()
 	change := func(i int) error {

@@ -152,14 +152,11 @@ func TestSwapKeepsStreamsAndRegistrations(t *testing.T) {
 	}
 }
 
-// TestNothingListensAfterTheEnd: who waits for an agent is let go, and address, socket
+// nothingListens is S2: who waits for an agent is let go, and address, socket
 // and DATA/agent.json are gone.
-func TestNothingListensAfterTheEnd(t *testing.T) {
+func nothingListens(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	r.arrived = make(chan struct{}, 1)
-	r.serve(t)
+	r := startWith(t, func(r *rig) { r.arrived = make(chan struct{}, 1) })
 	r.leave()
 	c, err := net.Dial("tcp", r.addr)
 	if err != nil {
@@ -173,6 +170,12 @@ func TestNothingListensAfterTheEnd(t *testing.T) {
 	r.end()
 	if err := <-waiting; !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("who waited was answered %v", err)
+	}
+	if _, err := r.open().Status(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
+		t.Errorf("the open client says %v", err)
+	}
+	if _, err := r.owner().State(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
+		t.Errorf("the owner's client says %v", err)
 	}
 	if _, err := net.Dial("tcp", r.addr); err == nil {
 		t.Error("somebody listens")

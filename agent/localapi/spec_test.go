@@ -2,7 +2,6 @@ package localapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -309,24 +308,7 @@ func TestSpec(t *testing.T) {
 		}
 	})
 
-	t.Run("S2_nothing_listens_after_the_end", func(t *testing.T) {
-		t.Parallel()
-		r := start(t)
-		if _, err := r.open().Status(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r.end()
-		if c, err := net.Dial("tcp", r.addr); err == nil {
-			c.Close()
-			t.Error("the port is still open")
-		}
-		if _, err := r.open().Status(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
-			t.Errorf("the open client says %v", err)
-		}
-		if _, err := r.owner().State(t.Context()); !errors.Is(err, agentapi.ErrNotRunning) {
-			t.Errorf("the owner's client says %v", err)
-		}
-	})
+	t.Run("S2_nothing_listens_after_the_end", nothingListens)
 
 	t.Run("S3_engine_info", func(t *testing.T) {
 		t.Parallel()

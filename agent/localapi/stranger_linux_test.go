@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/control/controlapi"
 )
 
 // strangerVariable has the test binary be a program of another user, which sends
@@ -331,10 +330,7 @@ func TestS1ConnectionsOfAnotherUserLeaveRoom(t *testing.T) {
 // kept, and can be taken back.
 func TestS1RegisteringWaitsForTheOwner(t *testing.T) {
 	t.Parallel()
-	r := start(t)
-	r.end()
-	r.control = crowd{[]controlapi.Person{{AccountID: "o", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive}}}
-	r.serve(t)
+	r := startWith(t, func(r *rig) { r.control = &plane{row: ben} })
 	program, owner, ctx := r.stranger(t), r.owner(), t.Context()
 	register := asked{Method: "POST", Path: "/engine/register", Body: fmt.Sprintf(`{"appId":"org.example.theirs","pid":%d}`, os.Getpid())}
 	users := func() []agentapi.LocalUser {

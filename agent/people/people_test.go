@@ -54,7 +54,7 @@ func TestSpec(t *testing.T) {
 			if wrong == right {
 				wrong = "B" + right[1:]
 			}
-			for _, given := range [][]string{nil, {""}, {wrong}, {right[1:]}, {right + "A"}, {wrong, right}, {right, right}} {
+			for _, given := range [][]string{nil, {""}, {wrong}, {right[1:]}, {right + "A"}, {wrong, right}, {right, right}, {right + "," + right}} {
 				r.call(t, method, path, body, given...).refused(t, http.StatusForbidden, "Register first")
 			}
 		}
