@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/certs"
 	"porchlight/test/pebble"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -103,19 +104,20 @@ func hostOnly(host string) string {
 }
 
 // handshake waits until a name answers with a certificate of the authority.
-func (w *world) handshake(t *testing.T, a *pebble.Authority, host string) tls.ConnectionState {
+func (w *world) handshake(t *testing.T, a *pebble.Authority, host string) (state tls.ConnectionState) {
 	t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
-	for {
+	programs.Eventually(t, host+" has a certificate", func() bool {
 		dialer := &net.Dialer{Timeout: 30 * time.Second}
 		conn, err := tls.DialWithDialer(dialer, "tcp", w.listen, &tls.Config{ServerName: hostOnly(host), RootCAs: a.Roots})
-		if err == nil {
-			defer conn.Close()
-			return conn.ConnectionState()
+		if err != nil {
+			if strings.Contains(err.Error(), "x509") {
+				t.Fatalf("%s: %v", host, err)
+			}
+			return false
 		}
-		if time.Now().After(deadline) || strings.Contains(err.Error(), "x509") {
-			t.Fatalf("%s: %v", host, err)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		defer conn.Close()
+		state = conn.ConnectionState()
+		return true
+	})
+	return state
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 	"porchlight/test/visitor"
 )
 
@@ -117,13 +118,7 @@ func TestControlAway(t *testing.T) {
 		t.Errorf("disconnected it is %+v", now)
 	}
 	w.startControl(w.listen)
-	deadline := time.Now().Add(30 * time.Second)
-	for w.credential() != "" && time.Now().Before(deadline) {
-		time.Sleep(50 * time.Millisecond)
-	}
-	if w.credential() != "" {
-		t.Error("the old credential is kept although the control plane is back")
-	}
+	programs.Eventually(t, "the old credential is forgotten, with the control plane back", func() bool { return w.credential() == "" })
 	if status := w.ask("/v1/sync", old); status != http.StatusUnauthorized {
 		t.Errorf("the old credential is answered with %d", status)
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"porchlight/test/programs"
 )
 
 // finding is what doctor prints of one check.
@@ -24,7 +26,7 @@ func (w *world) doctor() []finding {
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		w.t.Fatalf("doctor printed %q, %s: %v", out, errOut, err)
 	}
-	w.t.Logf("doctor took %v", time.Since(began).Round(time.Millisecond))
+	w.t.Logf("doctor took %v and says %+v", time.Since(began).Round(time.Millisecond), found)
 	return found
 }
 
@@ -32,16 +34,11 @@ func (w *world) doctor() []finding {
 // some of it only in time, and wants a next step there.
 func (w *world) finds(check, state, text, next string) {
 	w.t.Helper()
-	var all []finding
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-		all = w.doctor()
-		if slices.ContainsFunc(all, func(f finding) bool {
+	programs.Eventually(w.t, fmt.Sprintf("doctor says of %s that it is %s, %q and %q", check, state, text, next), func() bool {
+		return slices.ContainsFunc(w.doctor(), func(f finding) bool {
 			return f.Check == check && f.State == state && strings.Contains(f.Text, text) && strings.Contains(f.Next, next)
-		}) {
-			return
-		}
-	}
-	w.t.Errorf("doctor says not of %s that it is %s, %q and %q, but %+v", check, state, text, next, all)
+		})
+	})
 }
 
 // stopped holds a process as a debugger does, for as long as do takes.
@@ -85,19 +82,10 @@ func TestDoctorTellsOfMailsGivenUp(t *testing.T) {
 	w.control.Stop()
 	w.startControl(w.listen, "--smtp", "smtp://"+refusing(t)+"?starttls=never")
 	w.finds("control plane", "ok", "answers", "")
-	invite := func() {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-			code, _, errOut := w.run("porchlight", "people", "invite", "ben@example.net", "--app", "Notes", "--data", w.path("data"))
-			if code == 0 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatal(errOut)
-			}
-		}
-	}
-	invite()
+	programs.Eventually(t, "an invitation is taken", func() bool {
+		code, _, _ := w.run("porchlight", "people", "invite", "ben@example.net", "--app", "Notes", "--data", w.path("data"))
+		return code == 0
+	})
 	w.finds("mail", "wrong", "An invitation for ben@example.net was given up", "porchlight people invite ben@example.net")
 	if out := w.ok("porchlight-control", "outbox", "--failed", "--data", w.path("control")); !strings.Contains(out, "ben@example.net") {
 		t.Errorf("outbox --failed: %s", out)

@@ -31,14 +31,8 @@ const owner = "maya@example.net"
 var binaries string
 
 func TestMain(m *testing.M) {
-	dir, err := programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
-	if err != nil {
-		panic(err)
-	}
-	binaries = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	use := func(dir string) { binaries = dir }
+	os.Exit(programs.Main(m, use, "porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control"))
 }
 
 // process is a program of the test's.

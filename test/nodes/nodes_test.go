@@ -35,16 +35,8 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := programs.Build("porchlight/control/cmd/porchlight-control")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "porchlight-control")
-		return pgtest.Stopping(m).Run()
-	}())
+	use := func(dir string) { program = filepath.Join(dir, "porchlight-control") }
+	os.Exit(programs.Main(pgtest.Stopping(m), use, "porchlight/control/cmd/porchlight-control"))
 }
 
 // node is a running porchlight-control serve.

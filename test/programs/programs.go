@@ -176,6 +176,19 @@ func Output(cmd *exec.Cmd) ([]byte, error) {
 	return out, nil
 }
 
+// Main builds commands of this module, tells use where they are, runs the tests of
+// m, and returns what TestMain has to end with.
+func Main(m interface{ Run() int }, use func(dir string), packages ...string) (code int) {
+	dir, err := Build(packages...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	use(dir)
+	return m.Run()
+}
+
 // Build builds commands of this module into a new directory.
 func Build(packages ...string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "porchlight-programs-"); err != nil {

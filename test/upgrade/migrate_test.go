@@ -1,7 +1,6 @@
 package upgrade_test
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"porchlight/agent/store"
 	"porchlight/control/kv"
+	"porchlight/test/programs"
 )
 
 // stores of a data directory, with the key that counts its migrations.
@@ -87,10 +87,12 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 // opens.
 func TestKilledWhileItMigrates(t *testing.T) {
 	t.Parallel()
-	bin, home := t.TempDir(), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	home := t.TempDir()
+	bin, err := programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control")
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer os.RemoveAll(bin)
 	for name, args := range map[string][]string{
 		"agent.db":           {"porchlight", "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0", "--data"},
 		"control/control.db": {"porchlight-control", "account", "list", "--domain", "localhost", "--data"},
@@ -132,24 +134,17 @@ func killAtChange(t *testing.T, cmd *exec.Cmd, path string, later time.Duration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
+	p := programs.Begin(t, cmd)
 	for {
 		if is, err := os.Stat(path); err != nil || !is.ModTime().Equal(was.ModTime()) {
 			break
 		}
 		select {
-		case <-ended:
-			t.Fatalf("%s ended and changed nothing:\n%s", cmd, &said)
+		case <-p.Done():
+			t.Fatalf("%s ended and changed nothing", cmd)
 		default:
 		}
 	}
 	time.Sleep(later)
-	_ = cmd.Process.Kill() // it may be over
-	<-ended
+	p.Kill()
 }

@@ -3,17 +3,15 @@
 package upgrade
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 )
 
 // Redirect is where the client waits for its code; nobody is there.
@@ -53,13 +51,7 @@ func Client(roots *x509.CertPool) *http.Client {
 	transport := &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: roots},
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			host, port, err := net.SplitHostPort(addr)
-			if err == nil && strings.HasSuffix(host, ".localhost") {
-				addr = net.JoinHostPort("127.0.0.1", port)
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		},
+		DialContext:       controlapi.DialContext,
 	}
 	return &http.Client{Transport: transport}
 }

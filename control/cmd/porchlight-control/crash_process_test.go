@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -214,8 +215,14 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 		t.Errorf("a page: %d\n%s", status, page)
 	}
 	waiting.Wait()
-	if status, text := fetch(t, probe(t), s.metrics+"/readyz"); status != http.StatusServiceUnavailable {
+	if status, text := fetch(t, probe(t), s.metrics+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "store does not answer") {
 		t.Errorf("readiness: %d %s", status, text)
+	}
+	if status, _ := fetch(t, probe(t), s.metrics+"/healthz"); status != http.StatusOK {
+		t.Errorf("it does not say that it lives: %d", status)
+	}
+	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
+		t.Errorf("no numbers of the database:\n%s", body)
 	}
 	if err := database.StartAgain(); err != nil {
 		t.Fatal(err)
@@ -229,4 +236,37 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	goOn(t, c, chains, browser, s.authURL)
 	programs.Eventually(t, "readiness", func() bool { status, _ := fetch(t, probe(t), s.metrics+"/readyz"); return status == http.StatusOK })
 	s.stop()
+}
+
+// A server that is started while its database is away says so in its log, and
+// serves once the database is back; told to end meanwhile, it ends.
+func TestStartedBeforeTheDatabase(t *testing.T) {
+	t.Parallel()
+	db := ownDatabase(t)
+	url := db.Database(t)
+	if err := db.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	begin := func() *programs.Process {
+		cmd := exec.Command(program, "serve", "--data", t.TempDir(), "--domain", "porch.test", "--listen", "127.0.0.1:0")
+		cmd.Env = append(os.Environ(), envPrefix+"POSTGRES="+url)
+		p := programs.Begin(t, cmd)
+		if _, err := p.Logs(t.Context(), "waiting for it"); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	patient, hasty := begin(), begin()
+	if code := hasty.Stop(); code == 0 {
+		t.Error("it ended as if it had served")
+	}
+	if err := db.StartAgain(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := patient.Says(t.Context(), `^Porchlight control plane at \S+, listening on \S+\n`); err != nil {
+		t.Error(err)
+	}
+	if code := patient.Stop(); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
 }

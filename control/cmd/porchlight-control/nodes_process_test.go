@@ -88,7 +88,13 @@ func TestNodesAgreeOnCodesAndRevocation(t *testing.T) {
 	var c remote
 	inDatabase(t, db, func(svc *control.Service) { c = register(t, svc) })
 	ok(t, "account", "add", "anna@example.net", "--short", "anna", "--data", dirs[0])
-
+	if list := okJSON[[]control.Account](t, "account", "list", "--data", dirs[1]); len(list) != 1 {
+		t.Errorf("the other node knows %+v", list)
+	}
+	_, key := fetch(t, browsers[0], one.authURL+"/auth/pubkey")
+	if _, got := fetch(t, browsers[1], two.authURL+"/auth/pubkey"); got != key {
+		t.Error("the nodes have two keys")
+	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)

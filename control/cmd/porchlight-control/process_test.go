@@ -13,7 +13,6 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/admin"
-	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/control/serve"
 	"porchlight/internal/commandline"
@@ -187,49 +186,6 @@ func TestLists(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s prints %q, want %q", verb, got, want)
 		}
-	}
-	s.stop()
-}
-
-// Two servers of one database are one control plane.
-func TestTwoNodes(t *testing.T) {
-	t.Parallel()
-	db := pgtest.Database(t)
-	dirs := []string{t.TempDir(), t.TempDir()}
-	one := start(t, "--postgres", db, "--data", dirs[0], "--node", "one")
-	two := start(t, "--postgres", db, "--data", dirs[1], "--node", "two")
-	ok(t, "account", "add", "anna@example.net", "--data", dirs[0])
-	if list := okJSON[[]control.Account](t, "account", "list", "--data", dirs[1]); len(list) != 1 {
-		t.Errorf("the other node knows %+v", list)
-	}
-	_, key := fetch(t, one.browser(ok(t, "ca", "--data", dirs[0])), one.authURL+"/auth/pubkey")
-	c := two.browser(ok(t, "ca", "--data", dirs[1]))
-	if _, got := fetch(t, c, two.authURL+"/auth/pubkey"); got != key {
-		t.Error("the nodes have two keys")
-	}
-	if _, body := fetch(t, probe(t), one.metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
-		t.Errorf("no numbers of the database:\n%s", body)
-	}
-	one.stop()
-	if list := okJSON[[]control.Account](t, "account", "list", "--data", dirs[1]); len(list) != 1 {
-		t.Errorf("after the first was stopped the other knows %+v", list)
-	}
-	two.stop()
-}
-
-// After a kill the socket is left over, and in nobody's way.
-func TestKilled(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	s := start(t, "--data", dir)
-	ok(t, "account", "add", "anna@example.net", "--data", dir)
-	s.Kill()
-	if list := okJSON[[]control.Account](t, "account", "list", "--data", dir); len(list) != 1 {
-		t.Errorf("without a server: %+v", list)
-	}
-	s = start(t, "--data", dir)
-	if list := okJSON[[]control.Account](t, "account", "list", "--data", dir); len(list) != 1 {
-		t.Errorf("with a new one: %+v", list)
 	}
 	s.stop()
 }

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,18 +30,7 @@ func TestMain(m *testing.M) {
 			os.Unsetenv(name)
 		}
 	}
-	os.Exit(build(pgtest.Stopping(m)))
-}
-
-func build(m pgtest.M) int {
-	dir, err := programs.Build(".")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "porchlight-control")
-	return m.Run()
+	os.Exit(programs.Main(pgtest.Stopping(m), func(dir string) { program = filepath.Join(dir, "porchlight-control") }, "."))
 }
 
 // invoke runs a command to its end.
