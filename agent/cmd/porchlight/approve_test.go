@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,9 +16,7 @@ func TestApprovingSaysWhoCanOpen(t *testing.T) {
 	s := startAgent(t)
 	s.ok("settings", "--ask-again")
 	moves := func() string {
-		app := httptest.NewServer(http.NotFoundHandler())
-		t.Cleanup(app.Close)
-		port := app.Listener.Addr().String()[len("127.0.0.1:"):]
+		_, port := anApp(t, http.NotFoundHandler())
 		s.ok("publish", "notes", "--label", "Notes", "--port", port)
 		return port
 	}

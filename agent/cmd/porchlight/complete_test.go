@@ -1,10 +1,9 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
-
-	"porchlight/internal/commandline"
 )
 
 // completed is what the shell is offered for the last word.
@@ -21,7 +20,7 @@ func (s shell) completed(words ...string) string {
 func TestTheShellCompletesWhatThereIs(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	s.publishing("notes", "Notes")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
 	s.ok("people", "invite", bob, "--app", "Notes")
 	for words, want := range map[string]string{
 		"approve ":                         "notes\tNotes\n",
@@ -42,25 +41,5 @@ func TestTheShellCompletesWhatThereIs(t *testing.T) {
 	}
 	if out := s.completed("export", ""); !strings.HasSuffix(out, ":0\n") {
 		t.Errorf("export takes a file: %q", out)
-	}
-}
-
-func TestLinesThatMakeNoSense(t *testing.T) {
-	t.Parallel()
-	s := startAgent(t)
-	s.publishing("notes", "Notes")
-	for line, says := range map[string]string{
-		"options notes --identity-value id": "--identity-value needs an --identity-header",
-		"status --api foo":                  `"foo" is no address of the loopback API. It looks like 127.0.0.1:8765` + "\nTry 'porchlight status --help'.",
-		"status --api :8765":                "is no address",
-		"status --api 127.0.0.1:0":          "is no address",
-		"trust --undo=maybe":                "must be true or false",
-		"aprove notes":                      "Did you mean approve?",
-		"people lst":                        `there is no command "people lst". Did you mean list?`,
-		"people lst --nothing":              "Did you mean list?",
-	} {
-		if code, _, err := s.run(strings.Fields(line)...); code != commandline.ExitUsage || !strings.Contains(err, says) {
-			t.Errorf("%s: exit %d, %s", line, code, err)
-		}
 	}
 }

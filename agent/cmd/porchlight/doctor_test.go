@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
@@ -22,22 +21,13 @@ import (
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	app := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(app.Close)
-	s.ok("publish", "notes", "--label", "Notes", "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
-	s.ok("approve", "notes")
-
-	check := func() map[string]finding {
-		t.Helper()
-		var found []finding
-		s.json(&found, "doctor")
-		by := map[string]finding{}
-		for _, f := range found {
-			by[f.Check] = f
+	app := s.publishing("notes", "Notes", http.NotFoundHandler())
+	healthy := s.doctor()
+	for name, f := range healthy {
+		if f.State == wrong {
+			t.Errorf("%s: %+v", name, f)
 		}
-		return by
 	}
-	healthy := check() // ends with 0
 	for _, name := range []string{"data", "agent", "owner", "connection", "control plane", "clock", "visit", "app notes"} {
 		if healthy[name].State != fine {
 			t.Errorf("%s: %+v", name, healthy[name])
@@ -58,9 +48,7 @@ func TestDoctor(t *testing.T) {
 	}
 	s.ok("pause", "notes")
 	app.Close()
-	if f := check()["app notes"]; f.State != note || !strings.Contains(f.Next, "porchlight resume notes") {
-		t.Errorf("paused: %+v", f)
-	}
+	s.finds("app notes", note, "", "porchlight resume notes")
 	s.ok("resume", "notes")
 	refused("Notes does not answer on port")
 	s.ok("revoke", "notes")
@@ -107,30 +95,6 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 	lost := &net.DNSError{Err: "no such host", Name: "porch.example", IsNotFound: true}
 	if text := unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text, "porch.example leads nowhere") {
 		t.Error(text)
-	}
-}
-
-func TestCAA(t *testing.T) {
-	t.Parallel()
-	f := adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234")
-	want := `maya.porch.example. IN CAA 0 issue "letsencrypt.org; validationmethods=tls-alpn-01; accounturi=https://acme-v02.api.letsencrypt.org/acme/acct/1234"`
-	if f.State != fine || f.Next != want {
-		t.Errorf("%+v", f)
-	}
-}
-
-func TestClock(t *testing.T) {
-	t.Parallel()
-	for skew, want := range map[time.Duration]string{
-		0:                 "agrees",
-		skewAllowed:       "agrees",
-		-skewAllowed:      "agrees",
-		5 * time.Minute:   "5m0s ahead of the control plane's",
-		-90 * time.Second: "1m30s behind the control plane's",
-	} {
-		if f := clockFinding(skew); !strings.Contains(f.Text, want) || (f.State == wrong) != (skew.Abs() > skewAllowed) {
-			t.Errorf("%v: %+v", skew, f)
-		}
 	}
 }
 

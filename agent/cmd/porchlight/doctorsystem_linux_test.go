@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,12 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 )
 
 // smallDisk is a directory on a disk of one megabyte.
@@ -42,7 +43,7 @@ func nobody(t *testing.T, program string, args ...string) *exec.Cmd {
 		t.Skip("this test needs root: it runs a program of another user")
 	}
 	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Stderr = "/", t.Output()
+	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
 	return cmd
 }
@@ -63,19 +64,14 @@ func TestDoctorFindsOtherUsers(t *testing.T) {
 	s.ok("publish", "notes", "--label", "Notes", "--port", port)
 	s.ok("approve", "notes")
 	app.Close()
-	if err := heir.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { heir.Process.Kill(); heir.Wait() })
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+	programs.Begin(t, heir)
+	programs.Eventually(t, "the other user's program listens", func() bool {
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		if err == nil {
 			conn.Close()
-			break
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the other user's program does not listen")
-		}
-	}
+		return err == nil
+	})
 	s.ok("publish", "notes", "--label", "Notes", "--port", port)
 	s.finds("app notes", wrong, "was approved for root; now python3", "porchlight approve notes")
 	s.ok("approve", "notes")
@@ -115,15 +111,13 @@ func session(t *testing.T) *dbus.Conn {
 	background(t, nil, "dbus-daemon", "--nofork", "--config-file="+config)
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", address)
 	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "share"))
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := dbus.Connect(address); err == nil {
-			t.Cleanup(func() { conn.Close() })
-			return conn
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the message bus does not come up")
-		}
-	}
+	var conn *dbus.Conn
+	programs.Eventually(t, "the message bus is up", func() bool {
+		conn, err = dbus.Connect(address)
+		return err == nil
+	})
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }
 
 // background runs a program until the test ends, or stop is called.
@@ -135,29 +129,19 @@ func background(t *testing.T, input []byte, program string, args ...string) (sto
 	cmd := exec.Command(program, args...)
 	cmd.Stdin = bytes.NewReader(input)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop = func() { cmd.Process.Kill(); cmd.Wait() }
-	t.Cleanup(stop)
-	return stop
+	return programs.Begin(t, cmd).Kill
 }
 
 // waitFor waits until something on the bus has a name, or nothing has any more.
 func waitFor(t *testing.T, conn *dbus.Conn, name string, there bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	programs.Eventually(t, fmt.Sprintf("%s on the bus: %v", name, there), func() bool {
 		var has bool
 		if err := conn.BusObject().Call("org.freedesktop.DBus.NameHasOwner", 0, name).Store(&has); err != nil {
 			t.Fatal(err)
 		}
-		if has == there {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s on the bus: %v", name, has)
-		}
-	}
+		return has == there
+	})
 }
 
 // TestDoctorFindsTheDesktopAtFault: a panel without tray icons, and a locked

@@ -62,6 +62,8 @@ func TestDoctorWords(t *testing.T) {
 	say("not connected", checkConnection(agentapi.OwnerState{}))
 
 	say("clocks agree", clockFinding(0))
+	say("the clock is as far ahead as may be", clockFinding(skewAllowed))
+	say("the clock is as far behind as may be", clockFinding(-skewAllowed))
 	say("the clock is ahead", clockFinding(5*time.Minute))
 	say("the clock is behind", clockFinding(-90*time.Second))
 

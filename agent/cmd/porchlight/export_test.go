@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 func TestExport(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	s.publishing("notes", "Notes")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
 	s.ok("people", "invite", "bob@example.com", "--app", "Notes")
 	file := filepath.Join(t.TempDir(), "mine.json")
 	if out := s.ok("export", file); !strings.Contains(out, "Saved as "+file) {

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/internal/commandline"
+	"porchlight/test/programs"
 )
 
 // TestMain keeps the owner secret's file out of the tester's home.
@@ -116,24 +116,22 @@ func startAgentAs(t *testing.T, flags ...string) shell {
 			t.Errorf("the agent ended with %d: %s", code, o.stderr())
 		}
 	})
-	deadline := time.Now().Add(20 * time.Second)
-	for !strings.Contains(o.stdout(), "Stop with Ctrl-C") {
-		if time.Now().After(deadline) {
-			t.Fatalf("the agent did not come up: %s", o.stderr())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	programs.Eventually(t, "the agent is up", func() bool { return strings.Contains(o.stdout(), "Stop with Ctrl-C") })
 	return s
+}
+
+// anApp is a program that answers, and its port.
+func anApp(t *testing.T, handler http.Handler) (app *httptest.Server, port string) {
+	app = httptest.NewServer(handler)
+	t.Cleanup(app.Close)
+	return app, strings.TrimPrefix(app.URL, "http://127.0.0.1:")
 }
 
 // TestShapes is the contract of --json: names of fields are never changed.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	app := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(app.Close)
-	port := app.Listener.Addr().String()[len("127.0.0.1:"):]
-
+	_, port := anApp(t, http.NotFoundHandler())
 	var published map[string]any
 	s.json(&published, "publish", "notes", "--label", "Notes", "--port", port)
 	if fmt.Sprint(published) != "map[status:pending]" {
@@ -252,6 +250,7 @@ func TestPublishWaits(t *testing.T) {
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	running := startAgent(t)
+	running.publishing("notes", "Notes", http.NotFoundHandler())
 	absent := shell{t, t.TempDir()}
 	for _, tt := range []struct {
 		in   shell
@@ -282,11 +281,40 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"engine"}, commandline.ExitNotRunning, "not running"},
 		{running, []string{"settings", "--quiet", "renamed"}, commandline.ExitUsage, "settings --help"},
 		{absent, []string{"status", "--api", "127.0.0.1:1"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"dark"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"settings"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"activity"}, commandline.ExitNotRunning, "not running"},
+		{absent, []string{"agent", "--local", "--control", "https://control.example.net"}, commandline.ExitUsage, "not both"},
+		{absent, []string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, commandline.ExitRefused, "https://control.example.net"},
+		{absent, []string{"agent", "--local", "--ca", absent.dir + "/absent.pem"}, commandline.ExitRefused, "certificate authority"},
+		{absent, []string{"connect"}, commandline.ExitUsage, "URL"},
+		{absent, []string{"connect", "https://control.example.net"}, commandline.ExitNotRunning, "not running"},
+		{running, []string{"connect", "https://control.localhost:1", "--name", "Bad Name"}, commandline.ExitRefused, `"Bad Name" cannot be one`},
+		{absent, []string{"disconnect"}, commandline.ExitNotRunning, "not running"},
+		{running, []string{"options", "notes", "--identity-value", "id"}, commandline.ExitUsage, "--identity-value needs an --identity-header"},
+		{running, []string{"status", "--api", "foo"}, commandline.ExitUsage, `"foo" is no address of the loopback API. It looks like 127.0.0.1:8765` + "\nTry 'porchlight status --help'."},
+		{running, []string{"status", "--api", ":8765"}, commandline.ExitUsage, "is no address"},
+		{running, []string{"status", "--api", "127.0.0.1:0"}, commandline.ExitUsage, "is no address"},
+		{running, []string{"trust", "--undo=maybe"}, commandline.ExitUsage, "must be true or false"},
+		{running, []string{"aprove", "notes"}, commandline.ExitUsage, "Did you mean approve?"},
+		{running, []string{"people", "lst"}, commandline.ExitUsage, `there is no command "people lst". Did you mean list?`},
+		{running, []string{"people", "lst", "--nothing"}, commandline.ExitUsage, "Did you mean list?"},
 	} {
 		code, out, errOut := tt.in.run(tt.args...)
 		if code != tt.code || !strings.Contains(errOut, tt.want) || out != "" {
 			t.Errorf("porchlight %s: exit %d, want %d\nout: %s\nerr: %s", strings.Join(tt.args, " "), code, tt.code, out, errOut)
 		}
+	}
+}
+
+// TestBundledFindsTheOneThatRuns: an app that brings Porchlight along starts it
+// without knowing whether one runs; it attaches to the one that does.
+func TestBundledFindsTheOneThatRuns(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	code, out, errOut := s.run("agent", "--local", "--first-party", "com.example.wiki", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+	if code != 0 || errOut != "" || !strings.HasPrefix(out, "Porchlight already runs here (headless, pid ") || !strings.Contains(out, "; attach to it at 127.0.0.1:") {
+		t.Errorf("exit %d\nout: %s\nerr: %s", code, out, errOut)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,10 +19,7 @@ import (
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "open") }))
-	t.Cleanup(app.Close)
-	s.ok("publish", "notes", "--label", "Notes", "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
-	s.ok("approve", "notes")
+	s.publishing("notes", "Notes", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "open") }))
 	browser := trusting(t, s.dir)
 	if page, err := browser.Open(t.Context(), strings.TrimSpace(s.ok("open", "notes", "--print"))); err != nil || page.Body != "open" {
 		t.Fatalf("%+v, %v", page, err)
@@ -122,12 +118,6 @@ func TestDoors(t *testing.T) {
 	} {
 		if code, _, stderr := s.run(tt.args...); code != tt.code || stderr == "" {
 			t.Errorf("porchlight %s: exit %d, want %d: %s", strings.Join(tt.args, " "), code, tt.code, stderr)
-		}
-	}
-	nobody := shell{t, t.TempDir()}
-	for _, verb := range []string{"dark", "settings", "activity"} {
-		if code, _, _ := nobody.run(verb); code != commandline.ExitNotRunning {
-			t.Errorf("%s without an agent: exit %d", verb, code)
 		}
 	}
 }

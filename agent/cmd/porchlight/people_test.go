@@ -16,12 +16,12 @@ import (
 const bob = "bob@example.com"
 
 // publishing runs an app and has it approved.
-func (s shell) publishing(name, label string) {
+func (s shell) publishing(name, label string, handler http.Handler) *httptest.Server {
 	s.t.Helper()
-	app := httptest.NewServer(http.NotFoundHandler())
-	s.t.Cleanup(app.Close)
-	s.ok("publish", name, "--label", label, "--port", app.Listener.Addr().String()[len("127.0.0.1:"):])
+	app, port := anApp(s.t, handler)
+	s.ok("publish", name, "--label", label, "--port", port)
 	s.ok("approve", name)
+	return app
 }
 
 // TestPeopleShapes is the contract of --json for people, grants and engine, told
@@ -29,8 +29,8 @@ func (s shell) publishing(name, label string) {
 func TestPeopleShapes(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	s.publishing("notes", "Notes")
-	s.publishing("wiki", "Wiki, ours")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
+	s.publishing("wiki", "Wiki, ours", http.NotFoundHandler())
 	var invitation map[string]any
 	s.json(&invitation, "people", "invite", bob, "--app", "Notes", "--app", "Wiki, ours")
 	if invitation["email"] != bob || invitation["status"] != "pending" || !strings.HasPrefix(fmt.Sprint(invitation["url"]), "https://notes.") {
@@ -100,7 +100,7 @@ func TestPeopleWords(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	absent := shell{t, t.TempDir()}
-	s.publishing("notes", "Notes")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
 	for _, step := range []struct {
 		in   shell
 		args string

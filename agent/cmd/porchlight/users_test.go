@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"os/user"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func TestUsersAndNotices(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
-	s.publishing("notes", "Notes")
+	s.publishing("notes", "Notes", http.NotFoundHandler())
 	var users []agentapi.LocalUser
 	s.json(&users, "users")
 	if users == nil || len(users) != 0 {
