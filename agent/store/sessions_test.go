@@ -142,3 +142,36 @@ func TestInstance(t *testing.T) {
 		t.Errorf("two data directories are %+v (%v)", other, err)
 	}
 }
+
+// TestBecomeComputer: people and sessions belong to one computer at one control
+// plane; what the owner decided does not.
+func TestBecomeComputer(t *testing.T) {
+	t.Parallel()
+	for id, stays := range map[string]bool{"c1": true, "c2": false, "": false} {
+		s := reopen(t, t.TempDir(), nil)
+		key := store.SessionKey{1}
+		snap := controlapi.Snapshot{Version: "v", Computer: controlapi.Computer{ID: "c1"}}
+		if err := s.SaveSnapshot(snap, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.AddSession(key, store.Session{AccountID: "a"}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AddDenyRecord(store.DenyRecord{AccountID: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.BecomeComputer(id); err != nil {
+			t.Fatal(err)
+		}
+		_, _, haveSnapshot, err := s.Snapshot()
+		if err != nil || haveSnapshot != stays {
+			t.Errorf("as %q the snapshot is there: %v, %v", id, haveSnapshot, err)
+		}
+		if _, ok, err := s.Session(key); err != nil || ok != stays {
+			t.Errorf("as %q the session is there: %v, %v", id, ok, err)
+		}
+		if records, err := s.DenyRecords(); err != nil || len(records) != 1 {
+			t.Errorf("as %q the denials are %v, %v", id, records, err)
+		}
+	}
+}
