@@ -28,18 +28,16 @@ func tempDir(t interface {
 func TestPublishRefusals(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
-	if _, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "photos", Label: "Photos", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.apps.Approve(t.Context(), "photos", agentapi.Approval{}); err != nil {
-		t.Fatal(err)
-	}
+	h.live(t, "photos", "Photos", 8000)
 	good := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	for what, tt := range map[string]struct {
 		change func(*agentapi.PublishRequest)
 		code   agentapi.Code
 	}{
+		"shortest of all": {func(r *agentapi.PublishRequest) { r.Name, r.Label, r.LocalPort = "a", "x", 1 }, ""},
+		"longest of all": {func(r *agentapi.PublishRequest) {
+			r.Name, r.Label, r.LocalPort = strings.Repeat("z", 63), strings.Repeat("é", 100), 65535
+		}, ""},
 		"empty name":        {func(r *agentapi.PublishRequest) { r.Name = "" }, agentapi.CodeInvalid},
 		"capital":           {func(r *agentapi.PublishRequest) { r.Name = "Notes" }, agentapi.CodeInvalid},
 		"dot":               {func(r *agentapi.PublishRequest) { r.Name = "a.b" }, agentapi.CodeInvalid},
@@ -66,22 +64,8 @@ func TestPublishRefusals(t *testing.T) {
 		if agentapi.CodeOf(err) != tt.code {
 			t.Errorf("%s: %v, want code %q", what, err, tt.code)
 		}
-		if _, ok := h.apps.Lookup(req.Name); ok {
-			t.Errorf("%s was stored", what)
-		}
-	}
-}
-
-func TestLimitsOfLengthAreTaken(t *testing.T) {
-	t.Parallel()
-	h := openHost(t)
-	t.Cleanup(h.close)
-	for _, req := range []agentapi.PublishRequest{
-		{Name: "a", Label: "x", LocalPort: 1},
-		{Name: strings.Repeat("z", 63), Label: strings.Repeat("é", 100), LocalPort: 65535},
-	} {
-		if _, err := h.apps.Publish(t.Context(), Caller{}, req); err != nil {
-			t.Errorf("%+v: %v", req, err)
+		if _, ok := h.apps.Lookup(req.Name); ok != (tt.code == "") {
+			t.Errorf("%s: stored is %v", what, ok)
 		}
 	}
 }
@@ -89,7 +73,6 @@ func TestLimitsOfLengthAreTaken(t *testing.T) {
 func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ctx := t.Context()
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	must(t, second(h.apps.Publish(ctx, Caller{}, req)), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
@@ -123,7 +106,6 @@ func TestConnectionsCloseAfterTheRouteIsGone(t *testing.T) {
 func TestPendingRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	for i := range maxPending {
 		must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: fmt.Sprint("n", i), Label: "Same", LocalPort: 8000})))
 	}
@@ -139,7 +121,6 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 func TestApprovedAppsAreBounded(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ctx := t.Context()
 	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "last", Label: "Last", LocalPort: 8000})))
 	h.apps.mu.Lock() // approving them one by one takes a commit each
@@ -161,7 +142,6 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 func TestApprovedPortBecameOurs(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
 	h.apps.cfg.OwnPorts = []int{8765, 8000}
 	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); agentapi.CodeOf(err) != agentapi.CodeConflict {
@@ -173,9 +153,8 @@ func TestApprovedPortBecameOurs(t *testing.T) {
 func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	h.live(t, "notes", "Notes", 8000)
 	app, _ := h.apps.Lookup("notes")
 	h.apps.SetAnswering(app.ID, false)
 	must(t, second(h.apps.Revoke(ctx, "notes")))
@@ -192,13 +171,11 @@ func TestNothingIsKeptOfAppsThatAreGone(t *testing.T) {
 func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
-	ctx := t.Context()
 	there := map[int]bool{8000: true}
 	looks := 0
 	h.apps.cfg.Listens = func(port int) bool { looks++; return there[port] }
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: 8001})), second(h.apps.Approve(ctx, "wiki", agentapi.Approval{})))
+	h.live(t, "notes", "Notes", 8000)
+	h.live(t, "wiki", "Wiki", 8001)
 	answering := func() [2]bool {
 		all := h.apps.OwnerApps(nil)
 		return [2]bool{all[0].Answering, all[1].Answering}
@@ -235,7 +212,6 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 func TestEveryChangeIsTold(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	changed, cancel := h.apps.cfg.Changes.Subscribe()
 	defer cancel()
 	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})))
@@ -261,8 +237,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 func TestLookAlikeLabel(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
-	must(t, second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "My notes", LocalPort: 8000})), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	h.live(t, "notes", "My notes", 8000)
 	for _, label := range []string{"My no\u200btes", "my  NOTES", "My\u00a0notes", "My notes\ufe0f", "Ｍｙ notes", "My notes\u3164", "My\u034f notes", "My\u2800notes"} {
 		_, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "other", Label: label, LocalPort: 8001})
 		if agentapi.CodeOf(err) != agentapi.CodeConflict {
@@ -276,7 +251,6 @@ func TestLookAlikeLabel(t *testing.T) {
 func TestAnotherProgramAfterSilence(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	var now agentapi.Listener
 	h.apps.cfg.Listener = func(int, int) agentapi.Listener { return now }
 	h.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) { return now, 0 }
@@ -297,7 +271,6 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 func TestAskingInALoopIsQuiet(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	now := time.Date(2026, 11, 21, 14, 0, 0, 0, time.UTC)
 	h.apps.cfg.Now = func() time.Time { return now }
 	loud := 0
@@ -349,10 +322,9 @@ func must(t *testing.T, errs ...error) {
 func TestNamesRememberFormerApps(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ctx := t.Context()
 	live := func() App {
-		must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+		h.live(t, "notes", "Notes", 8000)
 		app, _ := h.apps.Lookup("notes")
 		return app
 	}

@@ -66,7 +66,6 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 func TestStrangersLeaveRoomInTheQueue(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ask := func(by Caller, name string) agentapi.Code {
 		_, err := h.apps.Publish(t.Context(), by, agentapi.PublishRequest{Name: name, Label: name, LocalPort: 8000})
 		return agentapi.CodeOf(err)

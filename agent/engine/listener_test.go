@@ -124,7 +124,6 @@ type desk struct {
 func openDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{host: openHost(t), now: ada}
-	t.Cleanup(d.close)
 	d.listens = func(int) (agentapi.Listener, bool) {
 		if d.dead {
 			return agentapi.Listener{}, false
@@ -172,8 +171,7 @@ func (d *desk) lookNow() {
 func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	d.live(t, "notes", "Notes", 8000)
 	if !d.apps.Welcomes("notes", 8000) {
 		t.Fatal("the approved program is not welcome")
 	}
@@ -211,8 +209,7 @@ func TestS2WhoTookTheConnectionListensNoMore(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
 		d := openDesk(t)
-		d.publish(t, agentapi.StatusPending)
-		must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+		d.live(t, "notes", "Notes", 8000)
 		if older {
 			old := *d.row()
 			old.ApprovedFor = nil
@@ -238,8 +235,7 @@ func TestApprovingTheHeir(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	ctx := t.Context()
-	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	d.live(t, "notes", "Notes", 8000)
 	d.now = eve
 	d.publish(t, agentapi.StatusPending)
 	d.now = mallet
@@ -313,8 +309,7 @@ func TestAnOlderApprovalIsForTheFirst(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			d := openDesk(t)
-			d.publish(t, agentapi.StatusPending)
-			must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+			d.live(t, "notes", "Notes", 8000)
 			old := *d.row()
 			old.ApprovedFor, old.Listener = nil, agentapi.Listener{PID: 3, Program: "python3", User: "ada"}
 			must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
@@ -428,8 +423,7 @@ func TestWithdrawnRequestsLeaveNothing(t *testing.T) {
 func TestAMissedLookIsNoChange(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	d.publish(t, agentapi.StatusPending)
-	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
+	d.live(t, "notes", "Notes", 8000)
 	looks := 0
 	d.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) {
 		if looks++; looks == 1 {

@@ -122,7 +122,6 @@ func TestAppsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		h := openHost(t)
-		defer h.close()
 		m := &model{apps: map[string]*modelApp{}, listens: map[int]string{}, denied: map[string]bool{}}
 		open := func() { h.apps.cfg.AskAgain = func() bool { return m.askAgain } }
 		open()
@@ -327,7 +326,17 @@ func openHost(t interface {
 	t.Helper()
 	h := &host{fail: t.Fatalf, dir: tempDir(t)}
 	h.open()
+	t.Cleanup(h.close)
 	return h
+}
+
+// live has an app published and approved.
+func (h *host) live(t *testing.T, name, label string, port int) {
+	t.Helper()
+	must(t,
+		second(h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: name, Label: label, LocalPort: port})),
+		second(h.apps.Approve(t.Context(), name, agentapi.Approval{})),
+	)
 }
 
 func (h *host) open() {

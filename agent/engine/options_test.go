@@ -13,7 +13,6 @@ import (
 func TestPauseStands(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(func() { h.close() })
 	ctx := t.Context()
 	notes := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	must := func(_ any, err error) {
@@ -83,14 +82,8 @@ func to(o agentapi.AppOptions) func(*agentapi.AppOptions) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(func() { h.close() })
 	ctx := t.Context()
-	if _, err := h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.apps.Approve(ctx, "notes", agentapi.Approval{}); err != nil {
-		t.Fatal(err)
-	}
+	h.live(t, "notes", "Notes", 8000)
 	for _, header := range []string{"X-Remote-User", "Remote-User", "REMOTE_USER", "X-WEBAUTH-USER", "X-Auth-Request-Email", "X-Forwarded-User", "X-Email", " X-User "} {
 		kept, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{Forwarded: true, IdentityHeader: header}))
 		want := agentapi.AppOptions{Forwarded: true, IdentityHeader: strings.TrimSpace(header), IdentityValue: agentapi.IdentityEmail}
@@ -180,9 +173,8 @@ func TestAskAgain(t *testing.T) {
 func TestLabelIsHeldWhileAskingAgain(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
-	t.Cleanup(h.close)
 	ctx := t.Context()
-	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})), second(h.apps.Approve(ctx, "notes", agentapi.Approval{})))
+	h.live(t, "notes", "Notes", 8000)
 	h.apps.cfg.AskAgain = func() bool { return true }
 	must(t, second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 9000})))
 	for _, label := range []string{"notes", "Diary"} {
