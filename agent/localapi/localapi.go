@@ -233,7 +233,12 @@ func (a *API) answer(from listenerKind, rt route, w http.ResponseWriter, r *http
 	defer a.requests.Done()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(a.cut, cancel)()
+	defer context.AfterFunc(a.cut, func() {
+		cancel()
+		// The answer too: whoever does not read it holds no swap up. A writer without
+		// deadlines is one of a test, not of a connection.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
+	})()
 	r = r.WithContext(ctx)
 	err := a.admit(rt.tier, from, r)
 	var body any

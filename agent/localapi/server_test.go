@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 )
@@ -122,6 +125,42 @@ func TestSwapGivesUpWhatLasts(t *testing.T) {
 	if err := <-answered; err == nil || !strings.Contains(err.Error(), "broke before it answered") {
 		t.Errorf("it was answered %v", err)
 	}
+}
+
+// slowReader takes nothing of an answer until the deadline for it is over.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	over chan struct{} // closed then
+}
+
+func (w *slowReader) SetWriteDeadline(until time.Time) error {
+	if !until.After(time.Now()) {
+		close(w.over)
+	}
+	return nil
+}
+
+func (w *slowReader) Write([]byte) (int, error) {
+	<-w.over
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestSwapGivesUpWhoDoesNotRead: neither does somebody who takes no answer.
+func TestSwapGivesUpWhoDoesNotRead(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	w := &slowReader{httptest.NewRecorder(), make(chan struct{})}
+	give := time.AfterFunc(time.Minute, func() {
+		t.Error("the answer was not cut off")
+		close(w.over)
+	})
+	defer give.Stop()
+	if !r.api.enter() {
+		t.Fatal("no agent answers")
+	}
+	status := slices.IndexFunc(routes, func(rt route) bool { return rt.path == "/status" })
+	go r.api.answer(listenerKind{}, routes[status], w, httptest.NewRequest("GET", "/status", nil))
+	r.leave()
 }
 
 // TestSwapKeepsStreamsAndRegistrations: a stream of events and a registration made
