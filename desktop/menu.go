@@ -76,12 +76,9 @@ var (
 	quitPorchlight = line{text: "Quit Porchlight", do: action{verb: doQuit}}
 )
 
-// menuOf draws the menu of a snapshot; atLogin says whether Porchlight starts
-// when the owner logs in.
-func menuOf(s agentapi.OwnerState, atLogin bool) menu { return menuWithout(s, nil, atLogin) }
-
-// menuWithout is menuOf, and says why the owner secret is not there; nil where it
-// is.
+// menuWithout draws the menu of a snapshot and says why the owner secret is not
+// there, nil where it is; atLogin says whether Porchlight starts when the owner
+// logs in.
 func menuWithout(s agentapi.OwnerState, secret error, atLogin bool) menu {
 	requests, apps := sorted(s.Apps)
 	m := frame{

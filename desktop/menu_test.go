@@ -1,9 +1,7 @@
 package desktop
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -12,30 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"porchlight/agent/agentapi"
+	"porchlight/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
-
-// golden compares got with testdata/NAME.golden.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got):\n%s", path, diff)
-	}
-}
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -131,6 +108,9 @@ func change(s agentapi.OwnerState, fn func(*agentapi.OwnerState)) agentapi.Owner
 	return s
 }
 
+// menuOf is the menu of an owner whose secret is there.
+func menuOf(s agentapi.OwnerState, atLogin bool) menu { return menuWithout(s, nil, atLogin) }
+
 // menus are all that the golden files keep.
 func menus() map[string]menu {
 	until := noon.Add(24 * time.Hour)
@@ -158,7 +138,10 @@ func menus() map[string]menu {
 func TestMenu(t *testing.T) {
 	t.Parallel()
 	for name, m := range menus() {
-		t.Run(name, func(t *testing.T) { t.Parallel(); golden(t, name, m.String()) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden.Check(t, filepath.Join("testdata", name+".golden"), m.String())
+		})
 	}
 }
 

@@ -2,10 +2,7 @@ package mail
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +10,8 @@ import (
 	"unicode/utf8"
 
 	"porchlight/control/kv"
+	"porchlight/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestSignInMail(t *testing.T) {
 	t.Parallel()
@@ -29,8 +25,8 @@ func TestSignInMail(t *testing.T) {
 	if m.To != "bob@example.com" || m.Subject != "Your link to sign in" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 		t.Errorf("the mail is %+v", m)
 	}
-	golden(t, "signin.golden.txt", m.Text)
-	golden(t, "signin.golden.html", m.HTML)
+	golden.Check(t, "testdata/signin.golden.txt", m.Text)
+	golden.Check(t, "testdata/signin.golden.html", m.HTML)
 }
 
 func TestOutboxKeepsTheNewest(t *testing.T) {
@@ -123,28 +119,11 @@ func TestInvitationMail(t *testing.T) {
 		if m.To != "bob@example.com" || m.ReplyTo != "maya@example.com" || len(m.Links) != 1 || !strings.Contains(m.Text, m.Links[0]) {
 			t.Errorf("%s: the mail is %+v", name, m)
 		}
-		golden(t, name+".golden.txt", "Subject: "+m.Subject+"\n\n"+m.Text)
-		golden(t, name+".golden.html", m.HTML)
+		golden.Check(t, "testdata/"+name+".golden.txt", "Subject: "+m.Subject+"\n\n"+m.Text)
+		golden.Check(t, "testdata/"+name+".golden.html", m.HTML)
 	}
 	if _, err := (Invitation{To: "bob@example.com", Owner: "maya@example.com"}).Message(); err == nil {
 		t.Error("an invitation to nothing was composed")
-	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; got\n%s", path, got)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestDisconnectAndRemoveOnTheDashboard(t *testing.T) {
 	b := r.browser()
 	b.signIn("maya@example.com", "")
 	page := b.get("/account/computer?computer=maya").want(t, http.StatusOK)
-	golden(t, "account-remove", page.body)
+	goldenPage(t, "account-remove", page.body)
 	b.get("/account/computer?computer=olga").want(t, http.StatusNotFound)
 	before := r.rows()
 	b.post("/account/computer", "computer", "maya").want(t, http.StatusBadRequest)
@@ -133,7 +133,7 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 			t.Errorf("the account does not say %q", want)
 		}
 	}
-	golden(t, "account-leave", b.get("/account/leave?computer=maya").want(t, http.StatusOK).body)
+	goldenPage(t, "account-leave", b.get("/account/leave?computer=maya").want(t, http.StatusOK).body)
 	c := r.client()
 	has, err := c.Sync(t.Context(), "")
 	if err != nil {
@@ -310,7 +310,7 @@ func TestDevicePages(t *testing.T) {
 	b := r.browser()
 	b.signIn("maya@example.com", "/device")
 	page := b.get("/device").want(t, http.StatusOK)
-	golden(t, "device", page.body)
+	goldenPage(t, "device", page.body)
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self';") || !strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("the policy is %s", csp)
 	}
@@ -318,7 +318,7 @@ func TestDevicePages(t *testing.T) {
 		e.Machine, e.Apps = `<b>"Maya's" laptop</b>`, []string{"notes"}
 	})
 	page = b.post("/device", "code", started.UserCode).want(t, http.StatusOK)
-	golden(t, "device-confirm", page.body)
+	goldenPage(t, "device-confirm", page.body)
 	if strings.Contains(page.body, "<b>\"Maya") {
 		t.Error("a machine's name is markup")
 	}
@@ -329,7 +329,7 @@ func TestDevicePages(t *testing.T) {
 		}
 	}
 	b.post("/device", "code", started.UserCode, "decision", "perhaps").want(t, http.StatusBadRequest)
-	golden(t, "device-replace", b.post("/device", "code", started.UserCode, "name", "maya", "decision", "allow").want(t, http.StatusOK).body)
+	goldenPage(t, "device-replace", b.post("/device", "code", started.UserCode, "name", "maya", "decision", "allow").want(t, http.StatusOK).body)
 
 	// After ten minutes at the page, signing in again is asked for, and leads
 	// back with the code.
@@ -351,7 +351,7 @@ func TestDevicePages(t *testing.T) {
 		t.Errorf("signing in again led to %s", to)
 	}
 	page = b.post("/device", "code", "BBBB-BBBB").want(t, http.StatusNotFound)
-	golden(t, "device-wrong", page.body)
+	goldenPage(t, "device-wrong", page.body)
 	for range 4 {
 		b.post("/device", "code", "BBBB-BBBB").want(t, http.StatusNotFound)
 	}

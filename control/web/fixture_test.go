@@ -16,7 +16,6 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,9 +30,8 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
+	"porchlight/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -361,9 +359,9 @@ func visitPath(change ...string) string {
 	return "/visit?" + q.Encode()
 }
 
-// golden compares a page with testdata, its asset digests, times and tokens
+// goldenPage compares a page with testdata, its asset digests, times and tokens
 // taken out.
-func golden(t *testing.T, name, body string) {
+func goldenPage(t *testing.T, name, body string) {
 	t.Helper()
 	for pattern, with := range map[string]string{
 		`(/assets/[a-z]+)-[0-9a-f]{12}`:              "$1-DIGEST",
@@ -379,19 +377,7 @@ func golden(t *testing.T, name, body string) {
 	} {
 		body = regexp.MustCompile(pattern).ReplaceAllString(body, with)
 	}
-	path := filepath.Join("testdata", name+".golden.html")
-	if *update {
-		if err := os.WriteFile(path, []byte(body), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != string(want) {
-		t.Errorf("%s differs; got\n%s", path, body)
-	}
+	golden.Check(t, filepath.Join("testdata", name+".golden.html"), body)
 }
 
 func unescaped(s string) string { return html.UnescapeString(s) }

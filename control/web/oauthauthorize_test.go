@@ -85,14 +85,14 @@ func specConsent(t *testing.T) {
 	bob.signIn("bob@example.com", "")
 
 	page := owner.get(c.authorizePath()).want(t, http.StatusOK)
-	golden(t, "consent", page.body)
+	goldenPage(t, "consent", page.body)
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' https://pocketnotes.example;") {
 		t.Errorf("the redirect to the client would be blocked: %s", csp)
 	}
-	golden(t, "consent-choice", bob.get(c.authorizePath()).want(t, http.StatusOK).body)
+	goldenPage(t, "consent-choice", bob.get(c.authorizePath()).want(t, http.StatusOK).body)
 
 	// With a choice to make, no answer is no choice; another's computer is none.
-	golden(t, "consent-again", bob.post(c.authorizePath(), "decision", "allow").want(t, http.StatusBadRequest).body)
+	goldenPage(t, "consent-again", bob.post(c.authorizePath(), "decision", "allow").want(t, http.StatusBadRequest).body)
 	if must(r.svc.Computers.Ensure(t.Context(), "zoe@example.com", "zoe")).Computer.Name != "zoe" {
 		t.Fatal("no computer of a stranger")
 	}
@@ -116,7 +116,7 @@ func specConsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	carol.signIn("carol@example.com", "")
-	golden(t, "consent-nothing", carol.get(c.authorizePath()).want(t, http.StatusForbidden).body)
+	goldenPage(t, "consent-nothing", carol.get(c.authorizePath()).want(t, http.StatusForbidden).body)
 	carol.post(c.authorizePath(), "decision", "allow").want(t, http.StatusForbidden)
 	if back := clientAnswer(t, carol.post(c.authorizePath(), "decision", "deny")); back.Get("error") != "access_denied" {
 		t.Errorf("back with %v", back)

@@ -189,7 +189,7 @@ func specOneClickSignsInAndAccepts(t *testing.T) {
 
 	b := r.browser()
 	page := b.get(link).want(t, http.StatusOK)
-	golden(t, "invitation", page.body)
+	goldenPage(t, "invitation", page.body)
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' https://maya.localhost:8443 https://*.maya.localhost:8443;") {
 		t.Errorf("the redirect to the app would be blocked: %s", csp)
 	}
@@ -206,7 +206,7 @@ func specOneClickSignsInAndAccepts(t *testing.T) {
 	// Used up, for this browser and any other.
 	token := must(url.Parse(link)).Query().Get("token")
 	over := r.browser().post(control.PathInvitation, "token", token).want(t, http.StatusNotFound)
-	golden(t, "invitation-over", over.body)
+	goldenPage(t, "invitation-over", over.body)
 	b.get(link).want(t, http.StatusNotFound)
 	b.get(control.PathInvitation+"?token="+token[1:]).want(t, http.StatusNotFound)
 }

@@ -24,15 +24,15 @@ func TestVisitorSignsInByLink(t *testing.T) {
 	if !strings.Contains(page.body, "<b>notes.maya.localhost:8443</b>") {
 		t.Errorf("the page does not say what it is about:\n%s", page.body)
 	}
-	golden(t, "signin", page.body)
+	goldenPage(t, "signin", page.body)
 
 	check := b.post("/signin", "email", "Maya@Example.com", "return", visitPath()).to(t)
 	page = b.get(check).want(t, http.StatusOK)
-	golden(t, "check", page.body)
+	goldenPage(t, "check", page.body)
 	m := r.mails("maya@example.com", 1)
 
 	page = b.get(m.Links[0]).want(t, http.StatusOK)
-	golden(t, "link", page.body)
+	goldenPage(t, "link", page.body)
 	if csp := page.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "form-action 'self' https://notes.maya.localhost:8443;") {
 		t.Errorf("the redirect to the app would be blocked: %s", csp)
 	}
@@ -100,7 +100,7 @@ func TestUsedLinkIsOver(t *testing.T) {
 	b.signIn("maya@example.com", "")
 	m := r.mails("maya@example.com", 1)
 	again := b.post("/signin/link", "token", tokenOf(t, m)).want(t, http.StatusNotFound)
-	golden(t, "link-over", again.body)
+	goldenPage(t, "link-over", again.body)
 	b.get(m.Links[0]).want(t, http.StatusNotFound)
 	b.get("/signin/link").want(t, http.StatusNotFound)
 }
@@ -153,7 +153,7 @@ func TestSignInRefuses(t *testing.T) {
 	r := newRig(t)
 	b := r.browser()
 	page := b.post("/signin", "email", `"><script>@x`).want(t, http.StatusBadRequest)
-	golden(t, "signin-invalid", page.body)
+	goldenPage(t, "signin-invalid", page.body)
 	if strings.Contains(page.body, "<script>") {
 		t.Error("the input was not escaped")
 	}
@@ -164,7 +164,7 @@ func TestSignInRefuses(t *testing.T) {
 	if got := page.Header.Get("Retry-After"); got != "900" && got != "899" {
 		t.Errorf("Retry-After is %q", got)
 	}
-	golden(t, "too-many", page.body)
+	goldenPage(t, "too-many", page.body)
 
 	if to := b.get("/signin/check").want(t, http.StatusOK); !strings.Contains(to.body, "nobody@example.com") {
 		t.Error("the address is not on the page")
@@ -240,7 +240,7 @@ func TestNoAccess(t *testing.T) {
 		t.Fatalf("led to %s", to)
 	}
 	page := b.get(visitPath()).want(t, http.StatusForbidden)
-	golden(t, "no-access", page.body)
+	goldenPage(t, "no-access", page.body)
 	if strings.Contains(page.body, "Diary") {
 		t.Error("the page tells the app's label")
 	}
@@ -279,7 +279,7 @@ func TestAccount(t *testing.T) {
 		t.Errorf("signed out, the account leads to %s", to)
 	}
 	b.signIn("maya@example.com", "")
-	golden(t, "account", b.get("/account").want(t, http.StatusOK).body)
+	goldenPage(t, "account", b.get("/account").want(t, http.StatusOK).body)
 
 	other.post("/signin", "email", "maya@example.com").to(t)
 	other.post("/signin/link", "token", tokenOf(t, r.mails("maya@example.com", 2))).to(t)

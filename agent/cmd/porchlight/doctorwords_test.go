@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,14 +18,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"porchlight/agent/agentapi"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
 
 // TestDoctorWords keeps every sentence doctor can say, for reading them in one
 // place: each says what is so, and what to type about it. Run with -update after
@@ -143,19 +139,7 @@ func TestDoctorWords(t *testing.T) {
 		say(o.when, finding{"owner", wrong, told(o.err), ownerNext(o.err, o.mode)})
 	}
 
-	file := filepath.Join("testdata", "doctor.golden")
-	if *update {
-		if err := os.WriteFile(file, said.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), said.String()); diff != "" {
-		t.Errorf("doctor's sentences changed; read them, and run with -update (-want +got):\n%s", diff)
-	}
+	golden.Check(t, filepath.Join("testdata", "doctor.golden"), said.String())
 }
 
 // program puts a shell script where commands are looked for.

@@ -29,6 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mailserver:", err)
 		os.Exit(1)
 	}
+	select {} // until it is killed
 }
 
 func serve(caFile, user, password string) error {
@@ -53,12 +54,8 @@ func serve(caFile, user, password string) error {
 		return err
 	}
 	mu.Lock()
-	err := out.Encode(map[string]string{"address": s.Address})
-	mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {} // until it is killed
+	defer mu.Unlock()
+	return out.Encode(map[string]string{"address": s.Address})
 }
 
 // received is a mail as it arrived.

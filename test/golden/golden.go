@@ -1,0 +1,30 @@
+// Package golden compares what a test got with a file that people have read. With
+// -update the files are written again.
+package golden
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files again; read them then")
+
+// Check compares got with the file at path.
+func Check(t testing.TB, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs; read it, and run with -update (-want +got):\n%s", path, diff)
+	}
+}
