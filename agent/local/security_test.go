@@ -20,8 +20,8 @@ type weakness struct {
 
 var weaknesses = []weakness{
 	{"header-aliases", "X_Forwarded_For, x_service_user (oauth2-proxy CVE-2025-64484, Caddy GHSA-f59h-q822-g45g, Traefik CVE-2026-39858)", headerAliases, ""},
-	{"identity-in-trailers", "identity in trailers (Traefik CVE-2026-88004)", identityInTrailers, ""},
-	{"named-in-connection", "Connection: X-Service-User (golang/go#50580, Traefik CVE-2024-45410, Go CVE-2021-33197)", namedInConnection, ""},
+	{"identity-in-trailers", "identity in trailers (Traefik CVE-2026-88004)", nil, "agent/proxy:TestTrailersCarryNoIdentity"},
+	{"named-in-connection", "Connection: X-Service-User (golang/go#50580, Traefik CVE-2024-45410, Go CVE-2021-33197)", nil, "agent/proxy:TestIdentityHeadersCannotBeForged"},
 	{"set-without-delete", "identity set without being deleted first (Caddy GHSA-7r4p-vjf4-gxv4)", nil, "agent/proxy:TestDefaultDeny"},
 	{"exempt-paths", "exemptions by path or header (oauth2-proxy CVE-2026-40575, CVE-2026-34457)", exemptPaths, ""},
 	{"proxy-header", "a PROXY header from anybody", foreignProxyHeader, ""},

@@ -27,11 +27,7 @@ func TestSpecVisits(t *testing.T) {
 		return page.Status
 	}
 
-	t.Run("X1_no_inbound_identity", func(t *testing.T) {
-		headerAliases(t, s)
-		identityInTrailers(t, s)
-		namedInConnection(t, s)
-	})
+	t.Run("X1_no_inbound_identity", func(t *testing.T) { headerAliases(t, s) })
 
 	t.Run("X2_the_five_headers", func(t *testing.T) {
 		for what, head := range map[string]string{
