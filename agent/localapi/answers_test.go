@@ -79,7 +79,7 @@ func (p *plane) Invite(_ context.Context, i controlapi.Invite) (controlapi.Perso
 	return p.changed()
 }
 
-func (p *plane) Grant(_ context.Context, g controlapi.Grant) (controlapi.Person, error) {
+func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi.Person, error) {
 	p.row.Apps = slices.DeleteFunc(p.row.Apps, func(id string) bool { return id == g.App })
 	if g.Granted {
 		p.row.Apps = append(p.row.Apps, g.App)

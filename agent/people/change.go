@@ -105,7 +105,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 		return agentapi.PersonChanged{}, err
 	}
 	defer turn.end()
-	after, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: req.AccountID, App: apps[0].ID, Granted: true})
+	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true})
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
@@ -159,7 +159,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	defer turn.end()
 	var row controlapi.Person
 	if c.AppID != "" {
-		row, err = p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
+		row, err = p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 	} else {
 		row, err = p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
 	}

@@ -40,7 +40,7 @@ func (p *plane) Invite(context.Context, controlapi.Invite) (controlapi.Person, e
 	return p.answer()
 }
 
-func (p *plane) Grant(_ context.Context, g controlapi.Grant) (controlapi.Person, error) {
+func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi.Person, error) {
 	if !p.down && !g.Granted {
 		p.row.Apps = slices.DeleteFunc(slices.Clone(p.row.Apps), func(id string) bool { return id == g.App })
 	}

@@ -38,7 +38,7 @@ const answerIn = 10 * time.Second
 type Control interface {
 	People(ctx context.Context) (controlapi.People, error)
 	Invite(ctx context.Context, i controlapi.Invite) (controlapi.Person, error)
-	Grant(ctx context.Context, g controlapi.Grant) (controlapi.Person, error)
+	SetAccess(ctx context.Context, g controlapi.SetAccess) (controlapi.Person, error)
 	Revoke(ctx context.Context, r controlapi.Revoke) (controlapi.Person, error)
 	OAuthGrants(ctx context.Context) ([]controlapi.OAuthGrant, error)
 	RevokeOAuthGrant(ctx context.Context, id string) error

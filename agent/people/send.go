@@ -50,7 +50,7 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 	case c.GrantID != "":
 		return 0, p.cfg.Control.RevokeOAuthGrant(ctx, c.GrantID)
 	case c.AppID != "":
-		_, err := p.cfg.Control.Grant(ctx, controlapi.Grant{AccountID: c.AccountID, App: c.AppID})
+		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 		return 0, err
 	}
 	row, err := p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})

@@ -10,7 +10,7 @@ import (
 const (
 	PathPeople       = "/v1/people"        // GET: People
 	PathPeopleInvite = "/v1/people/invite" // POST Invite: Person
-	PathPeopleGrant  = "/v1/people/grant"  // POST Grant: Person
+	PathPeopleAccess = "/v1/people/grant"  // POST SetAccess: Person
 	PathPeopleRevoke = "/v1/people/revoke" // POST Revoke: Person
 )
 
@@ -30,9 +30,9 @@ type Invite struct {
 	Apps  []string `json:"apps"` // ids, at least one; the link opens the first
 }
 
-// Grant is the body of POST PathPeopleGrant: one app for one person. Only an app
+// SetAccess is the body of POST PathPeopleAccess: one app for one person. Only an app
 // that is live can be given; any can be withdrawn.
-type Grant struct {
+type SetAccess struct {
 	AccountID string `json:"accountId"`
 	App       string `json:"app"` // id
 	Granted   bool   `json:"granted"`
@@ -60,9 +60,9 @@ func (c *Client) Invite(ctx context.Context, i Invite) (Person, error) {
 	return c.changePerson(ctx, PathPeopleInvite, i)
 }
 
-// Grant gives or withdraws one app.
-func (c *Client) Grant(ctx context.Context, g Grant) (Person, error) {
-	return c.changePerson(ctx, PathPeopleGrant, g)
+// SetAccess gives or withdraws one app.
+func (c *Client) SetAccess(ctx context.Context, g SetAccess) (Person, error) {
+	return c.changePerson(ctx, PathPeopleAccess, g)
 }
 
 // Revoke takes the whole computer away from a person. Their row stays.

@@ -35,8 +35,8 @@ func (h *handler) invite(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	return nil
 }
 
-func (h *handler) grant(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.Grant
+func (h *handler) setAccess(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.SetAccess
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}

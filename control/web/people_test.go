@@ -285,29 +285,29 @@ func specGrantChangesOneApp(t *testing.T) {
 		s, _ := c.Sync(t.Context(), before.Version)
 		held <- s
 	}()
-	got, err := c.Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app2", Granted: true})
+	got, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app2", Granted: true})
 	if err != nil || !slices.Equal(got.Apps, []string{"app1", "app2"}) || got.Status != controlapi.PersonPending {
 		t.Errorf("granted: %+v, %v", got, err)
 	}
 	if s := <-held; s.Version == before.Version || len(s.People) != 2 {
 		t.Errorf("the held sync brought %+v", s)
 	}
-	got, err = c.Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app1"})
+	got, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"})
 	if err != nil || !slices.Equal(got.Apps, []string{"app2"}) || got.Status != controlapi.PersonPending {
 		t.Errorf("withdrawn: %+v, %v", got, err)
 	}
-	for name, g := range map[string]controlapi.Grant{
+	for name, g := range map[string]controlapi.SetAccess{
 		"unknown app": {AccountID: p.AccountID, App: "app9", Granted: true},
 		"stopped app": {AccountID: p.AccountID, App: "app3", Granted: true},
 	} {
-		_, err = c.Grant(t.Context(), g)
+		_, err = c.SetAccess(t.Context(), g)
 		if e := wantError(t, err, controlapi.CodeInvalid); e.HTTPStatus != http.StatusBadRequest {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	_, err = c.Grant(t.Context(), controlapi.Grant{AccountID: "nobody", App: "app1", Granted: true})
+	_, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: "nobody", App: "app1", Granted: true})
 	wantError(t, err, controlapi.CodeNotFound)
-	_, err = c.Grant(t.Context(), controlapi.Grant{AccountID: r.owner.AccountID, App: "app1"})
+	_, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: r.owner.AccountID, App: "app1"})
 	wantError(t, err, controlapi.CodeForbidden)
 	_, err = c.Revoke(t.Context(), controlapi.Revoke{AccountID: r.owner.AccountID})
 	wantError(t, err, controlapi.CodeForbidden)
@@ -335,7 +335,7 @@ func specRevokeAndInviteAgain(t *testing.T) {
 	b.get(visitPath()).want(t, http.StatusForbidden)
 	b.get(open).want(t, http.StatusNotFound)
 	b.post(control.PathInvitation, "token", must(url.Parse(open)).Query().Get("token")).want(t, http.StatusNotFound)
-	if _, err := c.Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app1", Granted: true}); err != nil {
+	if _, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
 	if row := r.listed(); row.Status != controlapi.PersonRevoked || row.AccountID != p.AccountID {
@@ -362,7 +362,7 @@ func specAbsentAppIsDenied(t *testing.T) {
 	b.accept(1)
 	b.get(visitPath()).to(t)
 	b.get(visitPath("app", "app2", "redirect_uri", photosURL)).want(t, http.StatusForbidden)
-	if _, err := r.client().Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app1"}); err != nil {
+	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
 		t.Fatal(err)
 	}
 	b.get(visitPath()).want(t, http.StatusForbidden)
@@ -377,7 +377,7 @@ func TestInvitationChangesBeforeTheClick(t *testing.T) {
 	p := r.invite("app1")
 	b := r.browser()
 	csp := b.get(r.invitations(invited, 1).Links[0]).want(t, http.StatusOK).Header.Get("Content-Security-Policy")
-	if _, err := r.client().Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app1"}); err != nil {
+	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
 		t.Fatal(err)
 	}
 	if to := b.accept(1); to != "https://maya.localhost:8443/" || !strings.Contains(csp, " https://maya.localhost:8443 ") {
@@ -391,7 +391,7 @@ func TestInvitationWithoutApps(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)
 	p := r.invite("app1")
-	if _, err := r.client().Grant(t.Context(), controlapi.Grant{AccountID: p.AccountID, App: "app1"}); err != nil {
+	if _, err := r.client().SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"}); err != nil {
 		t.Fatal(err)
 	}
 	b := r.browser()
@@ -415,7 +415,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	owner := r.browser()
 	owner.signIn("maya@example.com", "")
 	session := member.http.Jar.Cookies(must(url.Parse(authURL)))[0].Value
-	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleGrant, controlapi.PathPeopleRevoke} {
+	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRevoke} {
 		method := http.MethodPost
 		if path == controlapi.PathPeople {
 			method = http.MethodGet
@@ -462,7 +462,7 @@ func specAccountIDIsOpaque(t *testing.T) {
 	}
 	_, err := c.Revoke(t.Context(), controlapi.Revoke{AccountID: invited})
 	wantError(t, err, controlapi.CodeNotFound)
-	_, err = c.Grant(t.Context(), controlapi.Grant{AccountID: invited, App: "app2", Granted: true})
+	_, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: invited, App: "app2", Granted: true})
 	wantError(t, err, controlapi.CodeNotFound)
 	if again := must(c.Invite(t.Context(), controlapi.Invite{Email: "BOB@Example.com", Apps: []string{"app2"}})); again.AccountID != p.AccountID {
 		t.Errorf("the id went from %s to %s", p.AccountID, again.AccountID)

@@ -124,7 +124,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
-		{"POST", controlapi.PathPeopleGrant, tierDevice, h.device(h.grant)},
+		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(h.setAccess)},
 		{"POST", controlapi.PathPeopleRevoke, tierDevice, h.device(h.revoke)},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
 		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},

@@ -104,7 +104,7 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 		{"GET", controlapi.PathSync, nil, true},
 		{"GET", controlapi.PathPeople, nil, true},
 		{"GET", controlapi.PathGrants, nil, true},
-		{"POST", controlapi.PathPeopleGrant, controlapi.Grant{AccountID: account, App: app, Granted: true}, false},
+		{"POST", controlapi.PathPeopleAccess, controlapi.SetAccess{AccountID: account, App: app, Granted: true}, false},
 		{"POST", controlapi.PathPeopleRevoke, controlapi.Revoke{AccountID: account}, false},
 		{"POST", controlapi.PathPeopleInvite, controlapi.Invite{Email: "evil@example.net", Apps: []string{app}}, false},
 		{"POST", controlapi.PathGrantsRevoke, controlapi.RevokeOAuthGrant{ID: "somebody-elses"}, false},
