@@ -202,7 +202,7 @@ func (s *Computers) Disconnect(ctx context.Context, accountID, short string) err
 }
 
 // Remove removes an account's computer altogether: its credential ends,
-// everybody's access and every OAuth grant for it with it, and its short name is
+// everybody's access and every grant for it with it, and its short name is
 // kept back for that account for keepName. It refuses with CodeNotFound.
 func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 	return s.update(ctx, func(tx *txn) error {

@@ -64,8 +64,8 @@ func (g grant) samePurpose(other grant) bool {
 	return g.ClientID == other.ClientID && g.AccountID == other.AccountID && g.ComputerID == other.ComputerID
 }
 
-func (g grant) wire() controlapi.OAuthGrant {
-	return controlapi.OAuthGrant{
+func (g grant) wire() controlapi.Grant {
+	return controlapi.Grant{
 		ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, AccountID: g.AccountID, Email: g.Email,
 		CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
 	}
@@ -168,7 +168,7 @@ func eachGrant(tx kv.Tx, index string, fn func(grant) error) error {
 // AccountGrant is a row of an account's connected clients, with the computer it is
 // for.
 type AccountGrant struct {
-	controlapi.OAuthGrant
+	controlapi.Grant
 	Computer controlapi.Computer
 }
 
@@ -176,7 +176,7 @@ type AccountGrant struct {
 // computer, newest first.
 func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGrant, error) {
 	return viewed(ctx, s.core, func(tx kv.Tx) (out []AccountGrant, err error) {
-		of := map[string][]controlapi.OAuthGrant{} // by computer
+		of := map[string][]controlapi.Grant{} // by computer
 		err = eachGrant(tx, keyAccountGrants(accountID), func(g grant) error {
 			of[g.ComputerID] = append(of[g.ComputerID], g.wire())
 			return nil
@@ -193,7 +193,7 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 				continue
 			}
 			for _, row := range controlapi.FoldGrants(grants) {
-				out = append(out, AccountGrant{OAuthGrant: row, Computer: s.computer(c)})
+				out = append(out, AccountGrant{Grant: row, Computer: s.computer(c)})
 			}
 		}
 		slices.SortFunc(out, func(a, b AccountGrant) int {
@@ -205,14 +205,14 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 
 // OfComputer lists all grants for a computer, whoever gave them, newest
 // first.
-func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.OAuthGrant, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.OAuthGrant, error) {
-		out := []controlapi.OAuthGrant{}
+func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.Grant, error) {
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Grant, error) {
+		out := []controlapi.Grant{}
 		err := eachGrant(tx, keyComputerGrants(computerID), func(g grant) error {
 			out = append(out, g.wire())
 			return nil
 		})
-		slices.SortFunc(out, func(a, b controlapi.OAuthGrant) int { return b.CreatedAt.Compare(a.CreatedAt) })
+		slices.SortFunc(out, func(a, b controlapi.Grant) int { return b.CreatedAt.Compare(a.CreatedAt) })
 		return out, err
 	})
 }

@@ -127,7 +127,7 @@ func TestRemovingAClientEndsItsGrants(t *testing.T) {
 	if s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), owner.Computer.ID)); len(s.RevokedGrants) != 2 {
 		t.Errorf("the agent hears of %+v", s.RevokedGrants)
 	}
-	if list := ok[[]controlapi.OAuthGrant](t)(b.Grants.OfComputer(t.Context(), owner.Computer.ID)); len(list) != 1 {
+	if list := ok[[]controlapi.Grant](t)(b.Grants.OfComputer(t.Context(), owner.Computer.ID)); len(list) != 1 {
 		t.Errorf("left are %+v", list)
 	}
 	_, err := c.exchange(open)

@@ -189,7 +189,7 @@ func viewOf(k kind) string {
 
 // grants tells of remote clients that somebody let in.
 func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
-	var fresh []agentapi.OAuthGrant
+	var fresh []agentapi.Grant
 	newest := a.told.grant
 	for _, g := range s.Grants {
 		if !g.CreatedAt.After(a.told.grant) {

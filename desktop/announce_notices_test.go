@@ -85,7 +85,7 @@ func TestEveryKindCanBeSwitchedOff(t *testing.T) {
 	for i, k := range []string{"renamed", agentapi.NoticeAccepted, agentapi.ActivityRemoved} {
 		s.Notices = append(s.Notices, agentapi.Notice{ID: uint64(i + 1), Kind: k, Text: k})
 	}
-	s.Grants = []agentapi.OAuthGrant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: noon}}
+	s.Grants = []agentapi.Grant{{ID: "g", ClientName: "Pocket Notes", Email: "bob@example.com", CreatedAt: noon}}
 	s.Trouble = "Out."
 	kinds := func(off ...kind) (kinds []string) {
 		now := noon
@@ -116,11 +116,11 @@ func TestEveryKindCanBeSwitchedOff(t *testing.T) {
 func TestConnectedAppsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	now := noon
-	grant := func(id string, at time.Time) agentapi.OAuthGrant {
-		return agentapi.OAuthGrant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
+	grant := func(id string, at time.Time) agentapi.Grant {
+		return agentapi.Grant{ID: id, ClientName: "Client " + id, Email: "bob@example.com", CreatedAt: at}
 	}
 	s := stateOf()
-	s.Grants = []agentapi.OAuthGrant{grant("old", noon.Add(-stale)), grant("known", noon.Add(-time.Hour))}
+	s.Grants = []agentapi.Grant{grant("old", noon.Add(-stale)), grant("known", noon.Add(-time.Hour))}
 	a := newAnnouncer(told{grant: noon.Add(-time.Hour)}, func() time.Time { return now })
 	if got := step(a, s); got != nil {
 		t.Errorf("known ones: %v", got)

@@ -35,7 +35,7 @@ func manyDays(n int) agentapi.OwnerState {
 		s.Apps = append(s.Apps, pending(fmt.Sprintf("req%d", n+i), "Request", 7000+i))
 	}
 	for i := range n / 10 % 14 {
-		s.Grants = append(s.Grants, agentapi.OAuthGrant{ID: fmt.Sprint(n + i), ClientName: "Client", Email: "bob@example.com", CreatedAt: noon.Add(time.Duration(n) * time.Second)})
+		s.Grants = append(s.Grants, agentapi.Grant{ID: fmt.Sprint(n + i), ClientName: "Client", Email: "bob@example.com", CreatedAt: noon.Add(time.Duration(n) * time.Second)})
 	}
 	s.Notices = []agentapi.Notice{{ID: uint64(n), Kind: agentapi.ActivityInvited, Text: fmt.Sprint(n)}}
 	if n%11 == 0 {

@@ -171,7 +171,7 @@ const spare = 2
 var (
 	aRequest = blank(requestOf(agentapi.OwnerApp{}, ""))
 	anApp    = blank(appOf(agentapi.OwnerApp{OpenTo: []string{""}, Here: []string{""}}, "", false))
-	aClient  = blank(clientOf(agentapi.OAuthGrant{}))
+	aClient  = blank(clientOf(agentapi.Grant{}))
 )
 
 // padded keeps the places of what is not there, some of them with all that will

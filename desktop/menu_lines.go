@@ -149,7 +149,7 @@ func hereNow(a agentapi.OwnerApp) line {
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
-func clientsOf(grants []agentapi.OAuthGrant) line {
+func clientsOf(grants []agentapi.Grant) line {
 	var l line
 	if len(grants) > 0 {
 		l.text = "Connected apps"
@@ -166,7 +166,7 @@ func clientsOf(grants []agentapi.OAuthGrant) line {
 	return l
 }
 
-func clientOf(g agentapi.OAuthGrant) line {
+func clientOf(g agentapi.Grant) line {
 	name := isolate(shortenTo(g.ClientName, maxWords/2))
 	return confirmed(name+", as "+isolate(shortenTo(g.Email, maxWords/2)), "Yes, revoke "+name,
 		action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},

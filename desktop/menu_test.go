@@ -57,7 +57,7 @@ func everyday() agentapi.OwnerState {
 		pending("paperless", "Paperless", 8010),
 		live("photos", "Photos", 2342),
 		with(live("recipes", "Recipes", 9000), func(a *agentapi.OwnerApp) { a.Status, a.Host, a.URL = agentapi.StatusRevoked, "", "" }),
-	}, Grants: []agentapi.OAuthGrant{
+	}, Grants: []agentapi.Grant{
 		{ID: "g1", ClientName: "Pocket Notes", Email: "bob@example.com"},
 		{ID: "g2", ClientName: "Backup script", Email: "maya@example.com"},
 	}}
@@ -83,7 +83,7 @@ func crowded() agentapi.OwnerState {
 		}))
 	}
 	for i := range 40 {
-		s.Grants = append(s.Grants, agentapi.OAuthGrant{ID: fmt.Sprintf("g%02d", i), ClientName: fmt.Sprintf("Client %02d", i), Email: "bob@example.com"})
+		s.Grants = append(s.Grants, agentapi.Grant{ID: fmt.Sprintf("g%02d", i), ClientName: fmt.Sprintf("Client %02d", i), Email: "bob@example.com"})
 	}
 	return s
 }
@@ -97,7 +97,7 @@ func hostile() agentapi.OwnerState {
 		with(live("amp", "R&D_notes <b>", 8013), func(a *agentapi.OwnerApp) {
 			a.OpenTo, a.OpenToCount = []string{strings.Repeat("x", 60) + "@example.com", "מאיה@example.com"}, 2
 		}),
-	}, Grants: []agentapi.OAuthGrant{
+	}, Grants: []agentapi.Grant{
 		{ID: "g1", ClientName: strings.Repeat("Client ", 20), Email: strings.Repeat("y", 60) + "@example.com"},
 		{ID: "g2", ClientName: "<b>قارئ</b>", Email: "bob@example.com"},
 	}}

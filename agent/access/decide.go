@@ -11,7 +11,7 @@ type Identity struct {
 	AccountID string
 	Email     string
 	Role      controlapi.Role
-	// GrantID is the OAuth grant of a bearer token; empty for a session.
+	// GrantID is the grant of a bearer token; empty for a session.
 	GrantID string
 	// SessionKey is that of a browser session; zero for a bearer token.
 	SessionKey store.SessionKey
@@ -35,7 +35,7 @@ const (
 	ReasonDenied      Reason = "denied"       // the owner said no on this computer
 	ReasonUnknown     Reason = "unknown"      // nobody of this computer
 	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
-	ReasonGrant       Reason = "grant"        // the OAuth grant was revoked
+	ReasonGrant       Reason = "grant"        // the grant was revoked
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
 	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app

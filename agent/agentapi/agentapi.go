@@ -237,8 +237,8 @@ type OwnerState struct {
 	// Undelivered are addresses that an invitation did not reach in the last seven
 	// days: the mail server refused the mail, or was away for too long.
 	Undelivered []string `json:"undelivered"`
-	// Grants are the OAuth grants for this computer, newest first.
-	Grants []OAuthGrant `json:"grants"`
+	// Grants are the grants for this computer, newest first.
+	Grants []Grant `json:"grants"`
 	// Registrants are the programs attached to this engine.
 	Registrants []Registrant `json:"registrants"`
 	// Users are other users of this computer that asked or were answered, by name.

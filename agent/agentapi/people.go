@@ -135,8 +135,8 @@ func (c *Client) peoplePath(rest string) string {
 	return "/people" + rest
 }
 
-// OAuthGrant is a remote client that somebody allowed to open apps in their name.
-type OAuthGrant struct {
+// Grant is a remote client that somebody allowed to open apps in their name.
+type Grant struct {
 	ID         string    `json:"id"`
 	ClientID   string    `json:"clientId"`
 	ClientName string    `json:"clientName"`
@@ -145,13 +145,13 @@ type OAuthGrant struct {
 	LastUsedAt time.Time `json:"lastUsedAt"`
 }
 
-// Grants lists the OAuth grants for this computer, newest first: GET
+// Grants lists the grants for this computer, newest first: GET
 // /owner/grants.
-func (c *Client) Grants(ctx context.Context) ([]OAuthGrant, error) {
-	return call[[]OAuthGrant](ctx, c, http.MethodGet, "/owner/grants", nil)
+func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
+	return call[[]Grant](ctx, c, http.MethodGet, "/owner/grants", nil)
 }
 
-// RevokeGrant ends an OAuth grant: POST /owner/grants/{id}/revoke.
+// RevokeGrant ends a grant: POST /owner/grants/{id}/revoke.
 func (c *Client) RevokeGrant(ctx context.Context, id string) (Closed, error) {
 	return call[Closed](ctx, c, http.MethodPost, "/owner/grants/"+url.PathEscape(id)+"/revoke", nil)
 }

@@ -36,12 +36,12 @@ type Document struct {
 	ExportedAt    time.Time `json:"exportedAt"`
 	EngineVersion string    `json:"engineVersion"`
 
-	Account  agentapi.Account      `json:"account"`
-	Settings agentapi.Settings     `json:"settings"`
-	Apps     []App                 `json:"apps"`     // by label
-	People   []agentapi.Person     `json:"people"`   // removed ones too
-	Clients  []agentapi.OAuthGrant `json:"clients"`  // newest first
-	Activity []agentapi.Activity   `json:"activity"` // newest first, all there is
+	Account  agentapi.Account    `json:"account"`
+	Settings agentapi.Settings   `json:"settings"`
+	Apps     []App               `json:"apps"`     // by label
+	People   []agentapi.Person   `json:"people"`   // removed ones too
+	Clients  []agentapi.Grant    `json:"clients"`  // newest first
+	Activity []agentapi.Activity `json:"activity"` // newest first, all there is
 }
 
 // App is an app as it is kept: without what is so only for the moment, such as

@@ -37,7 +37,7 @@ func (k kept) State(context.Context) (agentapi.OwnerState, error) {
 			Listener:   agentapi.Listener{PID: 7, Program: "python3"}, Here: []string{"bob@example.com"},
 			Options: agentapi.AppOptions{H2C: true},
 		}},
-		Grants: []agentapi.OAuthGrant{{ID: "g1", ClientName: "Phone"}},
+		Grants: []agentapi.Grant{{ID: "g1", ClientName: "Phone"}},
 	}, k.refuse("state")
 }
 

@@ -53,7 +53,7 @@ type Config struct {
 	// Agent says how the agent runs; who it is at the control plane is filled in.
 	Agent agent.Config
 	HTTPS string // local relay; port 0 picks one and keeps it
-	// ForgetPeople removes everybody but the owner, and every OAuth grant,
+	// ForgetPeople removes everybody but the owner, and every grant,
 	// before anything is served: this computer was connected elsewhere since.
 	ForgetPeople bool
 }

@@ -230,7 +230,7 @@ func TestOwnerSeesGrants(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	ctx := t.Context()
-	shown := func() []agentapi.OAuthGrant {
+	shown := func() []agentapi.Grant {
 		t.Helper()
 		state, err := s.house.owner.State(ctx)
 		if err != nil {

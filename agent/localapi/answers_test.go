@@ -99,9 +99,9 @@ func (p *plane) changed() (controlapi.Person, error) {
 	return p.row, nil
 }
 
-func (p *plane) OAuthGrants(context.Context) ([]controlapi.OAuthGrant, error) { return nil, nil }
+func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) { return nil, nil }
 
-func (p *plane) RevokeOAuthGrant(context.Context, string) error { return nil }
+func (p *plane) RevokeGrant(context.Context, string) error { return nil }
 
 // People over HTTP, for a program and for the owner: the shapes are the rig's to
 // check, and refusals of the control plane keep their meaning and sentence.

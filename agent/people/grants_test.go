@@ -54,7 +54,7 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	// They come newest first.
-	newest := all[slices.IndexFunc(all, func(g controlapi.OAuthGrant) bool { return g.ClientID == clients[0].ID })]
+	newest := all[slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ClientID == clients[0].ID })]
 
 	r.down()
 	if _, err := r.owner.RevokeGrant(t.Context(), newest.ID); err != nil {

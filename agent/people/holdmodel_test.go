@@ -55,8 +55,8 @@ func (p *plane) Revoke(context.Context, controlapi.Revoke) (controlapi.Person, e
 	return p.answer()
 }
 
-func (p *plane) OAuthGrants(context.Context) ([]controlapi.OAuthGrant, error) { return nil, nil }
-func (p *plane) RevokeOAuthGrant(context.Context, string) error               { return nil }
+func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) { return nil, nil }
+func (p *plane) RevokeGrant(context.Context, string) error          { return nil }
 
 // taking is what the model knows of one thing that can be taken away: whether it
 // is taken and may be taken back, and whether it ever was taken for good.

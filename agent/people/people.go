@@ -40,8 +40,8 @@ type Control interface {
 	Invite(ctx context.Context, i controlapi.Invite) (controlapi.Person, error)
 	SetAccess(ctx context.Context, g controlapi.SetAccess) (controlapi.Person, error)
 	Revoke(ctx context.Context, r controlapi.Revoke) (controlapi.Person, error)
-	OAuthGrants(ctx context.Context) ([]controlapi.OAuthGrant, error)
-	RevokeOAuthGrant(ctx context.Context, id string) error
+	Grants(ctx context.Context) ([]controlapi.Grant, error)
+	RevokeGrant(ctx context.Context, id string) error
 }
 
 // Config of New. Fields without a remark are required.
@@ -94,12 +94,12 @@ type People struct {
 	telling sync.Mutex // held while something is told of; taken before mu
 
 	mu       sync.Mutex
-	changing int                     // guarded by mu: changes of programs under way, see room
-	pending  map[uint64]pending      // guarded by mu, by ID
-	lastID   uint64                  // guarded by mu
-	seen     view                    // guarded by mu
-	grants   []controlapi.OAuthGrant // guarded by mu: all, not folded; see Grants
-	grantsV  string                  // guarded by mu: version of the snapshot grants were read for
+	changing int                // guarded by mu: changes of programs under way, see room
+	pending  map[uint64]pending // guarded by mu, by ID
+	lastID   uint64             // guarded by mu
+	seen     view               // guarded by mu
+	grants   []controlapi.Grant // guarded by mu: all, not folded; see Grants
+	grantsV  string             // guarded by mu: version of the snapshot grants were read for
 }
 
 // New reads what was not carried out yet. It starts nothing.
@@ -114,7 +114,7 @@ func New(cfg Config) (*People, error) {
 		cfg:     cfg,
 		turn:    make(chan struct{}, 1),
 		pending: map[uint64]pending{},
-		grants:  []controlapi.OAuthGrant{},
+		grants:  []controlapi.Grant{},
 	}
 	return p, p.restore()
 }

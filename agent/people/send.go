@@ -48,7 +48,7 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 	defer cancel()
 	switch {
 	case c.GrantID != "":
-		return 0, p.cfg.Control.RevokeOAuthGrant(ctx, c.GrantID)
+		return 0, p.cfg.Control.RevokeGrant(ctx, c.GrantID)
 	case c.AppID != "":
 		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 		return 0, err
@@ -110,7 +110,7 @@ const (
 )
 
 // Run sends what could not be sent at once or was held, lifts deny records, and
-// keeps the list of OAuth grants. It blocks until ctx ends and returns nil.
+// keeps the list of grants. It blocks until ctx ends and returns nil.
 func (p *People) Run(ctx context.Context) error {
 	if p.cfg.Control == nil {
 		<-ctx.Done()

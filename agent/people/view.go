@@ -96,11 +96,11 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) st
 
 // Grants are the connected clients as last read, newest first, without those
 // revoked here: one row a client and person. It never waits.
-func (p *People) Grants() []agentapi.OAuthGrant {
+func (p *People) Grants() []agentapi.Grant {
 	rows := controlapi.FoldGrants(p.liveGrants())
-	out := make([]agentapi.OAuthGrant, len(rows))
+	out := make([]agentapi.Grant, len(rows))
 	for i, g := range rows {
-		out[i] = agentapi.OAuthGrant{
+		out[i] = agentapi.Grant{
 			ID: g.ID, ClientID: g.ClientID, ClientName: g.ClientName, Email: g.Email, CreatedAt: g.CreatedAt, LastUsedAt: g.LastUsedAt,
 		}
 	}
@@ -108,11 +108,11 @@ func (p *People) Grants() []agentapi.OAuthGrant {
 }
 
 // liveGrants are all grants, not folded, without those revoked here.
-func (p *People) liveGrants() []controlapi.OAuthGrant {
+func (p *People) liveGrants() []controlapi.Grant {
 	away := p.takenAway(unconfirmed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.OAuthGrant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
+	return slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return away[store.DenyRecord{GrantID: g.ID}] })
 }
 
 // rowOf are the ids of all grants of the client and person that one is of, that
@@ -120,7 +120,7 @@ func (p *People) liveGrants() []controlapi.OAuthGrant {
 func (p *People) rowOf(id string) []string {
 	all := p.liveGrants()
 	ids := []string{id}
-	i := slices.IndexFunc(all, func(g controlapi.OAuthGrant) bool { return g.ID == id })
+	i := slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ID == id })
 	if i < 0 {
 		return ids
 	}
@@ -132,9 +132,9 @@ func (p *People) rowOf(id string) []string {
 	return ids
 }
 
-// ListGrants asks the control plane for the OAuth grants, newest first; with it
+// ListGrants asks the control plane for the grants, newest first; with it
 // away the answer is what was last read.
-func (p *People) ListGrants(ctx context.Context) ([]agentapi.OAuthGrant, error) {
+func (p *People) ListGrants(ctx context.Context) ([]agentapi.Grant, error) {
 	if err := p.connected(); err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (p *People) refreshGrants(ctx context.Context) error {
 
 func (p *People) readGrants(ctx context.Context) error {
 	version := p.cfg.Access.Snapshot().Version
-	grants, err := p.cfg.Control.OAuthGrants(ctx)
+	grants, err := p.cfg.Control.Grants(ctx)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 		return agentapi.Closed{}, errUnwritten
 	}
 	p.mu.Lock()
-	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.OAuthGrant) bool { return slices.Contains(row, g.ID) })
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
 	p.mu.Unlock()
 	p.cfg.Changes.Raise()
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
@@ -227,7 +227,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 // now.
 func (p *People) mayExist(ctx context.Context, id string) bool {
 	listed := func() bool {
-		return slices.ContainsFunc(p.liveGrants(), func(g controlapi.OAuthGrant) bool { return g.ID == id })
+		return slices.ContainsFunc(p.liveGrants(), func(g controlapi.Grant) bool { return g.ID == id })
 	}
 	if listed() || p.cfg.Away != nil && p.cfg.Away() {
 		return true

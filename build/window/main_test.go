@@ -79,7 +79,7 @@ func TestFieldsAreThoseOfGo(t *testing.T) {
 	}
 	for _, of := range []any{
 		agentapi.OwnerState{}, agentapi.OwnerApp{}, agentapi.Listener{}, agentapi.Certificate{}, agentapi.AppOptions{}, agentapi.Account{},
-		agentapi.Notice{}, agentapi.OAuthGrant{}, agentapi.Registrant{}, agentapi.LocalUser{}, agentapi.Connecting{}, agentapi.Person{},
+		agentapi.Notice{}, agentapi.Grant{}, agentapi.Registrant{}, agentapi.LocalUser{}, agentapi.Connecting{}, agentapi.Person{},
 		agentapi.People{}, agentapi.Invitation{}, agentapi.PersonChanged{}, agentapi.Visitor{}, agentapi.Activity{}, agentapi.Settings{},
 		agentapi.Closed{}, agentapi.Done{}, agentapi.Mail{},
 	} {

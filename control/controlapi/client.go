@@ -151,21 +151,21 @@ func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
 	return out, err
 }
 
-// OAuthGrants lists the OAuth grants for this computer.
-func (c *Client) OAuthGrants(ctx context.Context) ([]OAuthGrant, error) {
+// Grants lists the grants for this computer.
+func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
 	req, err := c.request(ctx, http.MethodGet, PathGrants, nil)
 	if err != nil {
 		return nil, err
 	}
-	var out OAuthGrants
+	var out Grants
 	err = c.do(req, &out, nil)
 	return out.Grants, err
 }
 
-// RevokeOAuthGrant ends an OAuth grant for this computer; one that has ended already
+// RevokeGrant ends a grant for this computer; one that has ended already
 // is no error.
-func (c *Client) RevokeOAuthGrant(ctx context.Context, id string) error {
-	req, err := c.request(ctx, http.MethodPost, PathGrantsRevoke, RevokeOAuthGrant{ID: id})
+func (c *Client) RevokeGrant(ctx context.Context, id string) error {
+	req, err := c.request(ctx, http.MethodPost, PathGrantsRevoke, RevokeGrant{ID: id})
 	if err != nil {
 		return err
 	}

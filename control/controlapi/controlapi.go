@@ -95,7 +95,7 @@ type Person struct {
 	Epoch int64 `json:"epoch"`
 }
 
-// RevokedGrant is an OAuth grant whose access tokens must be refused until the
+// RevokedGrant is a grant whose access tokens must be refused until the
 // last of them has expired.
 type RevokedGrant struct {
 	ID string    `json:"id"`

@@ -15,8 +15,8 @@ const (
 	PathToken     = "/oauth/token"     // POST, a form
 
 	PathDiscovery    = "/.well-known/oauth-authorization-server" // GET, no authentication: RFC 8414
-	PathGrants       = "/v1/grants"                              // GET: OAuthGrants
-	PathGrantsRevoke = "/v1/grants/revoke"                       // POST RevokeOAuthGrant
+	PathGrants       = "/v1/grants"                              // GET: Grants
+	PathGrantsRevoke = "/v1/grants/revoke"                       // POST RevokeGrant
 )
 
 // What holds for every access token.
@@ -44,9 +44,9 @@ const (
 	CodeUnsupportedResponseType = "unsupported_response_type"
 )
 
-// OAuthGrant is a remote client that somebody allowed to open apps on a computer in
+// Grant is a remote client that somebody allowed to open apps on a computer in
 // their name.
-type OAuthGrant struct {
+type Grant struct {
 	ID         string    `json:"id"`
 	ClientID   string    `json:"clientId"`
 	ClientName string    `json:"clientName"` // as it was when they allowed it
@@ -59,10 +59,10 @@ type OAuthGrant struct {
 // FoldGrants lists the grants of one computer as people see them: one row a client
 // and account, however often and on how many devices it was allowed. A row is its
 // oldest grant, with the newest name and last use; the newest row comes first.
-func FoldGrants(grants []OAuthGrant) []OAuthGrant {
+func FoldGrants(grants []Grant) []Grant {
 	type party struct{ client, account string }
-	rows := map[party]OAuthGrant{}
-	for _, g := range slices.SortedFunc(slices.Values(grants), func(a, b OAuthGrant) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
+	rows := map[party]Grant{}
+	for _, g := range slices.SortedFunc(slices.Values(grants), func(a, b Grant) int { return a.CreatedAt.Compare(b.CreatedAt) }) {
 		of := party{g.ClientID, g.AccountID}
 		row, again := rows[of]
 		if !again {
@@ -74,19 +74,19 @@ func FoldGrants(grants []OAuthGrant) []OAuthGrant {
 		}
 		rows[of] = row
 	}
-	return slices.SortedFunc(maps.Values(rows), func(a, b OAuthGrant) int {
+	return slices.SortedFunc(maps.Values(rows), func(a, b Grant) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 }
 
-// OAuthGrants answers GET PathGrants: all grants for one computer, newest first,
+// Grants answers GET PathGrants: all grants for one computer, newest first,
 // not folded: an agent refuses the tokens of each by its id.
-type OAuthGrants struct {
-	Grants []OAuthGrant `json:"grants"`
+type Grants struct {
+	Grants []Grant `json:"grants"`
 }
 
-// RevokeOAuthGrant is the body of POST PathGrantsRevoke.
-type RevokeOAuthGrant struct {
+// RevokeGrant is the body of POST PathGrantsRevoke.
+type RevokeGrant struct {
 	ID string `json:"id"`
 }
 

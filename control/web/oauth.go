@@ -86,12 +86,12 @@ func (h *handler) listGrants(w http.ResponseWriter, r *http.Request, c controlap
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, controlapi.OAuthGrants{Grants: grants})
+	writeJSON(w, http.StatusOK, controlapi.Grants{Grants: grants})
 	return nil
 }
 
 func (h *handler) endGrant(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.RevokeOAuthGrant
+	var body controlapi.RevokeGrant
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}

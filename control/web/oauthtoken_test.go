@@ -262,14 +262,14 @@ func specRevokedGrant(t *testing.T) {
 			}
 		},
 		"by the owner's computer": func(_ *browser, grant string) {
-			list := must(r.client().OAuthGrants(t.Context()))
-			if !slices.ContainsFunc(list, func(g controlapi.OAuthGrant) bool {
+			list := must(r.client().Grants(t.Context()))
+			if !slices.ContainsFunc(list, func(g controlapi.Grant) bool {
 				return g.ID == grant && g.ClientName == "Pocket Notes" && g.ClientID == c.client.ID && g.Email == "maya@example.com" && !g.CreatedAt.IsZero()
 			}) {
 				t.Errorf("the computer hears of %+v", list)
 			}
 			for range 2 {
-				if err := r.client().RevokeOAuthGrant(t.Context(), grant); err != nil {
+				if err := r.client().RevokeGrant(t.Context(), grant); err != nil {
 					t.Error(err)
 				}
 			}
@@ -304,14 +304,14 @@ func specRevokedGrant(t *testing.T) {
 	stranger := r.client()
 	stranger.Credential = must(r.svc.Computers.Ensure(t.Context(), "zoe@example.com", "zoe")).Credential
 	var refusal *controlapi.Error
-	if err := stranger.RevokeOAuthGrant(t.Context(), grant); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeNotFound {
+	if err := stranger.RevokeGrant(t.Context(), grant); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeNotFound {
 		t.Errorf("another computer: %v", err)
 	}
-	if list := must(stranger.OAuthGrants(t.Context())); len(list) != 0 {
+	if list := must(stranger.Grants(t.Context())); len(list) != 0 {
 		t.Errorf("another computer hears of %+v", list)
 	}
 	stranger.Credential = tokens.AccessToken
-	if _, err := stranger.OAuthGrants(t.Context()); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeUnauthorized {
+	if _, err := stranger.Grants(t.Context()); !errors.As(err, &refusal) || refusal.Code != controlapi.CodeUnauthorized {
 		t.Errorf("an access token as device credential: %v", err)
 	}
 	c.refresh(tokens.RefreshToken).want(t, http.StatusOK)

@@ -377,7 +377,7 @@ func TestV1IsBounded(t *testing.T) {
 		if asked > 100_000 {
 			t.Fatal("a hundred thousand requests were answered")
 		}
-		if _, err := c.OAuthGrants(t.Context()); err != nil && !errors.As(err, &refusal) {
+		if _, err := c.Grants(t.Context()); err != nil && !errors.As(err, &refusal) {
 			t.Fatal(err)
 		}
 	}

@@ -107,7 +107,7 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 		{"POST", controlapi.PathPeopleAccess, controlapi.SetAccess{AccountID: account, App: app, Granted: true}, false},
 		{"POST", controlapi.PathPeopleRevoke, controlapi.Revoke{AccountID: account}, false},
 		{"POST", controlapi.PathPeopleInvite, controlapi.Invite{Email: "evil@example.net", Apps: []string{app}}, false},
-		{"POST", controlapi.PathGrantsRevoke, controlapi.RevokeOAuthGrant{ID: "somebody-elses"}, false},
+		{"POST", controlapi.PathGrantsRevoke, controlapi.RevokeGrant{ID: "somebody-elses"}, false},
 		{"POST", controlapi.PathVisits, controlapi.Redeem{}, false},
 		{"DELETE", controlapi.PathComputer + "?id=" + victim.account.Name, nil, false},
 	}

@@ -24,7 +24,7 @@ type Kept struct {
 	Account   agentapi.Account
 	Apps      []agentapi.AppSummary
 	People    agentapi.People
-	Grants    []agentapi.OAuthGrant
+	Grants    []agentapi.Grant
 	Activity  []agentapi.Activity
 	Settings  agentapi.Settings
 	Options   agentapi.AppOptions // of notes

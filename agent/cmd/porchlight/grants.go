@@ -67,7 +67,7 @@ func grantID(ctx context.Context, client *agentapi.Client, named string) (string
 	return "", agentapi.Errorf(agentapi.CodeConflict, "%s has connected %d clients. Name one by its ID; see: porchlight grants", printable(named), len(ids))
 }
 
-func (t *terminal) printGrants(grants []agentapi.OAuthGrant) error {
+func (t *terminal) printGrants(grants []agentapi.Grant) error {
 	if len(grants) == 0 {
 		t.line("No remote client is connected.")
 		return nil

@@ -73,7 +73,7 @@ func TestPeopleShapes(t *testing.T) {
 			t.Errorf("after %v: %+v, want %s with %s", step.args, p, step.status, step.apps)
 		}
 	}
-	var grants []agentapi.OAuthGrant
+	var grants []agentapi.Grant
 	s.json(&grants, "grants")
 	if grants == nil || len(grants) != 0 {
 		t.Errorf("grants: %v", grants)

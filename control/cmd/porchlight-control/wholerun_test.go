@@ -213,14 +213,14 @@ func TestWholeRunHoldsNoSecrets(t *testing.T) {
 	if _, body := program.send("POST", controlapi.PathToken, again, http.StatusBadRequest); !strings.Contains(body, "invalid_grant") {
 		t.Errorf("a replay: %s", body)
 	}
-	grants, err := agent.OAuthGrants(t.Context())
+	grants, err := agent.Grants(t.Context())
 	if err != nil || len(grants) != 1 {
 		t.Fatalf("grants: %+v %v", grants, err)
 	}
 	ok(t, "client", "remove", client.ClientID, "--data", dir)
 	again.Set("refresh_token", refresh2)
 	program.send("POST", controlapi.PathToken, again, http.StatusBadRequest)
-	if grants, err := agent.OAuthGrants(t.Context()); err != nil || len(grants) != 0 {
+	if grants, err := agent.Grants(t.Context()); err != nil || len(grants) != 0 {
 		t.Errorf("grants of a removed client: %+v %v", grants, err)
 	}
 

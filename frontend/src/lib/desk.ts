@@ -9,7 +9,7 @@ import type { Owner } from './state.svelte';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
-import type { Notice, OAuthGrant, OwnerApp, Person, Visitor } from './types';
+import type { Notice, Grant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -148,7 +148,7 @@ export class Desk {
     return this.#try(() => this.bridge.ask('undoNotice', { id: notice.id }), () => this.#tell(strings.toast.undone));
   }
 
-  revokeClient(grant: OAuthGrant): Promise<boolean> {
+  revokeClient(grant: Grant): Promise<boolean> {
     return this.#try(
       () => this.bridge.ask('revokeGrant', { id: grant.id }),
       ({ closed }) => this.#tell(strings.toast.clientRevoked(grant.clientName, closed)),

@@ -300,6 +300,15 @@ export interface Error {
   error: string;
 }
 
+export interface Grant {
+  clientId: string;
+  clientName: string;
+  createdAt: string;
+  email: string;
+  id: string;
+  lastUsedAt: string;
+}
+
 export interface Invitation {
   email: string;
   status: 'pending';
@@ -355,15 +364,6 @@ export interface Notice {
   user?: string;
 }
 
-export interface OAuthGrant {
-  clientId: string;
-  clientName: string;
-  createdAt: string;
-  email: string;
-  id: string;
-  lastUsedAt: string;
-}
-
 export interface OwnerApp {
   /** False when nobody listens on localPort, or whoever does took no connection of the last visitor. */
   answering: boolean;
@@ -404,7 +404,7 @@ export interface OwnerState {
   /** When the owner closed everything. */
   darkSince?: string;
   engineVersion: string;
-  grants: OAuthGrant[];
+  grants: Grant[];
   /** People who have something open now. */
   here: number;
   /** The agent has no owner secret, because the keychain is locked: whoever reads this is its own menu bar, which can take away and give nothing. */
