@@ -273,10 +273,16 @@ func (h *Host) awaitReady(ctx context.Context, now *wiredAgent) {
 	case <-ctx.Done():
 		return
 	}
+	select {
+	case <-h.server.Told():
+	case <-ctx.Done():
+		return
+	}
 	h.readied.Do(func() { close(h.ready) })
 }
 
-// Ready is closed once visitors can come, or that takes long.
+// Ready is closed once visitors can come, or that takes long, and commands find
+// this Porchlight.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // API is the address of the loopback API.

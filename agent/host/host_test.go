@@ -72,6 +72,9 @@ func start(t *testing.T, cfg Config) *running {
 	t.Cleanup(r.stop)
 	select {
 	case <-h.Ready():
+		if _, err := agentapi.ReadRunning(cfg.DataDir); err != nil {
+			t.Errorf("it is ready, and commands do not find it: %v", err)
+		}
 	case <-r.ended:
 	}
 	return r

@@ -60,6 +60,8 @@ type Server struct {
 	socket      string       // the path of owner
 
 	heartbeat time.Duration // agentapi.Heartbeat outside the tests
+	told      chan struct{} // see Told
+
 	// outermost wraps each listener's handler in the tests, which look at every
 	// answer there.
 	outermost func(http.Handler) http.Handler
@@ -76,6 +78,7 @@ func NewServer(cfg ServerConfig) *Server {
 		cfg:       cfg,
 		log:       cfg.Log,
 		stopping:  make(chan struct{}),
+		told:      make(chan struct{}),
 		streams:   make(chan struct{}, maxStreams),
 		heartbeat: agentapi.Heartbeat,
 		outermost: func(h http.Handler) http.Handler { return h },
@@ -128,6 +131,9 @@ func (s *Server) Addr() string { return s.open.Addr().String() }
 // OwnerSocket is the path of the owner tier's unix socket.
 func (s *Server) OwnerSocket() string { return s.socket }
 
+// Told is closed once DATA/agent.json tells commands where it listens.
+func (s *Server) Told() <-chan struct{} { return s.told }
+
 // Close closes the listeners. Run does it by itself.
 func (s *Server) Close() error {
 	if s.open == nil {
@@ -160,6 +166,7 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
+	close(s.told)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.registry.Run(ctx) })
 	g.Go(func() error { return s.serve(ctx, s.newEntry(s.open), open) })
