@@ -16,7 +16,7 @@ func TestAcceptedInvitations(t *testing.T) {
 	bob := func(status controlapi.PersonStatus, apps ...string) controlapi.Person {
 		return controlapi.Person{AccountID: "1", Email: "bob@example.com", Status: status, Apps: apps}
 	}
-	pending, active, revoked := controlapi.PersonPending, controlapi.PersonActive, controlapi.PersonRevoked
+	pending, active, revoked := controlapi.PersonPending, controlapi.PersonActive, controlapi.PersonRemoved
 	for name, c := range map[string]struct {
 		before, now controlapi.Snapshot
 		want        []string

@@ -190,7 +190,7 @@ func TestLeave(t *testing.T) {
 		t.Errorf("bob still has %+v", list)
 	}
 	i := slices.IndexFunc(ok[[]controlapi.Person](t)(b.People.List(t.Context(), e.Computer.ID)), func(p controlapi.Person) bool {
-		return p.AccountID == bob.ID && p.Status == controlapi.PersonRevoked
+		return p.AccountID == bob.ID && p.Status == controlapi.PersonRemoved
 	})
 	if i < 0 {
 		t.Error("the owner does not see that bob left")

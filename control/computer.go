@@ -257,7 +257,7 @@ func (t *txn) ownComputer(accountID, short string) (computer, error) {
 func countMembers(tx kv.Tx, computerID string) (int, error) {
 	n := 0
 	err := eachPerson(tx, computerID, func(p person) error {
-		if p.Role == controlapi.RoleMember && p.Status != controlapi.PersonRevoked {
+		if p.Role == controlapi.RoleMember && p.Status != controlapi.PersonRemoved {
 			n++
 		}
 		return nil

@@ -356,7 +356,7 @@ func TestRemoveAccount(t *testing.T) {
 	wantRefusal(t, err, controlapi.CodeNotFound)
 	people := ok[[]controlapi.Person](t)(b.People.List(t.Context(), maya.Computer.ID))
 	for _, p := range people {
-		if p.Email == "bob@example.com" && p.Status != controlapi.PersonRevoked {
+		if p.Email == "bob@example.com" && p.Status != controlapi.PersonRemoved {
 			t.Errorf("maya's computer has %+v", p)
 		}
 	}

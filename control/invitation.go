@@ -220,7 +220,7 @@ func openInvitation(tx kv.Tx, now time.Time, hash string) (invitation, person, e
 	p, err := find[person](tx, keyPerson(row.ComputerID, row.AccountID), invitationOver())
 	// Revoking deletes the links; that the row is looked at here as well keeps a
 	// link that was missed from undoing it.
-	if err == nil && p.Status == controlapi.PersonRevoked {
+	if err == nil && p.Status == controlapi.PersonRemoved {
 		err = invitationOver()
 	}
 	return row, p, err

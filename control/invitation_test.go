@@ -85,7 +85,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		row.Status = controlapi.PersonRevoked
+		row.Status = controlapi.PersonRemoved
 		return tx.putPerson(e.Computer.ID, row)
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 			become(controlapi.PersonPending)
 		}
 	case personAccepted:
-		if p.Status == controlapi.PersonRevoked {
+		if p.Status == controlapi.PersonRemoved {
 			return p, refuse(controlapi.CodeForbidden, "This invitation was taken back.")
 		}
 		become(controlapi.PersonActive)
@@ -84,10 +84,10 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 	case personWithdrawn:
 		p.Apps = withoutApps(p.Apps, func(id string) bool { return slices.Contains(apps, id) })
 	case personRemoved:
-		if p.Status != controlapi.PersonRevoked {
+		if p.Status != controlapi.PersonRemoved {
 			p.Epoch = laterEpoch(p.Epoch, now)
 		}
-		become(controlapi.PersonRevoked)
+		become(controlapi.PersonRemoved)
 	case personSignedOut:
 		p.Epoch = laterEpoch(p.Epoch, now)
 	}
@@ -289,7 +289,7 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 	return viewed(ctx, s.core, func(tx kv.Tx) (out []Membership, err error) {
 		err = each(tx, keyMemberships(accountID), func(computerID string, _ []byte) error {
 			p, found, err := get[person](tx, keyPerson(computerID, accountID))
-			if err != nil || !found || p.Status == controlapi.PersonRevoked {
+			if err != nil || !found || p.Status == controlapi.PersonRemoved {
 				return err
 			}
 			c, found, err := get[computer](tx, keyComputer(computerID))
@@ -354,7 +354,7 @@ func (s *People) Leave(ctx context.Context, accountID, short string) error {
 		if err != nil {
 			return err
 		}
-		if p.Status == controlapi.PersonRevoked {
+		if p.Status == controlapi.PersonRemoved {
 			return none
 		}
 		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, nil)

@@ -87,7 +87,7 @@ func TestPersonModel(t *testing.T) {
 				if !allowed {
 					return
 				}
-				if !p.exists || p.status == controlapi.PersonRevoked {
+				if !p.exists || p.status == controlapi.PersonRemoved {
 					p.exists, p.status, p.apps = true, controlapi.PersonPending, map[string]bool{}
 				}
 				for _, a := range apps {
@@ -130,16 +130,16 @@ func TestPersonModel(t *testing.T) {
 				_, err := b.People.Remove(ctx, id, accounts[email])
 				expect("revoke", err, p.exists)
 				if p.exists {
-					p.status, p.links = controlapi.PersonRevoked, nil
+					p.status, p.links = controlapi.PersonRemoved, nil
 				}
 			},
 			"leave": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
 				p := model[email]
-				allowed := p.exists && p.status != controlapi.PersonRevoked
+				allowed := p.exists && p.status != controlapi.PersonRemoved
 				expect("leave", b.People.Leave(ctx, accounts[email], e.Computer.Name), allowed)
 				if allowed {
-					p.status, p.links = controlapi.PersonRevoked, nil
+					p.status, p.links = controlapi.PersonRemoved, nil
 				}
 			},
 			"sign out everywhere": func(t *rapid.T) {

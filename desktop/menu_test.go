@@ -56,7 +56,7 @@ func everyday() agentapi.OwnerState {
 		}),
 		pending("paperless", "Paperless", 8010),
 		live("photos", "Photos", 2342),
-		with(live("recipes", "Recipes", 9000), func(a *agentapi.OwnerApp) { a.Status, a.Host, a.URL = agentapi.StatusRevoked, "", "" }),
+		with(live("recipes", "Recipes", 9000), func(a *agentapi.OwnerApp) { a.Status, a.Host, a.URL = agentapi.StatusStopped, "", "" }),
 	}, Grants: []agentapi.Grant{
 		{ID: "g1", ClientName: "Pocket Notes", Email: "bob@example.com"},
 		{ID: "g2", ClientName: "Backup script", Email: "maya@example.com"},
@@ -179,7 +179,7 @@ func TestIconOrder(t *testing.T) {
 	busy.Connections = 1
 	dead := with(live("notes", "Notes", 3000), func(a *agentapi.OwnerApp) { a.Answering = false })
 	stopped := live("notes", "Notes", 3000)
-	stopped.Status = agentapi.StatusRevoked
+	stopped.Status = agentapi.StatusStopped
 	paused := with(live("p", "P", 4), func(a *agentapi.OwnerApp) { a.Paused = true })
 	of := func(here int, apps ...agentapi.OwnerApp) agentapi.OwnerState {
 		return agentapi.OwnerState{Here: here, Apps: apps}
@@ -217,7 +217,7 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 	t.Parallel()
 	notes := live("notes", "Notes", 3000)
 	paused := with(notes, func(a *agentapi.OwnerApp) { a.Paused = true })
-	stopped := with(notes, func(a *agentapi.OwnerApp) { a.Status = agentapi.StatusRevoked })
+	stopped := with(notes, func(a *agentapi.OwnerApp) { a.Status = agentapi.StatusStopped })
 	open := action{verb: doOpen, name: "notes"}
 	for _, c := range []struct {
 		app  agentapi.OwnerApp

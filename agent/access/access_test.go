@@ -98,8 +98,8 @@ func TestDecide(t *testing.T) {
 		"a stranger":              {nil, access.Identity{AccountID: "acc-eve", Epoch: 1}, notes, access.ReasonUnknown},
 		"a claimed role":          {nil, access.Identity{AccountID: bob, Epoch: 1, Role: controlapi.RoleOwner}, "id-photos", access.ReasonNotGiven},
 		"invited":                 {func(p []controlapi.Person) { p[1].Status = controlapi.PersonPending }, identity, notes, access.ReasonNotActive},
-		"revoked":                 {func(p []controlapi.Person) { p[1].Status = controlapi.PersonRevoked }, identity, notes, access.ReasonNotActive},
-		"a revoked owner":         {func(p []controlapi.Person) { p[0].Status = controlapi.PersonRevoked }, access.Identity{AccountID: owner, Epoch: 1}, notes, access.ReasonNotActive},
+		"revoked":                 {func(p []controlapi.Person) { p[1].Status = controlapi.PersonRemoved }, identity, notes, access.ReasonNotActive},
+		"a revoked owner":         {func(p []controlapi.Person) { p[0].Status = controlapi.PersonRemoved }, access.Identity{AccountID: owner, Epoch: 1}, notes, access.ReasonNotActive},
 		"a status never heard of": {func(p []controlapi.Person) { p[1].Status = "" }, identity, notes, access.ReasonNotActive},
 		"signed out everywhere":   {func(p []controlapi.Person) { p[1].Epoch = 2 }, identity, notes, access.ReasonSessionOver},
 		"a snapshot behind":       {nil, access.Identity{AccountID: bob, Epoch: 2}, notes, access.ReasonBehind},
@@ -374,7 +374,7 @@ func TestClosing(t *testing.T) {
 	if n := a.CloseAll(); n != 3 {
 		t.Errorf("all: %d", n)
 	}
-	if n := a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[0].Status = controlapi.PersonRevoked })); n != 0 {
+	if n := a.SetSnapshot(snapshot(func(p []controlapi.Person) { p[0].Status = controlapi.PersonRemoved })); n != 0 {
 		t.Errorf("closed again: %d", n)
 	}
 }

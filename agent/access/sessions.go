@@ -244,6 +244,6 @@ func (a *Access) sweepSessions() {
 			return true
 		}
 		p := st.people[s.AccountID]
-		return p != nil && (s.Epoch < p.Epoch || p.Status == controlapi.PersonRevoked)
+		return p != nil && (s.Epoch < p.Epoch || p.Status == controlapi.PersonRemoved)
 	})
 }

@@ -33,7 +33,7 @@ type Status string
 const (
 	StatusPending Status = "pending" // asked, waiting for the owner
 	StatusLive    Status = "live"    // reachable at its address
-	StatusRevoked Status = "revoked" // withdrawn by the app itself, approval kept
+	StatusStopped Status = "revoked" // taken off its address by the app itself, approval kept
 )
 
 // Mode says what kind of process runs the engine.

@@ -14,7 +14,7 @@ const (
 
 	PersonActive  = "active"  // accepted
 	PersonPending = "pending" // invited
-	PersonRevoked = "revoked" // removed; the row stays
+	PersonRemoved = "revoked" // removed; the row stays
 )
 
 // Person is a member of the computer (docs/interface.md, People). Apps are
@@ -57,8 +57,8 @@ type AccessRequest struct {
 	HoldSeconds int `json:"holdSeconds,omitempty"`
 }
 
-// RevokeRequest is the body of POST /people/revoke and /owner/people/revoke.
-type RevokeRequest struct {
+// RemoveRequest is the body of POST /people/revoke and /owner/people/revoke.
+type RemoveRequest struct {
 	AccountID string `json:"accountId"`
 	// HoldSeconds is as of AccessRequest.
 	HoldSeconds int `json:"holdSeconds,omitempty"`
@@ -102,15 +102,15 @@ func (c *Client) SetAccess(ctx context.Context, req AccessRequest) (PersonChange
 	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/grant"), req)
 }
 
-// Remove ends a person's access to the whole computer. Their row stays, revoked.
+// Remove ends a person's access to the whole computer. Their row stays, as removed.
 func (c *Client) Remove(ctx context.Context, accountID string) (PersonChanged, error) {
-	return c.RemoveHeld(ctx, RevokeRequest{AccountID: accountID})
+	return c.RemoveHeld(ctx, RemoveRequest{AccountID: accountID})
 }
 
 // RemoveHeld is Remove that may be held for a moment: access is closed on this
 // computer when it returns, and the control plane is told when the moment is
 // over. UndoHeld before that leaves everything as it was.
-func (c *Client) RemoveHeld(ctx context.Context, req RevokeRequest) (PersonChanged, error) {
+func (c *Client) RemoveHeld(ctx context.Context, req RemoveRequest) (PersonChanged, error) {
 	return call[PersonChanged](ctx, c, http.MethodPost, c.peoplePath("/revoke"), req)
 }
 

@@ -179,7 +179,7 @@ func (a *Apps) Withdraw(ctx context.Context, by Caller, name string) (agentapi.P
 	if _, _, err := a.apply(ctx, name, event{Kind: onWithdraw, By: by}); err != nil {
 		return agentapi.Publication{}, err
 	}
-	return agentapi.Publication{Status: agentapi.StatusRevoked}, nil
+	return agentapi.Publication{Status: agentapi.StatusStopped}, nil
 }
 
 // Approve gives an app that asked its address. An owner who looked at the request

@@ -126,7 +126,7 @@ func TestApprovedAppsAreBounded(t *testing.T) {
 	h.apps.mu.Lock() // approving them one by one takes a commit each
 	for i := range maxApproved {
 		name := fmt.Sprint("n", i)
-		h.apps.rows[name] = stored{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusRevoked}}
+		h.apps.rows[name] = stored{App: &store.App{ID: name, Name: name, Label: name, LocalPort: 8000, Status: agentapi.StatusStopped}}
 	}
 	h.apps.swap()
 	h.apps.mu.Unlock()

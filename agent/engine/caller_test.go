@@ -41,7 +41,7 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 		{"the same, of nobody known", row(agentapi.StatusLive, "", ""), unknown, false},
 		{"an app this user asked for", row(agentapi.StatusLive, "1001", "0"), alice, true},
 		{"an app this user answers for", row(agentapi.StatusLive, "", "1001"), alice, true},
-		{"a stopped one", row(agentapi.StatusRevoked, "1002", "0"), alice, false},
+		{"a stopped one", row(agentapi.StatusStopped, "1002", "0"), alice, false},
 		{"one that asks again, approved for this user", asksAgain, alice, true},
 		{"another's app, with everybody trusted", row(agentapi.StatusLive, "", "0"), Caller{UserID: "1001"}, true},
 		{"another's app, for the agent's own user", row(agentapi.StatusLive, "1001", "1001"), Caller{}, true},

@@ -194,7 +194,7 @@ func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 		t.Errorf("%+v, %v", pub, err)
 	}
 	must(t, d.apps.Deny(t.Context(), "notes"))
-	if app := d.row(); app.Status != agentapi.StatusRevoked || app.Listener.UserID != "1000" || app.ApprovedFor.ID != "1000" {
+	if app := d.row(); app.Status != agentapi.StatusStopped || app.Listener.UserID != "1000" || app.ApprovedFor.ID != "1000" {
 		t.Errorf("denied: %+v", app)
 	}
 }

@@ -74,7 +74,7 @@ func (m *model) asking(app *modelApp, label string, port int) {
 }
 
 func (app *modelApp) restore() {
-	app.status, app.asks, app.label, app.port = agentapi.StatusRevoked, false, app.heldLabel, app.heldPort
+	app.status, app.asks, app.label, app.port = agentapi.StatusStopped, false, app.heldLabel, app.heldPort
 }
 
 func (m *model) publish(app *modelApp, label string, port int) {
@@ -183,7 +183,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 				case app.asks:
 					app.restore()
 				default:
-					app.status = agentapi.StatusRevoked
+					app.status = agentapi.StatusStopped
 				}
 				check(t, err, "")
 			},
@@ -195,7 +195,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 				switch {
 				case app == nil:
 					check(t, err, agentapi.CodeNotFound)
-				case app.status == agentapi.StatusRevoked:
+				case app.status == agentapi.StatusStopped:
 					check(t, err, agentapi.CodeConflict)
 				case app.status == agentapi.StatusLive && !alone:
 					check(t, err, "")

@@ -187,11 +187,11 @@ func withdraw(now stored) outcome {
 		return outcome{stored: stored{Denial: now.Denial}}
 	case now.App.Status == agentapi.StatusPending:
 		return refused(now, now.Denial)
-	case now.App.Status == agentapi.StatusRevoked:
+	case now.App.Status == agentapi.StatusStopped:
 		return outcome{stored: now}
 	}
 	app := *now.App
-	app.Status = agentapi.StatusRevoked
+	app.Status = agentapi.StatusStopped
 	return outcome{stored: stored{App: &app, Denial: now.Denial}, Gone: app.ID}
 }
 
@@ -200,7 +200,7 @@ func withdraw(now stored) outcome {
 func approve(now stored, e event) (outcome, error) {
 	app := *now.App
 	switch app.Status {
-	case agentapi.StatusRevoked:
+	case agentapi.StatusStopped:
 		return outcome{stored: now}, agentapi.Errorf(agentapi.CodeConflict,
 			"%q is approved already. It is stopped, and comes back when the app publishes itself again.", app.Label)
 	case agentapi.StatusLive:
@@ -268,7 +268,7 @@ func deny(now stored, e event) (outcome, error) {
 // approved for.
 func refused(now stored, denial *store.Denial) outcome {
 	app := asApproved(now.App)
-	app.Status, app.Quiet = agentapi.StatusRevoked, false
+	app.Status, app.Quiet = agentapi.StatusStopped, false
 	return outcome{stored: stored{App: &app, Denial: denial}}
 }
 

@@ -20,7 +20,7 @@ func TestNextTable(t *testing.T) {
 		}
 		return stored{App: app}
 	}
-	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusRevoked)
+	none, pending, live, revoked := stored{}, row(agentapi.StatusPending), row(agentapi.StatusLive), row(agentapi.StatusStopped)
 	ask := event{Kind: onPublish, At: at, Label: "Notes", Port: 8000}
 	askOther := event{Kind: onPublish, At: at, Label: "Diary", Port: 8001}
 	for _, tt := range []struct {
@@ -91,7 +91,7 @@ func TestNextTable(t *testing.T) {
 
 func TestAnotherProgramIsTold(t *testing.T) {
 	t.Parallel()
-	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusRevoked, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
+	now := stored{App: &store.App{ID: "id", Name: "notes", Label: "Notes", LocalPort: 8000, Status: agentapi.StatusStopped, Listener: agentapi.Listener{PID: 7, Program: "python3"}}}
 	out, err := next(now, event{Kind: onPublish, Label: "Notes", Port: 9000, Listener: agentapi.Listener{PID: 8, Program: "nc"}})
 	if err != nil || len(out.Notices) != 1 || out.Notices[0].Kind != "program-changed" {
 		t.Fatalf("%+v, %v", out.Notices, err)

@@ -138,8 +138,8 @@ func TestAskAgain(t *testing.T) {
 		port   int
 	}{
 		"approve":                          {event{Kind: onApprove, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
-		"deny":                             {event{Kind: onDeny}, agentapi.StatusRevoked, "Notes", 8000},
-		"withdraw":                         {event{Kind: onWithdraw}, agentapi.StatusRevoked, "Notes", 8000},
+		"deny":                             {event{Kind: onDeny}, agentapi.StatusStopped, "Notes", 8000},
+		"withdraw":                         {event{Kind: onWithdraw}, agentapi.StatusStopped, "Notes", 8000},
 		"revoke":                           {event{Kind: onRevoke}, "", "", 0},
 		"back at its port":                 {event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
 		"another port":                     {event{Kind: onPublish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},

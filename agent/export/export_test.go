@@ -42,7 +42,7 @@ func (k kept) State(context.Context) (agentapi.OwnerState, error) {
 }
 
 func (k kept) People(context.Context) (agentapi.People, error) {
-	return agentapi.People{Members: []agentapi.Person{{Email: "bob@example.com", Status: agentapi.PersonRevoked, Apps: []string{}}}}, k.refuse("people")
+	return agentapi.People{Members: []agentapi.Person{{Email: "bob@example.com", Status: agentapi.PersonRemoved, Apps: []string{}}}}, k.refuse("people")
 }
 
 func (k kept) Activity(_ context.Context, limit int) ([]agentapi.Activity, error) {

@@ -16,7 +16,7 @@ func (p *plane) forgetPeople(ctx context.Context) error {
 		return fmt.Errorf("cannot tell who had access on this computer alone: %w", err)
 	}
 	for _, person := range people {
-		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRevoked {
+		if person.Role == controlapi.RoleOwner || person.Status == controlapi.PersonRemoved {
 			continue
 		}
 		if _, err := p.Service.People.Remove(ctx, p.computerID, person.AccountID); err != nil {

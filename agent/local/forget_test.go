@@ -33,7 +33,7 @@ func TestForgetPeople(t *testing.T) {
 		t.Fatal(people, err)
 	}
 	for _, p := range people {
-		want := controlapi.PersonRevoked
+		want := controlapi.PersonRemoved
 		if p.AccountID == owner {
 			want = controlapi.PersonActive
 		}

@@ -258,7 +258,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	if err := h.owner.Deny(t.Context(), "notes"); err != nil {
 		t.Fatal(err)
 	}
-	if app := h.standing(t, agentapi.StatusRevoked); app.LocalPort != h.port || app.ApprovedListener != nil {
+	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {
 		t.Errorf("denied: %+v", app)
 	}
 	ask(h.port, agentapi.StatusLive)

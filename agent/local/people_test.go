@@ -90,7 +90,7 @@ func TestSpec(t *testing.T) {
 	removed := func(t *testing.T) {
 		t.Helper()
 		joined(t)
-		if changed, err := program.Remove(ctx, id); err != nil || changed.Person.Status != agentapi.PersonRevoked {
+		if changed, err := program.Remove(ctx, id); err != nil || changed.Person.Status != agentapi.PersonRemoved {
 			t.Fatalf("%+v, %v", changed, err)
 		}
 	}
@@ -186,7 +186,7 @@ func TestSpec(t *testing.T) {
 				t.Errorf("%s at once: HTTP %d", address, got)
 			}
 		}
-		if p := row(); p.Status != agentapi.PersonRevoked || p.AccountID != id {
+		if p := row(); p.Status != agentapi.PersonRemoved || p.AccountID != id {
 			t.Errorf("the row is %+v", p)
 		}
 	})

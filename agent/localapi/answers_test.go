@@ -87,8 +87,8 @@ func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi
 	return p.changed()
 }
 
-func (p *plane) Revoke(context.Context, controlapi.Revoke) (controlapi.Person, error) {
-	p.row.Status, p.row.Apps = controlapi.PersonRevoked, nil
+func (p *plane) Remove(context.Context, controlapi.Remove) (controlapi.Person, error) {
+	p.row.Status, p.row.Apps = controlapi.PersonRemoved, nil
 	return p.changed()
 }
 

@@ -173,14 +173,14 @@ func (b *believer) next() (verb string, after claim) {
 		verb = pick("publish", "approve", "approve", "withdraw", "deny")
 	case agentapi.StatusLive:
 		verb = pick("publish", "publish", "withdraw", "revoke")
-	case agentapi.StatusRevoked:
+	case agentapi.StatusStopped:
 		verb = pick("publish", "publish", "revoke")
 	}
 	switch verb {
 	case "publish":
 		b.n++
 		after = claim{agentapi.StatusPending, fmt.Sprintf("%s %d", b.name, b.n), 8000 + b.n%1000}
-		if now.status == agentapi.StatusLive || now.status == agentapi.StatusRevoked {
+		if now.status == agentapi.StatusLive || now.status == agentapi.StatusStopped {
 			after.status = agentapi.StatusLive
 		}
 	case "approve":
@@ -189,7 +189,7 @@ func (b *believer) next() (verb string, after claim) {
 	case "withdraw":
 		if now.status != agentapi.StatusPending {
 			after = now
-			after.status = agentapi.StatusRevoked
+			after.status = agentapi.StatusStopped
 		}
 	case "deny", "revoke":
 	}

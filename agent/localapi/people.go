@@ -59,11 +59,11 @@ func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 
 func (a *API) remove(r *http.Request, by people.Actor) (any, error) {
 	f := readFields(r, "accountId", "holdSeconds")
-	req := agentapi.RevokeRequest{AccountID: f.text("accountId"), HoldSeconds: holdSeconds(f, by)}
+	req := agentapi.RemoveRequest{AccountID: f.text("accountId"), HoldSeconds: holdSeconds(f, by)}
 	if f.err != nil {
 		return nil, f.err
 	}
-	return a.cfg.People.Revoke(r.Context(), by, req)
+	return a.cfg.People.Remove(r.Context(), by, req)
 }
 
 // holdSeconds reads how long the owner wants a change held, 0 where it does not say. In

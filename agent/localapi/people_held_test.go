@@ -74,7 +74,7 @@ func TestHeldAndDisconnected(t *testing.T) {
 
 	do("POST", "/owner/people/revoke", `{"accountId":"b2","holdSeconds":60}`, http.StatusOK, `"heldUntil":"`)
 	do("POST", "/owner/people/settle", `{}`, http.StatusOK, `"ok":true`)
-	if control.row.Status != controlapi.PersonRevoked {
+	if control.row.Status != controlapi.PersonRemoved {
 		t.Errorf("settled, he is %+v", control.row)
 	}
 	do("POST", "/owner/people/settle", whole, http.StatusOK, `"ok":true`)

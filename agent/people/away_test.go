@@ -57,7 +57,7 @@ func TestRemovedWithTheControlPlaneAway(t *testing.T) {
 	r, id := startWithBob(t, "Notes")
 	r.down()
 	changed, err := r.owner.Remove(t.Context(), id)
-	if err != nil || !changed.OK || changed.Person.Status != agentapi.PersonRevoked || changed.Person.Email != bobMail {
+	if err != nil || !changed.OK || changed.Person.Status != agentapi.PersonRemoved || changed.Person.Email != bobMail {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}
 	if again, err := r.owner.Remove(t.Context(), id); err != nil || !again.OK {
@@ -65,7 +65,7 @@ func TestRemovedWithTheControlPlaneAway(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRevoked {
+		if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRemoved {
 			t.Errorf("listed as %+v", bob)
 		}
 		state, err := r.owner.State(t.Context())
@@ -85,8 +85,8 @@ func TestRemovedWithTheControlPlaneAway(t *testing.T) {
 	r.serve(t)
 	check()
 	r.up()
-	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
-	r.await(t, func() bool { return r.listed(t, bobMail).Status == agentapi.PersonRevoked })
+	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRemoved })
+	r.await(t, func() bool { return r.listed(t, bobMail).Status == agentapi.PersonRemoved })
 	r.settled(t)
 }
 
@@ -226,7 +226,7 @@ func TestRemovedAndConnectedElsewhere(t *testing.T) {
 	}
 	r.device = home
 	r.serve(t)
-	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
+	r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRemoved })
 	r.settled(t)
 }
 
@@ -266,7 +266,7 @@ func TestGoneMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRevoked {
+	if changed, err := r.owner.Remove(t.Context(), id); err != nil || changed.Person.Status != agentapi.PersonRemoved {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}
 	r.up()

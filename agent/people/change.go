@@ -76,8 +76,8 @@ func (p *People) SetAccess(ctx context.Context, by Actor, req agentapi.AccessReq
 	return p.end(ctx, by, store.PendingChange{AccountID: req.AccountID, AppID: app.ID}, hold)
 }
 
-// Revoke carries out POST /people/revoke: the whole computer is taken away.
-func (p *People) Revoke(ctx context.Context, by Actor, req agentapi.RevokeRequest) (agentapi.PersonChanged, error) {
+// Remove carries out POST /people/revoke: the whole computer is taken away.
+func (p *People) Remove(ctx context.Context, by Actor, req agentapi.RemoveRequest) (agentapi.PersonChanged, error) {
 	hold, err := holdFor(by, req.HoldSeconds)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
@@ -161,7 +161,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	if c.AppID != "" {
 		row, err = p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 	} else {
-		row, err = p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
+		row, err = p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID})
 	}
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
@@ -173,7 +173,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 // after is a row once a change is carried out.
 func after(row controlapi.Person, c store.PendingChange) controlapi.Person {
 	if c.AppID == "" {
-		row.Status = controlapi.PersonRevoked
+		row.Status = controlapi.PersonRemoved
 		return row
 	}
 	row.Apps = slices.DeleteFunc(slices.Clone(row.Apps), func(id string) bool { return id == c.AppID })

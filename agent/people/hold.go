@@ -83,7 +83,7 @@ func (p *People) takeBack(c store.PendingChange) (found bool, err error) {
 func (p *People) asKnown(accountID string) agentapi.PersonChanged {
 	row, known := p.inSnapshot(accountID)
 	if !known { // the row was deleted elsewhere meanwhile
-		row = controlapi.Person{AccountID: accountID, Role: controlapi.RoleMember, Status: controlapi.PersonRevoked}
+		row = controlapi.Person{AccountID: accountID, Role: controlapi.RoleMember, Status: controlapi.PersonRemoved}
 	}
 	labels, all, _ := p.labels()
 	return agentapi.PersonChanged{OK: true, Person: wire(p.takenAway(unconfirmed).without(row), labels, all)}
@@ -159,7 +159,7 @@ func (p *People) finish() {
 func (p *People) givenBack(by Actor, req agentapi.AccessRequest) (changed agentapi.PersonChanged, ok bool, err error) {
 	app, found := p.cfg.Apps.ByLabel(req.App)
 	row, known := p.inSnapshot(req.AccountID)
-	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRevoked {
+	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRemoved {
 		return changed, false, nil
 	}
 	if ok, err = p.takeBack(store.PendingChange{AccountID: req.AccountID, AppID: app.ID}); !ok || err != nil {

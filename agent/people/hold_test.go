@@ -20,14 +20,14 @@ const longHold = int(agentapi.MaxHold / time.Second)
 // held removes bob for a while and checks that he is out here and nowhere else.
 func (r *rig) held(t *testing.T, id string, seconds int) agentapi.PersonChanged {
 	t.Helper()
-	changed, err := r.owner.RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: id, HoldSeconds: seconds})
-	if err != nil || !changed.OK || changed.HeldUntil == nil || changed.Person.Status != agentapi.PersonRevoked {
+	changed, err := r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: seconds})
+	if err != nil || !changed.OK || changed.HeldUntil == nil || changed.Person.Status != agentapi.PersonRemoved {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}
 	if left := time.Until(*changed.HeldUntil); left > time.Duration(seconds)*time.Second {
 		t.Errorf("held for %v", left)
 	}
-	if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRevoked {
+	if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRemoved {
 		t.Errorf("here he is %+v", bob)
 	}
 	return changed
@@ -120,7 +120,7 @@ func TestHeldIsOver(t *testing.T) {
 			if err := over(r, id); err != nil {
 				t.Fatal(err)
 			}
-			r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
+			r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRemoved })
 			if name == "stopped" {
 				return
 			}
@@ -128,7 +128,7 @@ func TestHeldIsOver(t *testing.T) {
 				t.Errorf("undone too late: %v", err)
 			}
 			r.settled(t)
-			if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRevoked {
+			if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRemoved {
 				t.Errorf("afterwards %+v", bob)
 			}
 		})
@@ -152,14 +152,14 @@ func TestHeldAndKilled(t *testing.T) {
 			t.Fatalf("the control plane was told: %s", status)
 		}
 		r.serve(t)
-		if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRevoked {
+		if bob := r.known(t, bobMail); bob.Status != agentapi.PersonRemoved {
 			t.Errorf("after the restart %+v", bob)
 		}
 		if _, err := r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}); agentapi.CodeOf(err) != agentapi.CodeConflict {
 			t.Errorf("undone after a restart: %v", err)
 		}
 		r.up()
-		r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRevoked })
+		r.await(t, func() bool { return r.member(t, bobMail).Status == agentapi.PersonRemoved })
 		r.settled(t)
 	}
 }
@@ -220,7 +220,7 @@ func TestOnlyTheOwnerHolds(t *testing.T) {
 	if got.status != http.StatusOK || got.body["heldUntil"] != nil {
 		t.Fatalf("HTTP %d %v", got.status, got.body)
 	}
-	if status := r.member(t, bobMail).Status; status != agentapi.PersonRevoked {
+	if status := r.member(t, bobMail).Status; status != agentapi.PersonRemoved {
 		t.Errorf("the control plane has him as %s", status)
 	}
 	for _, path := range []string{"/owner/people/undo", "/owner/people/settle"} {
@@ -229,7 +229,7 @@ func TestOnlyTheOwnerHolds(t *testing.T) {
 		}
 	}
 	for _, seconds := range []int{-1, longHold + 1} {
-		_, err := r.owner.RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: id, HoldSeconds: seconds})
+		_, err := r.owner.RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: id, HoldSeconds: seconds})
 		if agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.Contains(err.Error(), "60 seconds") {
 			t.Errorf("held for %d: %v", seconds, err)
 		}

@@ -47,9 +47,9 @@ func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi
 	return p.answer()
 }
 
-func (p *plane) Revoke(context.Context, controlapi.Revoke) (controlapi.Person, error) {
+func (p *plane) Remove(context.Context, controlapi.Remove) (controlapi.Person, error) {
 	if !p.down {
-		p.row.Status = controlapi.PersonRevoked
+		p.row.Status = controlapi.PersonRemoved
 		p.row.Epoch++
 	}
 	return p.answer()
@@ -173,7 +173,7 @@ func (m *holdMachine) take(t *rapid.T) {
 	var got agentapi.PersonChanged
 	var err error
 	if label == "" {
-		got, err = m.people.Revoke(context.Background(), Owner, agentapi.RevokeRequest{AccountID: bob, HoldSeconds: hold})
+		got, err = m.people.Remove(context.Background(), Owner, agentapi.RemoveRequest{AccountID: bob, HoldSeconds: hold})
 	} else {
 		got, err = m.people.SetAccess(context.Background(), Owner, agentapi.AccessRequest{AccountID: bob, App: label, HoldSeconds: hold})
 	}
@@ -282,7 +282,7 @@ func (m *holdMachine) check(t *rapid.T) {
 			t.Fatalf("%q is open to him: %v (%s), want %v of %+v", label, d.Allowed, d.Reason, want, *m.taken[label])
 		}
 	}
-	if told := m.control.row.Status == controlapi.PersonRevoked; told && !m.taken[""].final {
+	if told := m.control.row.Status == controlapi.PersonRemoved; told && !m.taken[""].final {
 		t.Fatal("the control plane was told too early")
 	}
 }
@@ -297,7 +297,7 @@ func (m *holdMachine) end(t *rapid.T) {
 	m.check(t)
 	for label, id := range m.ids {
 		if label == "" {
-			if told := m.control.row.Status == controlapi.PersonRevoked; told != m.taken[""].final {
+			if told := m.control.row.Status == controlapi.PersonRemoved; told != m.taken[""].final {
 				t.Fatalf("removed at the control plane: %v, want %v", told, m.taken[""].final)
 			}
 		} else if has := slices.Contains(m.control.row.Apps, id); has == m.taken[label].final {

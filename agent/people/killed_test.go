@@ -17,7 +17,7 @@ import (
 // unreachable is a control plane that never answers.
 type unreachable struct{ people.Control }
 
-func (unreachable) Revoke(ctx context.Context, _ controlapi.Revoke) (controlapi.Person, error) {
+func (unreachable) Remove(ctx context.Context, _ controlapi.Remove) (controlapi.Person, error) {
 	return controlapi.Person{}, context.DeadlineExceeded
 }
 
@@ -73,7 +73,7 @@ func TestKilledWhileTakingAway(t *testing.T) {
 	}
 	p, _ := household(t, dir, "home", store.ObserveCommits(keep))
 	states = states[len(states)-1:] // as it was before
-	if _, err := p.Revoke(t.Context(), people.Owner, agentapi.RevokeRequest{AccountID: "bob", HoldSeconds: 10}); err != nil {
+	if _, err := p.Remove(t.Context(), people.Owner, agentapi.RemoveRequest{AccountID: "bob", HoldSeconds: 10}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.TakeBack(agentapi.HeldChange{AccountID: "bob"}); err != nil {

@@ -175,7 +175,7 @@ func (t taken) without(m controlapi.Person) controlapi.Person {
 		return m
 	}
 	if t[store.DenyRecord{AccountID: m.AccountID}] {
-		m.Status = controlapi.PersonRevoked
+		m.Status = controlapi.PersonRemoved
 	}
 	m.Apps = slices.DeleteFunc(slices.Clone(m.Apps), func(id string) bool {
 		return t[store.DenyRecord{AccountID: m.AccountID, AppID: id}]

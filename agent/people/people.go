@@ -39,7 +39,7 @@ type Control interface {
 	People(ctx context.Context) (controlapi.People, error)
 	Invite(ctx context.Context, i controlapi.Invite) (controlapi.Person, error)
 	SetAccess(ctx context.Context, g controlapi.SetAccess) (controlapi.Person, error)
-	Revoke(ctx context.Context, r controlapi.Revoke) (controlapi.Person, error)
+	Remove(ctx context.Context, r controlapi.Remove) (controlapi.Person, error)
 	Grants(ctx context.Context) ([]controlapi.Grant, error)
 	RevokeGrant(ctx context.Context, id string) error
 }

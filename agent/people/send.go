@@ -53,7 +53,7 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 		return 0, err
 	}
-	row, err := p.cfg.Control.Revoke(ctx, controlapi.Revoke{AccountID: c.AccountID})
+	row, err := p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID})
 	return row.Epoch, err
 }
 

@@ -20,7 +20,7 @@ const maxNamed = 3
 // tellInvited tells of an invitation a program sent. Undoing it takes back what
 // it added: all, for somebody who could open nothing before.
 func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []engine.App) {
-	undo := &store.Undo{AccountID: after.AccountID, Fresh: before.Status == "" || before.Status == controlapi.PersonRevoked}
+	undo := &store.Undo{AccountID: after.AccountID, Fresh: before.Status == "" || before.Status == controlapi.PersonRemoved}
 	for _, app := range apps {
 		if undo.Fresh || !slices.Contains(before.Apps, app.ID) {
 			undo.Apps = append(undo.Apps, app.ID)
@@ -36,7 +36,7 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 // undone by nothing but a fresh invitation, which only the invited can accept.
 func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange) {
 	if c.AppID == "" {
-		if before.Status != controlapi.PersonRevoked {
+		if before.Status != controlapi.PersonRemoved {
 			p.tell(by, agentapi.ActivityRemoved, before, nil, nil)
 		}
 		return
@@ -177,7 +177,7 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 	row, _ := p.inSnapshot(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
 	if undo.Fresh && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
-		_, err := p.Revoke(ctx, Owner, agentapi.RevokeRequest{AccountID: undo.AccountID})
+		_, err := p.Remove(ctx, Owner, agentapi.RemoveRequest{AccountID: undo.AccountID})
 		return err
 	}
 	for _, id := range undo.Apps {

@@ -80,7 +80,7 @@ func TestToldAndUndone(t *testing.T) {
 		t.Errorf("by %q", n.By)
 	}
 	undo(n)
-	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRevoked {
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRemoved {
 		t.Fatalf("bob is %+v", bob)
 	}
 	// Somebody who has been there: what was added goes.
@@ -278,7 +278,7 @@ func TestS9AnInvitationIsNotBuried(t *testing.T) {
 	if err := r.owner.UndoNotice(ctx, invitation.ID); err != nil {
 		t.Fatalf("undoing the invitation: %v", err)
 	}
-	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRevoked {
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonRemoved {
 		t.Errorf("after undoing bob is %+v", bob)
 	}
 }

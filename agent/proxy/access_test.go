@@ -65,7 +65,7 @@ func TestAccessFollowsTheSnapshot(t *testing.T) {
 	status("withdrawn", 403)
 	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Apps = []string{"id-notes"} })...)
 	status("given back", 200)
-	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Status = controlapi.PersonRevoked })...)
+	r.setPeople(r.person(bobID, func(p *controlapi.Person) { p.Status = controlapi.PersonRemoved })...)
 	status("revoked", 403)
 	r.setPeople(r.person(bobID, nil)...)
 	status("gone from the control plane's store", 403)

@@ -35,7 +35,7 @@ func TestFirstDatabaseOpens(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	for name, status := range map[string]agentapi.Status{
-		"notes": agentapi.StatusLive, "photos": agentapi.StatusPending, "wiki": agentapi.StatusRevoked,
+		"notes": agentapi.StatusLive, "photos": agentapi.StatusPending, "wiki": agentapi.StatusStopped,
 	} {
 		app := all.Apps[name]
 		if app.Status != status || (app.ID != "") != (status != agentapi.StatusPending) || app.LocalPort == 0 || app.Label == "" || app.RequestedAt.IsZero() {

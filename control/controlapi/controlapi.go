@@ -58,7 +58,7 @@ type PersonStatus string
 const (
 	PersonPending PersonStatus = "pending"
 	PersonActive  PersonStatus = "active"
-	PersonRevoked PersonStatus = "revoked"
+	PersonRemoved PersonStatus = "revoked"
 )
 
 // Computer is what the control plane knows of the agent's computer.

@@ -11,7 +11,7 @@ const (
 	PathPeople       = "/v1/people"        // GET: People
 	PathPeopleInvite = "/v1/people/invite" // POST Invite: Person
 	PathPeopleAccess = "/v1/people/grant"  // POST SetAccess: Person
-	PathPeopleRevoke = "/v1/people/revoke" // POST Revoke: Person
+	PathPeopleRemove = "/v1/people/revoke" // POST Remove: Person
 )
 
 // People is everybody with a row on the computer, removed ones included. Apps
@@ -38,8 +38,8 @@ type SetAccess struct {
 	Granted   bool   `json:"granted"`
 }
 
-// Revoke is the body of POST PathPeopleRevoke: the whole computer is taken away.
-type Revoke struct {
+// Remove is the body of POST PathPeopleRemove: the whole computer is taken away.
+type Remove struct {
 	AccountID string `json:"accountId"`
 }
 
@@ -65,9 +65,9 @@ func (c *Client) SetAccess(ctx context.Context, g SetAccess) (Person, error) {
 	return c.changePerson(ctx, PathPeopleAccess, g)
 }
 
-// Revoke takes the whole computer away from a person. Their row stays.
-func (c *Client) Revoke(ctx context.Context, r Revoke) (Person, error) {
-	return c.changePerson(ctx, PathPeopleRevoke, r)
+// Remove takes the whole computer away from a person. Their row stays.
+func (c *Client) Remove(ctx context.Context, r Remove) (Person, error) {
+	return c.changePerson(ctx, PathPeopleRemove, r)
 }
 
 func (c *Client) changePerson(ctx context.Context, path string, body any) (Person, error) {

@@ -146,7 +146,7 @@ func TestLeaveOnTheDashboard(t *testing.T) {
 	}()
 	b.post("/account/leave", "computer", "maya").to(t)
 	if s := <-held; !slices.ContainsFunc(s.People, func(q controlapi.Person) bool {
-		return q.AccountID == p.AccountID && q.Status == controlapi.PersonRevoked
+		return q.AccountID == p.AccountID && q.Status == controlapi.PersonRemoved
 	}) {
 		t.Errorf("the agent hears %+v", s.People)
 	}

@@ -52,8 +52,8 @@ func (h *handler) setAccess(w http.ResponseWriter, r *http.Request, c controlapi
 	return nil
 }
 
-func (h *handler) revoke(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
-	var body controlapi.Revoke
+func (h *handler) removePerson(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.Remove
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}

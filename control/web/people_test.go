@@ -309,7 +309,7 @@ func specGrantChangesOneApp(t *testing.T) {
 	wantError(t, err, controlapi.CodeNotFound)
 	_, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: r.owner.AccountID, App: "app1"})
 	wantError(t, err, controlapi.CodeForbidden)
-	_, err = c.Revoke(t.Context(), controlapi.Revoke{AccountID: r.owner.AccountID})
+	_, err = c.Remove(t.Context(), controlapi.Remove{AccountID: r.owner.AccountID})
 	wantError(t, err, controlapi.CodeForbidden)
 	if p := r.listed(); !slices.Equal(p.Apps, []string{"app2"}) {
 		t.Errorf("refusals left %+v", p)
@@ -328,8 +328,8 @@ func specRevokeAndInviteAgain(t *testing.T) {
 	r.invite("app2") // still open when the revoke comes
 	open := r.invitations(invited, 2).Links[0]
 
-	got, err := c.Revoke(t.Context(), controlapi.Revoke{AccountID: p.AccountID})
-	if err != nil || got.Status != controlapi.PersonRevoked {
+	got, err := c.Remove(t.Context(), controlapi.Remove{AccountID: p.AccountID})
+	if err != nil || got.Status != controlapi.PersonRemoved {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	b.get(visitPath()).want(t, http.StatusForbidden)
@@ -338,7 +338,7 @@ func specRevokeAndInviteAgain(t *testing.T) {
 	if _, err := c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1", Granted: true}); err != nil {
 		t.Fatal(err)
 	}
-	if row := r.listed(); row.Status != controlapi.PersonRevoked || row.AccountID != p.AccountID {
+	if row := r.listed(); row.Status != controlapi.PersonRemoved || row.AccountID != p.AccountID {
 		t.Errorf("the row is %+v", row)
 	}
 	b.get(visitPath()).want(t, http.StatusForbidden)
@@ -415,7 +415,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	owner := r.browser()
 	owner.signIn("maya@example.com", "")
 	session := member.http.Jar.Cookies(must(url.Parse(authURL)))[0].Value
-	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRevoke} {
+	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRemove} {
 		method := http.MethodPost
 		if path == controlapi.PathPeople {
 			method = http.MethodGet
@@ -441,7 +441,7 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	}
 	olga := r.client()
 	olga.Credential = other.Credential
-	_, err = olga.Revoke(t.Context(), controlapi.Revoke{AccountID: p.AccountID})
+	_, err = olga.Remove(t.Context(), controlapi.Remove{AccountID: p.AccountID})
 	wantError(t, err, controlapi.CodeNotFound)
 	_, err = olga.Invite(t.Context(), controlapi.Invite{Email: invited, Apps: []string{"app1"}})
 	wantError(t, err, controlapi.CodeInvalid)
@@ -460,7 +460,7 @@ func specAccountIDIsOpaque(t *testing.T) {
 	if len(p.AccountID) < 16 || strings.Contains(p.AccountID, "bob") || strings.Contains(p.AccountID, "@") {
 		t.Errorf("the id is %q", p.AccountID)
 	}
-	_, err := c.Revoke(t.Context(), controlapi.Revoke{AccountID: invited})
+	_, err := c.Remove(t.Context(), controlapi.Remove{AccountID: invited})
 	wantError(t, err, controlapi.CodeNotFound)
 	_, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: invited, App: "app2", Granted: true})
 	wantError(t, err, controlapi.CodeNotFound)

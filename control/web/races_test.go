@@ -254,7 +254,7 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 			})
 			both.Wait()
 			for _, now := range must(r.svc.People.List(t.Context(), r.owner.Computer.ID)) {
-				if now.Email == email && now.Status != controlapi.PersonRevoked {
+				if now.Email == email && now.Status != controlapi.PersonRemoved {
 					t.Errorf("%s is %s", email, now.Status)
 				}
 			}

@@ -409,11 +409,11 @@ func TestVisitorsDoNotKeepAComputerFromSyncing(t *testing.T) {
 			t.Fatalf("wrong code %d: %v", asked, err)
 		}
 	}
-	if _, err := c.Revoke(t.Context(), controlapi.Revoke{AccountID: bob.AccountID}); err != nil {
+	if _, err := c.Remove(t.Context(), controlapi.Remove{AccountID: bob.AccountID}); err != nil {
 		t.Errorf("removing somebody: %v", err)
 	}
 	removed := func(p controlapi.Person) bool {
-		return p.AccountID == bob.AccountID && p.Status == controlapi.PersonRevoked
+		return p.AccountID == bob.AccountID && p.Status == controlapi.PersonRemoved
 	}
 	if s, err := c.Sync(t.Context(), ""); err != nil || !slices.ContainsFunc(s.People, removed) {
 		t.Errorf("the sync brought %+v, %v", s.People, err)

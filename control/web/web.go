@@ -125,7 +125,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
 		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(h.setAccess)},
-		{"POST", controlapi.PathPeopleRevoke, tierDevice, h.device(h.revoke)},
+		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(h.removePerson)},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
 		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
 	}

@@ -61,7 +61,7 @@ var changes = []change{
 	{"remove", func(ctx context.Context, c *computer, h *house, n int) error {
 		email := fmt.Sprintf("p%d@example.net", n-3)
 		_, err := c.owner.Remove(ctx, h.ids[email])
-		h.people[email] = agentapi.PersonRevoked
+		h.people[email] = agentapi.PersonRemoved
 		return err
 	}},
 	{"dark", func(ctx context.Context, c *computer, h *house, n int) error {
@@ -74,7 +74,7 @@ var changes = []change{
 	}},
 	{"withdraw", func(ctx context.Context, c *computer, h *house, n int) error {
 		_, err := c.open.Unpublish(ctx, appName(n-7))
-		h.apps[appName(n-7)] = agentapi.StatusRevoked
+		h.apps[appName(n-7)] = agentapi.StatusStopped
 		return err
 	}},
 	{"revoke", func(ctx context.Context, c *computer, h *house, n int) error {

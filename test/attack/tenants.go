@@ -105,7 +105,7 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 		{"GET", controlapi.PathPeople, nil, true},
 		{"GET", controlapi.PathGrants, nil, true},
 		{"POST", controlapi.PathPeopleAccess, controlapi.SetAccess{AccountID: account, App: app, Granted: true}, false},
-		{"POST", controlapi.PathPeopleRevoke, controlapi.Revoke{AccountID: account}, false},
+		{"POST", controlapi.PathPeopleRemove, controlapi.Remove{AccountID: account}, false},
 		{"POST", controlapi.PathPeopleInvite, controlapi.Invite{Email: "evil@example.net", Apps: []string{app}}, false},
 		{"POST", controlapi.PathGrantsRevoke, controlapi.RevokeGrant{ID: "somebody-elses"}, false},
 		{"POST", controlapi.PathVisits, controlapi.Redeem{}, false},

@@ -135,7 +135,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 	p.press(p.named("dialog button", "Remove"))
 	p.named(".toast button", "Undo")
 	p.shot("away-removed")
-	if got := p.person("carla@example.com").Status; got != agentapi.PersonRevoked {
+	if got := p.person("carla@example.com").Status; got != agentapi.PersonRemoved {
 		t.Errorf("with nobody to tell she is %s", got)
 	}
 

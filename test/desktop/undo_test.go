@@ -123,7 +123,7 @@ func TestHeldRemovalOutlivesAKill(t *testing.T) {
 	address := p.approved("notes", "Notes", webApp(t, "notes"))
 	bob := p.member(guest, "Notes")
 	p.answers(bob, address, http.StatusOK)
-	changed, err := p.ownerTier().RemoveHeld(t.Context(), agentapi.RevokeRequest{AccountID: p.person(guest).AccountID, HoldSeconds: 60})
+	changed, err := p.ownerTier().RemoveHeld(t.Context(), agentapi.RemoveRequest{AccountID: p.person(guest).AccountID, HoldSeconds: 60})
 	if err != nil || changed.HeldUntil == nil {
 		t.Fatalf("removing: %+v, %v", changed, err)
 	}

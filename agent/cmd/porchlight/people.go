@@ -66,7 +66,7 @@ the apps added; somebody who was removed starts again with these alone.`,
 // onceThey is what still keeps somebody out who was given an app, by status.
 var onceThey = map[string]string{
 	agentapi.PersonPending: ", once they have clicked their invitation",
-	agentapi.PersonRevoked: ", but is removed: invite them to let them in again",
+	agentapi.PersonRemoved: ", but is removed: invite them to let them in again",
 }
 
 func giveCommand(c cli) *cobra.Command {
@@ -185,7 +185,7 @@ func personWord(p agentapi.Person) string {
 		return "owner"
 	case p.Status == agentapi.PersonPending:
 		return "invited"
-	case p.Status == agentapi.PersonRevoked:
+	case p.Status == agentapi.PersonRemoved:
 		return "removed"
 	}
 	return "member"

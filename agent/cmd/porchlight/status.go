@@ -103,7 +103,7 @@ func statusWord(a agentapi.OwnerApp) string {
 	switch {
 	case a.Status == agentapi.StatusPending:
 		return "waiting for you"
-	case a.Status == agentapi.StatusRevoked:
+	case a.Status == agentapi.StatusStopped:
 		return "stopped"
 	case a.Paused:
 		return "paused"
