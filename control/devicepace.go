@@ -27,7 +27,7 @@ var (
 )
 
 const (
-	// deviceKept is how long a good credential that rests keeps its bucket.
+	// deviceKept is how long the count of a good credential that is not used is kept.
 	deviceKept = 10 * time.Minute
 	// devicePaceSize bounds each of the two tables.
 	devicePaceSize = 50_000

@@ -150,7 +150,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	// The code alone could be found from its hash by trying a million; with the
 	// browser's token in it, only that browser can.
 	a.codeHash = hashOf(purposeCode, browserToken, a.code)
-	// By the machine's clock, not that of Config: it is about this very process.
+	// By the machine's clock, not that of Config: only this process waits for it.
 	a.from = time.Now().Add(answerHead + rand.N(answerHeadMost-answerHead))
 	select {
 	case s.attempts <- a:

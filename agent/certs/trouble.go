@@ -62,7 +62,7 @@ func (a *ACME) restOf(name string) time.Duration {
 
 // forget drops what is known of names nobody wants any more. Their certificates
 // stay in the directory and are renewed no longer: the authority would be refused
-// at the door, and counts such failures.
+// at the handshake, and counts such failures.
 func (a *ACME) forget(wanted []string) {
 	over := func(name string) bool { return !slices.Contains(wanted, name) && !a.cfg.Allowed(name) }
 	var gone []certmagic.SubjectIssuer

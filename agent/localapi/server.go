@@ -32,7 +32,7 @@ type ServerConfig struct {
 	// OwnerSecretHash is the SHA-256 of the owner secret; while it is empty the
 	// owner tier refuses everybody. See also SetOwnerSecretHash.
 	OwnerSecretHash []byte
-	// DeskSecretHash is the SHA-256 of what the menu bar of this very process
+	// DeskSecretHash is the SHA-256 of what the menu bar of this process
 	// shows instead, for as long as it runs; nil for none. It opens what only looks
 	// or takes away, also while the keychain keeps the owner secret from everybody.
 	DeskSecretHash []byte

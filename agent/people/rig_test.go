@@ -65,7 +65,7 @@ type rig struct {
 	dir   string
 	agent *agent.Agent
 	owner *agentapi.Client
-	app   *agentapi.Client // of a registered program, which is this very process
+	app   *agentapi.Client // of a registered program, which is this process
 	api   string           // base URL of the loopback API
 	end   func()           // ends the agent and waits for it; idempotent
 }

@@ -88,7 +88,7 @@ func TestOpenNobody(t *testing.T) {
 	}
 }
 
-// TestCaller looks for the client's end of connections of this very process,
+// TestCaller looks for the client's end of connections of this process,
 // over each kind of address.
 func TestCaller(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// TestListening looks for a listener of this very process, on each kind of
+// TestListening looks for a listener of this process, on each kind of
 // address that takes connections to 127.0.0.1.
 func TestListening(t *testing.T) {
 	t.Parallel()

@@ -1,4 +1,4 @@
-// Package relay is the public door: it listens on one address, finds out from
+// Package relay is the public listener of a node: it listens on one address, finds out from
 // the first bytes of each connection whose it is, and joins visitors to the
 // computers they name.
 //

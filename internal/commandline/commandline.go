@@ -33,9 +33,9 @@ func Usage(err error) error { return usageError{err} }
 // Usagef makes such an error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// FlagError is for cobra's SetFlagErrorFunc. It says of a number that is none what
-// was typed, and not how it was read. A flag that is not known because the word
-// before it is no command is no trouble with the flag.
+// FlagError is for cobra's SetFlagErrorFunc. Where a number was expected it names
+// what was typed, and not how it was read. A flag that is unknown because the word
+// before it is not a command is no fault of the flag.
 func FlagError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return NoCommand(cmd, words)
