@@ -69,6 +69,32 @@ func TestDirectRequestsAreTheSame(t *testing.T) {
 	}
 }
 
+// TestConnectionTakesNothingOfOurs: a visitor who calls what the proxy tells the app
+// a matter of the connection (RFC 9110, section 7.6.1) does not keep it from the app.
+func TestConnectionTakesNothingOfOurs(t *testing.T) {
+	t.Parallel()
+	r, b, rec := recordedVisitor(t, false)
+	r.change("notes", func(a *proxy.App) { a.Options.IdentityHeader, a.Options.Forwarded = "X-My-App-Login", true })
+	ours := []string{"X-Service-User", "X-Service-Email", "X-Service-Role", "X-My-App-Login", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host"}
+	for i, way := range []string{"X-Direct", reverseHeader} {
+		c := r.raw(sni, strings.Join([]string{
+			"GET / HTTP/1.1", "Host: notes." + rootHost, "Cookie: " + cookie + "=" + b.cookies[cookie],
+			"Connection: " + strings.Join(ours, ", "), way + ": trailers", "", "",
+		}, "\r\n"))
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("%s: %v %v", way, res, err)
+		}
+		c.Close()
+		within(t, "the app gets the request", func() bool { return len(rec.requests()) > i })
+		for _, name := range ours {
+			if request := rec.requests()[i]; strings.Count(request, "\r\n"+name+": ") != 1 {
+				t.Errorf("%s: %s is not there once:\n%s", way, name, request)
+			}
+		}
+	}
+}
+
 func sortedHead(request string) string {
 	lines := strings.Split(request, "\r\n")
 	slices.Sort(lines[1:])
