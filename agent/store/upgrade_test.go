@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,9 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := openDir(t, dir)
-	newer := func(tx *bolt.Tx) error { return tx.Bucket(metaBucket).Put(versionKey, []byte("1000")) }
+	newer := func(tx *bolt.Tx) error {
+		return tx.Bucket(metaBucket).Put(versionKey, strconv.AppendInt(nil, int64(len(migrations)+1), 10))
+	}
 	if err := errors.Join(s.update(newer), s.Close()); err != nil {
 		t.Fatal(err)
 	}
