@@ -2,6 +2,7 @@ package desktop
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -43,16 +44,22 @@ func (c *asked) GoDark(context.Context) (agentapi.Closed, error) {
 	return agentapi.Closed{}, c.note("dark ")
 }
 func (c *asked) LightUp(context.Context) error { return c.note("light ") }
+func (c *asked) UndoNotice(_ context.Context, id uint64) error {
+	return c.note(fmt.Sprintf("undo %d", id))
+}
 
 // What is clicked is what is done, and nothing else.
 func TestCarryOut(t *testing.T) {
 	t.Parallel()
-	for _, v := range []verb{doApprove, doApproveAlone, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight} {
+	for _, v := range []verb{doApprove, doApproveAlone, doDeny, doPause, doResume, doRevoke, doRevokeGrant, doAllowUser, doDenyUser, doDark, doLight, doUndo} {
 		agent := &asked{}
 		a := &app{client: agent, known: true}
 		act, want := action{verb: v, name: "notes", label: "Notes"}, string(v)+" notes"
-		if v == doDark || v == doLight {
+		switch v {
+		case doDark, doLight:
 			act, want = action{verb: v}, string(v)+" "
+		case doUndo:
+			act, want = action{verb: v, notice: 7}, "undo 7"
 		}
 		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.calls, []string{want}) {
 			t.Errorf("%s: the agent was asked to %q, %v", v, agent.calls, err)

@@ -2,6 +2,7 @@ package people_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -167,6 +168,26 @@ func TestUndoTakesNothingElse(t *testing.T) {
 	}
 	if err := r.owner.UndoNotice(ctx, n.ID); agentapi.CodeOf(err) != agentapi.CodeConflict {
 		t.Errorf("giving back an app that is gone: %v", err)
+	}
+}
+
+// TestUndoKeepsThePerson: somebody who was let in before, if to no app by now, stays
+// let in when an app that a program gave them is taken away again.
+func TestUndoKeepsThePerson(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	ctx := t.Context()
+	r.publish(t, "notes", "Notes")
+	r.publish(t, "wiki", "Wiki")
+	r.invited(t, true, "Notes")
+	id := r.listed(t, bobMail).AccountID
+	_, taken := r.owner.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Notes"})
+	_, given := r.app.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true})
+	if err := errors.Join(taken, given, r.owner.UndoNotice(ctx, r.last(t).ID)); err != nil {
+		t.Fatal(err)
+	}
+	if bob := r.listed(t, bobMail); bob.Status != agentapi.PersonActive || len(bob.Apps) != 0 {
+		t.Errorf("bob is %+v", bob)
 	}
 }
 
