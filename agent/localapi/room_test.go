@@ -6,6 +6,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
 )
 
@@ -54,5 +55,62 @@ func TestS9ChangesWaitForTheOwner(t *testing.T) {
 	r.serve(t)
 	if state, err := r.owner().State(ctx); err != nil || state.NoticesSeen != newest {
 		t.Errorf("after a restart %d is seen, %v", state.NoticesSeen, err)
+	}
+}
+
+// TestRoomOfOtherUsers: of the connections beyond the first few, one other user has a
+// part and all other users together have one; the owner's programs have the rest.
+func TestRoomOfOtherUsers(t *testing.T) {
+	t.Parallel()
+	e := (&Server{}).newEntry(nil)
+	var last *called
+	enter := func(user procinfo.Process, n int) (in int) {
+		for range n {
+			c := &called{user: func() procinfo.Process { return user }}
+			if e.enter(c) {
+				in, last = in+1, c
+			}
+		}
+		return in
+	}
+	enter(ownUser, crowded)
+	for user, want := range []int{maxConnsOfUser, maxConnsOfUser, maxConnsOfUser, 0} {
+		if in := enter(procinfo.Process{UserID: fmt.Sprint("user ", user)}, maxConnsOfUser+1); in != want {
+			t.Errorf("user %d has %d connections, want %d", user, in, want)
+		}
+	}
+	last.leave()
+	if in := enter(procinfo.Process{UserID: "user 4"}, 2); in != 1 {
+		t.Errorf("%d connections in the place of one", in)
+	}
+	if in := enter(ownUser, 100); in != 100 {
+		t.Errorf("the owner's programs have %d more, want 100", in)
+	}
+}
+
+// TestRefusedChangesTakeNothing: a program that may change nothing for now takes
+// nothing of what all programs have, nor, where all have had theirs, of its own.
+func TestRefusedChangesTakeNothing(t *testing.T) {
+	t.Parallel()
+	a := &API{paces: newPaces()}
+	tries := func(process string) (changes int) {
+		for range 100 {
+			if a.slowChange(people.Actor{Process: process}) == nil {
+				changes++
+			}
+		}
+		return changes
+	}
+	for _, process := range []string{"a", "b"} {
+		if n := tries(process); n < paceProgram.Size {
+			t.Errorf("program %s changed %d times, want %d", process, n, paceProgram.Size)
+		}
+	}
+	tries("c") // all have had theirs
+	for range paceProgram.Size {
+		a.paces.all.GiveBack(struct{}{})
+	}
+	if n := tries("c"); n < paceProgram.Size {
+		t.Errorf("program c changed %d times, want %d", n, paceProgram.Size)
 	}
 }
