@@ -18,9 +18,9 @@ const (
 	// read the whole menu again after each.
 	applyEvery = 200 * time.Millisecond
 
-	// settle is how long a line that came to mean something else ignores clicks:
+	// ignoreFor is how long a line that came to mean something else ignores clicks:
 	// the owner aimed at what it said before.
-	settle = 500 * time.Millisecond
+	ignoreFor = 500 * time.Millisecond
 
 	// level is how long a line has to be there before lines are made below it.
 	// GTK panels drop, for good, what is below a line they do not know yet as one
@@ -298,5 +298,5 @@ func (l *trayLine) mean(act action, now time.Time) {
 func (l *trayLine) clicked(now time.Time) (action, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.act, now.Sub(l.changed) >= settle
+	return l.act, now.Sub(l.changed) >= ignoreFor
 }

@@ -38,25 +38,25 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 		t.Fatalf("a line that was hidden before: %v %v", act, ok)
 	}
 	l.mean(photos, at)
-	if _, ok := l.clicked(at.Add(settle - 1)); ok {
+	if _, ok := l.clicked(at.Add(ignoreFor - 1)); ok {
 		t.Fatal("a click meant for Notes approved Photos")
 	}
-	if act, ok := l.clicked(at.Add(settle)); !ok || act != photos {
+	if act, ok := l.clicked(at.Add(ignoreFor)); !ok || act != photos {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// The same app with another port is another request: nobody has read it yet.
 	moved := photos
 	moved.seen.port = 1234
-	l.mean(moved, at.Add(settle))
-	if _, ok := l.clicked(at.Add(2*settle - 1)); ok {
+	l.mean(moved, at.Add(ignoreFor))
+	if _, ok := l.clicked(at.Add(2*ignoreFor - 1)); ok {
 		t.Fatal("a click meant for one port approved another")
 	}
-	if act, ok := l.clicked(at.Add(2 * settle)); !ok || act.seen.port != 1234 {
+	if act, ok := l.clicked(at.Add(2 * ignoreFor)); !ok || act.seen.port != 1234 {
 		t.Fatalf("after a moment: %v %v", act, ok)
 	}
 	// Drawn again as it was: there is nothing new to read.
-	l.mean(moved, at.Add(2*settle))
-	if _, ok := l.clicked(at.Add(2 * settle)); !ok {
+	l.mean(moved, at.Add(2*ignoreFor))
+	if _, ok := l.clicked(at.Add(2 * ignoreFor)); !ok {
 		t.Fatal("a line that stayed as it was ignored a click")
 	}
 }

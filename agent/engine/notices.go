@@ -15,7 +15,7 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) error {
 
 // MarkUndone notes that what a notice tells of was undone.
 func (a *Apps) MarkUndone(noticeID uint64, sentence string) error {
-	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.SettleNotice(noticeID, sentence) })
+	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.MarkNoticeUndone(noticeID, sentence) })
 }
 
 // Notices returns what the owner should be told, oldest first.

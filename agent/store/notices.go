@@ -104,9 +104,9 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 	return notices, nil
 }
 
-// SettleNotice notes that what a notice tells of was undone, with a sentence to
+// MarkNoticeUndone notes that what a notice tells of was undone, with a sentence to
 // add to its text, and returns all notices, oldest first.
-func (s *Store) SettleNotice(id uint64, sentence string) ([]agentapi.Notice, error) {
+func (s *Store) MarkNoticeUndone(id uint64, sentence string) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
 	err := s.update(func(tx *bolt.Tx) error {
 		raw := tx.Bucket(noticesBucket).Get(noticeKey(id))
@@ -128,7 +128,7 @@ func (s *Store) SettleNotice(id uint64, sentence string) ([]agentapi.Notice, err
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("settle a notice: %w", err)
+		return nil, fmt.Errorf("mark a notice undone: %w", err)
 	}
 	return notices, nil
 }

@@ -26,10 +26,10 @@ const (
 	// A plain data connection that ends within quickEnd without having served
 	// anybody is a sign that the network does not let it through; rawTries signs
 	// in a session in which none has got through make it TLS for secureTime.
-	quickEnd    = 2 * time.Second
-	rawTries    = 3
-	secureTime  = 15 * time.Minute
-	settleAfter = 500 * time.Millisecond
+	quickEnd       = 2 * time.Second
+	rawTries       = 3
+	secureTime     = 15 * time.Minute
+	lookAgainAfter = 500 * time.Millisecond
 )
 
 var errEnded = errors.New("the data connection ended before a visitor came")
@@ -137,7 +137,7 @@ func (s *session) waitForVisitor(conn net.Conn, ticket tunnelwire.Ticket) (sourc
 // failed tells the relay that nothing comes of ticket, unless the session itself
 // is ending, which closes data connections too.
 func (s *session) failed(ticket tunnelwire.Ticket, raw bool, err error) {
-	timer := time.NewTimer(settleAfter)
+	timer := time.NewTimer(lookAgainAfter)
 	defer timer.Stop()
 	select {
 	case <-s.ctx.Done():
