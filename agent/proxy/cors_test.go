@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,7 @@ func TestClientsReadAnswers(t *testing.T) {
 	r.app("notes", func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://evil.test")
 		w.Header().Set("Access-Control-Allow-Credentials", "true")
+		w.Header().Set("Vary", "Accept-Language")
 		hello(w, req)
 	})
 	b := r.browser(true)
@@ -93,6 +95,9 @@ func TestClientsReadAnswers(t *testing.T) {
 	res, body := b.fetch("POST", notes, "Origin", clientOrigin, "Authorization", "Bearer "+token("live"))
 	if res.StatusCode != 200 || body != "hello bob@example.com member" || !readableByAll(res.Header) {
 		t.Errorf("%s %v %q", res.Status, res.Header, body)
+	}
+	if vary := res.Header["Vary"]; !slices.Equal(vary, []string{"Accept-Language", "Origin"}) {
+		t.Errorf("the app's Vary and ours are %q", vary)
 	}
 	if res, _ := b.fetch("GET", notes+".porchlight/me", "Origin", clientOrigin, "Authorization", "Bearer "+token("live")); res.StatusCode != 200 || !readableByAll(res.Header) {
 		t.Errorf("me: %s %v", res.Status, res.Header)
