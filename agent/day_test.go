@@ -45,7 +45,7 @@ func (f *farAway) Sync(ctx context.Context, version string) (controlapi.Snapshot
 	select {
 	case <-ctx.Done():
 		return controlapi.Snapshot{}, ctx.Err()
-	case <-time.After(controlapi.SyncHold):
+	case <-time.After(controlapi.SyncWait):
 	}
 	if f.away.Load() {
 		return controlapi.Snapshot{}, errors.New("connection reset")
@@ -214,7 +214,7 @@ func TestADay(t *testing.T) {
 			// The last word comes up to a hold before the control plane goes, and
 			// the first up to a backoff after it is back.
 			switch d := who.Decide(visitor, notes); {
-			case passed < awayFrom+4*time.Hour-controlapi.SyncHold || passed > backAt+time.Minute:
+			case passed < awayFrom+4*time.Hour-controlapi.SyncWait || passed > backAt+time.Minute:
 				if !d.Allowed {
 					t.Fatalf("after %v: %+v", passed, d)
 				}

@@ -25,7 +25,7 @@ import (
 // verifies for as long as a token it signed can be used.
 const (
 	// keyLead is how long a new key is known before it signs. Every held sync
-	// ends within controlapi.SyncHold, so every agent has heard of it by then.
+	// ends within controlapi.SyncWait, so every agent has heard of it by then.
 	keyLead = 2 * time.Minute
 
 	// readKeysEvery is how late another node's rotation may be noticed.

@@ -80,7 +80,7 @@ func run(o startOptions, stderr io.Writer) int {
 	go func() { defer close(presented); a.present(ctx) }()
 	engineErr := make(chan error, 1)
 	go func() {
-		e := newEngine(o, logger, a)
+		e := newAgentRunner(o, logger, a)
 		e.onStart = func() {
 			if !o.hidden && !trayHost() {
 				logger.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
@@ -131,13 +131,13 @@ func refuse(ctx context.Context, logger *slog.Logger, why error) {
 	}
 }
 
-func newEngine(o startOptions, logger *slog.Logger, a *app) *engine {
+func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
 	var secrets, inFile ownersecret.Store = ownersecret.Keychain(o.data), ownersecret.File(o.data)
 	if o.secretFile {
 		secrets = inFile
 		logger.Info("the owner secret is kept in a file, as asked for")
 	}
-	return &engine{
+	return &agentRunner{
 		log:         logger,
 		secrets:     secrets,
 		inFile:      inFile,

@@ -22,7 +22,7 @@ type prober interface {
 
 // watch looks after an agent of another process until ctx ends. An agent of this
 // process needs none: it stops with whoever would look.
-func (e *engine) watch(ctx context.Context, c prober) {
+func (e *agentRunner) watch(ctx context.Context, c prober) {
 	tick := time.NewTicker(e.probeEvery)
 	defer tick.Stop()
 	for {

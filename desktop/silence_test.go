@@ -36,7 +36,7 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		agent := &stoppable{}
 		var silent atomic.Bool
-		e := &engine{probeEvery: probeEvery, probeFor: probeFor, onSilence: silent.Store}
+		e := &agentRunner{probeEvery: probeEvery, probeFor: probeFor, onSilence: silent.Store}
 		ended := make(chan struct{})
 		go func() { defer close(ended); e.watch(ctx, agent) }()
 		for _, stopped := range []bool{false, true, false} {

@@ -15,7 +15,7 @@ const (
 	maxFailStatic = 24 * time.Hour
 
 	// minFailStatic is the least that can be had: a healthy control plane may answer
-	// as seldom as every controlapi.SyncHold.
+	// as seldom as every controlapi.SyncWait.
 	minFailStatic = time.Minute
 
 	// setBack is how much earlier than the end of the last run a run may begin, since

@@ -110,8 +110,8 @@ func TestADayOfSyncFailures(t *testing.T) {
 			return cut
 		}
 		healthy := func(d time.Duration) {
-			for range int(d / controlapi.SyncHold) {
-				time.Sleep(controlapi.SyncHold)
+			for range int(d / controlapi.SyncWait) {
+				time.Sleep(controlapi.SyncWait)
 				a.Touch()
 			}
 		}

@@ -174,9 +174,9 @@ func (a *Apps) Get(name string) (agentapi.Publication, error) {
 	return a.publication(app), nil
 }
 
-// Withdraw carries out DELETE /publish/:name: the route goes, an approval stays.
-func (a *Apps) Withdraw(ctx context.Context, by Caller, name string) (agentapi.Publication, error) {
-	if _, _, err := a.apply(ctx, name, event{Kind: onWithdraw, By: by}); err != nil {
+// Unpublish carries out DELETE /publish/:name: the route goes, an approval stays.
+func (a *Apps) Unpublish(ctx context.Context, by Caller, name string) (agentapi.Publication, error) {
+	if _, _, err := a.apply(ctx, name, event{Kind: onUnpublish, By: by}); err != nil {
 		return agentapi.Publication{}, err
 	}
 	return agentapi.Publication{Status: agentapi.StatusStopped}, nil

@@ -279,7 +279,7 @@ func TestAskingInALoopIsQuiet(t *testing.T) {
 		if !h.apps.OwnerApps(nil)[0].Quiet {
 			loud++
 		}
-		must(t, second(h.apps.Withdraw(t.Context(), Caller{}, "notes")))
+		must(t, second(h.apps.Unpublish(t.Context(), Caller{}, "notes")))
 		now = now.Add(time.Second)
 	}
 	if loud != 2 {
@@ -329,7 +329,7 @@ func TestNamesRememberFormerApps(t *testing.T) {
 		return app
 	}
 	first := live()
-	must(t, second(h.apps.Withdraw(ctx, Caller{}, "notes")), second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
+	must(t, second(h.apps.Unpublish(ctx, Caller{}, "notes")), second(h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Better", LocalPort: 8001})))
 	if app, _ := h.apps.Lookup("notes"); app.ID != first.ID || len(app.Formers) != 0 {
 		t.Errorf("an update made it another: %+v", app)
 	}

@@ -48,7 +48,7 @@ func TestStrangersChangeTheirOwnAlone(t *testing.T) {
 	} {
 		for _, e := range []event{
 			{Kind: onPublish, At: at, Label: "Other", Port: 9000, By: c.by},
-			{Kind: onWithdraw, At: at, By: c.by},
+			{Kind: onUnpublish, At: at, By: c.by},
 		} {
 			out, err := next(c.now, e)
 			code := agentapi.CodeOf(err)

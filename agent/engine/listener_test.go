@@ -411,7 +411,7 @@ func TestWithdrawnRequestsLeaveNothing(t *testing.T) {
 	d := openDesk(t)
 	d.publish(t, agentapi.StatusPending)
 	d.lookNow()
-	must(t, second(d.apps.Withdraw(t.Context(), Caller{}, "notes")))
+	must(t, second(d.apps.Unpublish(t.Context(), Caller{}, "notes")))
 	d.apps.looked.Range(func(name, _ any) bool {
 		t.Errorf("%v is still kept", name)
 		return true

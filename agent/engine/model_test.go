@@ -172,7 +172,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 			},
 			"withdraw": func(t *rapid.T) {
 				name := names.Draw(t, "name")
-				_, err := h.apps.Withdraw(ctx, Caller{}, name)
+				_, err := h.apps.Unpublish(ctx, Caller{}, name)
 				app := m.apps[name]
 				switch {
 				case app == nil:

@@ -16,16 +16,16 @@ import (
 type kind string
 
 const (
-	onPublish  kind = "publish"  // an app asks: POST /publish
-	onWithdraw kind = "withdraw" // an app goes: DELETE /publish/:name
-	onApprove  kind = "approve"  // the owner says yes
-	onDeny     kind = "deny"     // the owner says no
-	onRevoke   kind = "revoke"   // the owner takes the approval back
-	onUnmute   kind = "unmute"   // the owner wants to hear of the name again
-	onPause    kind = "pause"    // the owner closes the app and keeps its approval
-	onResume   kind = "resume"   // the owner opens it again
-	onChoose   kind = "choose"   // the owner sets the app's options
-	onFound    kind = "found"    // somebody was found listening on the app's port
+	onPublish   kind = "publish"  // an app asks: POST /publish
+	onUnpublish kind = "withdraw" // an app goes: DELETE /publish/:name
+	onApprove   kind = "approve"  // the owner says yes
+	onDeny      kind = "deny"     // the owner says no
+	onRevoke    kind = "revoke"   // the owner takes the approval back
+	onUnmute    kind = "unmute"   // the owner wants to hear of the name again
+	onPause     kind = "pause"    // the owner closes the app and keeps its approval
+	onResume    kind = "resume"   // the owner opens it again
+	onChoose    kind = "choose"   // the owner sets the app's options
+	onFound     kind = "found"    // somebody was found listening on the app's port
 )
 
 // event is what happens to one name, with everything that decides its outcome.
@@ -104,13 +104,13 @@ func next(now stored, e event) (outcome, error) {
 	switch {
 	case now.App == nil && e.Kind != onPublish && !muted:
 		return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
-	case now.App != nil && (e.Kind == onPublish || e.Kind == onWithdraw) && !e.By.mayChange(now.App):
+	case now.App != nil && (e.Kind == onPublish || e.Kind == onUnpublish) && !e.By.mayChange(now.App):
 		return same, notYours()
 	}
 	switch e.Kind {
 	case onPublish:
 		return publish(now, e)
-	case onWithdraw:
+	case onUnpublish:
 		return withdraw(now), nil
 	case onApprove:
 		return approve(now, e)

@@ -60,7 +60,7 @@ func TestPauseStands(t *testing.T) {
 	if pub, err := h.apps.Get("notes"); err != nil || pub.Status != agentapi.StatusLive || pub.URL == "" {
 		t.Errorf("the app sees %+v, %v", pub, err)
 	}
-	must(h.apps.Withdraw(ctx, Caller{}, "notes"))
+	must(h.apps.Unpublish(ctx, Caller{}, "notes"))
 	must(h.apps.Publish(ctx, Caller{}, notes))
 	h.reopen()
 	paused(true)
@@ -139,7 +139,7 @@ func TestAskAgain(t *testing.T) {
 	}{
 		"approve":                          {event{Kind: onApprove, NewID: "id-2"}, agentapi.StatusLive, "Diary", 9000},
 		"deny":                             {event{Kind: onDeny}, agentapi.StatusStopped, "Notes", 8000},
-		"withdraw":                         {event{Kind: onWithdraw}, agentapi.StatusStopped, "Notes", 8000},
+		"withdraw":                         {event{Kind: onUnpublish}, agentapi.StatusStopped, "Notes", 8000},
 		"revoke":                           {event{Kind: onRevoke}, "", "", 0},
 		"back at its port":                 {event{Kind: onPublish, Label: "Diary", Port: 8000, AskAgain: true}, agentapi.StatusLive, "Diary", 8000},
 		"another port":                     {event{Kind: onPublish, Label: "Diary", Port: 9001, AskAgain: true}, agentapi.StatusPending, "Diary", 9001},

@@ -202,9 +202,9 @@ func (h *Host) adopt(ctx context.Context, c connection, credential string, clien
 		h.mu.Lock()
 		h.adopting = ""
 		h.mu.Unlock()
-		raise(h.left)
+		raise(h.toEnd)
 	}()
-	if err := h.kept.update(func(k *connections) { k.leave(c, time.Now()) }); err != nil {
+	if err := h.kept.update(func(k *connections) { k.end(c, time.Now()) }); err != nil {
 		return giveBack(err)
 	}
 	h.cfg.step("noted")
@@ -214,7 +214,7 @@ func (h *Host) adopt(ctx context.Context, c connection, credential string, clien
 	h.cfg.step("credential kept")
 	err := h.kept.update(func(k *connections) {
 		if k.Current != nil {
-			k.leave(*k.Current, time.Now())
+			k.end(*k.Current, time.Now())
 		} else {
 			k.ForgetLocal = true
 		}
@@ -275,7 +275,7 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	if c == nil {
 		return agentapi.Errorf(agentapi.CodeConflict, "This computer is not connected to a control plane.")
 	}
-	if err := h.kept.update(func(k *connections) { k.leave(*c, time.Now()) }); err != nil {
+	if err := h.kept.update(func(k *connections) { k.end(*c, time.Now()) }); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -285,9 +285,9 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	// Its people lose their way in within moments, not at the next retry.
 	leaving, cancel := context.WithTimeout(ctx, leaveIn)
 	defer cancel()
-	if err := h.leave(leaving, *c); err != nil {
+	if err := h.endOne(leaving, *c); err != nil {
 		h.log.Warn("the control plane is told later that this computer has left", "err", err)
-		raise(h.left)
+		raise(h.toEnd)
 	}
 	raise(h.switched)
 	return nil

@@ -157,8 +157,8 @@ func (f *connectionFile) update(change func(*connections)) error {
 	return nil
 }
 
-// leave moves a connection to those that are over.
-func (c *connections) leave(one connection, now time.Time) {
+// end moves a connection to those that are over.
+func (c *connections) end(one connection, now time.Time) {
 	if c.Current != nil && c.Current.ID == one.ID {
 		c.Current = nil
 	}

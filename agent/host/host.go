@@ -11,7 +11,7 @@
 //	run.go        making an agent: local, connected, unconnected
 //	connection.go DATA/connection.json
 //	connect.go    the owner connects and disconnects
-//	leave.go      telling a control plane that this computer is gone
+//	ending.go     telling a control plane that this computer is gone
 //	running.go    finding a Porchlight that runs already
 package host
 
@@ -88,7 +88,7 @@ type Host struct {
 	kept     *connectionFile
 	server   *localapi.Server
 	switched chan struct{} // holds one: the agent is to be replaced
-	left     chan struct{} // holds one: there is something to take leave of
+	toEnd    chan struct{} // holds one: there is something to take leave of
 	unlocked chan struct{} // holds one: the keychain gives the device credential too
 	ready    chan struct{} // see Ready
 	readied  sync.Once     // closes ready
@@ -130,7 +130,7 @@ func New(ctx context.Context, cfg Config) (*Host, error) {
 		log:      cfg.Log.With("part", "host"),
 		kept:     kept,
 		switched: make(chan struct{}, 1),
-		left:     make(chan struct{}, 1),
+		toEnd:    make(chan struct{}, 1),
 		unlocked: make(chan struct{}, 1),
 		ready:    make(chan struct{}),
 
@@ -164,7 +164,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.mu.Lock()
 	h.ctx = ctx
 	h.mu.Unlock()
-	raise(h.left) // what an earlier run left undone
+	raise(h.toEnd) // what an earlier run left undone
 	// The server ends last: whoever connects meanwhile is told, and does not find the
 	// address free while the data directory is still in use.
 	answering, silence := context.WithCancel(context.WithoutCancel(ctx))
@@ -177,7 +177,7 @@ func (h *Host) Run(ctx context.Context) error {
 		defer cancel()
 		return h.serve(ctx)
 	})
-	g.Go(func() error { h.takeLeave(ctx); return nil })
+	g.Go(func() error { h.endConnections(ctx); return nil })
 	return g.Wait()
 }
 

@@ -315,7 +315,7 @@ func TestNoLeaveOfTheNewConnection(t *testing.T) {
 	started, looked := make(chan *running, 1), make(chan bool, 1)
 	cfg.step = func(step string) {
 		if step == "credential kept" {
-			looked <- (<-started).leaveAll(context.Background())
+			looked <- (<-started).endAll(context.Background())
 		}
 	}
 	h := start(t, cfg)
@@ -397,7 +397,7 @@ func TestLeavingIsBounded(t *testing.T) {
 	}
 	for range 2 * maxLeaving {
 		one := connection{ID: newConnectionID(), AuthURL: "https://control.example.net", Store: storeFile}
-		if err := f.update(func(k *connections) { k.leave(one, time.Now()) }); err != nil {
+		if err := f.update(func(k *connections) { k.end(one, time.Now()) }); err != nil {
 			t.Fatal(err)
 		}
 	}

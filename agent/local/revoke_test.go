@@ -149,7 +149,7 @@ func (s *scene) openAll(t *testing.T) {
 func (s *scene) cutOff(t *testing.T) {
 	t.Helper()
 	s.plane.store.Close()
-	for began := time.Now(); time.Since(began) < 2*controlapi.SyncHold; time.Sleep(5 * time.Millisecond) {
+	for began := time.Now(); time.Since(began) < 2*controlapi.SyncWait; time.Sleep(5 * time.Millisecond) {
 		if state, err := s.house.owner.State(t.Context()); err == nil && state.AccessUntil != nil {
 			return
 		}

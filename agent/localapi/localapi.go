@@ -121,7 +121,7 @@ type handler func(*API, *http.Request) (any, error)
 var routes = []route{
 	{"POST", "/publish", tierOpen, (*API).publish},
 	{"GET", "/publish/{name}", tierOpen, (*API).publication},
-	{"DELETE", "/publish/{name}", tierOpen, (*API).withdraw},
+	{"DELETE", "/publish/{name}", tierOpen, (*API).unpublish},
 	{"GET", "/status", tierOpen, (*API).status},
 	{"GET", "/engine/info", tierOpen, (*API).engineInfo},
 	{"POST", "/engine/register", tierOpen, (*API).register},

@@ -38,8 +38,8 @@ func (a *API) publication(r *http.Request) (any, error) {
 	return a.cfg.Apps.Get(r.PathValue("name"))
 }
 
-func (a *API) withdraw(r *http.Request) (any, error) {
-	return a.cfg.Apps.Withdraw(r.Context(), a.callerOf(r), r.PathValue("name"))
+func (a *API) unpublish(r *http.Request) (any, error) {
+	return a.cfg.Apps.Unpublish(r.Context(), a.callerOf(r), r.PathValue("name"))
 }
 
 // status says which apps are live. Requests are counted and not named: they are

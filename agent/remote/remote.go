@@ -130,7 +130,7 @@ func (r *Remote) syncForever(ctx context.Context) error {
 }
 
 // syncOnce is one held request. After a failure it asks without a version, which
-// is answered at once: the answer to a held one says only after SyncHold that the
+// is answered at once: the answer to a held one says only after SyncWait that the
 // control plane is back, and meanwhile the owner would read that it is away.
 func (r *Remote) syncOnce(ctx context.Context) error {
 	version := r.version

@@ -35,7 +35,7 @@ func (p *plane) set(change func()) {
 }
 
 func (p *plane) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
-	deadline := time.After(controlapi.SyncHold)
+	deadline := time.After(controlapi.SyncWait)
 	p.mu.Lock()
 	p.versions = append(p.versions, version)
 	p.mu.Unlock()
@@ -163,7 +163,7 @@ func TestUnchangedCountsAsContact(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, newPlane())
-		time.Sleep(10*controlapi.SyncHold + time.Second)
+		time.Sleep(10*controlapi.SyncWait + time.Second)
 		synctest.Wait()
 		if h.contacts != 10 || len(h.snapshots) != 1 {
 			t.Fatalf("%d contacts, snapshots %v", h.contacts, h.snapshots)

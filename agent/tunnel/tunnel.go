@@ -80,7 +80,7 @@ type Tunnel struct {
 	changed   chan struct{}   // closed and replaced at each change
 	woken     chan struct{}   // closed and replaced by Wake
 	secureFor map[string]time.Time
-	known     map[netip.Addr]time.Time // from where visitors were let in, and when last told
+	admitted  map[netip.Addr]time.Time // from where visitors were let in, and when last told
 }
 
 // New checks cfg and starts nothing.
@@ -106,7 +106,7 @@ func New(cfg Config) (*Tunnel, error) {
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		secureFor: make(map[string]time.Time),
-		known:     make(map[netip.Addr]time.Time),
+		admitted:  make(map[netip.Addr]time.Time),
 	}, nil
 }
 

@@ -90,7 +90,7 @@ func DialWith(d *net.Dialer) func(ctx context.Context, network, address string) 
 }
 
 // Sync waits until the computer's snapshot is another one than version, which
-// is Snapshot.Version of the last answer or empty, for at most SyncHold; then
+// is Snapshot.Version of the last answer or empty, for at most SyncWait; then
 // the answer has Unchanged set. It fails when the control plane has been silent
 // for SyncSilence.
 func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {

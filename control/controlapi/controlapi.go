@@ -36,10 +36,10 @@ const (
 // CallbackPath is where a visitor's browser returns on an app's host.
 const CallbackPath = "/.porchlight/callback"
 
-// Sync timing: the answer is held up to SyncHold; a byte of white space comes
+// Sync timing: the answer is held up to SyncWait; a byte of white space comes
 // every SyncBeat; an agent that reads nothing for SyncSilence reconnects.
 const (
-	SyncHold    = 25 * time.Second
+	SyncWait    = 25 * time.Second
 	SyncBeat    = 2 * time.Second
 	SyncSilence = 5 * time.Second
 )

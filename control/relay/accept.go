@@ -84,7 +84,7 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 }
 
 // dismiss closes who had to leave a door for another, if somebody had to.
-func (r *Relay) dismiss(sent *caller, full limit) {
+func (r *Relay) dismiss(sent *newcomer, full limit) {
 	if sent != nil {
 		r.reached(full)
 		_ = sent.conn.Close()
@@ -137,7 +137,7 @@ func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
 
 // serve reads the first bytes and hands the connection on. decided is called
 // once the connection is no longer one of the unknown.
-func (r *Relay) serve(life context.Context, conn stream, place *caller, decided func()) {
+func (r *Relay) serve(life context.Context, conn stream, place *newcomer, decided func()) {
 	p, err := readPreface(conn, r.cfg.FirstBytes)
 	defer p.release()
 	if err != nil {

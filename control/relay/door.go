@@ -20,8 +20,8 @@ type door struct {
 	closed  bool
 }
 
-// caller is a connection at the door.
-type caller struct {
+// newcomer is a connection at the door.
+type newcomer struct {
 	conn              net.Conn
 	source            netip.Prefix
 	inAll, amongTheir *list.Element // nil once it has left
@@ -34,32 +34,32 @@ func newDoor(total, perSource int) *door {
 // enter lets a connection in; leave must be called after it. The caller has to
 // close sent, who had to go for it, unless that is nil. ok is false when the door
 // is closed.
-func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *caller, ok bool) {
+func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
 		return nil, nil, false
 	}
 	sent = d.makeRoom(source)
-	c = &caller{conn: conn, source: source}
+	c = &newcomer{conn: conn, source: source}
 	d.place(c)
 	return c, sent, true
 }
 
 // makeRoom takes out whoever has to go for one more from source. The caller
 // holds mu.
-func (d *door) makeRoom(source netip.Prefix) *caller {
+func (d *door) makeRoom(source netip.Prefix) *newcomer {
 	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.callers.Len()) {
-		return d.remove(theirs.Front().Value.(*caller))
+		return d.remove(theirs.Front().Value.(*newcomer))
 	}
 	if d.callers.Len() >= d.total {
-		return d.remove(d.callers.Front().Value.(*caller))
+		return d.remove(d.callers.Front().Value.(*newcomer))
 	}
 	return nil
 }
 
 // rename counts c under another source from now on; sent is as that of enter.
-func (d *door) rename(c *caller, source netip.Prefix) (sent *caller) {
+func (d *door) rename(c *newcomer, source netip.Prefix) (sent *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll == nil || c.source == source {
@@ -74,7 +74,7 @@ func (d *door) rename(c *caller, source netip.Prefix) (sent *caller) {
 
 // heard puts c behind the others: it has said something that makes sense, and
 // has as long again for the rest.
-func (d *door) heard(c *caller) {
+func (d *door) heard(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll != nil {
@@ -84,7 +84,7 @@ func (d *door) heard(c *caller) {
 }
 
 // leave takes c off the door's account, if it is still on it.
-func (d *door) leave(c *caller) {
+func (d *door) leave(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll != nil {
@@ -94,13 +94,13 @@ func (d *door) leave(c *caller) {
 
 // sendFirst takes out who has been silent longest, for the caller to close. It
 // is nil when nobody is here.
-func (d *door) sendFirst() *caller {
+func (d *door) sendFirst() *newcomer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.callers.Len() == 0 {
 		return nil
 	}
-	return d.remove(d.callers.Front().Value.(*caller))
+	return d.remove(d.callers.Front().Value.(*newcomer))
 }
 
 // close closes every connection here and lets none in any more.
@@ -109,12 +109,12 @@ func (d *door) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	for e := d.callers.Front(); e != nil; e = e.Next() {
-		_ = e.Value.(*caller).conn.Close()
+		_ = e.Value.(*newcomer).conn.Close()
 	}
 }
 
 // place and remove are called with mu held.
-func (d *door) place(c *caller) {
+func (d *door) place(c *newcomer) {
 	theirs := d.sources[c.source]
 	if theirs == nil {
 		theirs = list.New()
@@ -123,7 +123,7 @@ func (d *door) place(c *caller) {
 	c.inAll, c.amongTheir = d.callers.PushBack(c), theirs.PushBack(c)
 }
 
-func (d *door) remove(c *caller) *caller {
+func (d *door) remove(c *newcomer) *newcomer {
 	theirs := d.sources[c.source]
 	d.callers.Remove(c.inAll)
 	theirs.Remove(c.amongTheir)

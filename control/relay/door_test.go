@@ -37,8 +37,8 @@ func TestTheOldestGoesForANewcomer(t *testing.T) {
 	source := func(i int) netip.Prefix {
 		return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 32)
 	}
-	var line []*caller
-	enter := func(i int) *caller {
+	var line []*newcomer
+	enter := func(i int) *newcomer {
 		c, sent, ok := d.enter(nil, source(i))
 		if !ok {
 			t.Fatal("somebody was refused")

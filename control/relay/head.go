@@ -38,7 +38,7 @@ type head struct {
 	bytes   int
 	serving bool // what comes now is an HTTP/1 request's body
 	closed  bool
-	place   *caller // at the door for large heads; nil for none
+	place   *newcomer // at the door for large heads; nil for none
 }
 
 // came counts n bytes more. Whoever has to go for them is closed.
@@ -48,7 +48,7 @@ func (h *head) came(n int) {
 		h.mu.Unlock()
 		return
 	}
-	var sent *caller
+	var sent *newcomer
 	if h.bytes += n; h.bytes > smallHead && h.place == nil {
 		h.place, sent, _ = h.relay.heads.enter(h.conn, h.source)
 	}

@@ -41,7 +41,7 @@ type computer struct {
 	host     string     // root host without a port
 	sessions []*session // newest first
 	visitors *bySource
-	known    known
+	known    admitted
 	flows    map[*flow]struct{}
 }
 

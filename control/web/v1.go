@@ -74,7 +74,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	hold := time.NewTimer(controlapi.SyncHold)
+	hold := time.NewTimer(controlapi.SyncWait)
 	defer hold.Stop()
 	beat := time.NewTicker(controlapi.SyncBeat)
 	defer beat.Stop()

@@ -180,7 +180,7 @@ func TestSyncBeat(t *testing.T) {
 				t.Errorf("beat %d came after %v", i, at)
 			}
 		}
-		if w.at[13] != controlapi.SyncHold {
+		if w.at[13] != controlapi.SyncWait {
 			t.Errorf("the answer came after %v", w.at[13])
 		}
 		var got controlapi.Snapshot

@@ -14,9 +14,9 @@ import (
 	"porchlight/test/visitor"
 )
 
-// TestDoors: pause, dark, options, settings and activity, as a person types them
+// TestPauseAndDark: pause, dark, options, settings and activity, as a person types them
 // and as a program reads them, with a real visit in between.
-func TestDoors(t *testing.T) {
+func TestPauseAndDark(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	s.publishing("notes", "Notes", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "open") }))

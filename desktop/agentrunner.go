@@ -45,12 +45,12 @@ type client interface {
 	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
 }
 
-// engine runs the agent inside this process and listens to it. The desktop
+// agentRunner runs the agent inside this process and listens to it. The desktop
 // speaks to it over the owner tier's socket like any other client, and shows a
 // secret like any other: no route is without one. Where another process
 // serves the data directory already, the desktop listens to that one's agent
 // instead, and takes over when it ends.
-type engine struct {
+type agentRunner struct {
 	log     *slog.Logger
 	secrets ownersecret.Store
 	// keychain says whether secrets is one: the agent's own go there, too.
@@ -88,7 +88,7 @@ type elsewhere struct{ socket, secret string }
 
 // run serves until ctx ends, and then drains. An error is a sentence for the
 // owner, about a start that failed or an agent that stopped by itself.
-func (e *engine) run(ctx context.Context) error {
+func (e *agentRunner) run(ctx context.Context) error {
 	there, err := e.other(ctx)
 	for there != nil && err == nil {
 		e.log.Info("another process serves this data directory already; the menu bar attaches to it")
@@ -105,7 +105,7 @@ func (e *engine) run(ctx context.Context) error {
 }
 
 // attach listens to another process's agent until that has ended, or ctx.
-func (e *engine) attach(ctx context.Context, there elsewhere) {
+func (e *agentRunner) attach(ctx context.Context, there elsewhere) {
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	c := e.dial(there.socket, there.secret)
@@ -125,7 +125,7 @@ func (e *engine) attach(ctx context.Context, there elsewhere) {
 // keychain: until that gives the owner secret, the menu bar shows a secret of its
 // own, which is in no file and ends with the process, and with which it can look
 // and take away.
-func (e *engine) runOwn(ctx context.Context) error {
+func (e *agentRunner) runOwn(ctx context.Context) error {
 	own, err := ownersecret.New()
 	if err != nil {
 		return fmt.Errorf("Porchlight cannot start: %w", err)
@@ -163,7 +163,7 @@ func hashOf(secret string) []byte {
 
 // serve runs an agent of this process until ctx ends, or it ends by itself. Known is
 // what the keychain said, and asked where it will say more.
-func (e *engine) serve(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
+func (e *agentRunner) serve(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { defer stop(); ended <- agent.Run(running) }()
@@ -188,7 +188,7 @@ func (e *engine) serve(ctx context.Context, agent *host.Host, own string, known 
 
 // accompany listens to an agent while it runs, and tells it of the owner secret once
 // that is known. It returns when ctx ends, or the secret cannot be had for good.
-func (e *engine) accompany(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
+func (e *agentRunner) accompany(ctx context.Context, agent *host.Host, own string, known answer, asked <-chan answer) error {
 	e.onStart()
 	c := e.dial(agent.OwnerSocket(), cmp.Or(known.secret, own))
 	e.onClient(c)
@@ -213,7 +213,7 @@ func (e *engine) accompany(ctx context.Context, agent *host.Host, own string, kn
 
 // listen follows the agent's event stream, again whenever it ends; lost is
 // called in between.
-func (e *engine) listen(ctx context.Context, c client, lost func()) {
+func (e *agentRunner) listen(ctx context.Context, c client, lost func()) {
 	const least, most = 100 * time.Millisecond, 5 * time.Second
 	wait := least
 	for ctx.Err() == nil {
@@ -239,7 +239,7 @@ type answer struct {
 
 // ask reads the owner secret, and makes it at the first start. A locked keychain
 // puts the question for its password on the screen.
-func (e *engine) ask(ctx context.Context) <-chan answer {
+func (e *agentRunner) ask(ctx context.Context) <-chan answer {
 	answers, secrets := make(chan answer, 1), e.secrets
 	go func() {
 		secret, err := ownersecret.Ensure(ctx, secrets)
@@ -265,7 +265,7 @@ func secretless(err error) error {
 // awaitSecret waits until the keychain gives the secret, or the owner chooses to
 // keep it in a file. asked is what is under way, nil for nothing. The answer is
 // empty when ctx ended first.
-func (e *engine) awaitSecret(ctx context.Context, why error, asked <-chan answer) answer {
+func (e *agentRunner) awaitSecret(ctx context.Context, why error, asked <-chan answer) answer {
 	why = secretless(why)
 	if asked == nil || e.locked(ctx) {
 		e.onSecretless(why)

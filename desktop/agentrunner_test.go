@@ -98,7 +98,7 @@ func (f fakeClient) Events(ctx context.Context, fn func(agentapi.OwnerState)) er
 
 // bench is an engine with everything around it replaced.
 type bench struct {
-	*engine
+	*agentRunner
 	store   *memoryStore
 	started chan made
 	choose  chan struct{}
@@ -123,7 +123,7 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		states:  make(chan agentapi.OwnerState, 64),
 		result:  make(chan error, 1),
 	}
-	b.engine = &engine{
+	b.agentRunner = &agentRunner{
 		log:         slog.New(slog.DiscardHandler),
 		secrets:     store,
 		unlockEvery: time.Millisecond,
@@ -168,7 +168,7 @@ func (b *bench) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.result <- b.engine.run(ctx) }()
+	go func() { defer close(ended); b.result <- b.agentRunner.run(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 }
 
@@ -238,7 +238,7 @@ func TestSlowKeychainHoldsNothingUp(t *testing.T) {
 	store := &memoryStore{}
 	b := newBench(t, store)
 	b.askFor = time.Millisecond
-	b.engine.locked = func(context.Context) bool { return true }
+	b.agentRunner.locked = func(context.Context) bool { return true }
 	store.mu.Lock() // no answer so far
 	b.run(t)
 	a, c := <-b.started, <-b.clients
@@ -286,7 +286,7 @@ func TestNoKeychain(t *testing.T) {
 			if c.keychain {
 				kept = store
 			}
-			keychain := b.engine.secrets != b.engine.inFile
+			keychain := b.agentRunner.secrets != b.agentRunner.inFile
 			if _, known := a.opens(t, client.secret); client.secret != kept.secret || !known || keychain != c.keychain {
 				t.Errorf("client has %q, the store %q, the agent knows it: %v (keychain %v)", client.secret, kept.secret, known, keychain)
 			}

@@ -15,7 +15,7 @@ import (
 func TestOneNetworkIsRememberedOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1<<30, 0)
-	tunnel := &Tunnel{now: func() time.Time { return now }, known: make(map[netip.Addr]time.Time)}
+	tunnel := &Tunnel{now: func() time.Time { return now }, admitted: make(map[netip.Addr]time.Time)}
 	friend := netip.MustParseAddr("192.0.2.1")
 	tunnel.letIn(friend)
 	b := netip.MustParseAddr("2001:db8::").As16()
@@ -25,7 +25,7 @@ func TestOneNetworkIsRememberedOnce(t *testing.T) {
 		tunnel.letIn(netip.AddrFrom16(b))
 	}
 	tunnel.letIn(netip.MustParseAddr("::ffff:192.0.2.1"))
-	if _, kept := tunnel.known[friend]; !kept || len(tunnel.known) != 2 {
-		t.Errorf("%d are remembered, the friend: %v", len(tunnel.known), kept)
+	if _, kept := tunnel.admitted[friend]; !kept || len(tunnel.admitted) != 2 {
+		t.Errorf("%d are remembered, the friend: %v", len(tunnel.admitted), kept)
 	}
 }

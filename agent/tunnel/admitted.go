@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// knownFor is how long ago an address may have been let in of which a relay is
+	// admittedFor is how long ago an address may have been let in of which a relay is
 	// told when it is connected.
-	knownFor = 24 * time.Hour
+	admittedFor = 24 * time.Hour
 	// knownAgain is how long a relay is not told of an address again.
 	knownAgain = time.Hour
 )
@@ -27,20 +27,20 @@ func (t *Tunnel) letIn(addr netip.Addr) {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	last, had := t.known[addr]
+	last, had := t.admitted[addr]
 	if had && now.Sub(last) < knownAgain {
 		return
 	}
-	if !had && len(t.known) >= tunnelwire.MaxAddresses {
+	if !had && len(t.admitted) >= tunnelwire.MaxAddresses {
 		oldest := addr
-		for a, at := range t.known {
-			if oldest == addr || at.Before(t.known[oldest]) {
+		for a, at := range t.admitted {
+			if oldest == addr || at.Before(t.admitted[oldest]) {
 				oldest = a
 			}
 		}
-		delete(t.known, oldest)
+		delete(t.admitted, oldest)
 	}
-	t.known[addr] = now
+	t.admitted[addr] = now
 	for _, s := range t.sessions {
 		if s != nil {
 			s.tellOf(addr)
@@ -52,8 +52,8 @@ func (t *Tunnel) letIn(addr netip.Addr) {
 // caller holds mu.
 func (t *Tunnel) knownLately() []netip.Addr {
 	now := t.now()
-	maps.DeleteFunc(t.known, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= knownFor })
-	return slices.Collect(maps.Keys(t.known))
+	maps.DeleteFunc(t.admitted, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= admittedFor })
+	return slices.Collect(maps.Keys(t.admitted))
 }
 
 // tellOf has the relay told of addresses soon. The caller holds the tunnel's mu.

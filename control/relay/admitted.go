@@ -9,27 +9,27 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// knownFor is how long a source stays known at a computer that let its visitor in.
-const knownFor = 24 * time.Hour
+// admittedFor is how long a source stays known at a computer that let its visitor in.
+const admittedFor = 24 * time.Hour
 
-// known are the sources whose visitors one computer has let in lately, as its
+// admitted are the sources whose visitors one computer has let in lately, as its
 // agent says: the relay cannot tell who is behind the TLS. While there are any, a
 // quarter of the computer's places is theirs alone, so that strangers, from
 // however many addresses, leave room for those who have been here.
-type known struct {
+type admitted struct {
 	mu      sync.Mutex // protects what follows
 	order   list.List  // of knownSource, the latest last
 	sources map[netip.Prefix]*list.Element
 }
 
-type knownSource struct {
+type admittedSource struct {
 	source netip.Prefix
 	at     time.Time
 }
 
 // note remembers source, and forgets the one that was let in longest ago where
 // that makes too many.
-func (k *known) note(source netip.Prefix, now time.Time) {
+func (k *admitted) note(source netip.Prefix, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.sources == nil {
@@ -38,19 +38,19 @@ func (k *known) note(source netip.Prefix, now time.Time) {
 	if e := k.sources[source]; e != nil {
 		k.order.Remove(e)
 	}
-	k.sources[source] = k.order.PushBack(knownSource{source, now})
+	k.sources[source] = k.order.PushBack(admittedSource{source, now})
 	if k.order.Len() > tunnelwire.MaxAddresses {
-		oldest := k.order.Remove(k.order.Front()).(knownSource)
+		oldest := k.order.Remove(k.order.Front()).(admittedSource)
 		delete(k.sources, oldest.source)
 	}
 }
 
 // spared is how many of total places source may not have.
-func (k *known) spared(source netip.Prefix, total int, now time.Time) int {
+func (k *admitted) spared(source netip.Prefix, total int, now time.Time) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	lately := func(e *list.Element) bool {
-		return e != nil && now.Sub(e.Value.(knownSource).at) < knownFor
+		return e != nil && now.Sub(e.Value.(admittedSource).at) < admittedFor
 	}
 	if !lately(k.order.Back()) || lately(k.sources[source]) {
 		return 0
@@ -58,7 +58,7 @@ func (k *known) spared(source netip.Prefix, total int, now time.Time) int {
 	return total / 4
 }
 
-func (k *known) count() int {
+func (k *admitted) count() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.order.Len()

@@ -20,12 +20,12 @@ const (
 	leaveFor   = 30 * 24 * time.Hour
 )
 
-// takeLeave ends the credentials of connections that are over, until ctx ends.
-func (h *Host) takeLeave(ctx context.Context) {
+// endConnections ends the credentials of connections that are over, until ctx ends.
+func (h *Host) endConnections(ctx context.Context) {
 	bound := leastAgain
 	for ctx.Err() == nil {
 		var again <-chan time.Time
-		if h.leaveAll(ctx) {
+		if h.endAll(ctx) {
 			bound = leastAgain
 		} else {
 			again = time.After(rand.N(bound))
@@ -33,14 +33,14 @@ func (h *Host) takeLeave(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-h.left:
+		case <-h.toEnd:
 		case <-again:
 		}
 	}
 }
 
-// leaveAll tries every one of them once and says whether none is left.
-func (h *Host) leaveAll(ctx context.Context) (done bool) {
+// endAll tries every one of them once and says whether none is left.
+func (h *Host) endAll(ctx context.Context) (done bool) {
 	done = true
 	for _, c := range h.kept.get().Leaving {
 		h.mu.Lock()
@@ -50,7 +50,7 @@ func (h *Host) leaveAll(ctx context.Context) (done bool) {
 			continue // and adopt raises left
 		}
 		trying, cancel := context.WithTimeout(ctx, askIn)
-		err := h.leave(trying, c)
+		err := h.endOne(trying, c)
 		cancel()
 		if err != nil && time.Since(c.At) > leaveFor {
 			h.log.Warn("the control plane was never told that this computer has left; take it off at the dashboard", "control", c.AuthURL, "name", c.Name)
@@ -64,9 +64,9 @@ func (h *Host) leaveAll(ctx context.Context) (done bool) {
 	return done
 }
 
-// leave ends the credential of a connection that is over, at its control plane
+// endOne ends the credential of a connection that is over, at its control plane
 // and here.
-func (h *Host) leave(ctx context.Context, c connection) error {
+func (h *Host) endOne(ctx context.Context, c connection) error {
 	credential, err := h.credentials(c).Get(ctx)
 	if errors.Is(err, ownersecret.ErrNotFound) {
 		return h.forget(ctx, c) // ended before, or never kept

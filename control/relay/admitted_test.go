@@ -109,7 +109,7 @@ func ping(t *testing.T, a *agent) {
 
 func TestKnownSourcesAreBoundedAndForgotten(t *testing.T) {
 	t.Parallel()
-	var k known
+	var k admitted
 	source := func(i int) netip.Prefix {
 		return sourceOf(&net.TCPAddr{IP: net.IPv4(198, 51, byte(i>>8), byte(i))})
 	}
@@ -129,7 +129,7 @@ func TestKnownSourcesAreBoundedAndForgotten(t *testing.T) {
 			t.Errorf("%d of 100 places are not for source %d, want %d", got, i, want)
 		}
 	}
-	if k.spared(source(9999), 100, now.Add(knownFor)) != 0 {
+	if k.spared(source(9999), 100, now.Add(admittedFor)) != 0 {
 		t.Error("places are kept for those of long ago")
 	}
 }
