@@ -80,8 +80,10 @@ var (
 // With an error the token is of ours and worth nothing here.
 func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present bool, err error) {
 	var token string
+	var passed *verified
 	for _, value := range r.Header["Authorization"] {
-		t, ours := b.passedBefore(value)
+		t, v := b.passedBefore(value)
+		ours := v != nil
 		if !ours {
 			t, ours = OwnToken(value)
 		}
@@ -89,27 +91,28 @@ func (b *Bearer) Authenticate(r *http.Request, _ string) (id Identity, present b
 			if present {
 				return Identity{}, true, errTwoTokens
 			}
-			token, present = t, true
+			token, passed, present = t, v, true
 		}
 	}
 	if !present {
 		return Identity{}, false, nil
 	}
-	id, err = b.verify(token)
+	id, err = b.verify(token, passed)
 	return id, true, err
 }
 
-// passedBefore returns the token in an Authorization value that passed before, without
-// reading it: taking a token apart costs more than all else about it.
-func (b *Bearer) passedBefore(authorization string) (token string, ours bool) {
+// passedBefore returns the token in an Authorization value that passed before, and
+// what it said, without reading it: taking a token apart costs more than all else
+// about it. For any other value it returns nil.
+func (b *Bearer) passedBefore(authorization string) (token string, passed *verified) {
 	scheme, token, ok := strings.Cut(authorization, " ")
 	if !ok || len(token) > maxToken || !strings.EqualFold(scheme, "bearer") {
-		return "", false
+		return "", nil
 	}
 	digest := sha256.Sum256([]byte(token))
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	return token, b.cache[digest] != nil
+	return token, b.cache[digest]
 }
 
 // OwnToken returns the access token in an Authorization value when it is one of
@@ -137,7 +140,8 @@ func OwnToken(authorization string) (token string, ours bool) {
 	return fields[1], true
 }
 
-func (b *Bearer) verify(token string) (Identity, error) {
+// verify judges a token, and what it said when it passed before, or nil.
+func (b *Bearer) verify(token string, v *verified) (Identity, error) {
 	if len(token) > maxToken {
 		return Identity{}, errTokenLong
 	}
@@ -145,10 +149,6 @@ func (b *Bearer) verify(token string) (Identity, error) {
 	if st.keys == nil || len(st.keys.keys) == 0 {
 		return Identity{}, errNoKeys
 	}
-	digest := sha256.Sum256([]byte(token))
-	b.mu.RLock()
-	v := b.cache[digest]
-	b.mu.RUnlock()
 	if v == nil || v.keys != st.keys || v.audience != st.snapshot.Computer.Host {
 		var err error
 		if v, err = check(token, st.keys, st.snapshot.Computer.Host); err != nil {
@@ -157,7 +157,7 @@ func (b *Bearer) verify(token string) (Identity, error) {
 		if err := b.inTime(v, now); err != nil {
 			return Identity{}, err
 		}
-		b.remember(digest, v, now)
+		b.remember(sha256.Sum256([]byte(token)), v, now)
 	} else if err := b.inTime(v, now); err != nil {
 		return Identity{}, err
 	}
