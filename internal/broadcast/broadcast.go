@@ -3,13 +3,17 @@
 // listener misses repetitions and never the last change.
 package broadcast
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
 
 // Signal is ready in its zero value and safe for concurrent use. A nil one can be
 // raised and listened to as well, and never tells of anything.
 type Signal struct {
-	mu        sync.Mutex
-	listeners map[chan struct{}]struct{} // guarded by mu
+	mu        sync.Mutex                      // held while listeners are replaced
+	listeners atomic.Pointer[[]chan struct{}] // read without mu: every request raises one
 }
 
 // Subscribe returns a channel that is readable after a change, until cancel is
@@ -19,17 +23,24 @@ func (s *Signal) Subscribe() (changed <-chan struct{}, cancel func()) {
 		return nil, func() {}
 	}
 	ch := make(chan struct{}, 1)
+	s.replace(func(now []chan struct{}) []chan struct{} { return append(now, ch) })
+	return ch, func() {
+		s.replace(func(now []chan struct{}) []chan struct{} {
+			return slices.DeleteFunc(now, func(other chan struct{}) bool { return other == ch })
+		})
+	}
+}
+
+// replace changes a copy of the listeners, which then takes their place.
+func (s *Signal) replace(change func([]chan struct{}) []chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listeners == nil {
-		s.listeners = map[chan struct{}]struct{}{}
+	var now []chan struct{}
+	if old := s.listeners.Load(); old != nil {
+		now = slices.Clone(*old)
 	}
-	s.listeners[ch] = struct{}{}
-	return ch, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.listeners, ch)
-	}
+	now = change(now)
+	s.listeners.Store(&now)
 }
 
 // Raise tells every listener. It never blocks.
@@ -37,9 +48,11 @@ func (s *Signal) Raise() {
 	if s == nil {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ch := range s.listeners {
+	listeners := s.listeners.Load()
+	if listeners == nil {
+		return
+	}
+	for _, ch := range *listeners {
 		select {
 		case ch <- struct{}{}:
 		default:
