@@ -87,7 +87,7 @@ func (t *tenant) connect(ctx context.Context, name, authority string) error {
 	if err != nil {
 		return err
 	}
-	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.plane.mail)
+	page, err := t.browser.SignIn(ctx, waiting.VerificationURLComplete, t.email, t.mail)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (t *tenant) settle(ctx context.Context) (err error) {
 		return err
 	}
 	for end := time.Now().Add(programs.Patience); ; time.Sleep(50 * time.Millisecond) {
-		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.plane.mail)
+		page, err := t.browser.SignIn(ctx, "https://"+t.app.host+"/hello", t.email, t.mail)
 		if err == nil && page.Status == http.StatusOK {
 			break
 		}
@@ -144,4 +144,9 @@ func (t *tenant) settle(ctx context.Context) (err error) {
 	}
 	t.app.cookie, err = cookieOf(ctx, t.browser, t.app.host)
 	return err
+}
+
+// mail waits for the next mail to them and returns its link.
+func (t *tenant) mail(ctx context.Context) (link string, err error) {
+	return t.plane.mails.Link(ctx, t.email)
 }

@@ -59,8 +59,3 @@ func (c *plane) cli(ctx context.Context, out any, args ...string) error {
 	}
 	return json.Unmarshal(said, out)
 }
-
-// mail waits for the next mail there is.
-func (c *plane) mail(ctx context.Context) (link string, err error) {
-	return c.mails.Link(ctx, "somebody")
-}

@@ -166,7 +166,7 @@ func (w *world) publish() {
 // mailed waits for the next mail there is and returns its link.
 func (w *world) mailed() func(context.Context) (string, error) {
 	mails := programs.MailsIn(w.path("mails"))
-	return func(ctx context.Context) (string, error) { return mails.Link(ctx, "anybody") }
+	return func(ctx context.Context) (string, error) { return mails.Link(ctx, "") }
 }
 
 // connect runs `porchlight connect` and confirms it in a browser.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -38,23 +39,25 @@ func Outbox(list func(context.Context) ([]agentapi.Mail, error)) *Mails {
 var anyLink = regexp.MustCompile(`https://\S+`)
 
 // MailsIn finds those that come from now on to the outbox of a control plane, a
-// directory with a file a mail, whoever they are to.
+// directory with a file a mail. The empty address stands for anybody.
 func MailsIn(dir string) *Mails {
 	m := &Mails{used: map[string]bool{}}
 	files := func() []string {
-		all, _ := filepath.Glob(filepath.Join(dir, "*")) // the pattern is a good one
+		// A name with a dot is a mail that is still being written. The pattern is a
+		// good one.
+		all, _ := filepath.Glob(filepath.Join(dir, "[^.]*"))
 		return all
 	}
 	for _, file := range files() {
 		m.take(file)
 	}
-	m.find = func(context.Context, string) (string, error) {
+	m.find = func(_ context.Context, to string) (string, error) {
 		for _, file := range slices.Backward(files()) {
 			raw, err := os.ReadFile(file)
 			if err != nil {
 				return "", err
 			}
-			if link := anyLink.FindString(string(raw)); link != "" && m.take(file) {
+			if link := anyLink.FindString(string(raw)); link != "" && strings.Contains(string(raw), to) && m.take(file) {
 				return link, nil
 			}
 		}
