@@ -20,7 +20,7 @@ compile() { # TREE NAME
 measure() { # TREE NAME PACKAGE
 	cd "$1/$3"
 	"$dir/$2-${3//\//-}.test" -test.run '^$' -test.bench . -test.benchtime 300ms -test.timeout 10m |
-		awk -v name="$2" '/^Benchmark/ { print name, $1, $3 }' >>"$dir/figures"
+		awk -v name="$2" '/^Benchmark/ && $4 == "ns/op" { print name, $1, $3 }' >>"$dir/figures"
 }
 (compile "$dir/before" before)
 (compile "$PWD" now)
@@ -32,12 +32,11 @@ for round in $(seq "$rounds"); do
 	done
 	echo "round $round of $rounds" >&2
 done
-# The median of each benchmark's rounds in ns an operation, and new ÷ old.
+# The least disturbed round of each benchmark, in ns an operation, and new ÷ old.
 sort -k2,2 -k1,1 -k3,3n "$dir/figures" | awk '
-	{ key = $2 " " $1; n[key]++; at[key, n[key]] = $3; names[$2] = 1 }
-	function median(key) { return at[key, int((n[key] + 1) / 2)] }
+	{ key = $2 " " $1; if (!(key in least)) least[key] = $3; names[$2] = 1 }
 	END {
 		for (name in names)
-			if (n[name " before"] && n[name " now"])
-				printf "%-60s %12.0f %12.0f  %.2f\n", name, median(name " before"), median(name " now"), median(name " now") / median(name " before")
+			if (least[name " before"] && least[name " now"])
+				printf "%-60s %12.0f %12.0f  %.2f\n", name, least[name " before"], least[name " now"], least[name " now"] / least[name " before"]
 	}' | sort
