@@ -1,0 +1,236 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// browser holds cookies the way a browser does for one host.
+type browser struct {
+	r       *rig
+	cookies map[string]string
+	client  *http.Client
+}
+
+func (r *rig) browser(http2 bool) *browser {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(!http2)
+	protocols.SetHTTP2(http2)
+	tr := &http.Transport{
+		DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, r.addr)
+		},
+		TLSClientConfig:       &tls.Config{RootCAs: r.roots},
+		Protocols:             protocols,
+		DisableCompression:    true,
+		ExpectContinueTimeout: 5 * time.Second,
+	}
+	r.t.Cleanup(tr.CloseIdleConnections)
+	return &browser{r: r, cookies: map[string]string{}, client: &http.Client{
+		Transport:     tr,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func (b *browser) addCookies(req *http.Request) {
+	for name, value := range b.cookies {
+		req.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+}
+
+// do sends a request with the browser's cookies and takes those of the answer.
+func (b *browser) do(req *http.Request) *http.Response {
+	b.r.t.Helper()
+	b.addCookies(req)
+	res, err := b.client.Do(req)
+	if err != nil {
+		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	for _, c := range res.Cookies() {
+		if c.MaxAge < 0 {
+			delete(b.cookies, c.Name)
+		} else {
+			b.cookies[c.Name] = c.Value
+		}
+	}
+	return res
+}
+
+func (b *browser) request(method, target string, body io.Reader, header ...string) *http.Request {
+	b.r.t.Helper()
+	req, err := http.NewRequestWithContext(b.r.t.Context(), method, target, body)
+	if err != nil {
+		b.r.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header[header[i]] = append(req.Header[header[i]], header[i+1])
+	}
+	return req
+}
+
+// get loads a page as a browser does and returns status, header and body.
+func (b *browser) get(target string, header ...string) (*http.Response, string) {
+	b.r.t.Helper()
+	return b.read(b.request("GET", target, nil, append([]string{"Sec-Fetch-Mode", "navigate", "Accept", "text/html"}, header...)...))
+}
+
+// fetch asks as a script or a program does.
+func (b *browser) fetch(method, target string, header ...string) (*http.Response, string) {
+	b.r.t.Helper()
+	return b.read(b.request(method, target, nil, header...))
+}
+
+func (b *browser) read(req *http.Request) (*http.Response, string) {
+	b.r.t.Helper()
+	res := b.do(req)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.r.t.Fatalf("%s %s: %v", req.Method, req.URL, err)
+	}
+	return res, string(body)
+}
+
+// signIn goes through the whole bounce and returns where it ended.
+func (b *browser) signIn(target, accountID string) string {
+	b.r.t.Helper()
+	res, _ := b.get(target)
+	if res.StatusCode != http.StatusSeeOther {
+		b.r.t.Fatalf("GET %s: %s, want a bounce", target, res.Status)
+	}
+	res, body := b.get(b.r.issue(res.Header.Get("Location"), accountID))
+	if res.StatusCode != http.StatusSeeOther {
+		b.r.t.Fatalf("callback: %s\n%s", res.Status, body)
+	}
+	return res.Header.Get("Location")
+}
+
+// signedIn is a browser with a session of one person at one app.
+func (r *rig) signedIn(name, accountID string, http2 bool) *browser {
+	r.t.Helper()
+	b := r.browser(http2)
+	b.signIn("https://"+name+"."+rootHost+"/", accountID)
+	return b
+}
+
+// newVisitor is a rig with the app notes, and Bob's browser, which is signed in there.
+func newVisitor(t testing.TB, http2 bool, notes http.HandlerFunc) (*rig, *browser) {
+	t.Helper()
+	r := newRig(t)
+	r.app("notes", notes)
+	return r, r.signedIn("notes", bobID, http2)
+}
+
+// recordedVisitor is newVisitor with a recorder as the app.
+func recordedVisitor(t testing.TB, http2 bool) (*rig, *browser, *recorder) {
+	t.Helper()
+	r, rec := newRig(t), newRecorder(t)
+	r.publish("notes", rec.port)
+	return r, r.signedIn("notes", bobID, http2), rec
+}
+
+// raw opens a TLS connection for a host and sends bytes as they are.
+func (r *rig) raw(sni, bytes string) net.Conn {
+	r.t.Helper()
+	c, err := tls.Dial("tcp", r.addr, &tls.Config{RootCAs: r.roots, ServerName: sni})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, bytes); err != nil {
+		r.t.Fatal(err)
+	}
+	return c
+}
+
+// ask is raw, and what comes back until the connection ends.
+func (r *rig) ask(sni, bytes string) string {
+	r.t.Helper()
+	answer, _ := io.ReadAll(r.raw(sni, bytes)) // an abrupt end is an end
+	return string(answer)
+}
+
+// recorder is an app that keeps the exact bytes of every connection and answers
+// each request head with an empty 200.
+type recorder struct {
+	mu   sync.Mutex
+	got  []*bytes.Buffer
+	port int
+}
+
+func newRecorder(t testing.TB) *recorder {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &recorder{port: ln.Addr().(*net.TCPAddr).Port}
+	var wg sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { rec.serve(c) })
+		}
+	})
+	return rec
+}
+
+// serve answers one request and closes, so that each connection is one request.
+func (rec *recorder) serve(c net.Conn) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	buf := new(bytes.Buffer)
+	rec.mu.Lock()
+	rec.got = append(rec.got, buf)
+	rec.mu.Unlock()
+	tee := io.TeeReader(c, writerFunc(func(p []byte) (int, error) {
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		return buf.Write(p)
+	}))
+	req, err := http.ReadRequest(bufio.NewReader(tee))
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, req.Body)
+	io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// requests returns what each connection carried.
+func (rec *recorder) requests() []string {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	var out []string
+	for _, b := range rec.got {
+		out = append(out, b.String())
+	}
+	return out
+}
+
+// within waits for something to become true, looking often; it fails after a
+// minute.
+func within(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
