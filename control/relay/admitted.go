@@ -18,7 +18,7 @@ const admittedFor = 24 * time.Hour
 // however many addresses, leave room for those who have been here.
 type admitted struct {
 	mu      sync.Mutex // protects what follows
-	order   list.List  // of knownSource, the latest last
+	order   list.List  // of admittedSource, the latest last
 	sources map[netip.Prefix]*list.Element
 }
 

@@ -14,8 +14,8 @@ import (
 type door struct {
 	total, perSource int
 
-	mu      sync.Mutex // protects what follows, and the places of every caller
-	callers list.List  // of *caller
+	mu      sync.Mutex // protects what follows, and the places of every newcomer
+	callers list.List  // of *newcomer
 	sources map[netip.Prefix]*list.List
 	closed  bool
 }
