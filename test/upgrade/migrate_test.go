@@ -49,7 +49,10 @@ func openBoth(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	plane, err := kv.Open(t.Context(), filepath.Join(dir, "control", "control.db"), kv.Options{})
-	if err := errors.Join(err, agent.Close(), plane.Close()); err != nil {
+	if err == nil {
+		err = plane.Close()
+	}
+	if err := errors.Join(err, agent.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
