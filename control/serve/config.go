@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -90,11 +91,14 @@ func (c *Config) StoreURL() string {
 	return ""
 }
 
-// StoreExists says whether kv.Open would find a store or make one. Of a database
-// only the server knows that, which is asked later.
+// StoreExists says whether kv.Open would find a store, rather than make one. Of a
+// database only the server knows that, which is asked later: here it exists.
 func (c *Config) StoreExists() bool {
+	if kv.Shared(c.StoreURL()) {
+		return true
+	}
 	_, err := os.Stat(filepath.Join(c.DataDir, StoreFile))
-	return err == nil || kv.Shared(c.StoreURL())
+	return !errors.Is(err, fs.ErrNotExist) // what it is otherwise, kv.Open says
 }
 
 // Complete checks the configuration and fills in what follows from the rest.

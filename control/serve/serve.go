@@ -97,7 +97,7 @@ func (n *Node) storeInUse() error {
 		return err
 	}
 	if err == nil {
-		_ = store.Close() // as it was
+		_ = store.Close() // only its lock was asked about
 	}
 	return nil
 }
@@ -176,20 +176,18 @@ func (n *Node) build() error {
 			Limits:         cfg.Limits,
 			TrustedProxies: cfg.proxies,
 		},
-		Tunnel:   cfg.TunnelAddress,
 		KeptMail: "porchlight-control outbox",
 		RootPEM:  rootPEM,
 		Files:    CAFiles(cfg.DataDir),
 		Wrap:     count.handler,
 		Log:      cfg.Log,
 	}
-	if parts.Tunnel == "" {
-		parts.Tunnel = net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
-	}
+	tunnel := net.JoinHostPort(cfg.AuthHost, strconv.Itoa(cfg.PublicPort))
 	if n.peers != nil {
 		parts.Relay.Peers = &relay.Peers{Listener: n.peers, Address: cfg.PeerAddress}
-		parts.Tunnel = cmp.Or(cfg.TunnelAddress, n.listeners[0].Addr().String())
+		tunnel = n.listeners[0].Addr().String()
 	}
+	parts.Tunnel = cmp.Or(cfg.TunnelAddress, tunnel)
 	plane, err := wiring.Build(parts)
 	if err != nil {
 		return err
