@@ -76,13 +76,17 @@ func Open(dir string, opts ...Option) (*Store, error) {
 // changes nothing, so whoever opens other files beside it can ask first.
 func Check(dir string) error {
 	path := filepath.Join(dir, FileName)
-	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, visitAll)
+	var refused error
+	db, _, err := boltfile.Open(path, bolt.Options{ReadOnly: true, Timeout: time.Nanosecond}, func(db *bolt.DB) error {
+		refused = db.View(func(tx *bolt.Tx) error { _, err := version(tx); return err })
+		return nil
+	})
 	if err != nil {
 		return nil // there is none, or Open says what it is
 	}
 	defer db.Close()
-	if err := db.View(func(tx *bolt.Tx) error { _, err := version(tx); return err }); err != nil {
-		return fmt.Errorf("cannot open %s: %w", path, err)
+	if refused != nil {
+		return fmt.Errorf("cannot open %s: %w", path, refused)
 	}
 	return nil
 }
