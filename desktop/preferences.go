@@ -31,17 +31,15 @@ func (p *preferences) Preferences() ui.Preferences {
 	defer cancel()
 	kept := p.settings.get()
 	out := ui.Preferences{
-		Welcomed:   kept.Welcomed,
-		Appearance: kept.Appearance,
-		Trust:      p.trusted(ctx),
-		SecretKept: "keychain",
-		DataDir:    p.dataDir,
+		Welcomed:     kept.Welcomed,
+		StartAtLogin: startsAtLogin(),
+		Appearance:   kept.Appearance,
+		Trust:        p.trusted(ctx),
+		SecretKept:   "keychain",
+		DataDir:      p.dataDir,
 	}
 	if p.secretFile || kept.SecretFile {
 		out.SecretKept = "file"
-	}
-	if program, err := program(); err == nil {
-		out.StartAtLogin, _ = autostart.Enabled(program) // off, where that cannot be told
 	}
 	return out
 }
