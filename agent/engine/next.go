@@ -33,7 +33,7 @@ type event struct {
 	Kind kind
 	At   time.Time
 
-	// By is who asks, of onPublish and onWithdraw.
+	// By is who asks, of onPublish and onUnpublish.
 	By Caller
 
 	// Label is what an app that publishes wants to be called; clean.

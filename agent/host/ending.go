@@ -47,7 +47,7 @@ func (h *Host) endAll(ctx context.Context) (done bool) {
 		wanted := h.adopting == c.ID
 		h.mu.Unlock()
 		if wanted || ctx.Err() != nil {
-			continue // and adopt raises left
+			continue // and adopt raises toEnd
 		}
 		trying, cancel := context.WithTimeout(ctx, askIn)
 		err := h.endOne(trying, c)

@@ -50,9 +50,10 @@ func TestSwapUnderLoad(t *testing.T) {
 					t.Errorf("a request was lost: %v", err)
 					return
 				}
+				_, err = io.Copy(io.Discard, resp.Body) // or the connection would not be kept
 				resp.Body.Close()
-				if resp.StatusCode != http.StatusOK {
-					t.Errorf("it was answered %s", resp.Status)
+				if err != nil || resp.StatusCode != http.StatusOK {
+					t.Errorf("it was answered %s, %v", resp.Status, err)
 				}
 			}
 		})
