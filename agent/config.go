@@ -45,11 +45,10 @@ type Config struct {
 	ACME *certs.ACMEConfig
 	// OwnPorts are further local ports of Porchlight that no app may publish.
 	OwnPorts []int
-	// Outbox lists the mails kept on this computer, newest first; nil where the
-	// control plane is elsewhere.
-	Outbox func(ctx context.Context) ([]agentapi.Mail, error)
-	// OutboxSize counts what Outbox lists, for each state of the owner and so
-	// without reading the mails; nil counts the list.
+	// Outbox lists the mails kept on this computer, newest first. OutboxSize counts
+	// them for each state of the owner, and so without reading them. Both are nil
+	// where the control plane is elsewhere.
+	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
 	// Now is the clock access ends by; time.Now when nil.
 	Now func() time.Time

@@ -70,9 +70,8 @@ type Config struct {
 	// MakeLink makes a one-time link that signs the owner in at an app, or at the
 	// launcher for an empty name.
 	MakeLink func(name string) (url string, expires time.Time, err error)
-	// Outbox lists the mails kept on this computer, newest first; nil where the
-	// control plane is elsewhere. OutboxSize counts them without reading them; nil
-	// counts the list.
+	// Outbox lists the mails kept on this computer, newest first, and OutboxSize counts
+	// them without reading them; both are nil where the control plane is elsewhere.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
 	Log        *slog.Logger // discarded when nil

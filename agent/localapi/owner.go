@@ -16,27 +16,19 @@ func (a *API) ownerState(r *http.Request) (any, error) { return a.state(r.Contex
 func (a *API) ownerAccount(*http.Request) (any, error) { return a.cfg.Link().Account, nil }
 
 func (a *API) ownerOutbox(r *http.Request) (any, error) {
-	mails, err := a.outbox(r.Context())
+	if a.cfg.Outbox == nil {
+		return []agentapi.Mail{}, nil
+	}
+	mails, err := a.cfg.Outbox(r.Context())
 	return append([]agentapi.Mail{}, mails...), err
 }
 
-func (a *API) outbox(ctx context.Context) ([]agentapi.Mail, error) {
-	if a.cfg.Outbox == nil {
-		return nil, nil
-	}
-	return a.cfg.Outbox(ctx)
-}
-
 // outboxSize is for the owner's state, which an outbox that fails does not keep back.
-func (a *API) outboxSize(ctx context.Context) (size int) {
-	var err error
-	if a.cfg.OutboxSize != nil {
-		size, err = a.cfg.OutboxSize(ctx)
-	} else {
-		var mails []agentapi.Mail
-		mails, err = a.outbox(ctx)
-		size = len(mails)
+func (a *API) outboxSize(ctx context.Context) int {
+	if a.cfg.OutboxSize == nil {
+		return 0
 	}
+	size, err := a.cfg.OutboxSize(ctx)
 	if err != nil && ctx.Err() == nil {
 		a.log.Warn("cannot read the outbox", "err", err)
 	}
