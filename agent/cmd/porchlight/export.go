@@ -27,12 +27,7 @@ names and addresses are: FILE can be read by you alone. A FILE that exists is
 replaced. Without one the export goes to the standard output.`,
 		Example: `  porchlight export porchlight.json
   porchlight export | jq '.people[].email'`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return commandline.Usagef("%s does not know what to do with %q", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
+		Args: commandline.AtMost("the FILE"),
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (any, error) {
 		all, err := export.Gather(ctx, client, time.Now())
