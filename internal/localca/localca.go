@@ -9,9 +9,8 @@
 // root.pem, intermediate.pem and intermediate-key.pem in one directory that
 // appears whole or not at all.
 //
-// Open gives the authority of a directory, Issue a certificate for one name.
-// The package imports nothing of this module: the agent and the control plane
-// both use it.
+// Open gives the authority of a directory, Issue a certificate for one name. The
+// agent and the control plane both use it.
 package localca
 
 import (
