@@ -229,7 +229,7 @@ func (p *Proxy) cleanResponse(h http.Header, host string) {
 			h["Clear-Site-Data"] = []string{kept}
 		}
 	}
-	if p.local {
+	if p.config.Local {
 		// The local certificate authority may be taken out again; a browser
 		// that remembers HSTS would then refuse the address for a year.
 		delete(h, "Strict-Transport-Security")

@@ -117,7 +117,6 @@ const patience = time.Minute
 // Proxy serves visitors; see Serve.
 type Proxy struct {
 	config  Config
-	local   bool
 	cookies cookieNames
 	now     func() time.Time
 	log     *slog.Logger
@@ -139,7 +138,7 @@ func New(c Config) (*Proxy, error) {
 	if len(c.Instance) != 8 || len(c.Key) < 32 {
 		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
 	}
-	p := &Proxy{config: c, local: c.Local, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
+	p := &Proxy{config: c, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
 	if p.now == nil {
 		p.now = time.Now
 	}
