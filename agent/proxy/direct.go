@@ -8,11 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
-	"porchlight/agent/proxy/gate"
 	"strings"
 	"sync"
 
 	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/proxy/gate"
 )
 
 // Most requests are a GET without a body, and for those most of what

@@ -236,8 +236,8 @@ func (w *interim) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Unwrap lets http.ResponseController flush.
 func (w *interim) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// buffers are what bodies are copied with. The pool holds pointers to arrays, which go in and
-// out of an interface without an allocation.
+// buffers are what bodies are copied with. The pool holds pointers to arrays, which
+// go in and out of an interface without an allocation.
 var buffers = &bufferPool{}
 
 type bufferPool struct{ pool sync.Pool }

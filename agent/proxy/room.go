@@ -2,9 +2,10 @@ package proxy
 
 import (
 	"log/slog"
-	"porchlight/agent/proxy/gate"
 	"sync"
 	"time"
+
+	"porchlight/agent/proxy/gate"
 )
 
 // What one person may have under way at one app: so many requests, event streams

@@ -1,7 +1,7 @@
 // Command window writes down what a page in Porchlight's window can ask for, for
 // both sides: the table of operations for Go, and for TypeScript the types and what
-// tests begin with. They come from what docs/openapi/loopback.yaml marks with x-window and from the
-// methods that desktop/ui binds.
+// tests begin with. They come from what docs/openapi/loopback.yaml marks with x-window
+// and from the methods that desktop/ui binds.
 //
 // usage: go generate ./desktop/ui
 package main

@@ -12,8 +12,8 @@ import (
 	"porchlight/internal/commandline"
 )
 
-// ownerWithin bounds how long a command waits to see what only the owner may
-// where it can do without: a keychain that asks for a password must not hold up the rest.
+// ownerWithin bounds how long a command waits to see what only the owner may where
+// it can do without: a keychain that asks for a password must not hold up the rest.
 const ownerWithin = 2 * time.Second
 
 // engineShown is what engine --json prints: the answer of GET /engine/info, and

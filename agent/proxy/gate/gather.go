@@ -58,8 +58,8 @@ func (c *gatherConn) hold() {
 	c.holding = true
 }
 
-// release writes what was gathered. After an error the connection takes no more: part of
-// a record may be out.
+// release writes what was gathered. After an error the connection takes no more:
+// part of a record may be out.
 func (c *gatherConn) release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

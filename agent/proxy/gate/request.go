@@ -41,8 +41,9 @@ func PathTarget(r *http.Request) bool {
 // AwaitBody takes the limit off the time that a request's body may take.
 func AwaitBody(w http.ResponseWriter, r *http.Request) { limitBody(w, r, time.Time{}) }
 
-// limitBody has reading a request's body fail after until. The server reads what is left of a body before it answers, so
-// that without a limit anybody could hold a connection by sending none.
+// limitBody has reading a request's body fail after until. The server reads what is
+// left of a body before it answers, so that without a limit anybody could hold a
+// connection by sending none.
 func limitBody(w http.ResponseWriter, r *http.Request, until time.Time) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return // the server watches for the end of the connection instead
