@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
 )
 
 // The crash tests run this test program again, as a Porchlight that kills itself
@@ -89,7 +90,7 @@ func TestKilledWhileConnecting(t *testing.T) {
 
 			h := start(t, config(dir))
 			owner := agentapi.NewOwner(h.OwnerSocket(), secret)
-			await(t, "it is somebody", func() bool {
+			programs.Eventually(t, "it is somebody", func() bool {
 				a, err := owner.Account(t.Context())
 				return err == nil && a.Connected && a.Local != c.connected
 			})
@@ -97,7 +98,7 @@ func TestKilledWhileConnecting(t *testing.T) {
 			if err != nil || len(state.Apps) != 1 || state.Apps[0].Status != agentapi.StatusLive {
 				t.Errorf("the apps are %+v, %v", state.Apps, err)
 			}
-			await(t, "nothing is left to take leave of", func() bool { return len(h.kept.get().Leaving) == 0 })
+			programs.Eventually(t, "nothing is left to take leave of", func() bool { return len(h.kept.get().Leaving) == 0 })
 			if c.heard && control.known() {
 				t.Error("the control plane still counts on this computer")
 			}

@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
 	"porchlight/control/controlapi"
+	"porchlight/test/programs"
 )
 
 const secret = "a test's owner secret"
@@ -80,18 +81,6 @@ func start(t *testing.T, cfg Config) *running {
 	return r
 }
 
-// await polls for what has no event to wait for here.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // TestS1_TruthfulWhileConnecting: while one agent replaces the other, every call
 // of the loopback API is answered, truthfully, and what was approved stays.
 func TestS1_TruthfulWhileConnecting(t *testing.T) {
@@ -141,7 +130,7 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 		t.Fatalf("the owner's state has %+v, %v", state.Connecting, err)
 	}
 	control.confirm()
-	await(t, "it is connected", func() bool {
+	programs.Eventually(t, "it is connected", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.AuthURL == control.url
 	})
@@ -158,14 +147,14 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 		t.Errorf("connecting twice says %v", err)
 	}
 	control.forgetComputer()
-	await(t, "it says that it is not known any more", func() bool {
+	programs.Eventually(t, "it says that it is not known any more", func() bool {
 		s, err := owner.State(t.Context())
 		return err == nil && strings.HasPrefix(s.Trouble, "The control plane does not know this computer any more") && len(s.Apps) == 1
 	})
 	if err := owner.Disconnect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it is on its own", func() bool {
+	programs.Eventually(t, "it is on its own", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.Local
 	})
@@ -196,7 +185,7 @@ func TestNameOfAnApp(t *testing.T) {
 		t.Fatal(err)
 	}
 	control.confirm()
-	await(t, "it was refused", func() bool {
+	programs.Eventually(t, "it was refused", func() bool {
 		c := h.Connecting()
 		return c != nil && c.State == agentapi.ConnectFailed && strings.Contains(c.Problem, `called "notes"`)
 	})
@@ -324,7 +313,7 @@ func TestNoLeaveOfTheNewConnection(t *testing.T) {
 	if _, err := owner.Connect(t.Context(), agentapi.ConnectRequest{URL: control.url, CA: control.pem}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "it is connected", func() bool {
+	programs.Eventually(t, "it is connected", func() bool {
 		a, err := owner.Account(t.Context())
 		return err == nil && a.Connected && a.AuthURL == control.url
 	})

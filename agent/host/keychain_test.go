@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 )
 
 // inKeychain has dir be that of a computer whose device credential is in the keychain.
@@ -81,7 +82,7 @@ func TestUnlockingDropsNobody(t *testing.T) {
 	}
 	before := h.now()
 	h.SetOwnerSecret(ownersecret.Hash(secret), true)
-	await(t, "there is another agent", func() bool { return h.now() != before })
+	programs.Eventually(t, "there is another agent", func() bool { return h.now() != before })
 	if _, err := agentapi.NewOwner(h.OwnerSocket(), secret).State(t.Context()); err != nil {
 		t.Errorf("the owner, with the other agent: %v", err)
 	}
