@@ -24,6 +24,10 @@ type Identity struct {
 	ended uint64 // sessions.ended when the session was looked up
 }
 
+// BySession says whether it is known by the cookie of a browser, which a page of
+// another site can have sent along; otherwise it is by a bearer token.
+func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }
+
 // Reason says why a Decision refuses.
 type Reason string
 

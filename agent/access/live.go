@@ -35,7 +35,7 @@ type conn struct {
 func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, leave func()) {
 	c := &conn{id: id, app: appID, cancel: cancel}
 	a.live.enter(c)
-	if id.SessionKey != (store.SessionKey{}) && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
+	if id.BySession() && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
 		d = Decision{Reason: ReasonSessionOver}
 	} else {
 		d = a.Decide(id, appID)

@@ -62,7 +62,7 @@ func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
 	keys := map[store.SessionKey]bool{}
 	a.live.mu.Lock()
 	for c := range a.live.conns {
-		if v.is(c) && c.id.SessionKey != (store.SessionKey{}) {
+		if v.is(c) && c.id.BySession() {
 			keys[c.id.SessionKey] = true
 		}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
-	"porchlight/agent/store"
 )
 
 const copyBuffer = 32 << 10 // bytes moved at a time, each way
@@ -135,7 +134,7 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 		dropCORS(res.Header)
 		readable(res.Header)
 	}
-	if v.id.SessionKey != (store.SessionKey{}) && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
+	if v.id.BySession() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
 	if v.at.app.Options.LocalhostHost {

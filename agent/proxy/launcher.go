@@ -9,7 +9,6 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
-	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -25,7 +24,7 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 	if a != nil {
 		return a
 	}
-	if id.SessionKey != (store.SessionKey{}) && fetchedElsewhere(r, at.origin, false) {
+	if id.BySession() && fetchedElsewhere(r, at.origin, false) {
 		return foreign()
 	}
 	d := p.config.Access.Decide(id, "")

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"porchlight/agent/proxy/gate"
-	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -64,7 +63,7 @@ func (p *Proxy) me(h http.Header, r *http.Request, at place) *answer {
 	if a != nil {
 		return a
 	}
-	if id.SessionKey != (store.SessionKey{}) && elsewhere(r, at.origin) {
+	if id.BySession() && elsewhere(r, at.origin) {
 		return foreign()
 	}
 	d := p.config.Access.Decide(id, at.app.ID)

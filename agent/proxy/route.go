@@ -7,7 +7,6 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
-	"porchlight/agent/store"
 )
 
 // Paths of ours on every app's host.
@@ -250,7 +249,7 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 		return false, paused(v.at)
 	}
 	webSocket = keepUpgrade(r.Header)
-	if v.id.SessionKey != (store.SessionKey{}) && !p.welcomeForeign(r, v.at) &&
+	if v.id.BySession() && !p.welcomeForeign(r, v.at) &&
 		(foreignOrigin(r, v.at.origin, webSocket) || fetchedElsewhere(r, v.at.origin, webSocket)) {
 		return false, foreign()
 	}
