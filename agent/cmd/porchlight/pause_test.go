@@ -66,14 +66,11 @@ func TestPauseAndDark(t *testing.T) {
 		}
 	}
 
-	var closed agentapi.Closed
-	s.json(&closed, "pause", "notes")
-	var done agentapi.Done
-	s.json(&done, "resume", "notes")
-	s.json(&closed, "dark")
-	s.json(&done, "dark", "off")
-	if !closed.OK || !done.OK {
-		t.Errorf("%+v, %+v", closed, done)
+	for _, args := range [][]string{{"pause", "notes"}, {"resume", "notes"}, {"dark"}, {"dark", "off"}, {"activity", "clear"}} {
+		var done agentapi.Done
+		if s.json(&done, args...); !done.OK {
+			t.Errorf("porchlight %s --json: %+v", strings.Join(args, " "), done)
+		}
 	}
 	var options agentapi.AppOptions
 	s.json(&options, "options", "notes", "--h2c")
@@ -87,8 +84,6 @@ func TestPauseAndDark(t *testing.T) {
 	}
 	var lines []map[string]any
 	s.json(&lines, "activity", "--limit", "5")
-	s.json(&done, "activity", "clear")
-	s.json(&lines, "activity")
 	if lines == nil {
 		t.Error("no activity is null and not an empty list")
 	}
