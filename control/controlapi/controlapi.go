@@ -136,6 +136,8 @@ type Snapshot struct {
 	// Undelivered are addresses that an invitation to this computer did not reach
 	// in the last seven days: the mail was given up.
 	Undelivered []string `json:"undelivered,omitempty"`
+	// Passwords are the app passwords that hold for this computer, in no order.
+	Passwords []AppPassword `json:"passwords,omitempty"`
 }
 
 // App is an approved app as reported to the control plane.

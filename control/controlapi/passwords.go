@@ -1,0 +1,125 @@
+package controlapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// Paths of app passwords, with which programs that are no browsers open one app
+// in one person's name. These are the owner's: for others a password is made on
+// the pages of the auth host.
+const (
+	PathPasswords       = "/v1/passwords"        // GET: Passwords; POST MakePassword: MadePassword
+	PathPasswordsRevoke = "/v1/passwords/revoke" // POST RevokePassword
+
+	// PathPasswordPages is where a person makes, sees and revokes their own, with
+	// ParamComputer for the passwords of one computer. It asks for a fresh sign-in.
+	PathPasswordPages = "/account/passwords"
+)
+
+// What holds for every app password.
+const (
+	// PasswordPrefix begins each; 160 random bits follow, as 32 of a-z and 2-7.
+	PasswordPrefix = "plp_"
+	PasswordLen    = len(PasswordPrefix) + 32
+
+	MaxPasswordName      = 60   // characters
+	MaxPasswordsEach     = 20   // of one person for one app
+	MaxPasswordsComputer = 1000 // of one computer
+)
+
+// AppPassword is one that holds, as the agent checks it. It never says more than
+// that this account may try this app with it: what the account may open is its
+// Person's to say.
+type AppPassword struct {
+	ID        string `json:"id"`
+	AccountID string `json:"accountId"`
+	AppID     string `json:"appId"`
+	// Hash is the SHA-256 of the whole password, PasswordPrefix included, in
+	// base64url without padding.
+	Hash string `json:"hash"`
+}
+
+// PasswordInfo is an app password as people see it.
+type PasswordInfo struct {
+	ID        string    `json:"id"`
+	AccountID string    `json:"accountId"`
+	Email     string    `json:"email"`
+	AppID     string    `json:"appId"`
+	Name      string    `json:"name"` // what the person called it
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Passwords answers GET PathPasswords: those of everybody for one computer, newest
+// first. They end with their app, with their person's access to it, and with the
+// person's removal, and do not come back with any of them.
+type Passwords struct {
+	Passwords []PasswordInfo `json:"passwords"`
+}
+
+// MakePassword is the body of POST PathPasswords: one for the computer's owner. An
+// app that the computer has not reported and a name that will not do are refused
+// with CodeInvalid, one too many with CodeForbidden, too many at a time with
+// CodeTooMany and Error.RetryAfter.
+type MakePassword struct {
+	App  string `json:"app"` // id
+	Name string `json:"name"`
+}
+
+// MadePassword answers POST PathPasswords, and nothing shows the password again.
+type MadePassword struct {
+	ID       string `json:"id"`
+	Password string `json:"password"`
+}
+
+// RevokePassword is the body of POST PathPasswordsRevoke. One that has ended, and
+// another computer's, are refused with CodeNotFound.
+type RevokePassword struct {
+	ID string `json:"id"`
+}
+
+// Passwords lists the app passwords of everybody for this computer.
+func (c *Client) Passwords(ctx context.Context) ([]PasswordInfo, error) {
+	req, err := c.request(ctx, http.MethodGet, PathPasswords, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out Passwords
+	err = c.do(req, &out, nil)
+	return out.Passwords, noPasswordsThere(err)
+}
+
+// MakePassword makes an app password for the owner of this computer.
+func (c *Client) MakePassword(ctx context.Context, m MakePassword) (MadePassword, error) {
+	req, err := c.request(ctx, http.MethodPost, PathPasswords, m)
+	if err != nil {
+		return MadePassword{}, err
+	}
+	var out MadePassword
+	err = c.do(req, &out, nil)
+	return out, noPasswordsThere(err)
+}
+
+// RevokePassword ends an app password for this computer, whosever it is. The next
+// snapshot is without it.
+func (c *Client) RevokePassword(ctx context.Context, id string) error {
+	req, err := c.request(ctx, http.MethodPost, PathPasswordsRevoke, RevokePassword{ID: id})
+	if err != nil {
+		return err
+	}
+	return c.do(req, nil, nil)
+}
+
+// noPasswordsThere says of a control plane from before app passwords what it
+// cannot say itself: it has nothing at these addresses.
+func noPasswordsThere(err error) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeNotFound {
+		return &Error{
+			Code: CodeNotFound, HTTPStatus: e.HTTPStatus, cause: err,
+			Message: "The server this computer is connected to is too old for app passwords. Ask whoever runs it to update it.",
+		}
+	}
+	return err
+}
