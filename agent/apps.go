@@ -50,7 +50,7 @@ func (a *Agent) proxied(app engine.App) proxy.App {
 // program too, where it was found before or comes with the user.
 func listenerUser(port int) (l agentapi.Listener, socket uint64) {
 	s := procinfo.ListenerSocket(port)
-	l = agentapi.Listener(s.Known())
+	l = agentapi.Listener(s.Remembered())
 	if s.Inode != 0 {
 		return l, s.Inode
 	}

@@ -24,7 +24,7 @@ func (a *API) register(r *http.Request) (any, error) {
 	var known procinfo.Process
 	registration, err := a.server.registry.Register(by, req, func() procinfo.Process {
 		from = callerSocket(r)
-		known = from.Known(req.PID)
+		known = from.Remembered(req.PID)
 		return known
 	})
 	if err == nil && from.Inode != 0 && known.PID == 0 {
@@ -49,7 +49,7 @@ func (a *API) deregister(r *http.Request) (any, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
-	return a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Known(a.pidsOf(appID)...) })
+	return a.server.registry.Deregister(a.callerOf(r), appID, func() procinfo.Process { return callerSocket(r).Remembered(a.pidsOf(appID)...) })
 }
 
 func readRegistration(r *http.Request) (agentapi.RegisterRequest, error) {

@@ -34,14 +34,14 @@ type finder struct {
 
 var find finder
 
-// Known is the process that has the socket, if it is one of those given or was
+// Remembered is the process that has the socket, if it is one of those given or was
 // found before. That costs little: it is fit for the way of a request. PID is 0
 // otherwise; the user is told all the same.
-func (s Socket) Known(pids ...int) Process {
+func (s Socket) Remembered(pids ...int) Process {
 	p := s.holder
 	p.User, p.UserID = s.User, s.UserID
 	if p.PID == 0 && s.Inode != 0 {
-		p.PID = find.known(s, pids).pid
+		p.PID = find.remembered(s, pids).pid
 	}
 	if p.PID != 0 && p.Program == "" {
 		p.Program = program(p.PID)
@@ -50,19 +50,19 @@ func (s Socket) Known(pids ...int) Process {
 	return p
 }
 
-// Find is Known, and where that names no process it looks through those of the
+// Find is Remembered, and where that names no process it looks through those of the
 // socket's user. That can take seconds, so no request waits for it. Of a socket
 // that several processes share it names one.
 func (s Socket) Find(pids ...int) Process {
-	p := s.Known(pids...)
+	p := s.Remembered(pids...)
 	if p.PID != 0 || s.Inode == 0 || !find.walk(s) {
 		return p
 	}
-	return s.Known()
+	return s.Remembered()
 }
 
-// known looks where the socket was found before, and into the processes given.
-func (f *finder) known(s Socket, pids []int) place {
+// remembered looks where the socket was found before, and into the processes given.
+func (f *finder) remembered(s Socket, pids []int) place {
 	f.mu.Lock()
 	at := f.places[s.Inode]
 	f.mu.Unlock()

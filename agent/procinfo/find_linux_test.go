@@ -32,16 +32,16 @@ func walks() int {
 func TestKnownDoesNotWalk(t *testing.T) {
 	s, ln := listening(t)
 	before := walks()
-	if got := s.Known(); got.PID != 0 || got.Program != "" || got.UserID != self() || got.User == "" {
+	if got := s.Remembered(); got.PID != 0 || got.Program != "" || got.UserID != self() || got.User == "" {
 		t.Errorf("not looked for yet: %+v", got)
 	}
-	if got := s.Known(-1, 0, 1, 1<<31); got.PID != 0 {
+	if got := s.Remembered(-1, 0, 1, 1<<31); got.PID != 0 {
 		t.Errorf("with hints that are wrong: %+v", got)
 	}
-	if got := s.Known(1, os.Getpid()); got.PID != os.Getpid() || got.Program == "" {
+	if got := s.Remembered(1, os.Getpid()); got.PID != os.Getpid() || got.Program == "" {
 		t.Errorf("with a hint: %+v", got)
 	}
-	if got := s.Known(); got.PID != os.Getpid() {
+	if got := s.Remembered(); got.PID != os.Getpid() {
 		t.Errorf("once it is known: %+v", got)
 	}
 	if got := s.Find(); got.PID != os.Getpid() {
@@ -52,7 +52,7 @@ func TestKnownDoesNotWalk(t *testing.T) {
 	}
 	ln.Close()
 	listening(t) // which gets the number of the file that was closed
-	if got := s.Known(); got.PID != 0 {
+	if got := s.Remembered(); got.PID != 0 {
 		t.Errorf("a closed socket is had by %+v", got)
 	}
 }

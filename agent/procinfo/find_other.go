@@ -13,7 +13,7 @@ func lookInto(int, Socket, int, time.Time) (place, bool) { return place{}, true 
 func isAt(place, Socket) bool                            { return false }
 func program(int) string                                 { return "" }
 
-// held is the socket of a process, where the system names that.
-func held(p Process) Socket {
+// socketOf is the socket of a process, where the system names that.
+func socketOf(p Process) Socket {
 	return Socket{User: cmp.Or(p.User, p.UserID), UserID: p.UserID, holder: p}
 }

@@ -23,7 +23,7 @@ func callerSocket(from, to netip.AddrPort) Socket {
 	for row := range rows(ipv4Table(tcpTableOwnerPIDConnections)) {
 		// MIB_TCPROW_OWNER_PID, see listenerSocket.
 		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
-			return held(processOf(binary.LittleEndian.Uint32(row[20:])))
+			return socketOf(processOf(binary.LittleEndian.Uint32(row[20:])))
 		}
 	}
 	return Socket{}

@@ -12,12 +12,12 @@ import (
 const lsofTimeout = 3 * time.Second
 
 func listenerSocket(port int) Socket {
-	return held(parseLsof(lsof(port, "LISTEN"), port))
+	return socketOf(parseLsof(lsof(port, "LISTEN"), port))
 }
 
 // callerSocket takes the end that dialled from both ends of the connection.
 func callerSocket(from, to netip.AddrPort) Socket {
-	return held(parseLsofCaller(lsof(int(from.Port()), "ESTABLISHED"), from.String()+"->"+to.String()))
+	return socketOf(parseLsofCaller(lsof(int(from.Port()), "ESTABLISHED"), from.String()+"->"+to.String()))
 }
 
 // lsof is on every macOS. It shows processes of the current user only, unless we

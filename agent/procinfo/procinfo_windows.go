@@ -40,7 +40,7 @@ func listenerSocket(port int) Socket {
 	if pid == 0 {
 		return Socket{}
 	}
-	return held(processOf(pid))
+	return socketOf(processOf(pid))
 }
 
 // ipv4Table is a raw table of the given class: a count, then rows.
