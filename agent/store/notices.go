@@ -146,7 +146,7 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 		if !aboutPeople(k.Kind) {
 			continue
 		}
-		if k.Kind == n.Kind && k.Text == n.Text && !held(k, seen) {
+		if k.Kind == n.Kind && k.Text == n.Text && !mustStay(k, seen) {
 			return dropNotice(tx, k.ID)
 		}
 		ofPeople = append(ofPeople, k)
@@ -165,13 +165,13 @@ func makeRoom(tx *bolt.Tx, n agentapi.Notice) error {
 	return errors.New("every notice that is kept waits for the owner")
 }
 
-// held says whether a notice has to wait for the owner: it can be undone, and they
+// mustStay says whether a notice has to wait for the owner: it can be undone, and they
 // have not seen it.
-func held(n agentapi.Notice, seen uint64) bool { return n.Undo && n.ID > seen }
+func mustStay(n agentapi.Notice, seen uint64) bool { return n.Undo && n.ID > seen }
 
-// dropOldest drops the oldest of notices that is not held.
+// dropOldest drops the oldest of notices that need not stay.
 func dropOldest(tx *bolt.Tx, notices []agentapi.Notice, seen uint64) (dropped bool, err error) {
-	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !held(n, seen) })
+	i := slices.IndexFunc(notices, func(n agentapi.Notice) bool { return !mustStay(n, seen) })
 	if i < 0 {
 		return false, nil
 	}

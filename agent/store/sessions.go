@@ -28,7 +28,7 @@ type Session struct {
 // AddSession stores a session and drops the longest unseen ones of the same
 // person on the same host beyond keep, which it returns.
 func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []SessionKey, err error) {
-	type held struct {
+	type seen struct {
 		key  SessionKey
 		seen time.Time
 	}
@@ -37,17 +37,17 @@ func (s *Store) AddSession(key SessionKey, sess Session, keep int) (dropped []Se
 		if err := putSession(b, key, sess); err != nil {
 			return err
 		}
-		var same []held
+		var same []seen
 		err := eachSession(b, sess.AccountID, func(k SessionKey, other Session) error {
 			if k != key && other.AccountID == sess.AccountID && other.AppID == sess.AppID {
-				same = append(same, held{k, other.SeenAt})
+				same = append(same, seen{k, other.SeenAt})
 			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(same, func(a, b held) int { return b.seen.Compare(a.seen) })
+		slices.SortFunc(same, func(a, b seen) int { return b.seen.Compare(a.seen) })
 		for _, h := range same[min(len(same), max(0, keep-1)):] {
 			if err := b.Delete(h.key[:]); err != nil {
 				return err
