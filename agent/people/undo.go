@@ -20,9 +20,9 @@ const maxNamed = 3
 // tellInvited tells of an invitation a program sent. Undoing it takes back what
 // it added: all, for somebody who could open nothing before.
 func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []engine.App) {
-	undo := &store.Undo{AccountID: after.AccountID, Fresh: before.Status == "" || before.Status == controlapi.PersonRemoved}
+	undo := &store.Undo{AccountID: after.AccountID, Newcomer: before.Status == "" || before.Status == controlapi.PersonRemoved}
 	for _, app := range apps {
-		if undo.Fresh || !slices.Contains(before.Apps, app.ID) {
+		if undo.Newcomer || !slices.Contains(before.Apps, app.ID) {
 			undo.Apps = append(undo.Apps, app.ID)
 		}
 	}
@@ -176,7 +176,7 @@ func (p *People) Undo(ctx context.Context, noticeID uint64) error {
 // had nothing before and was given nothing since.
 func (p *People) undoGift(ctx context.Context, undo store.Undo) error {
 	row, _ := p.inSnapshot(undo.AccountID) // has no apps while nobody knows it: it was invited a moment ago
-	if undo.Fresh && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
+	if undo.Newcomer && !slices.ContainsFunc(row.Apps, func(id string) bool { return !slices.Contains(undo.Apps, id) }) {
 		_, err := p.Remove(ctx, Owner, agentapi.RemoveRequest{AccountID: undo.AccountID})
 		return err
 	}

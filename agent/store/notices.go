@@ -31,8 +31,8 @@ type Undo struct {
 	Kind      string   `json:"kind"`
 	AccountID string   `json:"account"`
 	Apps      []string `json:"apps,omitempty"` // ids that were added or withdrawn
-	// Fresh is true where the person could open nothing before.
-	Fresh bool `json:"fresh,omitempty"`
+	// Newcomer is true where the person could open nothing before.
+	Newcomer bool `json:"fresh,omitempty"`
 	// Program is what did it, as one process is told from another; empty for
 	// one that is not known, and never folded with another.
 	Program string `json:"program,omitempty"`
@@ -54,7 +54,7 @@ func (u *Undo) Join(id uint64, before Undo) {
 			u.Apps = append(u.Apps, app)
 		}
 	}
-	u.Fresh = u.Fresh || before.Fresh
+	u.Newcomer = u.Newcomer || before.Newcomer
 	u.Before = append(slices.Clone(before.Before), id)
 	u.Before = u.Before[max(0, len(u.Before)-maxBefore):]
 	u.Times = max(before.Times, 1) + 1

@@ -76,12 +76,12 @@ func TestS9FoldedNotices(t *testing.T) {
 		}
 		return notices[len(notices)-1].ID
 	}
-	bob := Undo{Kind: agentapi.ActivityInvited, AccountID: "bob", Apps: []string{"notes"}, Fresh: true, Program: "7 python3"}
+	bob := Undo{Kind: agentapi.ActivityInvited, AccountID: "bob", Apps: []string{"notes"}, Newcomer: true, Program: "7 python3"}
 	first := add(bob)
-	bob.Apps, bob.Fresh = []string{"wiki"}, false
+	bob.Apps, bob.Newcomer = []string{"wiki"}, false
 	second := add(bob)
 	now, undo, ok, err := s.UndoOf(first)
-	if err != nil || !ok || now != second || !undo.Fresh || undo.Times != 2 || fmt.Sprint(undo.Apps) != "[wiki notes]" {
+	if err != nil || !ok || now != second || !undo.Newcomer || undo.Times != 2 || fmt.Sprint(undo.Apps) != "[wiki notes]" {
 		t.Errorf("the first is undone by %d, %+v, %v", now, undo, err)
 	}
 	for what, other := range map[string]Undo{
