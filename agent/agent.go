@@ -43,14 +43,14 @@ type Agent struct {
 	store *store.Store
 
 	changes  *broadcast.Signal // the server's, which outlives the agent
-	unfollow func()            // ends what remote learns by changes; nil when there is no link
+	unfollow func()            // ends what remote learns by changes; nil without a control plane
 	settings *settings.Settings
 	access   *access.Access
 	apps     *engine.Apps
 	users    *engine.Users
-	client   *controlapi.Client // nil when there is no link
-	tunnel   *tunnel.Tunnel     // nil when there is no link
-	remote   *remote.Remote     // nil when there is no link
+	client   *controlapi.Client // nil without a control plane
+	tunnel   *tunnel.Tunnel     // nil without a control plane
+	remote   *remote.Remote     // nil without a control plane
 	people   *people.People
 	proxy    *proxy.Proxy
 	api      *localapi.API
@@ -70,7 +70,7 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
-		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeLink, a.makePeople, a.makeProxy,
+		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeConnection, a.makePeople, a.makeProxy,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -195,7 +195,7 @@ func (a *Agent) makeAPI() {
 			FirstPartyApp: a.cfg.FirstPartyApp,
 			Billing:       agentapi.Billing{Plan: "self-hosted", Standing: "good"},
 		},
-		Link:        a.link,
+		Connection:  a.connection,
 		Announce:    a.announce,
 		Certificate: a.certificate,
 		MakeLink:    a.proxy.OpenLink,
@@ -246,7 +246,7 @@ func (a *Agent) Close() error {
 }
 
 // Ready is closed once everything is there for visitors: the control plane has
-// said who may come and a relay sends them. Without a link it is closed at once.
+// said who may come and a relay sends them. Without a control plane it is closed at once.
 func (a *Agent) Ready() <-chan struct{} { return a.ready }
 
 func (a *Agent) awaitReady(ctx context.Context) error {

@@ -12,11 +12,11 @@ import (
 // Checked: the environment's proxy is for a control plane elsewhere only.
 func TestLocalControlPlaneNeedsNoProxy(t *testing.T) {
 	t.Parallel()
-	elsewhere := &Link{AuthURL: "https://control.example.net"}
+	elsewhere := &ControlPlane{AuthURL: "https://control.example.net"}
 	if elsewhere.transport().Proxy == nil {
 		t.Error("a control plane elsewhere is never reached through a proxy")
 	}
-	here := &Link{AuthURL: "https://control.localhost:8443", Local: true}
+	here := &ControlPlane{AuthURL: "https://control.localhost:8443", Local: true}
 	if proxy := here.transport().Proxy; proxy != nil {
 		u, err := proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: "control.localhost:8443"}})
 		t.Errorf("the control plane of this process is reached through a proxy, here %v (%v)", u, err)

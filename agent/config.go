@@ -33,11 +33,10 @@ type Config struct {
 	// ComputerID is who this computer is at its control plane, empty for
 	// nobody. What is kept of people and sessions under another one is forgotten.
 	ComputerID string
-	// Link is how this computer reaches its control plane; nil where it is not
-	// connected to one.
-	Link *Link
-	// Unlinked is a sentence about why there is no Link, where there should be one.
-	Unlinked string
+	// ControlPlane is the one that this computer is connected to; nil for none.
+	ControlPlane *ControlPlane
+	// NoControlPlane is a sentence about why there is none, where there should be one.
+	NoControlPlane string
 	// IssueCertificate makes a certificate for one host name.
 	IssueCertificate func(name string) (*tls.Certificate, error)
 	// ACME has an authority issue them instead; Allowed, OnTrouble and Log are
@@ -55,8 +54,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Link to a control plane.
-type Link struct {
+// ControlPlane is how this computer reaches the one that knows it.
+type ControlPlane struct {
 	AuthURL    string         // https://host[:port], no path
 	Credential string         // this computer's device credential
 	RootCAs    *x509.CertPool // nil: the system's
@@ -66,7 +65,7 @@ type Link struct {
 
 // transport makes the connections to the control plane. The proxy of the
 // environment is for one elsewhere: it cannot reach what is in this process.
-func (l *Link) transport() *http.Transport {
+func (l *ControlPlane) transport() *http.Transport {
 	t := controlapi.NewTransport(l.RootCAs)
 	if l.Local {
 		t.Proxy = nil

@@ -104,7 +104,7 @@ func (h *Host) mayConnect(origin, name string) error {
 	if h.cfg.ControlURL != "" && origin != h.cfg.ControlURL {
 		return agentapi.Errorf(agentapi.CodeConflict, "This Porchlight was started for %s. Start it with --control %s instead.", h.cfg.ControlURL, origin)
 	}
-	if c := h.kept.get().Current; c != nil && h.agent().Linked() {
+	if c := h.kept.get().Current; c != nil && h.agent().HasControlPlane() {
 		return agentapi.Errorf(agentapi.CodeConflict, "This computer is connected to %s already. Disconnect it first: porchlight disconnect", c.AuthURL)
 	}
 	if name != "" && !engine.ValidName(name) {

@@ -59,7 +59,7 @@ func (h *Host) makeAgent(ctx context.Context) (*wiredAgent, error) {
 		return h.makeConnected(ctx, *kept.Current)
 	case !h.cfg.Local:
 		cfg := h.agentConfig()
-		cfg.Unlinked = unconnected(h.cfg.ControlURL)
+		cfg.NoControlPlane = unconnected(h.cfg.ControlURL)
 		return alone(cfg)
 	}
 	l, err := local.New(ctx, local.Config{Agent: h.agentConfig(), HTTPS: h.cfg.HTTPS, ForgetPeople: kept.ForgetLocal})
@@ -105,20 +105,20 @@ func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, er
 		if err != nil {
 			return nil, err
 		}
-		cfg.Link = &agent.Link{AuthURL: c.AuthURL, Credential: credential, RootCAs: roots}
+		cfg.ControlPlane = &agent.ControlPlane{AuthURL: c.AuthURL, Credential: credential, RootCAs: roots}
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("Porchlight was stopped while it started: %w", ctx.Err())
 	case errors.Is(err, ownersecret.ErrNotFound):
-		cfg.Unlinked = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
+		cfg.NoControlPlane = fmt.Sprintf("The device credential of this computer is gone from the %s. Type 'porchlight connect %s' to connect it again.", c.Store, c.AuthURL)
 	case errors.Is(err, ownersecret.ErrLocked), errors.Is(err, ownersecret.ErrUnavailable):
-		cfg.Unlinked = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
+		cfg.NoControlPlane = "The keychain is locked, and this computer's device credential is in it. Unlock it; Porchlight notices by itself."
 		if known, _ := h.ownerSecret(); known {
 			again = time.After(againAfter)
 		}
 	default:
 		return nil, err
 	}
-	if cfg.Unlinked != "" {
+	if cfg.NoControlPlane != "" {
 		h.log.Warn("this computer cannot speak to its control plane", "err", err)
 	}
 	rootCA, err := h.certificates(&cfg, c)

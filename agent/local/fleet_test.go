@@ -85,7 +85,7 @@ func startFleet(t *testing.T) *fleet {
 	}
 	p.credential = e.Credential
 	cfg := configOf(filepath.Join(dir, "agent")).Agent
-	cfg.ComputerID, cfg.Link = e.Computer.ID, p.link()
+	cfg.ComputerID, cfg.ControlPlane = e.Computer.ID, p.forAgent()
 	cfg.IssueCertificate, cfg.OwnPorts, cfg.Outbox = ca.Issue, []int{port}, p.outboxMails
 	a, err := agent.New(cfg)
 	if err != nil {

@@ -97,7 +97,7 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 	}
 	as := cfg.Agent
 	as.ComputerID = l.plane.computerID
-	as.Link = l.plane.link()
+	as.ControlPlane = l.plane.forAgent()
 	as.IssueCertificate = l.plane.ca.Issue
 	as.OwnPorts = []int{port}
 	as.Outbox, as.OutboxSize = l.plane.outboxMails, l.plane.outboxSize
@@ -227,8 +227,8 @@ func (p *plane) enrol(ctx context.Context) error {
 	return nil
 }
 
-func (p *plane) link() *agent.Link {
-	return &agent.Link{
+func (p *plane) forAgent() *agent.ControlPlane {
+	return &agent.ControlPlane{
 		AuthURL:    p.Service.AuthURL(),
 		Credential: p.credential,
 		RootCAs:    p.ca.Pool(),

@@ -74,12 +74,12 @@ func (a *API) open(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	switch link := a.cfg.Link(); {
+	switch connection := a.cfg.Connection(); {
 	case a.cfg.Access.DarkSince() != nil:
 		return nil, agentapi.Errorf(agentapi.CodeConflict, "You have closed everything. Open it again first.")
-	case !link.Account.Connected && link.Trouble != "":
-		return nil, agentapi.Errorf(agentapi.CodeUnavailable, "%s", link.Trouble)
-	case !link.Account.Connected:
+	case !connection.Account.Connected && connection.Trouble != "":
+		return nil, agentapi.Errorf(agentapi.CodeUnavailable, "%s", connection.Trouble)
+	case !connection.Account.Connected:
 		return nil, agentapi.Errorf(agentapi.CodeUnavailable, "Porchlight is still connecting. Try again in a moment.")
 	}
 	url, expires, err := a.cfg.MakeLink(name)

@@ -67,7 +67,7 @@ func beCrashed(dir string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	api := New(Config{Server: server, Apps: apps, Link: func() Link { return Link{Account: connected} }, Log: log})
+	api := New(Config{Server: server, Apps: apps, Connection: func() Connection { return Connection{Account: connected} }, Log: log})
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

@@ -38,14 +38,14 @@ type states struct {
 func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	a.states.mu.Lock()
 	defer a.states.mu.Unlock()
-	link := a.cfg.Link()
+	connection := a.cfg.Connection()
 	state := agentapi.OwnerState{
 		EngineVersion: a.cfg.Info.EngineVersion,
 		Mode:          a.cfg.Info.Mode,
 		API:           a.server.Addr(),
-		Account:       link.Account,
-		Trouble:       link.Trouble,
-		Reachable:     link.Reachable,
+		Account:       connection.Account,
+		Trouble:       connection.Trouble,
+		Reachable:     connection.Reachable,
 		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
 		Notices:       append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),
 		NoticesSeen:   a.cfg.Apps.SeenNotices(),
@@ -56,7 +56,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Connecting:    a.connecting(),
 		Locked:        len(a.server.ownerSecretHash()) == 0,
 	}
-	if until, ok := a.cfg.Access.AccessUntil(); ok && link.Away {
+	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until
 	}
 	a.addPeople(&state)

@@ -86,7 +86,7 @@ func TestEvents(t *testing.T) {
 		_, leave := r.access.Enter(access.Identity{AccountID: "b2"}, app.ID, func() {})
 		defer leave()
 	}
-	r.outside.set(func(o *outside) { o.link.Trouble = "The relay is away." })
+	r.outside.set(func(o *outside) { o.connection.Trouble = "The relay is away." })
 	troubled := await(t, states, "the trouble", func(s agentapi.OwnerState) bool { return s.Trouble != "" })
 	if troubled.Seq <= live.Seq || troubled.Apps[0].Connections != 3 {
 		t.Errorf("after %d: %+v", live.Seq, troubled)
@@ -209,7 +209,7 @@ func TestEventsForASlowReader(t *testing.T) {
 		if i == changes-1 {
 			text = "the last"
 		}
-		r.outside.set(func(o *outside) { o.link.Trouble = text })
+		r.outside.set(func(o *outside) { o.connection.Trouble = text })
 	}
 	events := 0
 	for {

@@ -40,8 +40,8 @@ const (
 	drainFor     = 5 * time.Second
 )
 
-// Link is how this computer stands with its control plane.
-type Link struct {
+// Connection says how things are between this computer and its control plane.
+type Connection struct {
 	Account agentapi.Account
 	Trouble string // a sentence about what keeps visitors out, or empty
 	// Reachable is true while the control plane answers and a relay sends visitors,
@@ -59,8 +59,8 @@ type Config struct {
 	People   *people.People
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
-	// Link is called for each answer that tells of it.
-	Link func() Link
+	// Connection is called for each answer that says something about it.
+	Connection func() Connection
 	// Announce returns when the control plane knows of an app that went live, or has
 	// had its time for that; nil where nobody has to know.
 	Announce func(ctx context.Context)

@@ -45,7 +45,7 @@ func (a *API) unpublish(r *http.Request) (any, error) {
 // status says which apps are live. Requests are counted and not named: they are
 // the owner's business.
 func (a *API) status(*http.Request) (any, error) {
-	account := a.cfg.Link().Account
+	account := a.cfg.Connection().Account
 	s := agentapi.StatusSummary{
 		Connected: account.Connected,
 		Host:      account.Host,
@@ -68,7 +68,7 @@ func (a *API) status(*http.Request) (any, error) {
 }
 
 func (a *API) engineInfo(*http.Request) (any, error) {
-	info, account := a.cfg.Info, a.cfg.Link().Account
+	info, account := a.cfg.Info, a.cfg.Connection().Account
 	info.Connected, info.Host, info.Name = account.Connected, account.Host, account.Name
 	info.Registrants = a.server.registry.Count()
 	if billing := a.cfg.Access.Snapshot().Billing; billing.Plan != "" {

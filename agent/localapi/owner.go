@@ -13,7 +13,7 @@ import (
 
 func (a *API) ownerState(r *http.Request) (any, error) { return a.state(r.Context()) }
 
-func (a *API) ownerAccount(*http.Request) (any, error) { return a.cfg.Link().Account, nil }
+func (a *API) ownerAccount(*http.Request) (any, error) { return a.cfg.Connection().Account, nil }
 
 func (a *API) ownerOutbox(r *http.Request) (any, error) {
 	if a.cfg.Outbox == nil {

@@ -80,10 +80,10 @@ type rig struct {
 
 // outside plays the rest of the agent.
 type outside struct {
-	mu      sync.Mutex
-	link    Link
-	mails   []agentapi.Mail
-	changes *broadcast.Signal // the server's
+	mu         sync.Mutex
+	connection Connection
+	mails      []agentapi.Mail
+	changes    *broadcast.Signal // the server's
 }
 
 func (o *outside) set(change func(*outside)) {
@@ -93,10 +93,10 @@ func (o *outside) set(change func(*outside)) {
 	o.changes.Raise()
 }
 
-func (o *outside) standing() Link {
+func (o *outside) standing() Connection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.link
+	return o.connection
 }
 
 func (o *outside) outbox(context.Context) ([]agentapi.Mail, error) {
@@ -137,7 +137,7 @@ func startWith(t testing.TB, change func(*rig)) *rig {
 		dir:     t.TempDir(),
 		secret:  secret,
 		hash:    ownersecret.Hash(secret),
-		outside: &outside{link: Link{Account: connected, Reachable: true}},
+		outside: &outside{connection: Connection{Account: connected, Reachable: true}},
 	}
 	change(r)
 	r.serve(t)
@@ -210,7 +210,7 @@ func (r *rig) serve(t testing.TB) {
 		Settings:    r.settings,
 		Access:      r.access,
 		Info:        info,
-		Link:        r.outside.standing,
+		Connection:  r.outside.standing,
 		Certificate: r.certificate,
 		MakeLink:    r.outside.makeLink,
 		Outbox:      r.outside.outbox,

@@ -173,7 +173,7 @@ func TestSwapKeepsStreamsAndRegistrations(t *testing.T) {
 	states, end := r.follow(t)
 	first := await(t, states, "the state at once", func(agentapi.OwnerState) bool { return true })
 	r.leave()
-	r.outside.set(func(o *outside) { o.link.Trouble = "Somebody else." })
+	r.outside.set(func(o *outside) { o.connection.Trouble = "Somebody else." })
 	r.another()
 	second := await(t, states, "the next agent's state", func(s agentapi.OwnerState) bool { return s.Trouble != "" })
 	if second.Seq <= first.Seq || len(second.Registrants) != 1 {

@@ -80,7 +80,7 @@ func TestStateIsBounded(t *testing.T) {
 func BenchmarkState(b *testing.B) {
 	r := busy(b)
 	for i := 0; b.Loop(); i++ {
-		r.outside.link.Trouble = fmt.Sprint(i)
+		r.outside.connection.Trouble = fmt.Sprint(i)
 		if _, err := r.api.state(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -283,12 +283,12 @@ func TestSpec(t *testing.T) {
 	t.Run("S1_status", func(t *testing.T) {
 		t.Parallel()
 		r := start(t)
-		r.outside.set(func(o *outside) { o.link.Account = agentapi.Account{} })
+		r.outside.set(func(o *outside) { o.connection.Account = agentapi.Account{} })
 		status := request{method: "GET", path: "/status"}
 		if got, want := r.send(t, status), `{"connected":false,"host":"","name":"","url":"","pendingApps":0,"apps":[]}`; got.status != 200 || got.body != want {
 			t.Errorf("before connecting: %d %s, want %s", got.status, got.body, want)
 		}
-		r.outside.set(func(o *outside) { o.link.Account = connected })
+		r.outside.set(func(o *outside) { o.connection.Account = connected })
 		r.approved(t, "notes", "Notes")
 		r.approved(t, "photos", "Photos")
 		r.send(t, request{method: "DELETE", path: "/publish/photos"})
@@ -326,7 +326,7 @@ func TestSpec(t *testing.T) {
 func TestLiveHasAnAddress(t *testing.T) {
 	t.Parallel()
 	r := start(t)
-	r.outside.set(func(o *outside) { o.link.Account = agentapi.Account{} })
+	r.outside.set(func(o *outside) { o.connection.Account = agentapi.Account{} })
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	asked := func() []agentapi.Publication {
 		t.Helper()
@@ -359,7 +359,7 @@ func TestLiveHasAnAddress(t *testing.T) {
 	if s, err := r.open().Status(t.Context()); err != nil || len(s.Apps) != 0 || s.PendingApps != 0 {
 		t.Errorf("status: %+v, %v", s, err)
 	}
-	r.outside.set(func(o *outside) { o.link.Account = connected })
+	r.outside.set(func(o *outside) { o.connection.Account = connected })
 	for _, pub := range asked() {
 		if want := "notes." + connected.Host; pub != (agentapi.Publication{Status: agentapi.StatusLive, Host: want, URL: "https://" + want}) {
 			t.Errorf("with one: %+v", pub)

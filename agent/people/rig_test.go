@@ -156,7 +156,7 @@ func (r *rig) serve(t *testing.T) {
 	var err error
 	r.agent, err = agent.New(agent.Config{
 		DataDir: r.dir, Server: server, Mode: agentapi.ModeHeadless,
-		ComputerID: r.device.Computer.ID, Link: &agent.Link{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
+		ComputerID: r.device.Computer.ID, ControlPlane: &agent.ControlPlane{AuthURL: r.server.URL, Credential: r.device.Credential, Local: true},
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

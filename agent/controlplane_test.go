@@ -13,7 +13,7 @@ import (
 func TestTroubleTakesAMoment(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &Agent{cfg: Config{Link: &Link{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
+		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
 		time.Sleep(troubleAfter - time.Nanosecond)
 		if text := a.trouble(); text != "" {
 			t.Errorf("while it settles: %s", text)

@@ -13,25 +13,25 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// The link to the control plane: the held sync, the tunnel its relays send
-// visitors through, and how it stands with both.
+// The control plane: the sync that waits there for news, the tunnel its relays
+// send visitors through, and how both are doing.
 
-// makeLink comes after the access and the apps, which it keeps in step.
-func (a *Agent) makeLink() (err error) {
-	link := a.cfg.Link
-	if link == nil {
+// makeConnection comes after the access and the apps, which it keeps in step.
+func (a *Agent) makeConnection() (err error) {
+	control := a.cfg.ControlPlane
+	if control == nil {
 		return nil
 	}
 	a.client = &controlapi.Client{
-		BaseURL:    link.AuthURL,
-		Credential: link.Credential,
-		HTTP:       &http.Client{Transport: link.transport()},
+		BaseURL:    control.AuthURL,
+		Credential: control.Credential,
+		HTTP:       &http.Client{Transport: control.transport()},
 		OnClock:    a.access.SetClockAhead,
 	}
 	a.tunnel, err = tunnel.New(tunnel.Config{
 		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
-		Credential: func() string { return link.Credential },
-		RootCAs:    link.RootCAs,
+		Credential: func() string { return control.Credential },
+		RootCAs:    control.RootCAs,
 		Log:        a.cfg.Log.With("part", "tunnel"),
 	})
 	if err != nil {
@@ -126,28 +126,28 @@ func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Vis
 	return a.client.RedeemVisit(ctx, r)
 }
 
-func (a *Agent) local() bool { return a.cfg.Link != nil && a.cfg.Link.Local }
+func (a *Agent) local() bool { return a.cfg.ControlPlane != nil && a.cfg.ControlPlane.Local }
 
 func (a *Agent) authURL() string {
-	if a.cfg.Link == nil {
+	if a.cfg.ControlPlane == nil {
 		return ""
 	}
-	return a.cfg.Link.AuthURL
+	return a.cfg.ControlPlane.AuthURL
 }
 
 // computer is what the last snapshot says of this computer, across restarts.
 func (a *Agent) computer() controlapi.Computer { return a.access.Snapshot().Computer }
 
-// Linked says whether there is a control plane that knows this computer, as far
-// as is known.
-func (a *Agent) Linked() bool { return a.remote != nil && !a.remote.State().Refused }
+// HasControlPlane says whether there is a control plane, and that it has not said
+// that it does not know this computer.
+func (a *Agent) HasControlPlane() bool { return a.remote != nil && !a.remote.State().Refused }
 
 // Account is whose computer this is.
 func (a *Agent) Account() agentapi.Account {
 	c := a.computer()
 	owner, known := a.access.Owner()
 	return agentapi.Account{
-		Connected: known && a.Linked(),
+		Connected: known && a.HasControlPlane(),
 		Email:     owner.Email,
 		AccountID: owner.AccountID,
 		Name:      c.Name,
@@ -158,10 +158,10 @@ func (a *Agent) Account() agentapi.Account {
 	}
 }
 
-// link is how it stands with the control plane now.
-func (a *Agent) link() localapi.Link {
+// connection says how things are with the control plane now.
+func (a *Agent) connection() localapi.Connection {
 	answers := a.remote != nil && a.remote.State().Connected
-	return localapi.Link{
+	return localapi.Connection{
 		Account:   a.Account(),
 		Trouble:   a.trouble(),
 		Reachable: answers && a.tunnel.Connected(),
@@ -176,7 +176,7 @@ const troubleAfter = 3 * time.Second
 // trouble is a sentence about what keeps visitors out, or empty.
 func (a *Agent) trouble() string {
 	if a.remote == nil {
-		return a.cfg.Unlinked
+		return a.cfg.NoControlPlane
 	}
 	state := a.remote.State()
 	switch {
