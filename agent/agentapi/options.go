@@ -30,6 +30,16 @@ type AppOptions struct {
 	AllowCrossOrigin bool `json:"allowCrossOrigin" help:"let pages of other apps send requests and open WebSockets with a visitor's sign-in"`
 	// H2C speaks HTTP/2 without TLS to the app.
 	H2C bool `json:"h2c" help:"speak HTTP/2 without TLS to the app"`
+	// Upstream is how the app is reached: empty for HTTP on its port (Scheme),
+	// UpstreamHTTP, UpstreamHTTPS, UpstreamH2C, or the path of a unix socket after
+	// "unix:".
+	Upstream string `json:"upstream" help:"how the app is reached: auto, http, https, h2c, or unix:/PATH of its socket"`
+	// Pin keeps the key that the app shows over HTTPS, and asks the owner when it
+	// shows another one.
+	Pin bool `json:"pin" help:"of an app reached over HTTPS: ask again when it shows another key than it did first"`
+	// HostHeader is sent as Host in place of the public host, a host name and perhaps
+	// a port; empty for not.
+	HostHeader string `json:"hostHeader" help:"send this as Host, like intranet.example:8080; '' for the public host"`
 }
 
 // Values of AppOptions.IdentityValue.
@@ -62,6 +72,10 @@ func (o Option) Of(all AppOptions) any { return reflect.ValueOf(all).Field(o.fie
 // Checked returns options as they are kept, with what follows from the owner's
 // choice filled in. Its errors are sentences.
 func (o AppOptions) Checked() (AppOptions, error) {
+	o, err := o.checkedReach()
+	if err != nil {
+		return o, err
+	}
 	o.IdentityHeader = strings.TrimSpace(o.IdentityHeader)
 	if o.IdentityHeader == "" {
 		o.IdentityValue = ""

@@ -7,7 +7,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   allowUser: {"at":"","id":"","name":"","standing":"asks"},
   approve: {"status":"pending"},
   cancelConnect: {"ok":true},
-  changeOptions: {"allowCrossOrigin":false,"forwarded":false,"h2c":false,"identityHeader":"","identityValue":"email","localhostHost":false},
+  changeOptions: {"allowCrossOrigin":false,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"pin":false,"upstream":""},
   clearActivity: {"ok":true},
   connect: {"authUrl":"","expiresAt":"","state":"waiting","userCode":"","verificationUrl":"","verificationUrlComplete":""},
   deny: {"ok":true},

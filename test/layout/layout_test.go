@@ -71,6 +71,11 @@ var rules = []rule{
 		allow: []string{"agent/proxy/gate"},
 	},
 	{
+		why:  "how an app is reached stands below whoever reaches it",
+		from: "agent/upstream", to: "agent",
+		allow: []string{"agent/agentapi", "agent/procinfo", "agent/upstream"},
+	},
+	{
 		why:  "the engine knows nothing of HTTP",
 		from: "agent/engine", to: "agent/localapi",
 	},

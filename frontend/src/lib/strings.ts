@@ -166,6 +166,7 @@ export const strings = {
         'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',
       ],
       h2c: ['Speak HTTP/2 to the app', 'For apps that take HTTP/2 without encryption, gRPC for one.'],
+      pin: ['Ask me when its key changes', 'For apps reached over HTTPS: the key it shows first is kept.'],
     } satisfies Record<Toggle, [title: string, text: string]>,
     state: 'State',
     certificate: 'Certificate',

@@ -230,11 +230,17 @@ export interface AppOptions {
   forwarded: boolean;
   /** Speak HTTP/2 without TLS to the app. */
   h2c: boolean;
+  /** Sent as Host in place of the public host, or empty. */
+  hostHeader: string;
   /** Another header that carries who the visitor is, or empty. */
   identityHeader: string;
   identityValue: 'email' | 'id' | '';
   /** Send localhost:PORT as Host. */
   localhostHost: boolean;
+  /** Of an app reached over HTTPS: keep the key it shows first, and wait for the owner when it shows another. */
+  pin: boolean;
+  /** How the app is reached: empty or auto, http, https, h2c, or unix: and the path of its socket. */
+  upstream: string;
 }
 
 export interface AppSummary {

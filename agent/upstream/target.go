@@ -1,0 +1,147 @@
+// Package upstream reaches apps: at a port of this computer, over HTTP or HTTPS, or at
+// a unix socket.
+//
+// In comes a Target, which is where the owner approved that an app answers, and
+// Checks, which say who may be behind it. Out comes a connection on which nothing
+// was sent before the checks said yes. It knows no HTTP, and decides nothing about
+// apps: who may be where is asked.
+package upstream
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// The two addresses of this computer an app may listen on. IPv4 is the zero Target's.
+const (
+	IPv4 = "127.0.0.1"
+	IPv6 = "::1"
+)
+
+const (
+	dialTimeout = 5 * time.Second  // with the handshake of TLS
+	keepAlive   = 30 * time.Second // TCP's
+)
+
+// Target is where and how one app is reached.
+type Target struct {
+	Address string // IPv4 or IPv6; empty is IPv4
+	Port    int
+	Scheme  string // agentapi.UpstreamHTTP, UpstreamHTTPS or UpstreamH2C
+	Socket  string // of a unix socket, which is dialled in place of the port; else empty
+	// Host is what the app is told it is called, where that is fixed; else empty.
+	Host string
+	// Pin has Dial ask about every key but Key, which is empty as long as none was
+	// kept.
+	Pin bool
+	Key string
+}
+
+// Of is the target of an app with these options. It costs no allocation.
+func Of(address string, port int, key string, o agentapi.AppOptions) Target {
+	return Target{Address: address, Port: port, Scheme: o.Scheme(), Socket: o.Socket(), Host: o.HostHeader, Pin: o.Pin, Key: key}
+}
+
+// Plain says whether requests go out on the connection itself, without TLS.
+func (t Target) Plain() bool { return t.Scheme != agentapi.UpstreamHTTPS }
+
+// TCP is the host and port that is dialled where there is no socket.
+func (t Target) TCP() string {
+	address := t.Address
+	if address == "" {
+		address = IPv4
+	}
+	return net.JoinHostPort(address, strconv.Itoa(t.Port))
+}
+
+// Errors of Dial. That nobody answers is a *net.OpError, as of net.Dial.
+var (
+	ErrStranger = errors.New("a program of another user is where the app should be")
+	ErrKey      = errors.New("the app shows another key than the owner approved")
+)
+
+// Checks say who may be sent something. They are asked once a connection stands.
+type Checks struct {
+	// Peer is asked before a byte is sent; nil: anybody may.
+	Peer func() bool
+	// Key is asked where Target.Pin is set and the key is not Target.Key, before
+	// anything but the handshake is sent; nil: none but Target.Key.
+	Key func(key string) bool
+}
+
+var dialer = &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+
+// Dial makes a new connection. The protocols are what is offered over TLS, the best
+// first; nil for HTTP/1.1.
+func (t Target) Dial(ctx context.Context, c Checks, protocols ...string) (net.Conn, error) {
+	conn, err := dialer.DialContext(ctx, "tcp", t.TCP())
+	if err != nil {
+		return nil, err
+	}
+	if c.Peer != nil && !c.Peer() {
+		conn.Close()
+		return nil, ErrStranger
+	}
+	if t.Plain() {
+		return conn, nil
+	}
+	secure, err := t.secure(ctx, conn, c, protocols)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// secure shakes hands. Whose program it is was looked at before, so any certificate
+// will do, but for a key that is pinned.
+func (t Target) secure(ctx context.Context, conn net.Conn, c Checks, protocols []string) (*tls.Conn, error) {
+	if len(protocols) == 0 {
+		protocols = []string{"http/1.1"}
+	}
+	out := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, ServerName: t.serverName(), NextProtos: protocols})
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if err := out.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("agree on TLS: %w", err)
+	}
+	if !t.Pin {
+		return out, nil
+	}
+	key := KeyOf(out.ConnectionState())
+	if key == "" || key != t.Key && (c.Key == nil || !c.Key(key)) {
+		return nil, ErrKey
+	}
+	return out, nil
+}
+
+// serverName is the name that the app chooses a certificate by.
+func (t Target) serverName() string {
+	host, _, err := net.SplitHostPort(t.Host)
+	if err != nil {
+		host = t.Host
+	}
+	if host == "" {
+		return "localhost"
+	}
+	return host
+}
+
+// KeyOf is the fingerprint of the key somebody shows over TLS: SHA-256 of its
+// SubjectPublicKeyInfo, as base64url. It is empty where none is shown.
+func KeyOf(s tls.ConnectionState) string {
+	if len(s.PeerCertificates) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(s.PeerCertificates[0].RawSubjectPublicKeyInfo)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
