@@ -60,7 +60,8 @@ type Publication struct {
 	URL    string `json:"url,omitempty"`
 }
 
-// AppSummary is one entry of StatusSummary.Apps and of `porchlight apps --json`.
+// AppSummary is one entry of StatusSummary.Apps; an entry of `porchlight apps --json`
+// begins with it.
 type AppSummary struct {
 	Name      string `json:"name"`
 	Label     string `json:"label"`
@@ -130,6 +131,7 @@ type Listener struct {
 // OwnerApp is an app as the owner sees it.
 type OwnerApp struct {
 	AppSummary
+	AppHealth
 	// Listener is who listens on LocalPort, as last seen.
 	Listener Listener `json:"listener"`
 	// ApprovedListener is who the app was approved for, of one that waits because

@@ -223,6 +223,13 @@ export interface Activity {
   kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed';
 }
 
+/** The last failure that a visitor met, since the agent started. */
+export interface AppError {
+  at: string;
+  /** A sentence. */
+  text: string;
+}
+
 export interface AppOptions {
   /** Pages of other apps may frame this one, load from it and send requests with a visitor's cookie. */
   allowCrossOrigin: boolean;
@@ -262,6 +269,15 @@ export interface Certificate {
   problem: string;
   /** About when it is renewed by itself. */
   renewsAfter?: string;
+}
+
+export interface ChangedOptions {
+  allowCrossOrigin?: boolean | null;
+  forwarded?: boolean | null;
+  h2c?: boolean | null;
+  identityHeader?: string | null;
+  identityValue?: string | null;
+  localhostHost?: boolean | null;
 }
 
 export interface Closed {
@@ -314,6 +330,9 @@ export interface Grant {
   id: string;
   lastUsedAt: string;
 }
+
+/** What an app does when it is asked. Empty: not asked yet. answers: also with an error of its own. nothing: nothing listens on its port. refuses: every request that names its address. https, h2c: speaks HTTPS, or HTTP/2 without TLS, and is asked otherwise. silent: takes connections and says nothing. wrong: answers what is no answer. */
+export type Health = '' | 'answers' | 'nothing' | 'refuses' | 'https' | 'h2c' | 'silent' | 'wrong';
 
 export interface Invitation {
   email: string;
@@ -381,9 +400,17 @@ export interface OwnerApp {
   certificate?: Certificate;
   connections: number;
   denials: number;
+  health: Health;
+  /** When that was learnt. */
+  healthAt?: string;
+  /** A sentence about it, for the owner; empty while nothing is known. */
+  healthDetail: string;
+  /** The change of options that would help, as changeOptions takes it. It may be there for an app that answers. */
+  healthOption?: ChangedOptions;
   here: string[];
   host?: string;
   label: string;
+  lastError?: AppError;
   listener: Listener;
   localPort: number;
   name: string;
