@@ -16,6 +16,9 @@ import (
 type AppOptions struct {
 	// Forwarded adds X-Forwarded-For, -Proto and -Host of our own, true ones.
 	Forwarded bool `json:"forwarded" help:"add true X-Forwarded-For, -Proto and -Host"`
+	// PublicAddress adds X-Forwarded-Proto and -Host of our own, for apps that build
+	// absolute addresses: without them such an app writes http:// into its links.
+	PublicAddress bool `json:"publicAddress" help:"tell the app its public address, by true X-Forwarded-Proto and -Host"`
 	// LocalhostHost sends localhost:PORT as Host, for development servers that
 	// check it; otherwise the app sees the public host.
 	LocalhostHost bool `json:"localhostHost" help:"send localhost:PORT as Host"`
@@ -40,7 +43,16 @@ type AppOptions struct {
 	// HostHeader is sent as Host in place of the public host, a host name and perhaps
 	// a port; empty for not.
 	HostHeader string `json:"hostHeader" help:"send this as Host, like intranet.example:8080; '' for the public host"`
+	// FirstByte is how many seconds a page that a visitor loads waits for the app's
+	// first word: at most MaxFirstByte, 0 for DefaultFirstByte.
+	FirstByte int `json:"firstByte" help:"seconds a page waits for the app's first word, at most 3600; 0 for 60"`
 }
+
+// Bounds of AppOptions.FirstByte, in seconds.
+const (
+	DefaultFirstByte = 60
+	MaxFirstByte     = 3600
+)
 
 // Values of AppOptions.IdentityValue.
 const (
@@ -52,7 +64,7 @@ const (
 type Option struct {
 	Name    string // in JSON
 	Help    string // what it does, in a few words
-	Default any    // false for one that is on or off, "" for a text
+	Default any    // false for one that is on or off, "" for a text, 0 for a whole number
 	field   int    // of AppOptions
 }
 
@@ -72,6 +84,9 @@ func (o Option) Of(all AppOptions) any { return reflect.ValueOf(all).Field(o.fie
 // Checked returns options as they are kept, with what follows from the owner's
 // choice filled in. Its errors are sentences.
 func (o AppOptions) Checked() (AppOptions, error) {
+	if o.FirstByte < 0 || o.FirstByte > MaxFirstByte {
+		return o, Errorf(CodeInvalid, "A page can wait for the app's first word from 1 to %d seconds; 0 is the default of %d.", MaxFirstByte, DefaultFirstByte)
+	}
 	o, err := o.checkedReach()
 	if err != nil {
 		return o, err

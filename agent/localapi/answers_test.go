@@ -24,7 +24,7 @@ func TestOwnerVerbsInTheWrongState(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.approved(t, "notes", "Notes")
-	const options = `{"forwarded":true,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false}`
+	const options = `{"forwarded":true,"publicAddress":false,"localhostHost":false,"identityHeader":"","identityValue":"","allowCrossOrigin":false,"h2c":false,"firstByte":0}`
 	for _, want := range []struct {
 		verb                   string
 		unknown, waiting, live int

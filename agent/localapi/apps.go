@@ -115,6 +115,8 @@ func readOptions(r *http.Request) (func(*agentapi.AppOptions), error) {
 			patch[o.Name] = o.Default
 		case o.Default == false:
 			patch[o.Name] = f.truth(o.Name)
+		case o.Default == 0:
+			patch[o.Name] = f.integer(o.Name)
 		default:
 			patch[o.Name] = f.text(o.Name)
 		}

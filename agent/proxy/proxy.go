@@ -97,6 +97,14 @@ type Config struct {
 	// OnAppDown and OnAppUp are called when an app stops and starts answering,
 	// once for each change; nil for not.
 	OnAppDown, OnAppUp func(appID string)
+	// OnFailure is called for each request that an app did not answer, or not to its
+	// end: state and detail are those of upstream.Explain. OnAnswer is called when it
+	// answers for the first time after that. nil for not.
+	OnFailure func(appID, state, detail string)
+	OnAnswer  func(appID string)
+	// OnHint is called when the answers of an app show that one of its options, named
+	// as in JSON, should be on: once for each app and option. nil for not.
+	OnHint func(appID, option string)
 	// Patience is how long a page that a visitor loads waits for the app's
 	// first word; 60 s when zero. Nothing else is limited: an event stream or a
 	// long poll may be silent for as long as it likes.

@@ -21,11 +21,13 @@ var operations = map[string]operation{
 	"changeOptions": {"PATCH", "/owner/apps/{name}/options", []parameter{
 		{"name", inPath, aText, true, false},
 		{"allowCrossOrigin", inBody, aBoolean, false, true},
+		{"firstByte", inBody, aNumber, false, true},
 		{"forwarded", inBody, aBoolean, false, true},
 		{"h2c", inBody, aBoolean, false, true},
 		{"identityHeader", inBody, aText, false, true},
 		{"identityValue", inBody, aText, false, true},
 		{"localhostHost", inBody, aBoolean, false, true},
+		{"publicAddress", inBody, aBoolean, false, true},
 	}},
 	"clearActivity": {"DELETE", "/owner/activity", []parameter{}},
 	"connect": {"POST", "/owner/connect", []parameter{

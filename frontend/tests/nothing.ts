@@ -7,7 +7,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   allowUser: {"at":"","id":"","name":"","standing":"asks"},
   approve: {"status":"pending"},
   cancelConnect: {"ok":true},
-  changeOptions: {"allowCrossOrigin":false,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"pin":false,"upstream":""},
+  changeOptions: {"allowCrossOrigin":false,"firstByte":0,"forwarded":false,"h2c":false,"hostHeader":"","identityHeader":"","identityValue":"email","localhostHost":false,"pin":false,"publicAddress":false,"upstream":""},
   clearActivity: {"ok":true},
   connect: {"authUrl":"","expiresAt":"","state":"waiting","userCode":"","verificationUrl":"","verificationUrlComplete":""},
   deny: {"ok":true},

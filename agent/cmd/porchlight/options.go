@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -22,7 +24,9 @@ flag that is not given stays as it is.`,
   porchlight options vite --localhost-host                   for a development server that checks Host
   porchlight options calendar --identity-header X-Remote-User --identity-value email
   porchlight options calendar --identity-header ''           no such header any more
-  porchlight options notes --forwarded=false`,
+  porchlight options notes --forwarded=false
+  porchlight options shop --public-address                   for an app whose links begin with http://
+  porchlight options reports --first-byte 300                for a page that takes minutes to make`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	f := cmd.Flags()
@@ -30,6 +34,8 @@ flag that is not given stays as it is.`,
 		switch {
 		case o.Default == false:
 			f.Bool(flagOf(o), false, o.Help)
+		case o.Default == 0:
+			f.Int(flagOf(o), 0, o.Help)
 		case o.Name == "identityValue":
 			f.String(flagOf(o), agentapi.IdentityEmail, o.Help)
 		default:
@@ -80,9 +86,12 @@ func given(f *pflag.FlagSet) map[string]any {
 		if !f.Changed(flag) {
 			continue
 		}
-		if o.Default == false {
+		switch o.Default {
+		case false:
 			change[o.Name], _ = f.GetBool(flag)
-		} else {
+		case 0:
+			change[o.Name], _ = f.GetInt(flag)
+		default:
 			change[o.Name], _ = f.GetString(flag)
 		}
 	}
@@ -101,6 +110,8 @@ func showOptions(term *terminal, o agentapi.AppOptions) error {
 		switch value := option.Of(o).(type) {
 		case bool:
 			rows = append(rows, []string{flagOf(option), onOff(value)})
+		case int: // firstByte, the one number
+			rows = append(rows, []string{flagOf(option), strconv.Itoa(cmp.Or(value, agentapi.DefaultFirstByte)) + " s"})
 		case string:
 			if option.Name == "identityHeader" {
 				rows = append(rows, []string{flagOf(option), identity})

@@ -161,6 +161,7 @@ export const strings = {
     hostLocal: 'localhost',
     toggles: {
       forwarded: ['Pass on the visitor’s network address', 'Adds X-Forwarded-For, -Proto and -Host.'],
+      publicAddress: ['Tell the app its public address', 'Adds X-Forwarded-Proto and -Host, for apps whose links begin with http://.'],
       allowCrossOrigin: [
         'Let your other apps act on it',
         'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',

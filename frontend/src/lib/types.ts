@@ -24,7 +24,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; forwarded?: boolean | null; h2c?: boolean | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; publicAddress?: boolean | null };
     gives: AppOptions;
   };
   /** Forget all of it. */
@@ -233,6 +233,8 @@ export interface AppError {
 export interface AppOptions {
   /** Pages of other apps may frame this one, load from it and send requests with a visitor's cookie. */
   allowCrossOrigin: boolean;
+  /** Seconds a page that is loaded waits for the app's first word; 0 for 60. */
+  firstByte: number;
   /** Add X-Forwarded-For, -Proto and -Host, true ones. */
   forwarded: boolean;
   /** Speak HTTP/2 without TLS to the app. */
@@ -246,6 +248,8 @@ export interface AppOptions {
   localhostHost: boolean;
   /** Of an app reached over HTTPS: keep the key it shows first, and wait for the owner when it shows another. */
   pin: boolean;
+  /** Add X-Forwarded-Proto and -Host, true ones. */
+  publicAddress: boolean;
   /** How the app is reached: empty or auto, http, https, h2c, or unix: and the path of its socket. */
   upstream: string;
 }
