@@ -55,7 +55,7 @@ func startFleet(t *testing.T) *fleet {
 	}
 	f := &fleet{network: startNetwork(t, ln.Addr().String())}
 	port := portOf(t, f.network.addr())
-	node := func() (*wiring.Plane, *mail.Outbox) {
+	node := func() (*wiring.ControlPlane, *mail.Outbox) {
 		store, err := kv.Open(t.Context(), database, kv.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -75,8 +75,8 @@ func startFleet(t *testing.T) *fleet {
 		}
 		return built, outbox
 	}
-	p := &plane{ca: ca}
-	p.Plane, p.outbox = node()
+	p := &controlPlane{ca: ca}
+	p.ControlPlane, p.outbox = node()
 	second, _ := node()
 	f.elsewhere = second.Service
 	e, err := p.Service.Computers.Ensure(t.Context(), "owner@maya."+domain, "maya")
@@ -91,7 +91,7 @@ func startFleet(t *testing.T) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &running{Local: &Local{agent: a, plane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
+	r := &running{Local: &Local{agent: a, controlPlane: p, listeners: []net.Listener{ln}}, Server: cfg.Server}
 	r.serve(t, func(ctx context.Context) error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.Go(func() error { return p.Service.Run(ctx) })
@@ -105,7 +105,7 @@ func startFleet(t *testing.T) *fleet {
 			t.Errorf("the fleet ended: %v", err)
 		}
 	})
-	h := &house{running: r, plane: p, open: agentapi.New(r.Addr()), owner: agentapi.NewOwner(r.OwnerSocket(), secret)}
+	h := &house{running: r, controlPlane: p, open: agentapi.New(r.Addr()), owner: agentapi.NewOwner(r.OwnerSocket(), secret)}
 	h.mails = programs.Outbox(h.owner.Outbox)
 	f.scene = &scene{house: h, app: startHeldApp(t), held: map[string]*opened{}}
 	f.populate(t)

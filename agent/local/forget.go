@@ -10,7 +10,7 @@ import (
 // forgetPeople takes everybody's access to this computer away but the owner's,
 // and every remote client's. The owner keeps the account id, by which apps know
 // them.
-func (p *plane) forgetPeople(ctx context.Context) error {
+func (p *controlPlane) forgetPeople(ctx context.Context) error {
 	people, err := p.Service.People.List(ctx, p.computerID)
 	if err != nil {
 		return fmt.Errorf("cannot tell who had access on this computer alone: %w", err)

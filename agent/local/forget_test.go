@@ -14,10 +14,10 @@ func TestForgetPeople(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, configOf(dir))
 	owner := r.agent.Account().AccountID
-	if err := r.plane.Service.Agents.PutApps(t.Context(), r.plane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
+	if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.plane.Service.People.Invite(t.Context(), r.plane.computerID, "bob@example.com", []string{"a1"}); err != nil {
+	if _, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, "bob@example.com", []string{"a1"}); err != nil {
 		t.Fatal(err)
 	}
 	r.allowClient(t, r.agent.Account().Email)
@@ -28,7 +28,7 @@ func TestForgetPeople(t *testing.T) {
 	cfg.ForgetPeople = true
 	r = start(t, cfg)
 	defer r.end()
-	people, err := r.plane.Service.People.List(t.Context(), r.plane.computerID)
+	people, err := r.controlPlane.Service.People.List(t.Context(), r.controlPlane.computerID)
 	if err != nil || len(people) != 2 {
 		t.Fatal(people, err)
 	}
@@ -41,7 +41,7 @@ func TestForgetPeople(t *testing.T) {
 			t.Errorf("%s is %s", p.Email, p.Status)
 		}
 	}
-	if grants, err := r.plane.Service.Grants.OfComputer(t.Context(), r.plane.computerID); err != nil || len(grants) > 0 {
+	if grants, err := r.controlPlane.Service.Grants.OfComputer(t.Context(), r.controlPlane.computerID); err != nil || len(grants) > 0 {
 		t.Errorf("remote clients are %+v, %v", grants, err)
 	}
 }

@@ -60,10 +60,10 @@ type Config struct {
 
 // Local is a local Porchlight. It is made by New.
 type Local struct {
-	agent     *agent.Agent
-	plane     *plane
-	listeners []net.Listener // of the relay
-	dataDir   string
+	agent        *agent.Agent
+	controlPlane *controlPlane
+	listeners    []net.Listener // of the relay
+	dataDir      string
 }
 
 // New opens the data directory and the listeners; it serves nothing before Run. The
@@ -85,22 +85,22 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 			err = errors.Join(err, l.Close())
 		}
 	}()
-	if l.plane, err = openPlane(ctx, cfg.Agent); err != nil {
+	if l.controlPlane, err = openControlPlane(ctx, cfg.Agent); err != nil {
 		return nil, err
 	}
 	var port int
 	if l.listeners, port, err = listen(dataDir, cfg.HTTPS); err != nil {
 		return nil, err
 	}
-	if err := l.plane.build(ctx, cfg, l.listeners[0].Addr().String(), port); err != nil {
+	if err := l.controlPlane.build(ctx, cfg, l.listeners[0].Addr().String(), port); err != nil {
 		return nil, err
 	}
 	as := cfg.Agent
-	as.ComputerID = l.plane.computerID
-	as.ControlPlane = l.plane.forAgent()
-	as.IssueCertificate = l.plane.ca.Issue
+	as.ComputerID = l.controlPlane.computerID
+	as.ControlPlane = l.controlPlane.forAgent()
+	as.IssueCertificate = l.controlPlane.ca.Issue
 	as.OwnPorts = []int{port}
-	as.Outbox, as.OutboxSize = l.plane.outboxMails, l.plane.outboxSize
+	as.Outbox, as.OutboxSize = l.controlPlane.outboxMails, l.controlPlane.outboxSize
 	if l.agent, err = agent.New(as); err != nil {
 		return nil, err
 	}
@@ -111,15 +111,15 @@ func New(ctx context.Context, cfg Config) (_ *Local, err error) {
 // way get a moment to finish. It returns nil when ctx ended.
 func (l *Local) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return l.plane.Service.Run(ctx) })
-	g.Go(func() error { return l.plane.Relay.Serve(ctx, l.listeners...) })
+	g.Go(func() error { return l.controlPlane.Service.Run(ctx) })
+	g.Go(func() error { return l.controlPlane.Relay.Serve(ctx, l.listeners...) })
 	g.Go(func() error { return l.agent.Run(ctx) })
-	g.Go(func() error { return l.plane.Admin.Serve(ctx, controlDir(l.dataDir)) })
+	g.Go(func() error { return l.controlPlane.Admin.Serve(ctx, controlDir(l.dataDir)) })
 	err := g.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, l.plane.close())
+	return errors.Join(err, l.controlPlane.close())
 }
 
 // Close releases the data directory and the listeners. Run does it by itself.
@@ -129,8 +129,8 @@ func (l *Local) Close() error {
 	if l.agent != nil {
 		errs = append(errs, l.agent.Close())
 	}
-	if l.plane != nil {
-		errs = append(errs, l.plane.close())
+	if l.controlPlane != nil {
+		errs = append(errs, l.controlPlane.close())
 	}
 	return errors.Join(errs...)
 }
@@ -139,8 +139,8 @@ func (l *Local) Close() error {
 func (l *Local) Agent() *agent.Agent { return l.agent }
 
 // plane is the control plane and relay of this computer.
-type plane struct {
-	*wiring.Plane
+type controlPlane struct {
+	*wiring.ControlPlane
 	ca         *localca.CA
 	store      kv.Store
 	outbox     *mail.Outbox
@@ -148,10 +148,10 @@ type plane struct {
 	computerID string
 }
 
-// openPlane opens what the control plane keeps, which also makes sure that no
+// openControlPlane opens what the control plane keeps, which also makes sure that no
 // other process uses the data directory.
-func openPlane(ctx context.Context, cfg agent.Config) (p *plane, err error) {
-	p = &plane{}
+func openControlPlane(ctx context.Context, cfg agent.Config) (p *controlPlane, err error) {
+	p = &controlPlane{}
 	// porchlight-control opens the same directory. A store that is refused is
 	// refused before anything is made or renewed beside it.
 	p.store, err = kv.Open(ctx, "file:"+storePath(cfg.DataDir), kv.Options{})
@@ -173,8 +173,8 @@ func openPlane(ctx context.Context, cfg agent.Config) (p *plane, err error) {
 func storePath(dataDir string) string { return filepath.Join(controlDir(dataDir), "control.db") }
 
 // build makes control plane and relay for the address they listen on.
-func (p *plane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {
-	p.Plane, err = wiring.Build(wiring.Config{
+func (p *controlPlane) build(ctx context.Context, cfg Config, addr string, port int) (err error) {
+	p.ControlPlane, err = wiring.Build(wiring.Config{
 		Control: control.Config{
 			Store:  p.store,
 			Naming: control.Naming{Domain: domain, AuthHost: authHost, PublicPort: port},
@@ -217,7 +217,7 @@ func controlDir(dataDir string) string { return filepath.Join(dataDir, "control"
 
 // enrol makes the owner's account and this computer, or finds them, and replaces
 // the device credential: it lives in this process only.
-func (p *plane) enrol(ctx context.Context) error {
+func (p *controlPlane) enrol(ctx context.Context) error {
 	short := shortName(loginName())
 	e, err := p.Service.Computers.Ensure(ctx, "owner@"+short+"."+domain, short)
 	if err != nil {
@@ -227,7 +227,7 @@ func (p *plane) enrol(ctx context.Context) error {
 	return nil
 }
 
-func (p *plane) forAgent() *agent.ControlPlane {
+func (p *controlPlane) forAgent() *agent.ControlPlane {
 	return &agent.ControlPlane{
 		AuthURL:    p.Service.AuthURL(),
 		Credential: p.credential,
@@ -236,12 +236,12 @@ func (p *plane) forAgent() *agent.ControlPlane {
 	}
 }
 
-func (p *plane) outboxSize(ctx context.Context) (int, error) {
+func (p *controlPlane) outboxSize(ctx context.Context) (int, error) {
 	size, err := p.outbox.Size(ctx)
 	return min(size, outboxShown), err
 }
 
-func (p *plane) outboxMails(ctx context.Context) ([]agentapi.Mail, error) {
+func (p *controlPlane) outboxMails(ctx context.Context) ([]agentapi.Mail, error) {
 	entries, err := p.outbox.List(ctx, outboxShown)
 	if err != nil {
 		return nil, err
@@ -253,7 +253,7 @@ func (p *plane) outboxMails(ctx context.Context) ([]agentapi.Mail, error) {
 	return mails, nil
 }
 
-func (p *plane) close() error { return p.store.Close() }
+func (p *controlPlane) close() error { return p.store.Close() }
 
 func closeAll(listeners []net.Listener) {
 	for _, l := range listeners {

@@ -23,9 +23,9 @@ import (
 // house is a whole local Porchlight with one app behind it.
 type house struct {
 	*running
-	plane *plane
-	open  *agentapi.Client
-	owner *agentapi.Client
+	controlPlane *controlPlane
+	open         *agentapi.Client
+	owner        *agentapi.Client
 
 	port  int // of the app
 	mails *programs.Mails
@@ -62,7 +62,7 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 func (h *house) live(t testing.TB, cfg Config) {
 	t.Helper()
 	h.running = start(t, cfg)
-	h.plane = h.Local.plane
+	h.controlPlane = h.Local.controlPlane
 	h.open, h.owner = agentapi.New(h.Addr()), agentapi.NewOwner(h.OwnerSocket(), secret)
 	h.mails = programs.Outbox(h.owner.Outbox)
 }
@@ -90,11 +90,11 @@ func (h *house) publish(t *testing.T) (address string) {
 // known are the names of the live apps that the control plane knows of.
 func (h *house) known(t *testing.T) (names []string) {
 	t.Helper()
-	account, err := h.plane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email)
+	account, err := h.controlPlane.Service.Accounts.ByEmail(t.Context(), h.agent.Account().Email)
 	if err != nil {
 		t.Fatal(err)
 	}
-	memberships, err := h.plane.Service.People.Memberships(t.Context(), account.ID)
+	memberships, err := h.controlPlane.Service.People.Memberships(t.Context(), account.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,10 +118,10 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 		t.Fatal(err)
 	}
 	_, token, _ := strings.Cut(link, "token=")
-	if _, err := h.plane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}); err != nil {
+	if _, err := h.controlPlane.Service.People.AcceptInvitation(ctx, token, "", netip.Addr{}); err != nil {
 		t.Fatal(err)
 	}
-	people, err := h.plane.Service.People.List(ctx, h.computerID(t))
+	people, err := h.controlPlane.Service.People.List(ctx, h.computerID(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func (h *house) joined(t *testing.T, email string, labels ...string) controlapi.
 
 func (h *house) computerID(t *testing.T) string {
 	t.Helper()
-	c, err := h.plane.Service.Computers.ByName(t.Context(), h.agent.Account().Name)
+	c, err := h.controlPlane.Service.Computers.ByName(t.Context(), h.agent.Account().Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (h *house) mailedLink(email string) func(context.Context) (string, error) {
 }
 
 func (h *house) browser(t *testing.T) *visitor.Visitor {
-	v := visitor.New(h.plane.ca.Pool())
+	v := visitor.New(h.controlPlane.ca.Pool())
 	t.Cleanup(v.Close)
 	return v
 }

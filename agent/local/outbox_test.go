@@ -15,8 +15,8 @@ func TestOutboxIsCounted(t *testing.T) {
 	h := startHouse(t)
 	for _, want := range []int{0, 1, outboxShown} {
 		for n := len(mails(t, h)); n < want+want/10; n++ {
-			err := h.plane.store.Update(t.Context(), func(tx kv.Tx) error {
-				return h.plane.outbox.Put(tx, fmt.Sprintf("%d-%d", want, n), mail.Message{To: "bob@example.com", Subject: "s", Text: "t"})
+			err := h.controlPlane.store.Update(t.Context(), func(tx kv.Tx) error {
+				return h.controlPlane.outbox.Put(tx, fmt.Sprintf("%d-%d", want, n), mail.Message{To: "bob@example.com", Subject: "s", Text: "t"})
 			})
 			if err != nil {
 				t.Fatal(err)

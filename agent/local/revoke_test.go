@@ -103,7 +103,7 @@ func (s *scene) publishHeld(t *testing.T, name, label string) {
 // client is a browser's session at an app.
 func (s *scene) client(v *visitor.Visitor, app string) client {
 	host := app + "." + s.agent.Account().Host
-	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.plane.ca.Pool()}, host: host}
+	c := client{relay: s.listeners[0].Addr().String(), roots: &tls.Config{RootCAs: s.controlPlane.ca.Pool()}, host: host}
 	c.auth = "Cookie: " + cookieLine(v.Cookies(&url.URL{Scheme: "https", Host: host, Path: "/"}))
 	return c
 }
@@ -148,7 +148,7 @@ func (s *scene) openAll(t *testing.T) {
 // may last its whole time.
 func (s *scene) cutOff(t *testing.T) {
 	t.Helper()
-	s.plane.store.Close()
+	s.controlPlane.store.Close()
 	for began := time.Now(); time.Since(began) < 2*controlapi.SyncWait; time.Sleep(5 * time.Millisecond) {
 		if state, err := s.house.owner.State(t.Context()); err == nil && state.AccessUntil != nil {
 			return
@@ -266,33 +266,33 @@ var causes = []cause{
 	{
 		name: "sign-out everywhere, on the account page", refused: http.StatusUnauthorized,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			return agentapi.Closed{}, s.plane.Service.Sessions.SignOutEverywhere(t.Context(), s.bobID)
+			return agentapi.Closed{}, s.controlPlane.Service.Sessions.SignOutEverywhere(t.Context(), s.bobID)
 		},
 		spares: []string{"bearer request", otherPerson},
 	},
 	{
 		name: "the remote client revoked on the account page", refused: http.StatusOK,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			return agentapi.Closed{}, s.plane.Service.Grants.RevokeForAccount(t.Context(), s.bobID, s.grantID)
+			return agentapi.Closed{}, s.controlPlane.Service.Grants.RevokeForAccount(t.Context(), s.bobID, s.grantID)
 		},
 		spares: append([]string{otherApp, otherPerson}, browserTraffic...),
 	},
 	{
 		name: "one app withdrawn elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.plane.Service.People.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.controlPlane.Service.People.Withdraw(t.Context(), s.computerID(t), s.bobID, s.notesID)
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.plane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.controlPlane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID)
 			return err
 		},
 	},
 	{
 		name: "the person revoked elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
-			_, err := s.plane.Service.People.Remove(t.Context(), s.computerID(t), s.bobID)
+			_, err := s.controlPlane.Service.People.Remove(t.Context(), s.computerID(t), s.bobID)
 			return agentapi.Closed{}, err
 		},
 		spares: []string{otherPerson},

@@ -73,7 +73,7 @@ func (r *running) serve(t testing.TB, run func(context.Context) error) {
 // for it, and returns the client's access token.
 func (r *running) allowClient(t *testing.T, email string) (token, grantID string) {
 	t.Helper()
-	ctx, service := t.Context(), r.plane.Service
+	ctx, service := t.Context(), r.controlPlane.Service
 	const back = "https://client.example/callback"
 	registered, clientSecret, err := service.Clients.Add(ctx, "Pocket Notes", []string{back})
 	if err != nil {

@@ -65,7 +65,7 @@ func nameTakeover(t *testing.T, s *street) {
 	// bobMay is whether he may open the app of that name.
 	bobMay := func() bool {
 		t.Helper()
-		memberships, err := s.plane.Service.People.Memberships(ctx, s.bobID)
+		memberships, err := s.controlPlane.Service.People.Memberships(ctx, s.bobID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func nameTakeover(t *testing.T, s *street) {
 func luredStranger(t *testing.T, s *street) {
 	const email = "carol@example.com"
 	ctx := t.Context()
-	if _, err := s.plane.Service.Computers.Ensure(ctx, email, "carol"); err != nil {
+	if _, err := s.controlPlane.Service.Computers.Ensure(ctx, email, "carol"); err != nil {
 		t.Fatal(err)
 	}
 	page, err := s.browser(t).SignIn(ctx, s.address, email, s.mailedLink(email))

@@ -67,7 +67,7 @@ func foreignProxyHeader(t *testing.T, s *street) {
 		if _, err := c.Write([]byte(preface)); err != nil {
 			t.Error(err)
 		}
-		if err := tls.Client(c, &tls.Config{RootCAs: s.plane.ca.Pool(), ServerName: name}).HandshakeContext(t.Context()); err == nil {
+		if err := tls.Client(c, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name}).HandshakeContext(t.Context()); err == nil {
 			t.Errorf("a handshake after %.5q", preface)
 		}
 		c.Close()

@@ -60,7 +60,7 @@ func (s *street) raw(t *testing.T, host, request string) string {
 		t.Fatal(err)
 	}
 	name, _, _ := net.SplitHostPort(host)
-	c := tls.Client(conn, &tls.Config{RootCAs: s.plane.ca.Pool(), ServerName: name})
+	c := tls.Client(conn, &tls.Config{RootCAs: s.controlPlane.ca.Pool(), ServerName: name})
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	io.WriteString(c, strings.NewReplacer("HOST", s.host, "COOKIE", s.cookie).Replace(request)) // may fail: refused already

@@ -40,7 +40,7 @@ func (h *house) ownersClient(t *testing.T, http2 bool) *http.Client {
 		Protocols:             protocols,
 		DisableCompression:    true,
 		ExpectContinueTimeout: 10 * time.Second,
-		TLSClientConfig:       &tls.Config{RootCAs: h.plane.ca.Pool()},
+		TLSClientConfig:       &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	client := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -28,7 +28,7 @@ func TestARecordedHopShowsNoPlaintext(t *testing.T) {
 	}
 	recorded := &recording{}
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: h.plane.ca.Pool()},
+		TLSClientConfig: &tls.Config{RootCAs: h.controlPlane.ca.Pool()},
 		DialContext:     recorded.dial,
 	}
 	t.Cleanup(transport.CloseIdleConnections)

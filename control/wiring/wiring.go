@@ -17,7 +17,7 @@ import (
 	"porchlight/control/web"
 )
 
-// Config of a Plane. What one part has to know of another is filled in by Build:
+// Config of a ControlPlane. What one part has to know of another is filled in by Build:
 // in Control the relays and OnCredentialEnded, in Relay the auth host, Handler,
 // Authenticate and all of Peers but its listener and address.
 type Config struct {
@@ -36,16 +36,16 @@ type Config struct {
 	Log  *slog.Logger
 }
 
-// Plane is a control plane with its relay.
-type Plane struct {
+// ControlPlane is a control plane with its relay.
+type ControlPlane struct {
 	Service *control.Service
 	Relay   *relay.Relay
 	Admin   *admin.Admin
 }
 
 // Build starts nothing.
-func Build(cfg Config) (*Plane, error) {
-	p := &Plane{}
+func Build(cfg Config) (*ControlPlane, error) {
+	p := &ControlPlane{}
 	here := controlapi.Relay{Address: cfg.Tunnel, ServerName: cfg.Control.AuthHost}
 	domain := cfg.Control
 	domain.Relays = []controlapi.Relay{here}

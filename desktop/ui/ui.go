@@ -120,12 +120,12 @@ func ours(address string, s agentapi.OwnerState) bool {
 	if err != nil || u.Scheme != "https" || u.User != nil || u.Host == "" {
 		return false
 	}
-	planes := []string{s.Account.AuthURL}
+	controlPlanes := []string{s.Account.AuthURL}
 	if s.Connecting != nil && s.Connecting.State == agentapi.ConnectWaiting {
-		planes = append(planes, s.Connecting.AuthURL)
+		controlPlanes = append(controlPlanes, s.Connecting.AuthURL)
 	}
-	for _, plane := range planes {
-		if auth, err := url.Parse(plane); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
+	for _, at := range controlPlanes {
+		if auth, err := url.Parse(at); err == nil && auth.Host != "" && strings.EqualFold(u.Host, auth.Host) {
 			return true
 		}
 	}
