@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// admittedFor is how long ago an address may have been let in of which a relay is
-	// told when it is connected.
+	// admittedFor is how long an address that was let in is told to relays that are
+	// connected later.
 	admittedFor = 24 * time.Hour
-	// knownAgain is how long a relay is not told of an address again.
-	knownAgain = time.Hour
+	// tellAgainAfter is how long a relay is not told of an address again.
+	tellAgainAfter = time.Hour
 )
 
 // letIn notes that a visitor from addr was let in, and has the relays told: when
@@ -28,7 +28,7 @@ func (t *Tunnel) letIn(addr netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	last, had := t.admitted[addr]
-	if had && now.Sub(last) < knownAgain {
+	if had && now.Sub(last) < tellAgainAfter {
 		return
 	}
 	if !had && len(t.admitted) >= tunnelwire.MaxAddresses {
@@ -48,15 +48,15 @@ func (t *Tunnel) letIn(addr netip.Addr) {
 	}
 }
 
-// knownLately are the addresses to tell a relay of that was just connected. The
-// caller holds mu.
-func (t *Tunnel) knownLately() []netip.Addr {
+// letInLately are the addresses that a relay is told when it was just connected. mu
+// is held.
+func (t *Tunnel) letInLately() []netip.Addr {
 	now := t.now()
 	maps.DeleteFunc(t.admitted, func(_ netip.Addr, at time.Time) bool { return now.Sub(at) >= admittedFor })
 	return slices.Collect(maps.Keys(t.admitted))
 }
 
-// tellOf has the relay told of addresses soon. The caller holds the tunnel's mu.
+// tellOf has the relay told these addresses soon. The tunnel's mu is held.
 func (s *session) tellOf(addrs ...netip.Addr) {
 	s.untold = append(s.untold, addrs...)
 	select {

@@ -53,7 +53,7 @@ type session struct {
 	ctx    context.Context // ends with the control connection
 	wg     sync.WaitGroup  // data connections until they are handed up
 	dials  chan struct{}   // holds one for each dial under way
-	held   chan struct{}   // holds one for each ticket that has not come to a visitor
+	places chan struct{}   // holds one for each ticket that has not come to a visitor
 	probes chan struct{}   // has room for one: make sure the relay is there
 
 	news   chan struct{} // has room for one: there is something in untold
@@ -84,7 +84,7 @@ func (t *Tunnel) session(ctx context.Context, slot int, relay controlapi.Relay) 
 		tunnel: t, relay: relay, conn: conn, key: key, ctx: life,
 		log:    t.log.With("relay", relay.Address),
 		dials:  make(chan struct{}, dialsAtOnce),
-		held:   make(chan struct{}, ticketsAtOnce),
+		places: make(chan struct{}, ticketsAtOnce),
 		probes: make(chan struct{}, 1),
 		news:   make(chan struct{}, 1),
 	}
@@ -200,9 +200,9 @@ func (s *session) read() error {
 func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 	for i, ticket := range tickets {
 		select {
-		case s.held <- struct{}{}:
+		case s.places <- struct{}{}:
 			s.wg.Go(func() {
-				defer func() { <-s.held }()
+				defer func() { <-s.places }()
 				s.data(ticket, secure)
 			})
 		default:

@@ -256,7 +256,7 @@ func (t *Tunnel) setSession(slot int, s *session) {
 	defer t.mu.Unlock()
 	t.sessions[slot] = s
 	if s != nil {
-		s.tellOf(t.knownLately()...)
+		s.tellOf(t.letInLately()...)
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})
