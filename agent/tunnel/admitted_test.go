@@ -54,13 +54,13 @@ func TestPlacesAreKeptForThoseLetIn(t *testing.T) {
 			}
 		}
 	}
-	programs.Eventually(t, "a place is kept", func() bool { return w.relay.Stats().Known == 1 })
+	programs.Eventually(t, "a place is kept", func() bool { return w.relay.Stats().LetIn == 1 })
 	crowd()
 	w.stopRelay()
 	w.connected(false)
 	w.relay, _, w.stopRelay = startRelay(t, w.addr, nil, limits)
 	w.tunnel.Wake()
 	w.connected(true)
-	programs.Eventually(t, "a place is kept again", func() bool { return w.relay.Stats().Known == 1 })
+	programs.Eventually(t, "a place is kept again", func() bool { return w.relay.Stats().LetIn == 1 })
 	crowd()
 }

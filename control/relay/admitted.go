@@ -9,7 +9,7 @@ import (
 	"porchlight/control/controlapi/tunnelwire"
 )
 
-// admittedFor is how long a source stays known at a computer that let its visitor in.
+// admittedFor is how long a computer that let a visitor in remembers the source.
 const admittedFor = 24 * time.Hour
 
 // admitted are the sources whose visitors one computer has let in lately, as its

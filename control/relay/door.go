@@ -46,8 +46,8 @@ func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok 
 	return c, sent, true
 }
 
-// makeRoom takes out whoever has to go for one more from source. The caller
-// holds mu.
+// makeRoom takes out whoever has to go for one more from source. mu is
+// held.
 func (d *door) makeRoom(source netip.Prefix) *newcomer {
 	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.callers.Len()) {
 		return d.remove(theirs.Front().Value.(*newcomer))

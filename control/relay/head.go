@@ -82,7 +82,7 @@ func (h *head) close() {
 	h.leave()
 }
 
-// leave gives the place back. The caller holds mu.
+// leave gives the place back. mu is held.
 func (h *head) leave() {
 	if h.place != nil {
 		h.relay.heads.leave(h.place)

@@ -183,7 +183,7 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	return nil
 }
 
-// forgetTicket takes a ticket out of the session's account. The caller holds mu.
+// forgetTicket takes a ticket out of the session's account. mu is held.
 func (s *session) forgetTicket(id ticketID, entry issued) {
 	delete(s.pending, id)
 	if !entry.reported {

@@ -16,7 +16,7 @@
 //	preface.go  the first bytes, hello.go the ClientHello in them
 //	auth.go     what is decrypted here, head.go the memory that its requests take
 //	session.go  one control connection, pool.go its data connections
-//	route.go    which computers are here, known.go who has been let in there
+//	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
 //	directory.go which tunnels other nodes have, directorylookup.go where one is
 //	peer.go     passing visitors on

@@ -41,7 +41,7 @@ type computer struct {
 	host     string     // root host without a port
 	sessions []*session // newest first
 	visitors *bySource
-	known    admitted
+	letIn    admitted
 	flows    map[*flow]struct{}
 }
 
@@ -55,7 +55,7 @@ func newRoutes(limits Limits) routes {
 // enter counts one more from source among the computer's visitors, or those of
 // them who wait, if there is room.
 func (c *computer) enter(among *bySource, source netip.Prefix, now time.Time) bool {
-	return among.enterBut(source, c.known.spared(source, among.total, now))
+	return among.enterBut(source, c.letIn.spared(source, among.total, now))
 }
 
 // learn notes from where a session's computer has let visitors in.
@@ -67,16 +67,16 @@ func (t *routes) learn(s *session, addresses []netip.Addr, now time.Time) {
 		return
 	}
 	for _, addr := range addresses {
-		c.known.note(sourceOfIP(addr), now)
+		c.letIn.note(sourceOfIP(addr), now)
 	}
 }
 
-// known is how many sources are known at all computers together.
-func (t *routes) known() (n int) {
+// letInSources is how many sources are remembered at all computers together.
+func (t *routes) letInSources() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.byID {
-		n += c.known.count()
+		n += c.letIn.count()
 	}
 	return n
 }
@@ -163,7 +163,7 @@ func (t *routes) enterAway(source netip.Prefix) (*computer, error) {
 	return t.away, nil
 }
 
-// forget drops a computer nobody needs any more. The caller holds mu.
+// forget drops a computer nobody needs any more. mu is held.
 func (t *routes) forget(c *computer) {
 	if len(c.sessions) == 0 {
 		t.unhost(c)
@@ -207,7 +207,7 @@ func (t *routes) leave(c *computer, source netip.Prefix) {
 	t.left(c, source)
 }
 
-// left counts a visitor out. The caller holds mu.
+// left counts a visitor out. mu is held.
 func (t *routes) left(c *computer, source netip.Prefix) {
 	t.visitors--
 	c.visitors.leave(source)

@@ -3,12 +3,12 @@ package relay
 import "sync/atomic"
 
 // Stats is what the relay has counted since it was made, and Sessions, Parked,
-// Visitors and Known of this moment.
+// Visitors and LetIn of this moment.
 type Stats struct {
 	Sessions int // control connections
 	Parked   int // idle data connections
 	Visitors int // visits waiting or under way
-	Known    int // addresses for which places are kept
+	LetIn    int // addresses for which places are kept
 
 	Visits      uint64            // joined to a data connection
 	BytesUp     uint64            // of finished visits, visitor to agent
@@ -53,6 +53,6 @@ func (r *Relay) Stats() Stats {
 		s.Sessions++
 		s.Parked += session.parked()
 	}
-	s.Known = r.routes.known()
+	s.LetIn = r.routes.letInSources()
 	return s
 }

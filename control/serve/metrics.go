@@ -130,7 +130,7 @@ func (s relayStats) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	stats := s.relay.Stats()
 	for desc, v := range map[*prometheus.Desc]int{
-		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.Known,
+		descSessions: stats.Sessions, descParked: stats.Parked, descVisitors: stats.Visitors, descKnown: stats.LetIn,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(v))
 	}
