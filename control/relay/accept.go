@@ -60,14 +60,14 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 		_ = conn.Close()
 		return
 	}
-	place, sent, ok := r.door.enter(conn, sourceOf(conn.RemoteAddr()))
+	waiting, sent, ok := r.door.enter(conn, sourceOf(conn.RemoteAddr()))
 	if !ok {
 		_ = conn.Close()
 		return
 	}
 	r.wg.Go(func() {
 		r.dismiss(sent, limitHandshakes)
-		decided := sync.OnceFunc(func() { r.door.leave(place) })
+		decided := sync.OnceFunc(func() { r.door.leave(waiting) })
 		defer decided()
 		if r.mustAnnounce(conn) {
 			visitor, err := readAnnouncement(c, r.cfg.FirstBytes)
@@ -76,10 +76,10 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 				return
 			}
 			// From here on it is the visitor's, under whose address it counts.
-			r.dismiss(r.door.rename(place, sourceOf(visitor.RemoteAddr())), limitHandshakes)
+			r.dismiss(r.door.rename(waiting, sourceOf(visitor.RemoteAddr())), limitHandshakes)
 			c = visitor
 		}
-		r.serve(life, c, place, decided)
+		r.serve(life, c, waiting, decided)
 	})
 }
 
@@ -137,14 +137,14 @@ func (r *Relay) refuseAnnouncement(conn net.Conn, err error) {
 
 // serve reads the first bytes and hands the connection on. decided is called
 // once the connection is no longer one of the unknown.
-func (r *Relay) serve(life context.Context, conn stream, place *newcomer, decided func()) {
+func (r *Relay) serve(life context.Context, conn stream, c *newcomer, decided func()) {
 	p, err := readPreface(conn, r.cfg.FirstBytes)
 	defer p.release()
 	if err != nil {
 		r.refusePreface(conn, p, err)
 		return
 	}
-	r.door.heard(place)
+	r.door.heard(c)
 	switch {
 	case p.kind == prefacePlainHTTP:
 		r.counters.malformed.Add(1)

@@ -14,10 +14,10 @@ import (
 type door struct {
 	total, perSource int
 
-	mu      sync.Mutex // protects what follows, and the places of every newcomer
-	callers list.List  // of *newcomer
-	sources map[netip.Prefix]*list.List
-	closed  bool
+	mu        sync.Mutex // protects what follows, and the places of every newcomer
+	newcomers list.List  // of *newcomer
+	sources   map[netip.Prefix]*list.List
+	closed    bool
 }
 
 // newcomer is a connection at the door.
@@ -31,8 +31,7 @@ func newDoor(total, perSource int) *door {
 	return &door{total: total, perSource: perSource, sources: make(map[netip.Prefix]*list.List)}
 }
 
-// enter lets a connection in; leave must be called after it. The caller has to
-// close sent, who had to go for it, unless that is nil. ok is false when the door
+// enter lets a connection in; leave must be called after it. X// close sent, who had to go for it, unless that is nil. ok is false when the door
 // is closed.
 func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok bool) {
 	d.mu.Lock()
@@ -46,14 +45,14 @@ func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok 
 	return c, sent, true
 }
 
-// makeRoom takes out whoever has to go for one more from source. mu is
+// makeRoom takes out the one that has to go for one more from source. mu is
 // held.
 func (d *door) makeRoom(source netip.Prefix) *newcomer {
-	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.callers.Len()) {
+	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.newcomers.Len()) {
 		return d.remove(theirs.Front().Value.(*newcomer))
 	}
-	if d.callers.Len() >= d.total {
-		return d.remove(d.callers.Front().Value.(*newcomer))
+	if d.newcomers.Len() >= d.total {
+		return d.remove(d.newcomers.Front().Value.(*newcomer))
 	}
 	return nil
 }
@@ -78,7 +77,7 @@ func (d *door) heard(c *newcomer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.inAll != nil {
-		d.callers.MoveToBack(c.inAll)
+		d.newcomers.MoveToBack(c.inAll)
 		d.sources[c.source].MoveToBack(c.amongTheir)
 	}
 }
@@ -92,15 +91,15 @@ func (d *door) leave(c *newcomer) {
 	}
 }
 
-// sendFirst takes out who has been silent longest, for the caller to close. It
+// sendFirst takes out who has been silent longest, which is to be closed. It
 // is nil when nobody is here.
 func (d *door) sendFirst() *newcomer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.callers.Len() == 0 {
+	if d.newcomers.Len() == 0 {
 		return nil
 	}
-	return d.remove(d.callers.Front().Value.(*newcomer))
+	return d.remove(d.newcomers.Front().Value.(*newcomer))
 }
 
 // close closes every connection here and lets none in any more.
@@ -108,7 +107,7 @@ func (d *door) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	for e := d.callers.Front(); e != nil; e = e.Next() {
+	for e := d.newcomers.Front(); e != nil; e = e.Next() {
 		_ = e.Value.(*newcomer).conn.Close()
 	}
 }
@@ -120,12 +119,12 @@ func (d *door) place(c *newcomer) {
 		theirs = list.New()
 		d.sources[c.source] = theirs
 	}
-	c.inAll, c.amongTheir = d.callers.PushBack(c), theirs.PushBack(c)
+	c.inAll, c.amongTheir = d.newcomers.PushBack(c), theirs.PushBack(c)
 }
 
 func (d *door) remove(c *newcomer) *newcomer {
 	theirs := d.sources[c.source]
-	d.callers.Remove(c.inAll)
+	d.newcomers.Remove(c.inAll)
 	theirs.Remove(c.amongTheir)
 	if theirs.Len() == 0 {
 		delete(d.sources, c.source)

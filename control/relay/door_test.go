@@ -21,7 +21,7 @@ func atDoor(r *Relay) int {
 	for _, theirs := range r.door.sources {
 		n += theirs.Len()
 	}
-	if n != r.door.callers.Len() {
+	if n != r.door.newcomers.Len() {
 		panic("the door's two accounts differ")
 	}
 	return n
@@ -66,15 +66,15 @@ func TestTheOldestGoesForANewcomer(t *testing.T) {
 	if got := enter(101); got != own {
 		t.Error("a source with its share took another's place")
 	}
-	if own.inAll != nil || d.callers.Len() != 200 {
-		t.Errorf("%d are here", d.callers.Len())
+	if own.inAll != nil || d.newcomers.Len() != 200 {
+		t.Errorf("%d are here", d.newcomers.Len())
 	}
 	d.leave(own) // a second time changes nothing
 	for _, c := range line {
 		d.leave(c)
 	}
-	if d.callers.Len() != 0 || len(d.sources) != 0 {
-		t.Errorf("%d of %d sources are left", d.callers.Len(), len(d.sources))
+	if d.newcomers.Len() != 0 || len(d.sources) != 0 {
+		t.Errorf("%d of %d sources are left", d.newcomers.Len(), len(d.sources))
 	}
 }
 

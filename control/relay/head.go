@@ -38,7 +38,7 @@ type head struct {
 	bytes   int
 	serving bool // what comes now is an HTTP/1 request's body
 	closed  bool
-	place   *newcomer // at the door for large heads; nil for none
+	waiting *newcomer // at the door for large heads; nil for none
 }
 
 // came counts n bytes more. Whoever has to go for them is closed.
@@ -49,8 +49,8 @@ func (h *head) came(n int) {
 		return
 	}
 	var sent *newcomer
-	if h.bytes += n; h.bytes > smallHead && h.place == nil {
-		h.place, sent, _ = h.relay.heads.enter(h.conn, h.source)
+	if h.bytes += n; h.bytes > smallHead && h.waiting == nil {
+		h.waiting, sent, _ = h.relay.heads.enter(h.conn, h.source)
 	}
 	h.mu.Unlock()
 	h.relay.dismiss(sent, limitHeads)
@@ -82,11 +82,11 @@ func (h *head) close() {
 	h.leave()
 }
 
-// leave gives the place back. mu is held.
+// leave takes it off the door. mu is held.
 func (h *head) leave() {
-	if h.place != nil {
-		h.relay.heads.leave(h.place)
-		h.place = nil
+	if h.waiting != nil {
+		h.relay.heads.leave(h.waiting)
+		h.waiting = nil
 	}
 }
 

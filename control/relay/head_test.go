@@ -45,7 +45,7 @@ func largeHead(t *testing.T, addr, protocol string) *tls.Conn {
 func atHeads(r *Relay) int {
 	r.heads.mu.Lock()
 	defer r.heads.mu.Unlock()
-	return r.heads.callers.Len()
+	return r.heads.newcomers.Len()
 }
 
 // Weakness: each connection to the auth host may hold a head of a megabyte that
