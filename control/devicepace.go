@@ -78,8 +78,8 @@ func (p *devicePace) enter(now time.Time, hash, network string, visits bool) (kn
 	return true, wait
 }
 
-// settle notes what became of a credential that was not known to be good.
-func (p *devicePace) settle(now time.Time, hash, network string, visits, good, refused bool) {
+// note keeps what became of a credential that was not known to be good.
+func (p *devicePace) note(now time.Time, hash, network string, visits, good, refused bool) {
 	if !refused {
 		p.refused.GiveBack(network)
 	}
@@ -131,7 +131,7 @@ func (s *Agents) AuthenticateFrom(ctx context.Context, credential string, client
 	switch {
 	case !known:
 		// Who did not wait for the answer has had the store look all the same.
-		s.devices.settle(s.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
+		s.devices.note(s.now(), hash, network, visits, err == nil, refused || err != nil && ctx.Err() != nil)
 	case refused:
 		s.devices.over(s.now(), hash, network)
 	}

@@ -138,7 +138,7 @@ func TestDevicePaceIsBounded(t *testing.T) {
 	for i := range 3 * devicePaceSize {
 		hash, network := fmt.Sprint("hash", i), fmt.Sprint("network", i)
 		p.enter(now, hash, network, i%3 == 0)
-		p.settle(now, hash, network, i%3 == 0, true, i%2 == 0)
+		p.note(now, hash, network, i%3 == 0, true, i%2 == 0)
 		if len(p.computers) > devicePaceSize {
 			t.Fatalf("%d computers are remembered", len(p.computers))
 		}

@@ -30,7 +30,7 @@ func newBoltTx(tx *bolt.Tx, now time.Time) *boltTx {
 }
 
 func (t *boltTx) Get(key string) ([]byte, error) {
-	if value, settled, err := t.own(key); settled {
+	if value, decided, err := t.own(key); decided {
 		return value, err
 	}
 	raw := t.items.Get([]byte(key))

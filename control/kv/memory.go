@@ -130,7 +130,7 @@ func find(rows []Record, key string) (i int, found bool) {
 
 // Get implements Tx.
 func (t *memTx) Get(key string) ([]byte, error) {
-	if value, settled, err := t.own(key); settled {
+	if value, decided, err := t.own(key); decided {
 		return value, err
 	}
 	i, found := find(t.rows, key)

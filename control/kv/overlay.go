@@ -79,10 +79,10 @@ func (o *overlay) note(key string, w write) {
 	o.size += deadlineLen + len(key) + len(w.value)
 }
 
-// own answers Get where what is stored does not matter (settled): for a key this
+// own answers Get where what is stored does not matter (decided): for a key this
 // run has written, and once it is over. What it put has not expired: its time to
 // live began with this run, for which time stands still.
-func (o *overlay) own(key string) (value []byte, settled bool, err error) {
+func (o *overlay) own(key string) (value []byte, decided bool, err error) {
 	w, written := o.writes[key]
 	switch {
 	case o.over:

@@ -43,7 +43,7 @@ type pgTx struct {
 }
 
 func (t *pgTx) Get(key string) ([]byte, error) {
-	if value, settled, err := t.own(key); settled {
+	if value, decided, err := t.own(key); decided {
 		return value, err
 	}
 	if key == "" || len(key) > MaxKey {

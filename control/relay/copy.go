@@ -171,14 +171,14 @@ func (d *direction) copy(r reader) error {
 				}
 			}
 		}
-		if done, err := d.settle(err); done {
+		if done, err := d.readEnded(err); done {
 			return err
 		}
 	}
 }
 
 // splice lets the kernel move the bytes while they are many, and returns with
-// done false once they are few: a pipe is held meanwhile, which a silent flow
+// done false once they are few: a pipe is taken meanwhile, which a silent flow
 // must not keep. A deadline that strikes loses nothing, as it is only looked at
 // while the pipe is empty.
 func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
@@ -200,9 +200,9 @@ func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
 	}
 }
 
-// settle decides what an error of reading means: nothing while the flow goes
+// readEnded decides what an error of reading means: nothing while the flow goes
 // on, the end of the stream, or a failure.
-func (d *direction) settle(err error) (done bool, _ error) {
+func (d *direction) readEnded(err error) (done bool, _ error) {
 	switch {
 	case err == nil:
 		return false, nil

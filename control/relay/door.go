@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// door holds the connections that have not shown yet who they are, in all and
-// by source, with who has been silent longest in front. A newcomer always gets
-// in: where its source, or all together, have as many as they may, the one in
-// front goes. Whoever says at once what it wants is gone from here by then.
+// door keeps the connections that have not shown yet who they are, in all and by
+// source, the one that has been silent longest in front. A newcomer always gets in:
+// where its source, or all together, have as many as they may, the one in front
+// goes. A connection that says at once what it wants has left long before that.
 type door struct {
 	total, perSource int
 
@@ -31,8 +31,9 @@ func newDoor(total, perSource int) *door {
 	return &door{total: total, perSource: perSource, sources: make(map[netip.Prefix]*list.List)}
 }
 
-// enter lets a connection in; leave must be called after it. X// close sent, who had to go for it, unless that is nil. ok is false when the door
-// is closed.
+// enter lets a connection in; leave must be called after it. sent is the one that
+// had to go for it, which is to be closed then, or nil. ok is false when the door is
+// closed.
 func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,8 +46,7 @@ func (d *door) enter(conn net.Conn, source netip.Prefix) (c, sent *newcomer, ok 
 	return c, sent, true
 }
 
-// makeRoom takes out the one that has to go for one more from source. mu is
-// held.
+// makeRoom takes out the one that has to go for one more from source. mu is held.
 func (d *door) makeRoom(source netip.Prefix) *newcomer {
 	if theirs := d.sources[source]; theirs != nil && theirs.Len() >= share(d.total, d.perSource, d.newcomers.Len()) {
 		return d.remove(theirs.Front().Value.(*newcomer))
@@ -91,8 +91,8 @@ func (d *door) leave(c *newcomer) {
 	}
 }
 
-// sendFirst takes out who has been silent longest, which is to be closed. It
-// is nil when nobody is here.
+// sendFirst takes out the one that has been silent longest, which is to be closed
+// then; nil when nobody is here.
 func (d *door) sendFirst() *newcomer {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -85,7 +85,7 @@ func restoreCommand(term terminal, rows bool) *cobra.Command {
 		Short: short,
 		Args:  commandline.Exactly("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.settle(cmd); err != nil {
+			if err := w.complete(cmd); err != nil {
 				return err
 			}
 			if w.StoreURL() == "" {

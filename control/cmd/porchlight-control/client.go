@@ -130,7 +130,7 @@ func clientCommand(use, short string, args cobra.PositionalArgs, do func(context
 		Short: short,
 		Args:  args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := w.settle(cmd); err != nil {
+			if err := w.complete(cmd); err != nil {
 				return err
 			}
 			return w.with(cmd.Context(), func(c *admin.Client) error { return do(cmd.Context(), c, args) })

@@ -46,9 +46,9 @@ func (w *where) flags(f *pflag.FlagSet) {
 	f.IntVar(&w.PublicPort, "public-port", 0, "port visitors use (default that of the first --listen)")
 }
 
-// settle reads what was not given as flags.
-func (w *where) settle(cmd *cobra.Command) error {
-	return settle(cmd.Flags(), configurable, os.LookupEnv)
+// complete reads what was not given as flags.
+func (w *where) complete(cmd *cobra.Command) error {
+	return complete(cmd.Flags(), configurable, os.LookupEnv)
 }
 
 func serveCommand(term terminal) *cobra.Command {
@@ -68,7 +68,7 @@ flags count more than the environment, and the environment more than the file.`,
 		Args: commandline.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			exposed := w.passwordsInArgv()
-			if err := w.settle(cmd); err != nil {
+			if err := w.complete(cmd); err != nil {
 				return err
 			}
 			if err := w.handedOver(&passwordFile); err != nil {

@@ -21,13 +21,13 @@ const (
 	flagFile  = "config"
 )
 
-// settle fills in the flags that were not given: from the environment
+// complete fills in the flags that were not given: from the environment
 // (--auth-host from PORCHLIGHT_CONTROL_AUTH_HOST), else from the YAML file of
 // --config, whose keys are the names of the flags. known are the settings a file
 // may hold beyond the command's own flags, because one file serves every command.
 // Where a flag may be repeated, the variable holds several values with spaces
 // between them, and the file a list.
-func settle(flags *pflag.FlagSet, known []string, getenv func(string) (string, bool)) error {
+func complete(flags *pflag.FlagSet, known []string, getenv func(string) (string, bool)) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *pflag.Flag) { given[f.Name] = true })
 
@@ -60,10 +60,10 @@ func settle(flags *pflag.FlagSet, known []string, getenv func(string) (string, b
 	if err != nil || file == "" {
 		return err
 	}
-	return settleFromFile(flags, file, known, given)
+	return completeFromFile(flags, file, known, given)
 }
 
-func settleFromFile(flags *pflag.FlagSet, file string, known []string, given map[string]bool) error {
+func completeFromFile(flags *pflag.FlagSet, file string, known []string, given map[string]bool) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return fmt.Errorf("cannot read the configuration: %w", err)

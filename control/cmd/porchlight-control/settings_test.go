@@ -64,7 +64,7 @@ func TestPrecedence(t *testing.T) {
 			if err := f.Parse(c.args); err != nil {
 				t.Fatal(err)
 			}
-			if err := settle(f, configurable, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
+			if err := complete(f, configurable, func(name string) (string, bool) { v, ok := env[name]; return v, ok }); err != nil {
 				t.Fatal(err)
 			}
 			var got []string
@@ -105,7 +105,7 @@ func TestConfigRefused(t *testing.T) {
 		if err := f.Parse([]string{"--config", path}); err != nil {
 			t.Fatal(err)
 		}
-		err := settle(f, configurable, func(string) (string, bool) { return "", false })
+		err := complete(f, configurable, func(string) (string, bool) { return "", false })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, want %s", c.file, err, c.want)
 		}
@@ -114,7 +114,7 @@ func TestConfigRefused(t *testing.T) {
 		}
 	}
 	f := testFlags()
-	err := settle(f, configurable, func(name string) (string, bool) { return "s3cret", name == envPrefix+"PUBLIC_PORT" })
+	err := complete(f, configurable, func(name string) (string, bool) { return "s3cret", name == envPrefix+"PUBLIC_PORT" })
 	if err == nil || !strings.Contains(err.Error(), "PORCHLIGHT_CONTROL_PUBLIC_PORT") || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("a variable that is no number: %v", err)
 	}
