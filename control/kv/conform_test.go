@@ -10,7 +10,7 @@ import (
 	"porchlight/control/kv/pgtest"
 )
 
-func TestEnginesConform(t *testing.T) {
+func TestStoresConform(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]func(*testing.T) string{
 		"bolt":     func(t *testing.T) string { return "file:" + filepath.Join(t.TempDir(), "store.db") },

@@ -1,6 +1,6 @@
 // Package kv is the control plane's storage: a transactional, ordered key-value
 // store with expiring values. The domain is written once above it. Open chooses
-// the engine: one file for one process, a PostgreSQL database for several, or
+// the kind: one file for one process, a PostgreSQL database for several, or
 // memory for tests. Each is written in files of its own and passes one suite
 // (kvtest); Dump and Load carry rows from one to another.
 //

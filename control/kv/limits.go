@@ -11,7 +11,7 @@ import (
 // returned.
 var errTxOver = errors.New("kv: the transaction is over")
 
-// checkPut holds what every engine refuses to store.
+// checkPut holds what every store refuses to store.
 func checkPut(key string, value []byte, ttl time.Duration) error {
 	switch {
 	case key == "":

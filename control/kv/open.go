@@ -24,33 +24,33 @@ type Options struct {
 	Waiting func(cause error, pause time.Duration)
 }
 
-// engine is one way to keep rows.
-type engine struct {
+// kind is one way to keep rows.
+type kind struct {
 	shared bool // several processes may have it open
 	open   func(ctx context.Context, url string, opts Options) (Store, error)
 }
 
-// engines by the scheme of their URLs.
-var engines = map[string]engine{
+// kinds of stores by the scheme of their URLs.
+var kinds = map[string]kind{
 	"file":       {false, openBolt},
 	"memory":     {false, openMemory},
 	"postgres":   {true, openPostgres},
 	"postgresql": {true, openPostgres},
 }
 
-// engineOf is the engine of a URL; what has no scheme of theirs is the path of a
+// kindOf is the kind of store at a URL; what has no scheme of theirs is the path of a
 // file.
-func engineOf(url string) engine {
+func kindOf(url string) kind {
 	scheme, _, _ := strings.Cut(url, ":")
-	if e, ok := engines[scheme]; ok {
-		return e
+	if k, ok := kinds[scheme]; ok {
+		return k
 	}
-	return engines["file"]
+	return kinds["file"]
 }
 
 // Shared says of a URL for Open whether several processes may use that store at
 // the same time.
-func Shared(url string) bool { return engineOf(url).shared }
+func Shared(url string) bool { return kindOf(url).shared }
 
 // Open opens the store at url, makes it where there is none, and brings the rows
 // of an older version up to date; one that a newer version wrote is refused and
@@ -65,7 +65,7 @@ func Open(ctx context.Context, url string, opts Options) (Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	s, err := engineOf(url).open(ctx, url, opts)
+	s, err := kindOf(url).open(ctx, url, opts)
 	if err != nil {
 		return nil, err
 	}

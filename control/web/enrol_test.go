@@ -59,7 +59,7 @@ func (r *rig) poll(s controlapi.EnrolStarted) (controlapi.Enrolled, error) {
 // chooses a name; the computer gets its credential and can sync.
 func TestConnectAComputer(t *testing.T) {
 	t.Parallel()
-	onEngines(t, connectAComputer)
+	onStores(t, connectAComputer)
 }
 
 func connectAComputer(t *testing.T, r *rig) {

@@ -106,8 +106,8 @@ func openStore(t testing.TB, url string) kv.Store {
 	return store
 }
 
-// engines are the stores a control plane can be on.
-var engines = map[string]func(testing.TB) *rig{
+// stores are the stores a control plane can be on.
+var stores = map[string]func(testing.TB) *rig{
 	"bolt":     func(t testing.TB) *rig { return newRigOn(t, openStore(t, filepath.Join(t.TempDir(), "control.db"))) },
 	"postgres": func(t testing.TB) *rig { return newRigOn(t, openStore(t, pgtest.Database(t))) },
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // Refresh rotations a second through HTTP without TLS, by clients that each hold
-// a grant of their own among many others', on both engines; PostgreSQL waits for
+// a grant of their own among many others', on both stores; PostgreSQL waits for
 // the disk at every commit, as bolt does.
 func BenchmarkRefresh(b *testing.B) {
 	server, err := pgtest.Start(pgtest.Options{Durable: true})
@@ -33,16 +33,16 @@ func BenchmarkRefresh(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	for _, engine := range []struct {
+	for _, store := range []struct {
 		name string
 		open func(testing.TB) *rig
 	}{
-		{"bolt", engines["bolt"]},
+		{"bolt", stores["bolt"]},
 		{"postgres", func(b testing.TB) *rig { return newRigOn(b, openStore(b, server.Database(b))) }},
 	} {
 		for _, clients := range []int{1, 16, 64} {
-			b.Run(fmt.Sprintf("%s/%d_clients", engine.name, clients), func(b *testing.B) {
-				benchmarkRefresh(b, engine.open(b), clients)
+			b.Run(fmt.Sprintf("%s/%d_clients", store.name, clients), func(b *testing.B) {
+				benchmarkRefresh(b, store.open(b), clients)
 			})
 		}
 	}

@@ -135,7 +135,7 @@ func specCodeBound(t *testing.T) {
 // the store. A code that was used more than once has ended what it gave.
 func TestOneWinner(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, r *rig) {
+	onStores(t, func(t *testing.T, r *rig) {
 		c := r.remote(0)
 		b := r.browser()
 		b.signIn("maya@example.com", "")

@@ -18,10 +18,10 @@ import (
 	"porchlight/control/kv/pgtest"
 )
 
-// onEngines runs a test on a control plane above each store.
-func onEngines(t *testing.T, test func(*testing.T, *rig)) {
+// onStores runs a test on a control plane above each store.
+func onStores(t *testing.T, test func(*testing.T, *rig)) {
 	t.Helper()
-	for name, open := range engines {
+	for name, open := range stores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t))
@@ -50,7 +50,7 @@ func (r *rig) enrollers(n int) (sessions []control.Session, asked []controlapi.E
 // same short name one gets it, and the others are told that it is taken.
 func TestOneAccountGetsAName(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, r *rig) {
+	onStores(t, func(t *testing.T, r *rig) {
 		sessions, asked := r.enrollers(16)
 		next := make(chan int, len(asked))
 		for i := range asked {
@@ -90,7 +90,7 @@ func TestOneAccountGetsAName(t *testing.T) {
 // code one counts, and nothing is left of the others' names.
 func TestACodeIsConfirmedOnce(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, r *rig) {
+	onStores(t, func(t *testing.T, r *rig) {
 		sessions, asked := r.enrollers(16)
 		next := make(chan int, len(asked))
 		for i := range asked {
@@ -151,7 +151,7 @@ func TestNoRefreshOutlivesAccess(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			onEngines(t, func(t *testing.T, r *rig) {
+			onStores(t, func(t *testing.T, r *rig) {
 				r.member("ben@example.com", "app1")
 				c := r.remote(0)
 				b := r.browser()
@@ -235,7 +235,7 @@ func (r *rig) nothingActive(grants []string) {
 // in the end, and an acceptance that lost says so.
 func TestAcceptingWhileRevoking(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, r *rig) {
+	onStores(t, func(t *testing.T, r *rig) {
 		for i := range 10 {
 			email := fmt.Sprintf("p%d@example.com", i)
 			p := must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, email, []string{"app1"}))
@@ -269,7 +269,7 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 // at the same time, one is signed in, whatever the store.
 func TestOneBrowserWins(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, r *rig) {
+	onStores(t, func(t *testing.T, r *rig) {
 		winners := func(what string, browsers func() *browser, path string, fields ...string) {
 			t.Helper()
 			all := make(chan *browser, 64)

@@ -26,7 +26,7 @@ import (
 )
 
 // A backup made while accounts are added holds what was acknowledged before it
-// began, and restores a server that its agents trust, on either engine.
+// began, and restores a server that its agents trust, on either store.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

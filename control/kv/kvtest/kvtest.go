@@ -1,6 +1,5 @@
-// Package kvtest is what every engine of kv.Store has to pass. An engine's own
-// test calls Run with a function that opens an empty store; what an engine does
-// beyond the contract (durability, locks, retries) is tested beside it.
+// Package kvtest is what every kind of kv.Store has to pass. Its own test calls Run
+// with a function that opens an empty store; what it does beyond the contract (durability, locks, retries) is tested beside it.
 package kvtest
 
 import (

@@ -14,14 +14,14 @@ import (
 	"porchlight/control/kv"
 )
 
-// held is what the model knows of a key.
-type held struct {
+// value is what the model knows of a key.
+type value struct {
 	value   string
 	expires time.Time // zero: never
 }
 
 // world is the simplest store there could be: a map and a clock.
-type world map[string]held
+type world map[string]value
 
 func (w world) get(key string, now time.Time) string {
 	h, ok := w[key]
@@ -69,7 +69,7 @@ func model(t *testing.T, f *fixture) {
 				inside := maps.Clone(kept)
 				fails := rapid.Bool().Draw(t, "fails")
 				err := f.Update(context.Background(), func(tx kv.Tx) error {
-					inside = maps.Clone(kept) // an engine may run it again
+					inside = maps.Clone(kept) // a store may run it again
 					for range rapid.IntRange(1, 8).Draw(t, "calls") {
 						k := name("key")
 						switch rapid.IntRange(0, 4).Draw(t, "call") {
@@ -98,7 +98,7 @@ func model(t *testing.T, f *fixture) {
 							}
 							delete(inside, k)
 						case 3:
-							h := held{value: rapid.StringN(0, 3, -1).Draw(t, "value")}
+							h := value{value: rapid.StringN(0, 3, -1).Draw(t, "value")}
 							ttl := time.Duration(rapid.IntRange(0, 60).Draw(t, "ttl")) * time.Second
 							if ttl > 0 {
 								h.expires = now.Add(ttl)
