@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"porchlight/agent/proxy"
@@ -42,21 +43,34 @@ func TestH2Spec(t *testing.T) {
 
 	theirs, all := h2spec(t, program, portOf(t, bare.Listener.Addr().String()))
 	ours, _ := h2spec(t, program, portOf(t, r.addr))
-	if slices.ContainsFunc(slices.Collect(maps.Keys(ours)), func(name string) bool { _, both := theirs[name]; return !both }) {
-		// Some cases ask whether a frame is refused that may come when the
-		// answer is out already; what fails has to fail again.
-		again, _ := h2spec(t, program, portOf(t, r.addr))
-		maps.DeleteFunc(ours, func(name, _ string) bool { _, still := again[name]; return !still })
+	only := maps.Clone(ours)
+	maps.DeleteFunc(only, func(name, _ string) bool { _, both := theirs[name]; return both })
+	// Some cases ask whether a frame is refused that may come when the answer is out
+	// already, which a busy machine makes likely. What fails has to fail every time.
+	for range 10 {
+		if len(only) == 0 {
+			break
+		}
+		again, _ := h2spec(t, program, portOf(t, r.addr), sections(only)...)
+		maps.DeleteFunc(only, func(name, _ string) bool { _, still := again[name]; return !still })
 	}
 	t.Logf("%d cases; %d fail at net/http, %d at the proxy", all, len(theirs), len(ours))
 	if all < 100 {
 		t.Fatalf("h2spec ran only %d cases", all)
 	}
-	for name, why := range ours {
-		if _, ok := theirs[name]; !ok {
-			t.Errorf("%s fails at the proxy only: %s", name, why)
-		}
+	for name, why := range only {
+		t.Errorf("%s fails at the proxy only: %s", name, why)
 	}
+}
+
+// sections are the parts of h2spec that cases belong to.
+func sections(cases map[string]string) (all []string) {
+	for name := range cases {
+		section, _, _ := strings.Cut(name, ": ")
+		all = append(all, section)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 func portOf(t *testing.T, addr string) string {
@@ -68,11 +82,13 @@ func portOf(t *testing.T, addr string) string {
 	return port
 }
 
-// h2spec runs every case against a server and returns those that fail.
-func h2spec(t *testing.T, program, port string) (failed map[string]string, all int) {
+// h2spec runs every case, or those of some sections, against a server and returns
+// those that fail.
+func h2spec(t *testing.T, program, port string, sections ...string) (failed map[string]string, all int) {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.xml")
-	out, err := exec.CommandContext(t.Context(), program, "-h", "localhost", "-p", port, "-t", "-k", "-P", "/.porchlight/style.css", "-j", report).CombinedOutput()
+	args := append([]string{"-h", "localhost", "-p", port, "-t", "-k", "-P", "/.porchlight/style.css", "-j", report}, sections...)
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
 	raw, readErr := os.ReadFile(report)
 	if readErr != nil {
 		t.Fatalf("h2spec: %v\n%s", err, out)
