@@ -168,7 +168,7 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 	now := make(map[string]bool, len(apps))
 	names := make(map[string]bool, len(apps))
 	for _, a := range apps {
-		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) || !validLabel(a.Label) {
+		if !appIDPattern.MatchString(a.ID) || !labelPattern.MatchString(a.Name) || isReserved(a.Name) || !validText(a.Label, maxLabel) {
 			return refuse(controlapi.CodeInvalid, "The list of apps holds one that cannot be published: names are of 1 to 63 lower-case letters, digits and hyphens, labels of 1 to 100 visible characters on one line.")
 		}
 		if now[a.ID] || names[a.Name] {
@@ -197,15 +197,16 @@ func (s *Agents) PutApps(ctx context.Context, computerID string, apps []controla
 	})
 }
 
-// validLabel says whether an app's label may be shown to people. An agent checks
-// its labels by rules that are no wider; this is for one that does not, because
-// what it reports is read on pages and in mails of this service.
-func validLabel(label string) bool {
-	if label != strings.TrimSpace(label) || !utf8.ValidString(label) || utf8.RuneCountInString(label) > maxLabel {
+// validText says whether what somebody called something, an app's label or an app
+// password's name, may be shown to people, with as many characters as most. An
+// agent checks its labels by rules that are no wider; this is for one that does
+// not, because what it reports is read on pages and in mails of this service.
+func validText(text string, most int) bool {
+	if text != strings.TrimSpace(text) || !utf8.ValidString(text) || utf8.RuneCountInString(text) > most {
 		return false
 	}
 	seen := false
-	for _, r := range label {
+	for _, r := range text {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || steersText(r) {
 			return false
 		}

@@ -46,7 +46,7 @@ func TestTheLargestListOfAppsIsStored(t *testing.T) {
 	}
 }
 
-// A computer with all the people and grants it can have has a snapshot that
+// A computer with all the people, grants and passwords it can have has a snapshot that
 // agents read, and is told in a sentence when it wants more.
 func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	t.Parallel()
@@ -79,14 +79,26 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 				return err
 			}
 		}
+		for n := range controlapi.MaxPasswordsComputer {
+			_, hash := newPassword()
+			row := appPassword{ID: newID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash}
+			if err := put(tx, keyPassword(e.Computer.ID, row.AccountID, row.ID), row, 0); err != nil {
+				return err
+			}
+		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, err := json.Marshal(ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID)))
-	if err != nil || len(snapshot) > controlapi.MaxAnswer*3/4 {
-		t.Errorf("the snapshot has %d bytes, %v", len(snapshot), err)
+	all := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), e.Computer.ID))
+	snapshot, err := json.Marshal(all)
+	if err != nil || len(all.Passwords) != controlapi.MaxPasswordsComputer || len(snapshot) > controlapi.MaxAnswer*3/4 {
+		t.Errorf("the snapshot has %d bytes with %d passwords, %v", len(snapshot), len(all.Passwords), err)
+	}
+	infos := ok[[]controlapi.PasswordInfo](t)(b.Passwords.OfComputer(t.Context(), e.Computer.ID))
+	if list, err := json.Marshal(controlapi.Passwords{Passwords: infos}); err != nil || len(list) > controlapi.MaxAnswer*3/4 {
+		t.Errorf("the list of passwords has %d bytes, %v", len(list), err)
 	}
 
 	_, err = b.People.Give(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])

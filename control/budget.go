@@ -45,6 +45,8 @@ var (
 		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
 	budgetConsents = budgetKind{"consents", []limit{{30, time.Minute}},
 		"You allowed apps very often within a minute. Wait a moment, then try again."}
+	budgetPasswords = budgetKind{"passwords", []limit{{60, time.Minute}, {500, 24 * time.Hour}},
+		"You made very many app passwords. Those there are still work; another can be made later."}
 )
 
 // subject is one budget: of one address, owner or client.

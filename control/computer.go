@@ -217,6 +217,9 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if err != nil {
 			return err
 		}
+		if _, err = tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword); err != nil {
+			return err
+		}
 		err = each(tx, keyPersons(c.ID), func(accountID string, _ []byte) error {
 			if err := tx.voidInvitations(c.ID, accountID); err != nil {
 				return err

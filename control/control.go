@@ -72,6 +72,7 @@ type Service struct {
 	Visits    *Visits
 	Clients   *Clients
 	Grants    *Grants
+	Passwords *Passwords
 	Keys      *Keys
 
 	*core
@@ -144,6 +145,7 @@ func New(cfg Config) (*Service, error) {
 		Visits:    &Visits{s},
 		Clients:   clients,
 		Grants:    &Grants{core: s, clients: clients},
+		Passwords: &Passwords{s},
 		Keys:      keys,
 		core:      s,
 		closing:   closing,

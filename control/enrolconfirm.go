@@ -9,18 +9,6 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// FreshFor is how long after proving who they are somebody may connect a
-// computer: a browser left open is not enough to do so.
-const FreshFor = 10 * time.Minute
-
-// Fresh says whether the person of a session has just proven who they are. A
-// session from the future, made while the clock was wrong, is not: it would stay
-// fresh for as long as the clock was ahead.
-func (s *Enrolment) Fresh(session Session) bool {
-	age := s.now().Sub(session.CreatedAt)
-	return age < FreshFor && age > -clocksDiffer
-}
-
 // Asking is a computer that waits to be confirmed, as its owner is shown it.
 type Asking struct {
 	Machine  string // host name as it says itself, may be ""
@@ -68,7 +56,7 @@ func (s *Enrolment) LookAt(ctx context.Context, account Account, code string, cl
 // as by LookAt. Taking the place of a computer that is connected needs
 // replace.
 func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short string, replace bool, client netip.Addr) (out Confirmed, err error) {
-	if !s.Fresh(session) {
+	if !s.fresh(session) {
 		return Confirmed{}, refuse(controlapi.CodeUnauthorized, "Connecting a computer needs a sign-in from the last ten minutes. Sign in again.")
 	}
 	computerID := newID()

@@ -191,15 +191,30 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, a
 	if p, err = p.next(ev, apps, t.now); err != nil {
 		return person{}, err
 	}
-	if ev == personRemoved {
-		if err := t.voidInvitations(computerID, account.ID); err != nil {
-			return person{}, err
-		}
-		if err := t.revokePersonsGrants(computerID, account.ID); err != nil {
-			return person{}, err
-		}
+	if err := t.endWith(ev, computerID, account.ID, apps); err != nil {
+		return person{}, err
 	}
 	return p, t.putPerson(computerID, p)
+}
+
+// endWith ends what does not outlive an event of a person.
+func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) error {
+	switch ev {
+	case personWithdrawn:
+		_, err := t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
+			return slices.Contains(apps, row.AppID)
+		})
+		return err
+	case personRemoved:
+		if err := t.voidInvitations(computerID, accountID); err != nil {
+			return err
+		}
+		if err := t.endPersonsPasswords(computerID, accountID); err != nil {
+			return err
+		}
+		return t.revokePersonsGrants(computerID, accountID)
+	}
+	return nil
 }
 
 func (t *txn) putPerson(computerID string, p person) error {
@@ -258,10 +273,14 @@ func (t *txn) roomFor(computerID string, p person) error {
 	return nil
 }
 
-// forgetApps takes apps from everybody on a computer.
+// forgetApps takes apps from everybody on a computer, with the passwords for them.
 func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 	if len(gone) == 0 {
 		return nil
+	}
+	_, err := t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
+	if err != nil {
+		return err
 	}
 	return eachPerson(t, computerID, func(p person) error {
 		kept := withoutApps(p.Apps, func(id string) bool { return gone[id] })

@@ -41,6 +41,8 @@ import (
 //	account-grant/ACCOUNT/ID, computer-grant/COMPUTER/ID, client-grant/CLIENT/ID
 //	                                nothing: the indexes of grants not revoked
 //	revoked-grant/COMPUTER/ID       controlapi.RevokedGrant, while its tokens live
+//	password/COMPUTER/ACCOUNT/ID    appPassword
+//	password-form/ACCOUNT/HASH      nothing: forms that have made an app password
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
 //	outbox/TIME-ID, mail/TIME-ID, mail-failed/TIME-ID
@@ -96,6 +98,15 @@ func keyAccountGrants(account string) string   { return "account-grant/" + accou
 func keyComputerGrants(computer string) string { return "computer-grant/" + computer + "/" }
 func keyClientGrants(client string) string     { return "client-grant/" + client + "/" }
 func keyRevokedGrants(computer string) string  { return "revoked-grant/" + computer + "/" }
+
+func keyPasswords(computer string) string { return "password/" + computer + "/" }
+func keyPersonPasswords(computer, account string) string {
+	return keyPasswords(computer) + account + "/"
+}
+func keyPassword(computer, account, id string) string {
+	return keyPersonPasswords(computer, account) + id
+}
+func keyPasswordForm(account, hash string) string { return "password-form/" + account + "/" + hash }
 
 const (
 	keyKeys    = "keys"

@@ -48,6 +48,8 @@ const (
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
 	purposeKnown      = "known browser"
+
+	purposePasswordForm = "app password form"
 )
 
 // hashOf is how secrets are stored and looked up: a plain hash suffices because

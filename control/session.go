@@ -58,6 +58,20 @@ func (s session) of(a Account) Session {
 		Client: client, Limited: len(s.Only) > 0}
 }
 
+// FreshFor is how long after proving who they are somebody may connect a computer
+// or make an app password: a browser left open is not enough to do so.
+const FreshFor = 10 * time.Minute
+
+// Fresh says whether the person of a session has just proven who they are. A
+// session from the future, made while the clock was wrong, is not: it would stay
+// fresh for as long as the clock was ahead.
+func (s *Sessions) Fresh(session Session) bool { return s.fresh(session) }
+
+func (s *core) fresh(session Session) bool {
+	age := s.now().Sub(session.CreatedAt)
+	return age < FreshFor && age > -clocksDiffer
+}
+
 func noSession() error {
 	return refuse(controlapi.CodeUnauthorized, "You are signed out. Sign in again.")
 }

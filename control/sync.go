@@ -51,7 +51,10 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 		if out.Undelivered, err = mail.Undelivered(tx, computerID); err != nil {
 			return out, err
 		}
-		out.People, err = people(tx, computerID)
+		if out.People, err = people(tx, computerID); err != nil {
+			return out, err
+		}
+		out.Passwords, err = snapshotPasswords(tx, computerID, out.People)
 		return out, err
 	})
 	if err != nil {

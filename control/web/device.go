@@ -134,7 +134,7 @@ func (h *handler) freshly(w http.ResponseWriter, r *http.Request, code string) (
 	if err != nil {
 		return control.Session{}, false, err
 	}
-	if !ok || !h.svc.Enrolment.Fresh(session) {
+	if !ok || !h.svc.Sessions.Fresh(session) {
 		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: devicePath(code)}))
 	}
 	return session, true, nil

@@ -415,9 +415,10 @@ func specOnlyTheOwnersComputer(t *testing.T) {
 	owner := r.browser()
 	owner.signIn("maya@example.com", "")
 	session := member.http.Jar.Cookies(must(url.Parse(authURL)))[0].Value
-	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRemove} {
+	for _, path := range []string{controlapi.PathPeople, controlapi.PathPeopleInvite, controlapi.PathPeopleAccess, controlapi.PathPeopleRemove,
+		controlapi.PathGrants, controlapi.PathGrantsRevoke, controlapi.PathPasswords, controlapi.PathPasswordsRevoke} {
 		method := http.MethodPost
-		if path == controlapi.PathPeople {
+		if path == controlapi.PathPeople || path == controlapi.PathGrants || path == controlapi.PathPasswords {
 			method = http.MethodGet
 		}
 		for _, b := range []*browser{member, owner, r.browser()} {

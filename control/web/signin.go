@@ -18,7 +18,7 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ok && (!to.fresh || h.svc.Enrolment.Fresh(session)) {
+	if ok && (!to.fresh || h.svc.Sessions.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
 	return h.showSignIn(w, http.StatusOK, to, page{Email: session.Account.Email})

@@ -128,6 +128,9 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(h.removePerson)},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
 		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
+		{"GET", controlapi.PathPasswords, tierDevice, h.device(h.listPasswords)},
+		{"POST", controlapi.PathPasswords, tierDevice, h.device(h.makeOwnersPassword)},
+		{"POST", controlapi.PathPasswordsRevoke, tierDevice, h.device(h.endPassword)},
 	}
 	return h
 }

@@ -104,10 +104,13 @@ func (a *tenant) useCredential(ctx context.Context, victim *tenant, t *tally) er
 		{"GET", controlapi.PathSync, nil, true},
 		{"GET", controlapi.PathPeople, nil, true},
 		{"GET", controlapi.PathGrants, nil, true},
+		{"GET", controlapi.PathPasswords, nil, true},
 		{"POST", controlapi.PathPeopleAccess, controlapi.SetAccess{AccountID: account, App: app, Granted: true}, false},
 		{"POST", controlapi.PathPeopleRemove, controlapi.Remove{AccountID: account}, false},
 		{"POST", controlapi.PathPeopleInvite, controlapi.Invite{Email: "evil@example.net", Apps: []string{app}}, false},
 		{"POST", controlapi.PathGrantsRevoke, controlapi.RevokeGrant{ID: "somebody-elses"}, false},
+		{"POST", controlapi.PathPasswords, controlapi.MakePassword{App: app, Name: "not its own"}, false},
+		{"POST", controlapi.PathPasswordsRevoke, controlapi.RevokePassword{ID: "somebody-elses"}, false},
 		{"POST", controlapi.PathVisits, controlapi.Redeem{}, false},
 		{"DELETE", controlapi.PathComputer + "?id=" + victim.account.Name, nil, false},
 	}

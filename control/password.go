@@ -1,0 +1,294 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// App passwords: with one, a program that is no browser opens one app of one
+// computer in its person's name (docs/interface.md, App passwords).
+//
+// A password is one row below its computer and person, so that the whole of a
+// computer, which goes into every snapshot, is read in order, and what a person
+// has there is a part of it. The row is all there is: one that has ended is
+// deleted, and the agent refuses whatever the snapshot does not name. It ends with
+// its app, with its person's access to the app, and with the person's removal, in
+// the transaction of that, and nothing brings it back.
+
+// formLife is how long it is remembered that a form has made a password.
+const formLife = 24 * time.Hour
+
+// Passwords are the app passwords of all computers.
+type Passwords struct{ *core }
+
+// appPassword as stored.
+type appPassword struct {
+	ID        string    `json:"id"`
+	AccountID string    `json:"accountId"`
+	AppID     string    `json:"appId"`
+	Name      string    `json:"name"`
+	Hash      string    `json:"hash"` // as controlapi.AppPassword has it
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (p appPassword) info(email string) controlapi.PasswordInfo {
+	return controlapi.PasswordInfo{
+		ID: p.ID, AccountID: p.AccountID, Email: email, AppID: p.AppID, Name: p.Name, CreatedAt: p.CreatedAt,
+	}
+}
+
+// newPassword makes a password and what is kept of it. There are too many to try
+// them all, so a plain hash will do.
+func newPassword() (password, hash string) {
+	var b [20]byte
+	rand.Read(b[:]) // never fails: it ends the program instead
+	password = controlapi.PasswordPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+	sum := sha256.Sum256([]byte(password))
+	return password, base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// NewPassword is what a person asks for on the page.
+type NewPassword struct {
+	Computer string // short name
+	AppID    string
+	Name     string // what the person calls it
+	// Form is what NewForm gave the page. A form makes one password, however often
+	// it is sent.
+	Form string
+}
+
+// NewForm is what tells one form from another.
+func (s *Passwords) NewForm() string { return newID() }
+
+// MadePassword is a new password, this once.
+type MadePassword struct {
+	ID       string
+	Password string
+	Label    string // of its app
+	Host     string // of its app
+	Email    string // its user name
+}
+
+// Make makes a password for the person of a session. It refuses with
+// CodeUnauthorized a session that is not fresh, with CodeForbidden an app that the
+// person may not open and one password too many, with CodeInvalid a name that will
+// not do and a form that was sent before, and with CodeTooMany.
+func (s *Passwords) Make(ctx context.Context, session Session, n NewPassword) (MadePassword, error) {
+	if err := s.mayManage(session); err != nil {
+		return MadePassword{}, err
+	}
+	if !idPattern.MatchString(n.Form) {
+		return MadePassword{}, refuse(controlapi.CodeInvalid, "This form was not sent by its page. Open the page again.")
+	}
+	none := refuse(controlapi.CodeForbidden, "You cannot open that app any more.")
+	row := appPassword{AccountID: session.Account.ID, AppID: n.AppID, Name: n.Name}
+	return s.make(ctx, row, none, func(tx *txn) (computer, error) {
+		if err := tx.useForm(session.Account.ID, n.Form); err != nil {
+			return computer{}, err
+		}
+		c, found, err := computerByName(tx, n.Computer)
+		if err == nil && !found {
+			err = none
+		}
+		return c, err
+	})
+}
+
+// useForm refuses a form that has made a password.
+func (t *txn) useForm(accountID, form string) error {
+	key := keyPasswordForm(accountID, hashOf(purposePasswordForm, form))
+	_, again, err := get[struct{}](t, key)
+	if err == nil && again {
+		err = refuse(controlapi.CodeInvalid, "This form has made a password already, which cannot be shown again. Open the page again to make another one.")
+	}
+	if err != nil {
+		return err
+	}
+	return put(t, key, struct{}{}, formLife)
+}
+
+// MakeForOwner makes a password for the owner of a computer. It refuses as Make
+// does, and with CodeInvalid an app that the computer does not have.
+func (s *Passwords) MakeForOwner(ctx context.Context, computerID, appID, name string) (controlapi.MadePassword, error) {
+	find := func(tx kv.Tx) (computer, error) {
+		return find[computer](tx, keyComputer(computerID), credentialUnknown())
+	}
+	c, err := viewed(ctx, s.core, find)
+	if err != nil {
+		return controlapi.MadePassword{}, err
+	}
+	none := refuse(controlapi.CodeInvalid, "The server has not heard of that app of this computer yet. Try again in a moment.")
+	row := appPassword{AccountID: c.OwnerID, AppID: appID, Name: name}
+	made, err := s.make(ctx, row, none, func(tx *txn) (computer, error) { return find(tx) })
+	return controlapi.MadePassword{ID: made.ID, Password: made.Password}, err
+}
+
+// mayManage refuses with CodeUnauthorized a session that may not make or list app
+// passwords: one that an invitation made, or that is not fresh.
+func (s *Passwords) mayManage(session Session) error {
+	if session.Limited || !s.fresh(session) {
+		return refuse(controlapi.CodeUnauthorized, "App passwords are made and shown after a sign-in from the last ten minutes. Sign in again.")
+	}
+	return nil
+}
+
+// make stores a row with a new password for its account, whose name it checks. on
+// finds the computer, and may refuse; none refuses an app that is not there or not
+// for this person, which are told alike.
+func (s *Passwords) make(ctx context.Context, row appPassword, none error, on func(*txn) (computer, error)) (MadePassword, error) {
+	if row.Name = strings.TrimSpace(row.Name); !validText(row.Name, controlapi.MaxPasswordName) {
+		return MadePassword{}, refuse(controlapi.CodeInvalid, "Give the password a name of 1 to 60 visible characters, so that you know later which program has it.")
+	}
+	if err := s.pace.spend(s.now(), budgetPasswords.of(row.AccountID)); err != nil {
+		return MadePassword{}, err
+	}
+	password, hash := newPassword()
+	row.ID, row.Hash = newID(), hash
+	return updated(ctx, s.core, func(tx *txn) (MadePassword, error) {
+		c, err := on(tx)
+		if err != nil {
+			return MadePassword{}, err
+		}
+		p, err := find[person](tx, keyPerson(c.ID, row.AccountID), none)
+		if err != nil {
+			return MadePassword{}, err
+		}
+		app, err := appFor(tx, c.ID, p, row.AppID, none)
+		if err != nil {
+			return MadePassword{}, err
+		}
+		return MadePassword{
+			ID: row.ID, Password: password, Label: app.Label, Host: app.Name + "." + s.computer(c).Host, Email: p.Email,
+		}, tx.putPassword(c.ID, row)
+	})
+}
+
+// appFor finds an app of a computer that the person may open, live or not; the
+// error is none where there is no such app.
+func appFor(tx kv.Tx, computerID string, p person, appID string, none error) (controlapi.App, error) {
+	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(computerID))
+	if err != nil {
+		return controlapi.App{}, err
+	}
+	i := slices.IndexFunc(apps, func(a controlapi.App) bool { return a.ID == appID })
+	if i < 0 || !p.mayOpen(appID) {
+		return controlapi.App{}, none
+	}
+	return apps[i], nil
+}
+
+// putPassword stores a password that is new, if there is room.
+func (t *txn) putPassword(computerID string, row appPassword) error {
+	all, same := 0, 0
+	err := eachPassword(t, keyPasswords(computerID), func(other appPassword) error {
+		all++
+		if other.AccountID == row.AccountID && other.AppID == row.AppID {
+			same++
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case same >= controlapi.MaxPasswordsEach:
+		return refuse(controlapi.CodeForbidden, "You have 20 passwords for this app, which is as many as there can be. Revoke one that is not used any more.")
+	case all >= controlapi.MaxPasswordsComputer:
+		return refuse(controlapi.CodeForbidden, "This computer has 1,000 app passwords, which is as many as there can be. Somebody has to revoke one that is not used any more.")
+	}
+	row.CreatedAt = t.now.UTC()
+	if err := put(t, keyPassword(computerID, row.AccountID, row.ID), row, 0); err != nil {
+		return err
+	}
+	return t.touch(computerID)
+}
+
+// eachPassword calls fn for the passwords of a computer, or of a person there.
+func eachPassword(tx kv.Tx, prefix string, fn func(appPassword) error) error {
+	return eachValue(tx, prefix, func(_ string, row appPassword) error { return fn(row) })
+}
+
+// endPasswords ends those passwords below prefix, which are one computer's, that
+// which says.
+func (t *txn) endPasswords(computerID, prefix string, which func(appPassword) bool) (ended int, err error) {
+	err = eachPassword(t, prefix, func(row appPassword) error {
+		if !which(row) {
+			return nil
+		}
+		ended++
+		return t.Delete(keyPassword(computerID, row.AccountID, row.ID))
+	})
+	if err != nil || ended == 0 {
+		return ended, err
+	}
+	return ended, t.touch(computerID)
+}
+
+func everyPassword(appPassword) bool { return true }
+
+// endPersonsPasswords ends all that a person has on one computer.
+func (t *txn) endPersonsPasswords(computerID, accountID string) error {
+	_, err := t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), everyPassword)
+	return err
+}
+
+// snapshotPasswords are those of a computer whose person may open their app: one
+// that was missed when access was taken away opens nothing.
+func snapshotPasswords(tx kv.Tx, computerID string, people []controlapi.Person) (out []controlapi.AppPassword, err error) {
+	may := map[string]person{}
+	for _, p := range people {
+		may[p.AccountID] = person{Role: p.Role, Status: p.Status, Apps: p.Apps}
+	}
+	err = eachPassword(tx, keyPasswords(computerID), func(row appPassword) error {
+		if may[row.AccountID].mayOpen(row.AppID) {
+			out = append(out, controlapi.AppPassword{ID: row.ID, AccountID: row.AccountID, AppID: row.AppID, Hash: row.Hash})
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Revoke ends a password of an account on the computer named short; one that has
+// ended, and anybody else's, is no error and is left alone. Ending access asks for
+// less than giving it: any session of the account will do, fresh or not.
+func (s *Passwords) Revoke(ctx context.Context, accountID, short, id string) error {
+	return s.update(ctx, func(tx *txn) error {
+		c, found, err := computerByName(tx, short)
+		if err != nil || !found {
+			return err
+		}
+		_, err = tx.endPasswords(c.ID, keyPersonPasswords(c.ID, accountID), func(row appPassword) bool { return row.ID == id })
+		return err
+	})
+}
+
+// RevokeAll ends every password of an account, on all computers.
+func (s *Passwords) RevokeAll(ctx context.Context, accountID string) error {
+	return s.update(ctx, func(tx *txn) error { return tx.endAccountsPasswords(accountID) })
+}
+
+func (t *txn) endAccountsPasswords(accountID string) error {
+	return each(t, keyMemberships(accountID), func(computerID string, _ []byte) error {
+		return t.endPersonsPasswords(computerID, accountID)
+	})
+}
+
+// RevokeForComputer ends a password for a computer, whosever it is: it is the
+// owner's computer. It refuses with CodeNotFound when there is none of that id.
+func (s *Passwords) RevokeForComputer(ctx context.Context, computerID, id string) error {
+	return s.update(ctx, func(tx *txn) error {
+		ended, err := tx.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return row.ID == id })
+		if err == nil && ended == 0 {
+			err = refuse(controlapi.CodeNotFound, "That app password has ended already.")
+		}
+		return err
+	})
+}
