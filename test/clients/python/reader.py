@@ -45,8 +45,7 @@ def ask_person():
     address, state = session.authorization_url(
         auth_url + "/oauth/authorize", code_challenge=challenge, code_challenge_method="S256"
     )
-    print("Open", address, flush=True)
-    answer = wait_for_answer(state)
+    answer = wait_for_answer(state, address)
     if "error" in answer:
         sys.exit(answer["error"][0])  # access_denied: they said no
     return session.fetch_token(
@@ -54,8 +53,8 @@ def ask_person():
     )
 
 
-def wait_for_answer(state):
-    """Serve the redirect URI until the browser has come back to it."""
+def wait_for_answer(state, address):
+    """Serve the redirect URI, show the address, and wait until the browser has come back."""
     redirect, answers = urlsplit(redirect_uri), []
 
     class Callback(BaseHTTPRequestHandler):
@@ -73,6 +72,7 @@ def wait_for_answer(state):
             pass  # the code in the address is a secret
 
     with HTTPServer((redirect.hostname, redirect.port), Callback) as server:
+        print("Open", address, flush=True)  # only now: a browser can be quick
         while not answers:
             server.handle_request()
     return answers[0]

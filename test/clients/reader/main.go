@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -86,8 +87,12 @@ func askPerson(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error
 	if err != nil {
 		return nil, err
 	}
+	listener, err := net.Listen("tcp", redirect.Host) // before the browser can come
+	if err != nil {
+		return nil, err
+	}
 	answers := make(chan url.Values, 1)
-	server := &http.Server{Addr: redirect.Host, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != redirect.Path || r.URL.Query().Get("state") != state {
 			http.NotFound(w, r) // not the answer to this question
 			return
@@ -99,7 +104,7 @@ func askPerson(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error
 		}
 	})}
 	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServe() }()
+	go func() { failed <- server.Serve(listener) }()
 	defer server.Shutdown(ctx)
 
 	fmt.Println("Open", config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier)))
