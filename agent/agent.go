@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/remote"
+	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
@@ -45,6 +46,7 @@ type Agent struct {
 	changes  *broadcast.Signal // the server's, which outlives the agent
 	unfollow func()            // ends what remote learns by changes; nil without a control plane
 	settings *settings.Settings
+	requests *requests.Log
 	access   *access.Access
 	apps     *engine.Apps
 	users    *engine.Users
@@ -123,6 +125,7 @@ func (a *Agent) makeEngine() (err error) {
 		UserName:     procinfo.UserName,
 		Me:           me(),
 		OnGone: func(appID string) agentapi.Closed {
+			defer a.requests.Forget() // what was asked of an app that is gone for good
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		Changes: a.changes,
@@ -131,6 +134,7 @@ func (a *Agent) makeEngine() (err error) {
 	if err != nil {
 		return err
 	}
+	a.requests = requests.New(a.settings.Requests, a.apps.Has)
 	a.users, err = engine.NewUsers(a.store, a.apps, a.cfg.Server.Registry())
 	return err
 }
@@ -174,6 +178,7 @@ func (a *Agent) makeProxy() error {
 		Listener:  func(app proxy.App) bool { return a.apps.Welcomes(app.Name, app.Port) },
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
+		Requests:  a.requests,
 		Log:       a.cfg.Log.With("part", "proxy"),
 	})
 	return err
@@ -184,6 +189,7 @@ func (a *Agent) makeAPI() {
 		Settings: a.settings,
 		Access:   a.access,
 		Apps:     a.apps,
+		Requests: a.requests,
 		Server:   a.cfg.Server,
 		Users:    a.users,
 		People:   a.people,

@@ -74,6 +74,9 @@ type Settings struct {
 	// TrustEverybody has programs of every user of this computer count as the
 	// owner's own.
 	TrustEverybody bool `json:"trustEverybody"`
+	// Requests has the last requests of visitors kept in memory, for the owner to
+	// see. It is on until the owner says otherwise; off forgets them.
+	Requests bool `json:"requests"`
 	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }

@@ -57,6 +57,11 @@ func (a *Apps) Lookup(name string) (App, bool) {
 	return app, ok
 }
 
+// Has says whether there is an approved app of an id. It takes no lock.
+func (a *Apps) Has(id string) bool {
+	return slices.ContainsFunc(a.shown.Load().byLabel, func(app App) bool { return app.ID == id && id != "" })
+}
+
 // List returns all apps and requests, by label.
 func (a *Apps) List() []App { return slices.Clone(a.shown.Load().byLabel) }
 

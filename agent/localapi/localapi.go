@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/people"
+	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 )
 
@@ -57,6 +58,8 @@ type Config struct {
 	Apps     *engine.Apps
 	Users    *engine.Users
 	People   *people.People
+	// Requests are what visitors asked; nil where none are kept.
+	Requests *requests.Log
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
 	// Connection is called for each answer that says something about it.
@@ -166,6 +169,7 @@ var routes = []route{
 	{"DELETE", "/owner/dark", tierOwner, (*API).lightUp},
 	{"GET", "/owner/activity", tierTake, (*API).activity},
 	{"DELETE", "/owner/activity", tierOwner, (*API).clearActivity},
+	{"GET", "/owner/requests", tierOwner, (*API).requested},
 	{"GET", "/owner/users", tierTake, (*API).users},
 	{"POST", "/owner/users/{id}/allow", tierOwner, (*API).allowUser},
 	{"POST", "/owner/users/{id}/deny", tierTake, (*API).denyUser},

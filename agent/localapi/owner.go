@@ -43,19 +43,27 @@ func (a *API) lightUp(*http.Request) (any, error) { return done, a.cfg.Access.Li
 func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get(), nil }
 
 // setSettings replaces the settings. Every field has to be there: one that was
-// forgotten would quietly become its default. Who is trusted stays as it is when
-// it is not named.
+// forgotten would quietly become its default. What came later than the first version
+// stays as it is when it is not named.
 func (a *API) setSettings(r *http.Request) (any, error) {
-	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "quiet")
+	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "requests", "quiet")
 	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
 	s.TrustEverybody = a.cfg.Settings.TrustEverybody()
 	if f.has("trustEverybody") {
 		s.TrustEverybody = f.truth("trustEverybody")
 	}
+	s.Requests = a.cfg.Settings.Requests()
+	if f.has("requests") {
+		s.Requests = f.truth("requests")
+	}
 	if s.Quiet = f.texts("quiet"); f.err != nil {
 		return nil, f.err
 	}
-	return a.cfg.Settings.Set(s)
+	s, err := a.cfg.Settings.Set(s)
+	if err == nil {
+		a.cfg.Requests.Forget()
+	}
+	return s, err
 }
 
 // defaultActivity is how many lines are answered when nobody says.

@@ -23,6 +23,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/people"
+	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/internal/broadcast"
@@ -65,6 +66,7 @@ type rig struct {
 	certificate func(string) *agentapi.Certificate // nil: tells nothing
 	people      *people.People
 	access      *access.Access
+	requests    *requests.Log
 	settings    *settings.Settings
 	users       *engine.Users
 	server      *Server
@@ -193,6 +195,7 @@ func (r *rig) serve(t testing.TB) {
 	if r.settings, err = settings.New(kept, r.outside.changes); err != nil {
 		t.Fatal(err)
 	}
+	r.requests = requests.New(r.settings.Requests, r.apps.Has)
 	r.access, err = access.New(access.Config{Store: kept, Settings: r.settings, Changes: r.outside.changes})
 	if err != nil {
 		t.Fatal(err)
@@ -209,6 +212,7 @@ func (r *rig) serve(t testing.TB) {
 		Users:       r.users,
 		Settings:    r.settings,
 		Access:      r.access,
+		Requests:    r.requests,
 		Info:        info,
 		Connection:  r.outside.standing,
 		Certificate: r.certificate,

@@ -8,12 +8,12 @@ import (
 )
 
 // BenchmarkProxiedRequest is one small request with a session, over TLS, to a
-// real app and back: HTTP/1.1 and HTTP/2, client and app in the same process.
+// real app and back, noted for the owner: HTTP/1.1 and HTTP/2, client and app in the same process.
 func BenchmarkProxiedRequest(b *testing.B) {
 	answer := []byte(strings.Repeat("x", 100))
 	for name, http2 := range map[string]bool{"h1": false, "h2": true} {
 		b.Run(name, func(b *testing.B) {
-			r := newRig(b)
+			r, _ := noted(b)
 			r.app("notes", func(w http.ResponseWriter, _ *http.Request) { w.Write(answer) })
 			in := r.signedIn("notes", bobID, http2)
 			in.client.Transport.(*http.Transport).MaxIdleConnsPerHost = 64

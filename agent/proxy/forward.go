@@ -158,11 +158,13 @@ func (p *Proxy) failure(r *http.Request, err error) *answer {
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
 	case v.stranger.Load() && !v.shut.Load():
+		v.note.failed("Another user's program listens on its port, or nothing does any more.")
 		if _, live := p.lookup(v.at.app.Name); !live {
 			return unpublished(v.at.host)
 		}
 		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
 	case v.late.Load() && !v.shut.Load():
+		v.note.failed("It did not answer in time.")
 		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)
 		return tooSlow(r, v.at)
 	case v.shut.Load(), v.Err() != nil:
@@ -176,9 +178,11 @@ func (p *Proxy) failure(r *http.Request, err error) *answer {
 		a.close = true
 		return a
 	case network && op.Op == "dial":
+		v.note.failed("Nothing answers on its port.")
 		p.appDown(v.at.app.ID)
 		return p.notAnswering(r, v.at, v.tries)
 	default:
+		v.note.failed("It broke off before it had answered.")
 		p.log.Debug("an app broke off", "app", v.at.app.Name, "err", err)
 		return p.notAnswering(r, v.at, v.tries)
 	}
@@ -218,6 +222,7 @@ type interim struct {
 
 func (w *interim) WriteHeader(status int) {
 	h := w.Header()
+	w.visit.note.answered(status)
 	if status < 200 {
 		w.p.cleanResponse(h, w.visit.at.host)
 	} else if _, ok := h["Content-Type"]; !ok {
@@ -229,6 +234,7 @@ func (w *interim) WriteHeader(status int) {
 // Hijack takes a WebSocket's connection over, which carries no more requests.
 func (w *interim) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.visit.conn.Upgraded()
+	w.visit.note.opened()
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
 

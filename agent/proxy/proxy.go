@@ -28,6 +28,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/requests"
 	"porchlight/control/controlapi"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
@@ -105,6 +106,8 @@ type Config struct {
 	// OnHint is called when the answers of an app show that one of its options, named
 	// as in JSON, should be on: once for each app and option. nil for not.
 	OnHint func(appID, option string)
+	// Requests keeps what visitors asked, for the owner; nil for not.
+	Requests *requests.Log
 	// Patience is how long a page that a visitor loads waits for the app's
 	// first word; 60 s when zero. Nothing else is limited: an event stream or a
 	// long poll may be silent for as long as it likes.

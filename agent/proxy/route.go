@@ -58,13 +58,22 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	case at.launcher():
 		return p.serveLauncher(h, r, at)
 	}
-	id, renew, a := p.identify(h, r, at)
+	return p.ask(w, r, at)
+}
+
+// ask has an app answer somebody who is let in, and notes for the owner what was
+// asked and how it went.
+func (p *Proxy) ask(w http.ResponseWriter, r *http.Request, at place) (a *answer) {
+	n := p.noting(r, at)
+	defer func() { n.done(a) }() // also of a visit that is cut off
+	id, renew, a := p.identify(w.Header(), r, at)
 	if a != nil {
 		return a
 	}
+	n.by(id.Email)
 	for {
 		// Where access ended while it was looked at, look again, for what to say.
-		if a, again := p.toApp(w, r, at, id, renew); !again {
+		if a, again := p.toApp(w, r, at, id, renew, n); !again {
 			return a
 		}
 	}
@@ -210,12 +219,14 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 // toApp registers the request, decides, and forwards it, in this order: what
 // changes after the decision finds the request registered and closes it. again is
 // true when access ended before anything was sent.
-func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string) (a *answer, again bool) {
+func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string, n *note) (a *answer, again bool) {
 	v := newVisit(w, r)
+	v.note = n
 	d, leave := p.config.Access.Enter(id, at.app.ID, v.end)
 	defer leave()
 	defer v.finish()
 	v.at, v.id, v.decision, v.renew, v.client = at, id, d, renew, id.GrantID != ""
+	n.by(d.Email)
 	webSocket, a := p.mayOpen(w.Header(), r, v)
 	if a != nil {
 		return a, false

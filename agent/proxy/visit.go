@@ -20,6 +20,7 @@ type visit struct {
 	decision access.Decision
 	five     five   // what the app is told of the visitor
 	renew    string // session cookie to set again
+	note     *note  // what the owner is told of the visit; nil for nothing
 	tries    string // our cookie of that name, which the app's request lacks
 
 	cancel   context.CancelFunc

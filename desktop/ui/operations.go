@@ -70,6 +70,11 @@ var operations = map[string]operation{
 	"pause": {"POST", "/owner/apps/{name}/pause", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
+	"requests": {"GET", "/owner/requests", []parameter{
+		{"app", inQuery, aText, false, false},
+		{"after", inQuery, aNumber, false, false},
+		{"wait", inQuery, aNumber, false, false},
+	}},
 	"resume": {"POST", "/owner/apps/{name}/resume", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
@@ -86,6 +91,7 @@ var operations = map[string]operation{
 		{"askAgain", inBody, aBoolean, true, false},
 		{"failStaticHours", inBody, aNumber, true, false},
 		{"quiet", inBody, texts, true, false},
+		{"requests", inBody, aBoolean, false, false},
 		{"trustEverybody", inBody, aBoolean, false, false},
 	}},
 	"settings": {"GET", "/owner/settings", []parameter{}},

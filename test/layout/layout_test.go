@@ -76,6 +76,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "agent/procinfo", "agent/upstream"},
 	},
 	{
+		why:  "what visitors asked is kept below whoever carries and shows it",
+		from: "agent/requests", to: "agent",
+		allow: []string{"agent/agentapi"},
+	},
+	{
 		why:  "the engine knows nothing of HTTP",
 		from: "agent/engine", to: "agent/localapi",
 	},

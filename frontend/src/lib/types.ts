@@ -107,6 +107,11 @@ export interface Operations {
     takes: { name: string };
     gives: Closed;
   };
+  /** What visitors asked of the apps, oldest first. */
+  requests: {
+    takes: { app?: string; after?: number; wait?: number };
+    gives: VisitorRequests;
+  };
   /** Take a pause back. */
   resume: {
     takes: { name: string };
@@ -129,7 +134,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; failStaticHours: number; quiet: string[]; trustEverybody?: boolean };
+    takes: { askAgain: boolean; failStaticHours: number; quiet: string[]; requests?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -527,6 +532,8 @@ export interface Settings {
   failStaticHours: number;
   /** Kinds of notifications that are not raised. */
   quiet: string[];
+  /** Visitors' requests are kept in memory for the owner to see. Left out it stays as it is; off forgets them. */
+  requests: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
 }
@@ -560,4 +567,31 @@ export interface Visitor {
   email: string;
   /** Of a remote client. */
   grantId?: string;
+}
+
+export interface VisitorRequest {
+  /** Name of the app. */
+  app: string;
+  /** When it came. */
+  at: string;
+  /** Empty for somebody who has not signed in. */
+  email: string;
+  /** What was wrong with the app, as a sentence; empty for nothing. */
+  error: string;
+  method: string;
+  /** Milliseconds to the end of the answer. */
+  ms: number;
+  /** Without its query; what does not print is written %XX, and a long one ends with …. */
+  path: string;
+  /** Grows with every request. */
+  seq: number;
+  /** 101 for a WebSocket, once it is open; 0 where the visitor got no answer. */
+  status: number;
+}
+
+export interface VisitorRequests {
+  /** What the setting requests says. */
+  on: boolean;
+  requests: VisitorRequest[];
+  seq: number;
 }
