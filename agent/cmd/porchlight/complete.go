@@ -49,7 +49,7 @@ func complete(root *cobra.Command, where *location) {
 	})
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
-		"open": names, "options": names, "unpublish": names,
+		"open": names, "options": names, "requests": names, "unpublish": names,
 		"people grant": people, "people withdraw": people, "people remove": people,
 		"grants revoke": grants,
 	} {

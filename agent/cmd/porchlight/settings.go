@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -26,6 +27,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
   porchlight settings --ask-again                 an app that changes its port waits for your approval
   porchlight settings --trust-everybody           programs of every user of this computer count as yours
+  porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
   porchlight settings --quiet access,changed`,
 		Args:    commandline.Exactly(),
 		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
@@ -34,6 +36,7 @@ shown; a flag that is not given stays as it is.
 	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
 	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
 	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
+	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
 		now, err := client.Settings(ctx)
@@ -50,10 +53,13 @@ shown; a flag that is not given stays as it is.
 		if f.Changed("trust-everybody") {
 			next.TrustEverybody = want.TrustEverybody
 		}
+		if f.Changed("requests") {
+			next.Requests = want.Requests
+		}
 		if f.Changed("quiet") {
 			next.Quiet = want.Quiet
 		}
-		if next.FailStaticHours == now.FailStaticHours && next.AskAgain == now.AskAgain && next.TrustEverybody == now.TrustEverybody && slices.Equal(next.Quiet, now.Quiet) {
+		if reflect.DeepEqual(next, now) {
 			return now, nil
 		}
 		return client.SetSettings(ctx, next)
@@ -65,6 +71,7 @@ shown; a flag that is not given stays as it is.
 		c.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
 		c.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
 		c.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
+		c.line("What visitors ask is kept in memory for you to see: %s.", onOff(now.Requests))
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})
