@@ -137,8 +137,8 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	if v.id.BySession() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
-	if v.at.app.Options.LocalhostHost {
-		publicLocation(res.Header, v.at)
+	if v.at.toPublic(res.Header) {
+		p.suggestPublicAddress(v.at.app)
 	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
@@ -212,6 +212,16 @@ func (p *Proxy) appUp(id string) {
 	}
 }
 
+// suggestPublicAddress tells of an app whose answers name its public address by http.
+func (p *Proxy) suggestPublicAddress(app App) {
+	if app.Options.PublicAddress || app.Options.Forwarded || p.config.OnHint == nil {
+		return
+	}
+	if _, told := p.hinted.LoadOrStore(app.ID, struct{}{}); !told {
+		p.config.OnHint(app.ID, "publicAddress")
+	}
+}
+
 // interim cleans the headers of 1xx answers, which a ReverseProxy passes on by
 // itself as they come.
 type interim struct {
@@ -225,6 +235,7 @@ func (w *interim) WriteHeader(status int) {
 	w.visit.note.answered(status)
 	if status < 200 {
 		w.p.cleanResponse(h, w.visit.at.host)
+		w.visit.at.toPublic(h) // 103 has links
 	} else if _, ok := h["Content-Type"]; !ok {
 		h["Content-Type"] = nil // an app that says nothing of its type is not guessed at
 	}

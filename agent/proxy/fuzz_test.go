@@ -141,23 +141,38 @@ func FuzzNonce(f *testing.F) {
 	})
 }
 
-// Whatever an app redirects to, a rewritten address is one of its own host, and
-// what is not its localhost is left as it was.
-func FuzzPublicLocation(f *testing.F) {
-	for _, s := range []string{"http://localhost:3000/a?b#c", "//localhost:3000", "http://localhost:3000@evil.test/", "/x", "http:localhost:3000", "http://LOCALHOST:3000//evil.test", "http://localhost:3000\\@evil", "%"} {
+// Whatever an app's answer names, an address that was changed is one of its own
+// host, what follows the host is as it was, and nothing else of the field has changed.
+func FuzzToPublic(f *testing.F) {
+	for _, s := range []string{
+		"http://localhost:3000/a?b#c", "//localhost:3000", "http://localhost:3000@evil.test/", "/x", "http:localhost:3000", "http://LOCALHOST:3000//evil.test",
+		"http://localhost:3000\\@evil", "%", "http://[::1]:3000/\\x", "https://127.0.0.1:3000?x", "http://notes.maya.test/x", "5; url='http://localhost:3000/'",
+		"0,http://localhost:3000/", "<http://localhost:3000/a>; rel=\"x, <y>\", <//localhost:3000>", "<http://localhost:3000/a", "http://localhost:3000\t/", "http://localhost:03000/",
+	} {
 		f.Add(s)
 	}
-	at := place{app: App{Port: 3000}, origin: "https://notes.maya.test"}
-	f.Fuzz(func(t *testing.T, location string) {
-		h := http.Header{"Location": {location}}
-		publicLocation(h, at)
-		got := h.Get("Location")
-		if got == location {
-			return
-		}
-		u, err := url.Parse(got)
-		if err != nil || u.Scheme != "https" || u.Host != "notes.maya.test" || u.User != nil {
-			t.Fatalf("%q became %q (%v)", location, got, err)
+	const public = "https://notes.maya.test"
+	f.Fuzz(func(t *testing.T, value string) {
+		at := &place{app: App{Port: 3000}, host: "notes.maya.test", origin: public}
+		for _, n := range naming {
+			n.in(value, func(address string) string {
+				to, _ := at.public(address)
+				if to == address {
+					return to
+				}
+				u, err := url.Parse(to)
+				if err == nil && (u.Scheme != "https" || u.Host != "notes.maya.test" || u.User != nil) {
+					t.Fatalf("%q became %q", address, to)
+				}
+				rest, ours := strings.CutPrefix(to, public+"/")
+				if !ours || !strings.HasSuffix(address, rest) {
+					t.Fatalf("%q became %q", address, to)
+				}
+				return to
+			})
+			if untouched := n.in(value, func(address string) string { return address }); untouched != value {
+				t.Fatalf("%s: %q is %q without a change", n.field, value, untouched)
+			}
 		}
 	})
 }

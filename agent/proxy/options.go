@@ -3,9 +3,6 @@ package proxy
 import (
 	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 
 	"porchlight/agent/agentapi"
 )
@@ -13,8 +10,8 @@ import (
 // What the owner may choose for one app (docs/interface.md). None of it changes
 // who gets in.
 
-// Headers of our own, set when AppOptions.Forwarded asks for them. They are
-// true: the address is the relay's PROXY header's, which is authenticated.
+// Headers of our own, set when AppOptions.Forwarded or PublicAddress asks for them. They
+// are true: the address is the relay's PROXY header's, which is authenticated.
 const (
 	headerForwardedFor   = "X-Forwarded-For"
 	headerForwardedProto = "X-Forwarded-Proto"
@@ -67,30 +64,10 @@ func applyOptions(out, in *http.Request, v *visit, own string) {
 		if host, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {
 			out.Header[headerForwardedFor] = []string{host}
 		}
+	}
+	if o.Forwarded || o.PublicAddress {
 		out.Header[headerForwardedProto] = []string{"https"}
 		out.Header[headerForwardedHost] = []string{in.Host}
 	}
-	if o.LocalhostHost {
-		out.Host = "localhost:" + strconv.Itoa(v.at.app.Port)
-	}
-}
-
-// publicLocation turns redirects of an app that was asked for as localhost:PORT
-// back to its public address; the visitor's own localhost is another computer.
-func publicLocation(h http.Header, at place) {
-	for _, name := range [...]string{"Location", "Content-Location"} {
-		value := h.Get(name)
-		if value == "" {
-			continue
-		}
-		u, err := url.Parse(value)
-		if err != nil || !strings.EqualFold(u.Host, "localhost:"+strconv.Itoa(at.app.Port)) || u.Scheme != "http" && u.Scheme != "" {
-			continue
-		}
-		u.Scheme, u.Host = "", ""
-		if u.User = nil; !strings.HasPrefix(u.EscapedPath(), "/") {
-			u.Path, u.RawPath = "/"+u.Path, ""
-		}
-		h.Set(name, at.origin+u.String())
-	}
+	v.at.toOwn(out)
 }

@@ -38,45 +38,6 @@ func TestForwardedHeadersAreOurs(t *testing.T) {
 	}
 }
 
-// A development server that checks its Host is sent localhost:PORT, and its
-// redirects there lead back to the public address; others are left alone.
-func TestLocalhostHost(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	var port string
-	srv := r.app("notes", func(w http.ResponseWriter, req *http.Request) {
-		if req.Host != "localhost:"+port {
-			http.Error(w, "Invalid Host header: "+req.Host, http.StatusForbidden)
-			return
-		}
-		w.Header().Set("Location", strings.ReplaceAll(req.URL.Query().Get("to"), "PORT", port))
-		w.WriteHeader(http.StatusFound)
-	})
-	_, port, _ = net.SplitHostPort(srv.Listener.Addr().String())
-	b := r.signedIn("notes", bobID, true)
-	if res, _ := b.fetch("GET", origin+"/"); res.StatusCode != 403 {
-		t.Errorf("without the option: %s", res.Status)
-	}
-	r.change("notes", func(a *proxy.App) { a.Options.LocalhostHost = true })
-	for to, want := range map[string]string{
-		"http://localhost:PORT/a?b=c":  origin + "/a?b=c",
-		"http://LOCALHOST:PORT":        origin + "/",
-		"//localhost:PORT/%2fx":        origin + "/%2fx",
-		"http://localhost:1/x":         "http://localhost:1/x",
-		"/relative":                    "/relative",
-		"https://elsewhere.test/x":     "https://elsewhere.test/x",
-		"http://localhost:PORT@evil/x": "http://localhost:" + port + "@evil/x",
-	} {
-		req := b.request("GET", origin+"/", nil)
-		q := req.URL.Query()
-		q.Set("to", to)
-		req.URL.RawQuery = q.Encode()
-		if res, _ := b.read(req); res.Header.Get("Location") != want {
-			t.Errorf("%q leads to %q, want %q", to, res.Header.Get("Location"), want)
-		}
-	}
-}
-
 // Weakness: an app that trusts a header of its own for who is there (Radicale's
 // X-Remote-User) believes whoever sends it, in any spelling it folds together.
 // Attack: a member sends the header and its aliases, in Connection and trailers

@@ -137,6 +137,7 @@ type Proxy struct {
 	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	rooms   *rooms
 
+	hinted    sync.Map     // app id → struct{}: OnHint was told
 	down      sync.Map     // app id → struct{}: not answering
 	downCount atomic.Int64 // entries of down
 }

@@ -12,24 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
-)
 
-// State says in a word how an app answers.
-type State string
-
-const (
-	Answers State = "answers"
-	Nothing State = "nothing" // nothing listens there
-	Refuses State = "refuses" // it refuses the address it is asked by
-	HTTPS   State = "https"   // it speaks HTTPS where HTTP was spoken
-	H2C     State = "h2c"     // it speaks HTTP/2 alone where HTTP/1.1 was spoken
-	Silent  State = "silent"  // it takes the connection and says nothing
-	Wrong   State = "wrong"   // what it says cannot be read
+	"porchlight/agent/agentapi"
 )
 
 // Failure is why an app gave no answer, or not a whole one.
 type Failure struct {
-	State State
+	State agentapi.Health
 	// Reason is a clause that begins with a small letter and holds nothing the app
 	// said, so that any visitor may read it.
 	Reason string
@@ -40,7 +29,7 @@ type Failure struct {
 // Broken is an answer of an app that cannot be used, found by us: the reason of a
 // Failure.
 type Broken struct {
-	State  State
+	State  agentapi.Health
 	Reason string
 }
 
@@ -48,11 +37,11 @@ func (b *Broken) Error() string { return "the app's answer cannot be used: " + b
 
 // What Sniff and the proxy find wrong themselves.
 var (
-	ErrSpeaksTLS   = &Broken{HTTPS, "it answered with TLS, and was spoken to without"}
-	ErrSpeaksHTTP2 = &Broken{H2C, "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
-	ErrLongHead    = &Broken{Wrong, "the head of its answer was longer than 256 KiB"}
-	ErrUnasked101  = &Broken{Wrong, "it switched protocols without being asked"}
-	ErrStatus      = &Broken{Wrong, "it answered with a status that is no number from 100 to 999"}
+	ErrSpeaksTLS   = &Broken{agentapi.HealthHTTPS, "it answered with TLS, and was spoken to without"}
+	ErrSpeaksHTTP2 = &Broken{agentapi.HealthH2C, "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
+	ErrLongHead    = &Broken{agentapi.HealthWrong, "the head of its answer was longer than 256 KiB"}
+	ErrUnasked101  = &Broken{agentapi.HealthWrong, "it switched protocols without being asked"}
+	ErrStatus      = &Broken{agentapi.HealthWrong, "it answered with a status that is no number from 100 to 999"}
 )
 
 // Sniff looks at the first bytes an app said on a connection on which HTTP/1.1 was
@@ -118,37 +107,37 @@ func Explain(err error) Failure {
 	case network && op.Op == "dial":
 		return explainDial(err)
 	case isTLS(err):
-		return failure(Wrong, "it did not answer with TLS as it should", err.Error())
+		return failure(agentapi.HealthWrong, "it did not answer with TLS as it should", err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
-		return failure(Silent, "it did not answer in time", "")
+		return failure(agentapi.HealthSilent, "it did not answer in time", "")
 	}
 	text := err.Error()
 	for _, s := range saying {
 		if strings.Contains(text, s.part) {
-			return failure(Wrong, s.reason, text)
+			return failure(agentapi.HealthWrong, s.reason, text)
 		}
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return failure(Wrong, brokeOff, "")
+		return failure(agentapi.HealthWrong, brokeOff, "")
 	case errors.Is(err, io.EOF):
-		return failure(Wrong, closedBefore, "")
+		return failure(agentapi.HealthWrong, closedBefore, "")
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return failure(Wrong, "it reset the connection", "")
+		return failure(agentapi.HealthWrong, "it reset the connection", "")
 	}
-	return failure(Wrong, "its answer could not be read", text)
+	return failure(agentapi.HealthWrong, "its answer could not be read", text)
 }
 
 func explainDial(err error) Failure {
 	switch timeout, is := errors.AsType[net.Error](err); {
 	case errors.Is(err, fs.ErrNotExist):
-		return failure(Nothing, "its socket is not there", "")
+		return failure(agentapi.HealthNothing, "its socket is not there", "")
 	case errors.Is(err, fs.ErrPermission):
-		return failure(Nothing, "its socket may not be opened", "")
+		return failure(agentapi.HealthNothing, "its socket may not be opened", "")
 	case is && timeout.Timeout():
-		return failure(Silent, "it takes no connections", "")
+		return failure(agentapi.HealthSilent, "it takes no connections", "")
 	}
-	return failure(Nothing, "nothing listens there", "")
+	return failure(agentapi.HealthNothing, "nothing listens there", "")
 }
 
 func isTLS(err error) bool {
@@ -158,7 +147,7 @@ func isTLS(err error) bool {
 }
 
 // failure makes a sentence of a reason. text is what the owner is told besides.
-func failure(state State, reason, text string) Failure {
+func failure(state agentapi.Health, reason, text string) Failure {
 	detail := strings.ToUpper(reason[:1]) + reason[1:]
 	if text != "" {
 		detail += " (" + printable(text) + ")"
