@@ -45,9 +45,9 @@ type announced struct {
 func (a *announced) RemoteAddr() net.Addr { return a.remote }
 func (a *announced) LocalAddr() net.Addr  { return a.local }
 
-// bare is the connection whose bytes are copied: the kernel is asked to do that,
+// withoutHeader is the connection whose bytes are copied: the kernel is asked to do that,
 // and knows nothing of announcements.
-func bare(s stream) stream {
+func withoutHeader(s stream) stream {
 	if a, ok := s.(*announced); ok {
 		return a.stream
 	}

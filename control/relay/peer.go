@@ -147,7 +147,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for _, node := range nodes[:min(len(nodes), peersTried)] {
 		var peer *peerStream
 		if peer, err = r.callPeer(life, node, conn, p); err == nil {
-			f := &flow{visitor: bare(conn), agent: peer}
+			f := &flow{visitor: withoutHeader(conn), agent: peer}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
 				err = errSessionOver

@@ -46,7 +46,7 @@ func (c *dataConn) alive() bool {
 	case *tls.Conn:
 		if prefixed, ok := conn.NetConn().(*prefixedConn); ok {
 			under, _ := prefixed.Conn.(stream)
-			if tcp, ok := bare(under).(*net.TCPConn); ok {
+			if tcp, ok := withoutHeader(under).(*net.TCPConn); ok {
 				return quiet(tcp)
 			}
 		}
@@ -172,7 +172,7 @@ func (s *session) park(conn stream, ticket tunnelwire.Ticket, secure bool) error
 	if !secure {
 		s.arrived++
 	}
-	data := &dataConn{stream: bare(conn), ticket: ticket}
+	data := &dataConn{stream: withoutHeader(conn), ticket: ticket}
 	p := entry.pool
 	if len(p.waiting) > 0 {
 		p.waiting[0] <- data // has room for one

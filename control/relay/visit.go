@@ -92,7 +92,7 @@ func mayBeElsewhere(err error) bool {
 // answer on and starts the flow, which then owns both connections. With errDied
 // nothing has reached the visitor and another data connection may be tried.
 func (r *Relay) present(conn stream, p *preface, c *computer, s *session, data *dataConn) error {
-	f := &flow{visitor: bare(conn), agent: data.stream}
+	f := &flow{visitor: withoutHeader(conn), agent: data.stream}
 	// From here on a kick finds the flow and ends it.
 	if !r.routes.join(c, s, f) {
 		return errSessionOver
