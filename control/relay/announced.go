@@ -45,8 +45,8 @@ type announced struct {
 func (a *announced) RemoteAddr() net.Addr { return a.remote }
 func (a *announced) LocalAddr() net.Addr  { return a.local }
 
-// withoutHeader is the connection whose bytes are copied: the kernel is asked to do that,
-// and knows nothing of announcements.
+// withoutHeader is the connection whose bytes are copied: the kernel is asked to do
+// that, and knows nothing of announcements.
 func withoutHeader(s stream) stream {
 	if a, ok := s.(*announced); ok {
 		return a.stream

@@ -77,15 +77,15 @@ type directory struct {
 	lookups chan struct{} // a place for each lookup under way
 	flight  singleflight.Group
 
-	mu       sync.Mutex           // guards what follows
-	nodes    []nodeRow            // alive, this one included, by name
-	seenAt   time.Time            // when nodes was read
-	patience time.Time            // until when nobody is taken for gone
-	dirty    map[string]bool      // hosts whose row may be wrong
-	written  map[string]time.Time // hosts whose row this node wrote, and when
-	cache    map[string]cached    // by server name
-	silent   map[string]time.Time // nodes that could not be reached, by run, and until when
-	draining bool
+	mu        sync.Mutex           // guards what follows
+	nodes     []nodeRow            // alive, this one included, by name
+	seenAt    time.Time            // when nodes was read
+	patience  time.Time            // until when nobody is taken for gone
+	dirty     map[string]bool      // hosts whose row may be wrong
+	written   map[string]time.Time // hosts whose row this node wrote, and when
+	cache     map[string]cached    // by server name
+	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
+	draining  bool
 }
 
 func newDirectory(p Peers, node string, holds func(string) bool, now func() time.Time, log *slog.Logger) *directory {
@@ -94,19 +94,19 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		tell = func() {}
 	}
 	return &directory{
-		store:   p.Store,
-		self:    nodeRow{Node: node, Run: rand.Text(), Peer: p.Address, Relay: p.Relay},
-		domain:  "." + p.Domain,
-		holds:   holds,
-		tell:    tell,
-		now:     now,
-		log:     log,
-		wake:    make(chan struct{}, 1),
-		lookups: make(chan struct{}, lookupsAtOnce),
-		dirty:   make(map[string]bool),
-		written: make(map[string]time.Time),
-		cache:   make(map[string]cached),
-		silent:  make(map[string]time.Time),
+		store:     p.Store,
+		self:      nodeRow{Node: node, Run: rand.Text(), Peer: p.Address, Relay: p.Relay},
+		domain:    "." + p.Domain,
+		holds:     holds,
+		tell:      tell,
+		now:       now,
+		log:       log,
+		wake:      make(chan struct{}, 1),
+		lookups:   make(chan struct{}, lookupsAtOnce),
+		dirty:     make(map[string]bool),
+		written:   make(map[string]time.Time),
+		cache:     make(map[string]cached),
+		unreached: make(map[string]time.Time),
 	}
 }
 
@@ -244,7 +244,7 @@ func (d *directory) look(ctx context.Context) error {
 	}
 	changed := !slices.Equal(d.nodes, nodes)
 	d.nodes, d.seenAt = nodes, d.now()
-	maps.DeleteFunc(d.silent, func(_ string, until time.Time) bool { return !d.now().Before(until) })
+	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
 	if changed {
 		clear(d.cache)
 	}

@@ -37,7 +37,7 @@ func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, err
 	entry, ok := d.cache[serverName]
 	d.mu.Unlock()
 	if ok && d.now().Before(entry.until) {
-		return d.speaking(entry.nodes), nil
+		return d.reached(entry.nodes), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -51,7 +51,7 @@ func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, err
 	if err != nil {
 		return nil, err
 	}
-	return d.speaking(found.([]nodeRow)), nil
+	return d.reached(found.([]nodeRow)), nil
 }
 
 // lookUp reads which of the living nodes has the host of a server name: the name
@@ -59,9 +59,9 @@ func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, err
 func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, error) {
 	d.mu.Lock()
 	others := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
-	fresh := d.now().Sub(d.seenAt) < lease
+	current := d.now().Sub(d.seenAt) < lease
 	d.mu.Unlock()
-	if !fresh {
+	if !current {
 		others = nil // the store is away, and so is what we know
 	}
 	type place struct {
@@ -125,18 +125,18 @@ func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, e
 	return nodes, nil
 }
 
-// speaking are those nodes that could be reached lately.
-func (d *directory) speaking(nodes []nodeRow) []nodeRow {
+// reached drops the nodes that could not be reached a moment ago.
+func (d *directory) reached(nodes []nodeRow) []nodeRow {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(nodes), func(n nodeRow) bool { return d.now().Before(d.silent[n.Run]) })
+	return slices.DeleteFunc(slices.Clone(nodes), func(n nodeRow) bool { return d.now().Before(d.unreached[n.Run]) })
 }
 
 // unreachable notes that a node did not answer: for a moment it is not tried.
 func (d *directory) unreachable(n nodeRow) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.silent[n.Run] = d.now().Add(foundFor)
+	d.unreached[n.Run] = d.now().Add(foundFor)
 }
 
 // wrong notes that what was found for a server name is so no longer.
