@@ -45,7 +45,7 @@ type computer struct {
 }
 
 // Ensure makes the computer named short of the account with this
-// address, and the account too if need be, and gives it a fresh device
+// address, and the account too if need be, and gives it a new device
 // credential; an earlier one stops working. A name that is somebody else's is
 // refused with CodeForbidden. Calling it again changes nothing but the
 // credential.

@@ -35,7 +35,7 @@ func TestGrantEnds(t *testing.T) {
 	}
 }
 
-// A grant ends with the access of the person who gave it, and a fresh invitation
+// A grant ends with the access of the person who gave it, and a new invitation
 // does not bring it back.
 func TestGrantEndsWithThePerson(t *testing.T) {
 	t.Parallel()

@@ -87,17 +87,17 @@ var errKeysGone = errors.New("the stored keys are gone")
 // loadKeys reads the keys, making them when this store has none. Nodes that
 // start together agree on those of whoever committed first.
 func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
-	fresh := storedKeys{
+	made := storedKeys{
 		Signing: []storedKey{newStoredKey(s.now())},
 		Sealing: make([]byte, 32),
 	}
-	rand.Read(fresh.Sealing)
+	rand.Read(made.Sealing)
 	kept, err := updated(ctx, s, func(tx *txn) (storedKeys, error) {
 		kept, found, err := get[storedKeys](tx, keyKeys)
 		if err != nil || found {
 			return kept, err
 		}
-		return fresh, put(tx, keyKeys, fresh, 0)
+		return made, put(tx, keyKeys, made, 0)
 	})
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func newKeyRing(k storedKeys) (*keyRing, error) {
 // controlapi.GrantMemory after, the old one verifies, too. It refuses with
 // CodeInvalid while an earlier rotation is under way.
 func (s *Keys) Rotate(ctx context.Context) error {
-	fresh := newStoredKey(s.now())
-	fresh.SignsFrom = fresh.CreatedAt.Add(keyLead)
+	made := newStoredKey(s.now())
+	made.SignsFrom = made.CreatedAt.Add(keyLead)
 	next, err := updated(ctx, s.core, func(tx *txn) (*keyRing, error) {
 		kept, err := find[storedKeys](tx, keyKeys, errKeysGone)
 		if err != nil {
@@ -153,7 +153,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 		if tx.now.Before(kept.Signing[0].SignsFrom) {
 			return nil, refuse(controlapi.CodeInvalid, "The key was replaced a moment ago. Wait until the new one is in use.")
 		}
-		kept.Signing = append([]storedKey{fresh}, kept.Signing[:len(ring.verifying(tx.now))]...)
+		kept.Signing = append([]storedKey{made}, kept.Signing[:len(ring.verifying(tx.now))]...)
 		next, err := newKeyRing(kept)
 		if err != nil {
 			return nil, err
@@ -164,7 +164,7 @@ func (s *Keys) Rotate(ctx context.Context) error {
 		return err
 	}
 	s.keyRing.Store(next)
-	s.log.Info("a new signing key was made", "signs_from", fresh.SignsFrom)
+	s.log.Info("a new signing key was made", "signs_from", made.SignsFrom)
 	return nil
 }
 

@@ -126,7 +126,7 @@ func (a *announcer) next(s agentapi.OwnerState, q func() quiet) changes {
 }
 
 func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
-	var fresh []agentapi.Notice
+	var untold []agentapi.Notice
 	newest := a.told.notice
 	for _, n := range s.Notices {
 		if n.ID <= a.told.notice {
@@ -134,25 +134,25 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 		}
 		newest = max(newest, n.ID)
 		if !q()[kindOf(n)] {
-			fresh = append(fresh, n)
+			untold = append(untold, n)
 		}
 	}
 	a.told.notice = newest
-	if len(fresh) == 0 {
+	if len(untold) == 0 {
 		return
 	}
-	slices.SortFunc(fresh, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
-	last := fresh[len(fresh)-1]
+	slices.SortFunc(untold, func(x, y agentapi.Notice) int { return int(int64(x.ID) - int64(y.ID)) })
+	last := untold[len(untold)-1]
 	k := kindOf(last)
-	if !a.mayTell(k, len(fresh)) {
+	if !a.mayTell(k, len(untold)) {
 		c.show = append(c.show, note{
-			key: keyNotices, kind: k, title: manyNotices(fresh), body: "The last one: " + last.Text,
+			key: keyNotices, kind: k, title: manyNotices(untold), body: "The last one: " + last.Text,
 			buttons: []button{{"Show", action{verb: doShow, view: viewOf(k)}}},
 			click:   action{verb: doShow, view: viewOf(k)},
 		})
 		return
 	}
-	for _, n := range fresh {
+	for _, n := range untold {
 		shown := note{
 			key: keyNotice(n.ID), kind: kindOf(n), title: titleOf(n, s.Apps), body: n.Text,
 			click: action{verb: doShow, view: viewOf(kindOf(n))},
@@ -167,11 +167,11 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	}
 }
 
-func manyNotices(fresh []agentapi.Notice) string {
-	if len(fresh) == 1 {
+func manyNotices(untold []agentapi.Notice) string {
+	if len(untold) == 1 {
 		return "Another change"
 	}
-	return fmt.Sprintf("%d changes", len(fresh))
+	return fmt.Sprintf("%d changes", len(untold))
 }
 
 // viewOf is where the window shows what a note is about.
@@ -189,7 +189,7 @@ func viewOf(k kind) string {
 
 // grants tells of remote clients that somebody let in.
 func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
-	var fresh []agentapi.Grant
+	var untold []agentapi.Grant
 	newest := a.told.grant
 	for _, g := range s.Grants {
 		if !g.CreatedAt.After(a.told.grant) {
@@ -199,23 +199,23 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 			newest = g.CreatedAt
 		}
 		if a.now().Sub(g.CreatedAt) < stale {
-			fresh = append(fresh, g)
+			untold = append(untold, g)
 		}
 	}
 	a.told.grant = newest
 	show := action{verb: doShow, view: viewClients}
-	if len(fresh) > 0 && !a.mayTell(kindClient, len(fresh)) {
+	if len(untold) > 0 && !a.mayTell(kindClient, len(untold)) {
 		var names []string
-		for _, g := range fresh[:min(len(fresh), maxNotes)] {
+		for _, g := range untold[:min(len(untold), maxNotes)] {
 			names = append(names, isolate(shorten(g.ClientName)))
 		}
 		c.show = append(c.show, note{
-			key: keyClients, kind: kindClient, title: count(len(fresh), "connected app was", "connected apps were") + " let in",
-			body: listed(names, len(fresh)), buttons: []button{{"Show", show}}, click: show,
+			key: keyClients, kind: kindClient, title: count(len(untold), "connected app was", "connected apps were") + " let in",
+			body: listed(names, len(untold)), buttons: []button{{"Show", show}}, click: show,
 		})
 		return
 	}
-	for _, g := range fresh {
+	for _, g := range untold {
 		name := isolate(shorten(g.ClientName))
 		body := "You allowed it to open your apps, as you. Connected apps lists it."
 		if g.Email != s.Account.Email {

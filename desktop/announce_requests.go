@@ -13,7 +13,7 @@ import (
 // few, all by one note while they are many, and that they keep coming where they
 // come and go.
 func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
-	loud, fresh := a.compare(s)
+	loud, untold := a.compare(s)
 	for name, was := range a.requested {
 		if !was.waiting && was.shown {
 			c.drop = append(c.drop, keyRequest(name))
@@ -26,15 +26,15 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		a.tellMany(c, loud)
 		return
 	}
-	one := len(fresh) > 0 && a.mayTell(kindRequest, len(fresh))
+	one := len(untold) > 0 && a.mayTell(kindRequest, len(untold))
 	calmIn := time.Minute - a.now().Sub(a.groupedAt)
 	switch {
 	case a.flood && calmIn > 0:
 		c.lookAgain(calmIn)
-	case a.grouped > 0 && (one || len(fresh) == 0):
+	case a.grouped > 0 && (one || len(untold) == 0):
 		c.drop = append(c.drop, keyRequests)
 		a.grouped, a.flood = 0, false
-	case len(fresh) > 0 && !one && a.grouped == 0:
+	case len(untold) > 0 && !one && a.grouped == 0:
 		// They come and go: one note for all of them, which stays as it is.
 		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
 		c.show = append(c.show, note{
@@ -47,7 +47,7 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 	if !one {
 		return
 	}
-	for _, app := range fresh {
+	for _, app := range untold {
 		was := a.requested[app.Name]
 		was.shown = true
 		a.requested[app.Name] = was
@@ -57,7 +57,7 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 
 // compare returns the requests that may be told of, those that wait longest
 // first, and which of them are news.
-func (a *announcer) compare(s agentapi.OwnerState) (loud, fresh []agentapi.OwnerApp) {
+func (a *announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.OwnerApp) {
 	now := a.now()
 	waiting := map[string]bool{}
 	for _, app := range s.Apps {
@@ -70,7 +70,7 @@ func (a *announcer) compare(s agentapi.OwnerState) (loud, fresh []agentapi.Owner
 		changed := known && was.waiting && was.seen != seenOf(app)
 		again := known && !was.waiting && now.Sub(was.at) >= askedAgain
 		if !known || changed || again {
-			fresh = append(fresh, app)
+			untold = append(untold, app)
 			a.requested[app.Name] = toldRequest{seen: seenOf(app), at: now, waiting: true, shown: was.shown}
 		} else if !was.waiting {
 			was.waiting = true // asked again too soon: the menu shows it, no note
@@ -84,9 +84,9 @@ func (a *announcer) compare(s agentapi.OwnerState) (loud, fresh []agentapi.Owner
 		}
 	}
 	inTurn := func(x, y agentapi.OwnerApp) int { return x.RequestedAt.Compare(y.RequestedAt) }
-	slices.SortStableFunc(fresh, inTurn)
+	slices.SortStableFunc(untold, inTurn)
 	slices.SortStableFunc(loud, inTurn)
-	return loud, fresh
+	return loud, untold
 }
 
 // forget drops requests that are long gone: a program may ask under ever new

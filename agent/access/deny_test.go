@@ -59,7 +59,7 @@ func TestDenyRecordsStand(t *testing.T) {
 	}
 }
 
-// TestInvitedAgain: somebody was removed here and has accepted a fresh
+// TestInvitedAgain: somebody was removed here and has accepted a new
 // invitation. Their browser still has a session of before; it has to sign in
 // again, and is not told no for good, neither before the snapshot says that they
 // accepted nor before the deny record of the removal is lifted.

@@ -111,27 +111,27 @@ func (k *Keeper) Certificate(name string) (*tls.Certificate, error) {
 	if !k.Serves(name) {
 		return nil, errNotAllowed
 	}
-	if cert, fresh := k.find(name); fresh {
+	if cert, good := k.find(name); good {
 		return cert, nil
 	}
 	// However many visitors arrive at once, one makes the certificate.
 	v, err, _ := k.flight.Do(name, func() (any, error) {
-		held, fresh := k.find(name)
-		if fresh { // made between our look and our turn
-			return held, nil
+		kept, good := k.find(name)
+		if good { // made between our look and our turn
+			return kept, nil
 		}
 		cert, err := k.make(name)
 		if err == nil {
 			k.cfg.OnMade()
 			return cert, nil
 		}
-		if held == nil {
+		if kept == nil {
 			k.cfg.Log.Error("A certificate could not be made; visitors of this name are turned away.", "name", name, "error", err)
 			return nil, err
 		}
-		k.cfg.Log.Warn("A certificate could not be renewed; the old one still serves.", "name", name, "until", held.Leaf.NotAfter, "error", err)
+		k.cfg.Log.Warn("A certificate could not be renewed; the old one still serves.", "name", name, "until", kept.Leaf.NotAfter, "error", err)
 		k.postpone(name)
-		return held, nil
+		return kept, nil
 	})
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (k *Keeper) Certificate(name string) (*tls.Certificate, error) {
 
 // find returns the certificate kept for name, nil when there is none that is
 // valid now, and whether it may be used without trying to renew it.
-func (k *Keeper) find(name string) (cert *tls.Certificate, fresh bool) {
+func (k *Keeper) find(name string) (cert *tls.Certificate, good bool) {
 	now := k.cfg.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()

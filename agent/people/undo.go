@@ -33,7 +33,7 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 }
 
 // tellEnded tells of access a program took away, if there was any. A removal is
-// undone by nothing but a fresh invitation, which only the invited can accept.
+// undone by nothing but a new invitation, which only the invited can accept.
 func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange) {
 	if c.AppID == "" {
 		if before.Status != controlapi.PersonRemoved {

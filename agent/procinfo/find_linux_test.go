@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// listening is the socket of a fresh listener of this process.
+// listening is the socket of a new listener of this process.
 func listening(t *testing.T) (Socket, net.Listener) {
 	t.Helper()
 	ln := listen(t, "tcp4", "127.0.0.1:0")

@@ -283,7 +283,7 @@ func TestDirectConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// TestDirectRepeatsOnce: a request that dies on a fresh connection is not sent
+// TestDirectRepeatsOnce: a request that dies on a new connection is not sent
 // again, however it dies.
 func TestDirectRepeatsOnce(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// stream sends one request over a fresh HTTP/2 connection, its fields exactly as
+// stream sends one request over a new HTTP/2 connection, its fields exactly as
 // given ("name", "value", …), and returns the status of the answer, "reset" or
 // "closed". more writes frames after the head, which ends the stream when more
 // is nil.

@@ -136,7 +136,7 @@ func (t *Tunnel) dial(ctx context.Context, relay controlapi.Relay) (net.Conn, er
 	return conn, nil
 }
 
-// greet authenticates on a fresh control connection. host is the name the relay
+// greet authenticates on a new control connection. host is the name the relay
 // routes here.
 func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, host string, err error) {
 	if err := conn.SetDeadline(time.Now().Add(tunnelwire.HelloWait)); err != nil {

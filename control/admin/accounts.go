@@ -57,15 +57,15 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	a.adding.Lock()
 	defer a.adding.Unlock()
 	account, err := a.cfg.Accounts.ByEmail(ctx, email)
-	fresh := control.IsRefusal(err, controlapi.CodeNotFound)
-	if err != nil && !fresh {
+	isNew := control.IsRefusal(err, controlapi.CodeNotFound)
+	if err != nil && !isNew {
 		return err
 	}
 	if ask.Short == "" {
 		if account, err = a.cfg.Accounts.Ensure(ctx, email); err != nil {
 			return err
 		}
-		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: fresh})
+		writeJSON(w, http.StatusOK, Added{ID: account.ID, Email: account.Email, New: isNew})
 		return nil
 	}
 	c, err := a.cfg.Computers.ByName(ctx, ask.Short)
@@ -83,7 +83,7 @@ func (a *Admin) addAccount(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: fresh, Computer: &e.Computer, Credential: e.Credential})
+	writeJSON(w, http.StatusOK, Added{ID: e.AccountID, Email: e.Email, New: isNew, Computer: &e.Computer, Credential: e.Credential})
 	return nil
 }
 

@@ -317,7 +317,7 @@ func specGrantChangesOneApp(t *testing.T) {
 }
 
 // M10: the whole computer is closed, open links included, and the row stays.
-// M11: a grant does not undo it, a fresh invitation does, with what it names.
+// M11: a grant does not undo it, a new invitation does, with what it names.
 func specRevokeAndInviteAgain(t *testing.T) {
 	t.Parallel()
 	r := peopleRig(t)

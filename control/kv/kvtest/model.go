@@ -46,7 +46,7 @@ func model(t *testing.T, f *fixture) {
 	round := 0
 	rapid.Check(t, func(t *rapid.T) {
 		round++
-		root := key("%d/", round) // a fresh corner of one store
+		root := key("%d/", round) // a new corner of one store
 		names := rapid.SampledFrom([]string{"a", "a/", "a/b", "b", "b\xff", "c"})
 		name := func(what string) string { return root + names.Draw(t, what) }
 		kept := world{}

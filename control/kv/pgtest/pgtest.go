@@ -5,7 +5,7 @@
 // package postgresql on a unix socket in it, so no port is taken and a server
 // the machine runs already does not matter. PostgreSQL refuses to run as root;
 // a test that is root runs it as the user postgres, or nobody. A test binary
-// starts one server, asks it for a fresh Database in each test, and stops it:
+// starts one server, asks it for a new Database in each test, and stops it:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Stopping(m)) }
 //
