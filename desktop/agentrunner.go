@@ -79,8 +79,8 @@ type agentRunner struct {
 	onSecretless func(why error)
 	onClient     func(client)              // the owner tier can be asked
 	onState      func(agentapi.OwnerState) // a snapshot; called from one goroutine
-	// onSilence is told whether another process's agent has stopped answering.
-	onSilence func(silent bool)
+	// onUnanswered is told whether another process's agent has stopped answering.
+	onUnanswered func(unanswered bool)
 }
 
 // elsewhere is an agent in another process.

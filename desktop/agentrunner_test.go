@@ -124,11 +124,11 @@ func newBench(t *testing.T, store *memoryStore) *bench {
 		result:  make(chan error, 1),
 	}
 	b.agentRunner = &agentRunner{
-		log:         slog.New(slog.DiscardHandler),
-		secrets:     store,
-		unlockEvery: time.Millisecond,
-		probeEvery:  time.Hour,
-		onSilence:   func(bool) {},
+		log:          slog.New(slog.DiscardHandler),
+		secrets:      store,
+		unlockEvery:  time.Millisecond,
+		probeEvery:   time.Hour,
+		onUnanswered: func(bool) {},
 		locked: func(context.Context) bool {
 			store.mu.Lock()
 			defer store.mu.Unlock()

@@ -64,7 +64,7 @@ type app struct {
 	secretless error
 	state      agentapi.OwnerState
 	known      bool   // state is from the agent
-	silent     bool   // the agent does not answer; state is how things were
+	unanswered bool   // the agent does not answer; state is how things were
 	view       string // asked for and not yet taken by the page
 }
 
@@ -140,16 +140,16 @@ func raise(signal chan struct{}) {
 // onState takes a snapshot of the agent.
 func (a *app) onState(s agentapi.OwnerState) {
 	a.mu.Lock()
-	a.state, a.known, a.silent = s, true, false
+	a.state, a.known, a.unanswered = s, true, false
 	a.mu.Unlock()
 	a.changed()
 }
 
-// onSilence is told when the agent stops answering, and when it answers again.
-func (a *app) onSilence(silent bool) {
+// onUnanswered is told when the agent stops answering, and when it answers again.
+func (a *app) onUnanswered(unanswered bool) {
 	a.mu.Lock()
-	same := a.silent == silent
-	a.silent = silent
+	same := a.unanswered == unanswered
+	a.unanswered = unanswered
 	a.mu.Unlock()
 	if !same {
 		a.changed()
@@ -182,7 +182,7 @@ func (a *app) draw() {
 func (a *app) onClient(c client) {
 	a.mu.Lock()
 	waited := a.secretless != nil
-	a.client, a.reason, a.silent, a.secretless = c, nil, false, nil
+	a.client, a.reason, a.unanswered, a.secretless = c, nil, false, nil
 	a.mu.Unlock()
 	if waited {
 		a.changed()
@@ -197,8 +197,8 @@ func (a *app) waitsFor() error {
 	return a.secretless
 }
 
-// silence is what is wrong with an agent that does not answer.
-const silence = "Porchlight is not answering. Its process may be stopped or busy. This is how things were."
+// unanswered is what is wrong with an agent that does not answer.
+const unanswered = "Porchlight is not answering. Its process may be stopped or busy. This is how things were."
 
 var errSilent = errors.New("Porchlight is not answering. Its process may be stopped or busy; try again when it answers.")
 
@@ -207,8 +207,8 @@ func (a *app) snapshot() (agentapi.OwnerState, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.state
-	if a.silent {
-		s.Trouble = silence
+	if a.unanswered {
+		s.Trouble = unanswered
 	}
 	return s, a.known
 }
@@ -220,7 +220,7 @@ func (a *app) agent() (client, error) {
 	if a.client == nil {
 		return nil, a.reason
 	}
-	if a.silent {
+	if a.unanswered {
 		return nil, errSilent
 	}
 	return a.client, nil

@@ -125,7 +125,7 @@ func menus() map[string]menu {
 		"menu-trouble": menuOf(change(everyday(), func(s *agentapi.OwnerState) {
 			s.Trouble = "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
 		}), false),
-		"menu-silent":      menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.Trouble = silence }), false),
+		"menu-silent":      menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.Trouble = unanswered }), false),
 		"menu-many":        menuOf(crowded(), false),
 		"menu-hostile":     menuOf(hostile(), false),
 		"menu-first":       menuOf(agentapi.OwnerState{Account: account()}, false),

@@ -161,7 +161,7 @@ func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
 		onState:  a.onState,
 
 		onSecretless: a.onSecretless,
-		onSilence:    a.onSilence,
+		onUnanswered: a.onUnanswered,
 	}
 }
 

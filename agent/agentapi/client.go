@@ -48,9 +48,9 @@ type Client struct {
 	// capability of the last Register, nil before it.
 	capability atomic.Pointer[string]
 	http       *http.Client
-	// patience is answerIn, and silence how long a stream of events may be
+	// patience is answerIn, and giveUpAfter how long a stream of events may be
 	// quiet; shorter in the tests.
-	patience, silence time.Duration
+	patience, giveUpAfter time.Duration
 }
 
 // New makes a client of the open tier at addr, host:port.
@@ -78,10 +78,10 @@ func NewOwner(socketPath, secret string) *Client {
 
 func newClient(base, where string, dial func(context.Context) (net.Conn, error)) *Client {
 	return &Client{
-		base:     base,
-		where:    where,
-		patience: answerIn,
-		silence:  3 * Heartbeat,
+		base:        base,
+		where:       where,
+		patience:    answerIn,
+		giveUpAfter: 3 * Heartbeat,
 		http: &http.Client{
 			// Proxy stays nil: what is on this computer is not reached through
 			// whatever HTTP_PROXY names.

@@ -67,7 +67,7 @@ func TestStoppedAgent(t *testing.T) {
 	}
 	defer l.Close()
 	c := New(l.Addr().String())
-	c.patience, c.silence = 20*time.Millisecond, 20*time.Millisecond
+	c.patience, c.giveUpAfter = 20*time.Millisecond, 20*time.Millisecond
 	_, err = c.Status(t.Context())
 	if CodeOf(err) != CodeUnavailable || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("a call: %v", err)
@@ -271,7 +271,7 @@ func TestSilentStream(t *testing.T) {
 		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
-	c.silence = 200 * time.Millisecond
+	c.giveUpAfter = 200 * time.Millisecond
 	events := 0
 	if err := c.Events(t.Context(), func(OwnerState) { events++ }); CodeOf(err) != CodeUnavailable || events != 1 {
 		t.Errorf("%d events, then %v", events, err)

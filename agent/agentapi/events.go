@@ -25,8 +25,8 @@ const Heartbeat = 15 * time.Second
 func (c *Client) Events(ctx context.Context, fn func(OwnerState)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.silence, func() { cancel(errSilent) })
-	defer silence.Stop()
+	timer := time.AfterFunc(c.giveUpAfter, func() { cancel(errSilent) })
+	defer timer.Stop()
 
 	resp, err := c.send(ctx, http.MethodGet, "/owner/events", nil)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *Client) Events(ctx context.Context, fn func(OwnerState)) error {
 	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != "text/event-stream" {
 		return c.strange()
 	}
-	events := eventReader{lines: bufio.NewReader(resp.Body), heard: func() { silence.Reset(c.silence) }}
+	events := eventReader{lines: bufio.NewReader(resp.Body), heard: func() { timer.Reset(c.giveUpAfter) }}
 	for {
 		name, data, err := events.next()
 		if errors.Is(err, io.EOF) && ctx.Err() == nil {

@@ -170,7 +170,7 @@ func (t *Tunnel) greet(conn *tls.Conn, slot int) (key *tunnelwire.HeaderKey, hos
 // read handles the relay's frames until the connection ends.
 func (s *session) read() error {
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.Silence)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.GiveUpAfter)); err != nil {
 			return err
 		}
 		f, err := tunnelwire.ReadFrame(s.conn)

@@ -39,8 +39,8 @@ type Client struct {
 	// answer's Date shows no difference. nil for not.
 	OnClock func(ahead time.Duration)
 
-	// silence stands in for SyncSilence in tests.
-	silence time.Duration
+	// giveUpAfter stands in for SyncSilence in tests.
+	giveUpAfter time.Duration
 }
 
 // NewTransport makes a transport for a Client, its own so that its connections
@@ -94,7 +94,7 @@ func DialWith(d *net.Dialer) func(ctx context.Context, network, address string) 
 // the answer has Unchanged set. It fails when the control plane has been silent
 // for SyncSilence.
 func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
-	limit := c.silence
+	limit := c.giveUpAfter
 	if limit == 0 {
 		limit = SyncSilence
 	}

@@ -52,11 +52,11 @@ func TestSyncAfterSilenceDialsAnew(t *testing.T) {
 		})
 	}
 	answered.Wait()
-	c.silence = 50 * time.Millisecond
+	c.giveUpAfter = 50 * time.Millisecond
 	if _, err := c.Sync(t.Context(), "v1"); err == nil {
 		t.Fatal("silence is no answer")
 	}
-	c.silence = SyncSilence
+	c.giveUpAfter = SyncSilence
 	if s, err := c.Sync(t.Context(), "v1"); err != nil || s.Version != "v2" {
 		t.Fatalf("%+v, %v", s, err)
 	}

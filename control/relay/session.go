@@ -156,7 +156,7 @@ func (r *Relay) newSession(conn *tls.Conn, computer controlapi.Computer, host, i
 // read handles the agent's frames until the connection fails or falls silent.
 func (s *session) read() error {
 	for {
-		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.Silence)); err != nil {
+		if err := s.conn.SetReadDeadline(time.Now().Add(tunnelwire.GiveUpAfter)); err != nil {
 			return err
 		}
 		f, err := tunnelwire.ReadFrame(s.conn)

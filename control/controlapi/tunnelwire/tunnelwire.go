@@ -37,13 +37,13 @@ const (
 )
 
 // Timing both sides keep. A side that reads nothing on the control connection
-// for Silence gives it up; the agent sends a Ping every PingEvery and the relay
+// for GiveUpAfter gives it up; the agent sends a Ping every PingEvery and the relay
 // answers each.
 const (
-	PingEvery  = 10 * time.Second
-	Silence    = 25 * time.Second
-	HelloWait  = 10 * time.Second // from connecting to Welcome
-	TicketLife = 60 * time.Second
+	PingEvery   = 10 * time.Second
+	GiveUpAfter = 25 * time.Second
+	HelloWait   = 10 * time.Second // from connecting to Welcome
+	TicketLife  = 60 * time.Second
 )
 
 // Bounds of a frame: its bytes, and the tickets and addresses one frame may carry.

@@ -35,16 +35,16 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		agent := &stoppable{}
-		var silent atomic.Bool
-		e := &agentRunner{probeEvery: probeEvery, probeFor: probeFor, onSilence: silent.Store}
+		var unanswered atomic.Bool
+		e := &agentRunner{probeEvery: probeEvery, probeFor: probeFor, onUnanswered: unanswered.Store}
 		ended := make(chan struct{})
 		go func() { defer close(ended); e.watch(ctx, agent) }()
 		for _, stopped := range []bool{false, true, false} {
 			agent.stopped.Store(stopped)
 			time.Sleep(2 * (probeEvery + probeFor))
 			synctest.Wait()
-			if silent.Load() != stopped {
-				t.Errorf("stopped: %v, silent: %v", stopped, silent.Load())
+			if unanswered.Load() != stopped {
+				t.Errorf("stopped: %v, unanswered: %v", stopped, unanswered.Load())
 			}
 		}
 		cancel()
@@ -56,7 +56,7 @@ func TestAStoppedAgentIsNoticed(t *testing.T) {
 // once instead of waiting.
 func TestWhileTheAgentIsSilent(t *testing.T) {
 	t.Parallel()
-	a := &app{state: everyday(), known: true, client: &stoppable{}, silent: true}
+	a := &app{state: everyday(), known: true, client: &stoppable{}, unanswered: true}
 	s, known := a.snapshot()
 	if m := menuOf(s, false); !known || m.icon != iconTrouble || m.status() != "Porchlight is not answering." {
 		t.Errorf("%s, %q", m.icon, m.status())

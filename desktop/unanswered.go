@@ -36,7 +36,7 @@ func (e *agentRunner) watch(ctx context.Context, c prober) {
 		late := probing.Err() != nil
 		cancel()
 		if ctx.Err() == nil {
-			e.onSilence(err != nil && late)
+			e.onUnanswered(err != nil && late)
 		}
 	}
 }
