@@ -173,9 +173,9 @@ func (a *app) draw() {
 	}
 	switch _, err := a.agent(); {
 	case errors.Is(err, errSilent):
-		a.tray.set(plainMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
+		a.tray.set(emptyMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
 	default:
-		a.tray.set(plainMenu(iconOff, "Starting…", a.atLogin()))
+		a.tray.set(emptyMenu(iconOff, "Starting…", a.atLogin()))
 	}
 }
 

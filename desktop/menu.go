@@ -119,12 +119,12 @@ func menuWithout(s agentapi.OwnerState, secret error, atLogin bool) menu {
 	return m.draw(atLogin)
 }
 
-// plainMenu is the menu while there is no snapshot: starting, locked, stopping.
-func plainMenu(icon, status string, atLogin bool) menu {
-	return plainFrame(icon, status).draw(atLogin)
+// emptyMenu is the menu while there is no snapshot: starting, locked, stopping.
+func emptyMenu(icon, status string, atLogin bool) menu {
+	return emptyFrame(icon, status).draw(atLogin)
 }
 
-func plainFrame(icon, status string) frame {
+func emptyFrame(icon, status string) frame {
 	return frame{
 		icon: icon, status: shorten(status), waitingHead: "Nothing is waiting for you", appsHead: "No apps yet",
 		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil), dark: line{text: "Go dark"},

@@ -129,7 +129,7 @@ func menus() map[string]menu {
 		"menu-many":        menuOf(crowded(), false),
 		"menu-hostile":     menuOf(hostile(), false),
 		"menu-first":       menuOf(agentapi.OwnerState{Account: account()}, false),
-		"menu-starting":    plainMenu(iconOff, "Starting…", false),
+		"menu-starting":    emptyMenu(iconOff, "Starting…", false),
 		"menu-no-keychain": menuWithout(everyday(), errNoKeychain, false),
 		"menu-locked":      menuWithout(everyday(), errLockedKeychain, false),
 	}

@@ -74,7 +74,7 @@ func (t *tray) set(m menu) {
 
 // build makes the menu's lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	m := plainMenu(iconOff, "Starting…", false)
+	m := emptyMenu(iconOff, "Starting…", false)
 	// What is waiting already is the first menu anybody sees.
 	select {
 	case m = <-t.next:

@@ -46,7 +46,7 @@ func (i Invitation) Message() (Message, error) {
 	}
 	named := make([]string, len(i.Apps))
 	for n, a := range i.Apps {
-		if named[n] = plainLabel(a.Label); named[n] == "" {
+		if named[n] = safeLabel(a.Label); named[n] == "" {
 			named[n] = a.Name
 		}
 	}
@@ -72,10 +72,10 @@ func (i Invitation) Message() (Message, error) {
 	}, nil
 }
 
-// plainLabel makes a label fit for a mail that this service answers for: one
+// safeLabel makes a label fit for a mail that this service answers for: one
 // line without control and direction characters, without anything a mail program
 // would turn into a link, at most maxLabel characters. It may leave nothing.
-func plainLabel(label string) string {
+func safeLabel(label string) string {
 	label = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r), unicode.Is(unicode.Zl, r), unicode.Is(unicode.Zp, r):

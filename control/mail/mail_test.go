@@ -151,7 +151,7 @@ func TestPlainLabel(t *testing.T) {
 		"(https://evil.example)":       "",
 		"Notes…more":                   "Notes…more",
 	} {
-		if got := plainLabel(label); got != want {
+		if got := safeLabel(label); got != want {
 			t.Errorf("%q became %q, want %q", label, got, want)
 		}
 	}
@@ -162,7 +162,7 @@ func FuzzPlainLabel(f *testing.F) {
 	f.Add("0://")
 	f.Add("x\r\nBcc: a@b.example https://evil.example \u202e")
 	f.Fuzz(func(t *testing.T, label string) {
-		got := plainLabel(label)
+		got := safeLabel(label)
 		if !utf8.ValidString(got) || utf8.RuneCountInString(got) > maxLabel || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) ||
 			strings.Contains(got, "://") || strings.Contains(got, "@") {
 			t.Fatalf("%q became %q", label, got)
