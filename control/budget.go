@@ -27,7 +27,7 @@ type budgetKind struct {
 var (
 	budgetRecipient = budgetKind{"recipient", []limit{{5, 15 * time.Minute}, {20, 24 * time.Hour}},
 		"Several mails were asked for at that address. Links already sent still work; another mail can be asked for later."}
-	// budgetPair keeps one site (see siteKey) from spending an address's whole day.
+	// budgetPair keeps one wide network (see wideNetwork) from spending an address's whole day.
 	budgetPair = budgetKind{"recipient-client", []limit{{10, 24 * time.Hour}},
 		"Several mails were asked for at that address from your network. Links already sent still work; another mail can be asked for tomorrow."}
 	// budgetKnown is that of a known browser, which no stranger spends.

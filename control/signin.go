@@ -56,7 +56,7 @@ type SignIn struct {
 type attempt struct {
 	email    string
 	client   string // see clientKey
-	site     string // see siteKey
+	wide     string // see wideNetwork
 	known    string // device of a known browser, else ""
 	returnTo string
 	link     string // token, in clear until it is in the mail
@@ -71,7 +71,7 @@ func (a attempt) subjects() []subject {
 	if a.known != "" {
 		return []subject{budgetKnown.of(a.known, a.email)}
 	}
-	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.site), budgetRecipient.of(a.email)}
+	return []subject{budgetClient.of(a.client), budgetPair.of(a.email, a.wide), budgetRecipient.of(a.email)}
 }
 
 // wayOut adds to the refusal of a browser that is not known what can be done about
@@ -129,7 +129,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
-		email: email, client: clientKey(from.Client), site: siteKey(from.Client), known: known, returnTo: returnTo,
+		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
 	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
@@ -365,9 +365,9 @@ func clientKey(a netip.Addr) string {
 	return network.String()
 }
 
-// siteKey is what holds the addresses one party easily has: an IPv4 /24, or an
-// IPv6 /48, which is what a site is given and would be 65,536 networks.
-func siteKey(a netip.Addr) string {
+// wideNetwork is what holds the addresses one party easily has: an IPv4 /24, or an
+// IPv6 /48, which is what a place is given and would be 65,536 networks.
+func wideNetwork(a netip.Addr) string {
 	if network := bounds.Network(a, 24, 48); network.IsValid() {
 		return network.String()
 	}

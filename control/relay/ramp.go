@@ -56,7 +56,7 @@ func (r *ramp) take(source netip.Prefix) bool {
 	}
 	share := min(1, 0.1+0.9*float64(max(0, now.Sub(r.started)))/float64(r.rampUp))
 	rate := max(r.full*share, 1)
-	// A site with many computers has them all back at once, if there is room:
+	// An office with many computers has them all back at once, if there is room:
 	// what a source saves up does not begin at a tenth.
 	most := r.perSource
 	if r.perSource < r.full {
