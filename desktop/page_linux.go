@@ -100,7 +100,7 @@ static void cancel(GtkWidget *w, gpointer unused) {
 
 // A question on the screen runs a loop of its own, which the end of the outer one
 // would wait for.
-static gboolean leave(gpointer unused) {
+static gboolean end_loop(gpointer unused) {
 	GList *windows = gtk_window_list_toplevels();
 	g_list_foreach(windows, (GFunc)cancel, NULL);
 	g_list_free(windows);
@@ -109,7 +109,7 @@ static gboolean leave(gpointer unused) {
 }
 
 // GTK may only be touched by the thread its loop runs on.
-static void leave_soon(void) { g_idle_add(leave, NULL); }
+static void end_loop_soon(void) { g_idle_add(end_loop, NULL); }
 static void keep_place_soon(void) { g_idle_add(keep_place, NULL); }
 static void take_place_soon(void) { g_idle_add(take_place, NULL); }
 static void end_page_soon(void) { g_idle_add(end_page, NULL); }
@@ -161,9 +161,9 @@ func watchPageSoon() { C.watch_page_soon() }
 // loadPage starts the page again.
 func loadPage() { C.load_page_soon() }
 
-// leave ends the toolkit's loop and with it wails.Run. Wails' own way is lost
+// endLoop ends the toolkit's loop and with it wails.Run. Wails' own way is lost
 // when the loop has not begun yet; an idle call waits for it.
-func leave(context.Context) { C.leave_soon() }
+func endLoop(context.Context) { C.end_loop_soon() }
 
 // startToolkit starts GTK, before Wails does, which panics where it cannot and
 // never tries again. dark follows the rule WebKit has for prefers-color-scheme.

@@ -20,8 +20,8 @@ func beforeShow() {}
 // watchPage: Wails offers no word of a page that died.
 func watchPage(func(again uint)) {}
 
-// leave ends the toolkit's loop and with it wails.Run.
-func leave(ctx context.Context) { runtime.Quit(ctx) }
+// endLoop ends the toolkit's loop and with it wails.Run.
+func endLoop(ctx context.Context) { runtime.Quit(ctx) }
 
 // startToolkit leaves both to Wails; dark only colours the window until the
 // page is there.

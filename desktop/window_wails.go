@@ -111,7 +111,7 @@ func (w *wailsWindow) ended() {
 
 func (w *wailsWindow) started(ctx context.Context) {
 	if w.set(ctx) { // quit was asked for meanwhile
-		leave(ctx)
+		endLoop(ctx)
 		return
 	}
 	w.opts.onStart()
@@ -228,7 +228,7 @@ func (w *wailsWindow) quit() {
 	ctx := w.ctx
 	w.mu.Unlock()
 	if ctx != nil {
-		leave(ctx)
+		endLoop(ctx)
 	}
 }
 

@@ -23,9 +23,9 @@ import (
 
 const (
 	// askIn bounds what a control plane may take to begin an enrolment, and
-	// leaveIn to end a credential while the owner waits.
-	askIn   = 15 * time.Second
-	leaveIn = 5 * time.Second
+	// endIn to end a credential while the owner waits.
+	askIn = 15 * time.Second
+	endIn = 5 * time.Second
 
 	// maxOrigin is how long the address of a control plane may be, in bytes.
 	maxOrigin = 300
@@ -185,9 +185,9 @@ func (h *Host) adopt(ctx context.Context, c connection, credential string, clien
 	defer h.deciding.Unlock()
 	client.Credential = credential
 	giveBack := func(why error) error {
-		ctx, cancel := context.WithTimeout(ctx, leaveIn)
+		ctx, cancel := context.WithTimeout(ctx, endIn)
 		defer cancel()
-		if err := client.Leave(ctx); err != nil {
+		if err := client.EndCredential(ctx); err != nil {
 			h.log.Warn("the control plane could not be told that this computer does not come after all", "err", err)
 		}
 		return why
@@ -281,11 +281,11 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	h.mu.Lock()
 	h.connecting = nil
 	h.mu.Unlock()
-	h.cfg.step("left")
+	h.cfg.step("ended")
 	// Its people lose their way in within moments, not at the next retry.
-	leaving, cancel := context.WithTimeout(ctx, leaveIn)
+	ending, cancel := context.WithTimeout(ctx, endIn)
 	defer cancel()
-	if err := h.endOne(leaving, *c); err != nil {
+	if err := h.endOne(ending, *c); err != nil {
 		h.log.Warn("the control plane is told later that this computer has left", "err", err)
 		raise(h.toEnd)
 	}

@@ -25,9 +25,9 @@ const (
 	// maxConnection bounds what is read of it, in bytes.
 	maxConnection = 1 << 20
 
-	// maxLeaving is how many control planes may wait to be told that this
-	// computer has left them; past it the oldest is forgotten.
-	maxLeaving = 16
+	// maxEnding is how many control planes may wait to be told that this
+	// computer is disconnected from them; past it the oldest is forgotten.
+	maxEnding = 16
 )
 
 // Where a device credential is kept, as ownersecret.Store's Kind says it.
@@ -40,9 +40,9 @@ const (
 type connections struct {
 	// Current is the connection in use; nil while this computer is on its own.
 	Current *connection `json:"current,omitempty"`
-	// Leaving holds connections that are over, or never came to be, and whose
+	// Ending holds connections that are over, or never came to be, and whose
 	// credentials are still to be ended at their control planes.
-	Leaving []connection `json:"leaving,omitempty"`
+	Ending []connection `json:"leaving,omitempty"`
 	// ForgetLocal says that local people are to be forgotten before this
 	// computer is on its own again.
 	ForgetLocal bool `json:"forgetLocal,omitempty"`
@@ -58,7 +58,7 @@ type connection struct {
 	Store         string    `json:"store"`
 	CA            string    `json:"ca,omitempty"` // PEM
 	ACMEDirectory string    `json:"acmeDirectory,omitempty"`
-	At            time.Time `json:"at"` // connected, or left
+	At            time.Time `json:"at"` // connected, or disconnected
 }
 
 func newConnectionID() string {
@@ -97,7 +97,7 @@ func parseConnections(raw []byte) (connections, error) {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return connections{}, err
 	}
-	for _, one := range slices.Concat(c.Leaving, list(c.Current)) {
+	for _, one := range slices.Concat(c.Ending, list(c.Current)) {
 		if _, err := hex.DecodeString(one.ID); err != nil || one.ID == "" || len(one.ID) > 64 {
 			return connections{}, errors.New("a connection has no id")
 		}
@@ -132,7 +132,7 @@ func (c connections) clone() connections {
 	if c.Current != nil {
 		c.Current = new(*c.Current)
 	}
-	c.Leaving = slices.Clone(c.Leaving)
+	c.Ending = slices.Clone(c.Ending)
 	return c
 }
 
@@ -143,8 +143,8 @@ func (f *connectionFile) update(change func(*connections)) error {
 	defer f.mu.Unlock()
 	next := f.value.clone()
 	change(&next)
-	if len(next.Leaving) > maxLeaving {
-		next.Leaving = next.Leaving[len(next.Leaving)-maxLeaving:]
+	if len(next.Ending) > maxEnding {
+		next.Ending = next.Ending[len(next.Ending)-maxEnding:]
 	}
 	raw, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
@@ -164,12 +164,12 @@ func (c *connections) end(one connection, now time.Time) {
 	}
 	one.At = now.UTC()
 	c.forget(one.ID)
-	c.Leaving = append(c.Leaving, one)
+	c.Ending = append(c.Ending, one)
 }
 
 // forget drops a connection that is over.
 func (c *connections) forget(id string) {
-	c.Leaving = slices.DeleteFunc(c.Leaving, func(l connection) bool { return l.ID == id })
+	c.Ending = slices.DeleteFunc(c.Ending, func(l connection) bool { return l.ID == id })
 }
 
 func readBounded(path string) ([]byte, error) {

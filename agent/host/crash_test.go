@@ -74,7 +74,7 @@ func TestKilledWhileConnecting(t *testing.T) {
 		{step: "noted"},
 		{step: "credential kept", heard: true},
 		{step: "switched", connected: true},
-		{step: "left", heard: true},
+		{step: "ended", heard: true},
 	} {
 		t.Run(c.step, func(t *testing.T) {
 			t.Parallel()
@@ -98,7 +98,7 @@ func TestKilledWhileConnecting(t *testing.T) {
 			if err != nil || len(state.Apps) != 1 || state.Apps[0].Status != agentapi.StatusLive {
 				t.Errorf("the apps are %+v, %v", state.Apps, err)
 			}
-			programs.Eventually(t, "nothing is left to take leave of", func() bool { return len(h.kept.get().Leaving) == 0 })
+			programs.Eventually(t, "every credential has been ended", func() bool { return len(h.kept.get().Ending) == 0 })
 			if c.heard && control.known() {
 				t.Error("the control plane still counts on this computer")
 			}

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// Taking leave of a control plane that is away is tried again after a random
+	// Ending a credential at a control plane that is away is tried again after a random
 	// time below a bound that doubles from leastAgain to mostAgain, and given up
-	// after leaveFor: the owner finds the computer on the dashboard.
+	// after endFor: the owner finds the computer on the dashboard.
 	leastAgain = 2 * time.Second
 	mostAgain  = 10 * time.Minute
-	leaveFor   = 30 * 24 * time.Hour
+	endFor     = 30 * 24 * time.Hour
 )
 
 // endConnections ends the credentials of connections that are over, until ctx ends.
@@ -42,7 +42,7 @@ func (h *Host) endConnections(ctx context.Context) {
 // endAll tries every one of them once and says whether none is left.
 func (h *Host) endAll(ctx context.Context) (done bool) {
 	done = true
-	for _, c := range h.kept.get().Leaving {
+	for _, c := range h.kept.get().Ending {
 		h.mu.Lock()
 		wanted := h.adopting == c.ID
 		h.mu.Unlock()
@@ -52,7 +52,7 @@ func (h *Host) endAll(ctx context.Context) (done bool) {
 		trying, cancel := context.WithTimeout(ctx, askIn)
 		err := h.endOne(trying, c)
 		cancel()
-		if err != nil && time.Since(c.At) > leaveFor {
+		if err != nil && time.Since(c.At) > endFor {
 			h.log.Warn("the control plane was never told that this computer has left; take it off at the dashboard", "control", c.AuthURL, "name", c.Name)
 			err = h.forget(ctx, c)
 		}
@@ -80,12 +80,12 @@ func (h *Host) endOne(ctx context.Context, c connection) error {
 	}
 	client := controlClient(c.AuthURL, roots, credential)
 	defer client.HTTP.CloseIdleConnections()
-	err = client.Leave(ctx)
+	err = client.EndCredential(ctx)
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.Code == controlapi.CodeUnauthorized {
 		err = nil // it was ended there
 	}
 	if err != nil {
-		return fmt.Errorf("leave %s: %w", c.AuthURL, err)
+		return fmt.Errorf("end the credential at %s: %w", c.AuthURL, err)
 	}
 	return h.forget(ctx, c)
 }

@@ -88,7 +88,7 @@ type Host struct {
 	kept     *connectionFile
 	server   *localapi.Server
 	switched chan struct{} // holds one: the agent is to be replaced
-	toEnd    chan struct{} // holds one: there is something to take leave of
+	toEnd    chan struct{} // holds one: there is a credential to end
 	unlocked chan struct{} // holds one: the keychain gives the device credential too
 	ready    chan struct{} // see Ready
 	readied  sync.Once     // closes ready

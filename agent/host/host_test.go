@@ -294,9 +294,9 @@ func TestUnconnectedAgentSaysWhatToType(t *testing.T) {
 	}
 }
 
-// TestNoLeaveOfTheNewConnection: taking leave of earlier control planes, which goes
+// TestNewConnectionIsNotEnded: ending credentials at earlier control planes, which goes
 // on all the while, spares the connection that is being taken on.
-func TestNoLeaveOfTheNewConnection(t *testing.T) {
+func TestNewConnectionIsNotEnded(t *testing.T) {
 	t.Parallel()
 	control := newControl(t)
 	control.confirm()
@@ -378,21 +378,21 @@ func TestDamagedConnectionIsTold(t *testing.T) {
 	}
 }
 
-func TestLeavingIsBounded(t *testing.T) {
+func TestEndingIsBounded(t *testing.T) {
 	t.Parallel()
 	f, err := openConnection(filepath.Join(t.TempDir(), connectionName))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 * maxLeaving {
+	for range 2 * maxEnding {
 		one := connection{ID: newConnectionID(), AuthURL: "https://control.example.net", Store: storeFile}
 		if err := f.update(func(k *connections) { k.end(one, time.Now()) }); err != nil {
 			t.Fatal(err)
 		}
 	}
 	again, err := openConnection(f.path)
-	if err != nil || len(again.get().Leaving) != maxLeaving {
-		t.Errorf("%d are kept, %v", len(again.get().Leaving), err)
+	if err != nil || len(again.get().Ending) != maxEnding {
+		t.Errorf("%d are kept, %v", len(again.get().Ending), err)
 	}
 	info, err := os.Stat(f.path)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -409,7 +409,7 @@ func FuzzConnection(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, one := range append(c.Leaving, list(c.Current)...) {
+		for _, one := range append(c.Ending, list(c.Current)...) {
 			if strings.ContainsAny(one.ID, "/.\\") || !strings.HasPrefix(one.AuthURL, "https://") {
 				t.Errorf("took %+v", one)
 			}

@@ -6,9 +6,9 @@ import (
 )
 
 // How long a control plane that was left is asked to forget this computer.
-func TestLeavingIsGivenUpAfterAMonth(t *testing.T) {
+func TestEndingIsGivenUpAfterAMonth(t *testing.T) {
 	t.Parallel()
-	if leaveFor != 30*24*time.Hour {
-		t.Errorf("%v", leaveFor)
+	if endFor != 30*24*time.Hour {
+		t.Errorf("%v", endFor)
 	}
 }

@@ -66,8 +66,8 @@ func (c *Client) PollEnrol(ctx context.Context, r EnrolPoll) (Enrolled, error) {
 	return unauthenticated[Enrolled](ctx, c, PathEnrolToken, r)
 }
 
-// Leave ends this computer's credential. Its short name stays the account's.
-func (c *Client) Leave(ctx context.Context) error {
+// EndCredential ends this computer's credential. Its short name stays the account's.
+func (c *Client) EndCredential(ctx context.Context) error {
 	req, err := c.request(ctx, http.MethodDelete, PathComputer, nil)
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func TestTunnelEndsWithItsCredential(t *testing.T) {
 	for name, end := range map[string]func(credential string) error{
 		"the computer leaves": func(credential string) error {
 			c := controlapi.Client{BaseURL: n.AuthURL(), Credential: credential, HTTP: &http.Client{Transport: transport}}
-			return c.Leave(t.Context())
+			return c.EndCredential(t.Context())
 		},
 		"the credential is replaced": func(string) error {
 			_, err := n.service.Computers.Ensure(t.Context(), "maya@example.com", "maya")

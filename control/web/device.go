@@ -241,8 +241,8 @@ func (h *handler) pollEnrolment(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// leave ends the credential it is asked with.
-func (h *handler) leave(w http.ResponseWriter, r *http.Request, _ controlapi.Computer) error {
+// endCredential ends the credential it is asked with.
+func (h *handler) endCredential(w http.ResponseWriter, r *http.Request, _ controlapi.Computer) error {
 	if err := h.svc.Agents.EndCredential(r.Context(), bearer(r)); err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func TestEnrolmentAcrossNodes(t *testing.T) {
 		_, err := at(two).Sync(t.Context(), has.Version)
 		held <- err
 	}()
-	if err := at(one).Leave(t.Context()); err != nil {
+	if err := at(one).EndCredential(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	wantError(t, <-held, controlapi.CodeUnauthorized)
@@ -271,13 +271,13 @@ func TestLeaveAndComeBack(t *testing.T) {
 	t.Parallel()
 	var ended endings
 	r := newRig(t, ended.hear)
-	if err := r.client().Leave(t.Context()); err != nil {
+	if err := r.client().EndCredential(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if gone := ended.all(); !slices.Equal(gone, []string{r.owner.Computer.ID}) {
 		t.Errorf("told of %v", gone)
 	}
-	wantError(t, r.client().Leave(t.Context()), controlapi.CodeUnauthorized)
+	wantError(t, r.client().EndCredential(t.Context()), controlapi.CodeUnauthorized)
 	started := r.ask()
 	b := r.browser()
 	b.signIn("maya@example.com", "/device")

@@ -118,7 +118,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 
 		{"POST", controlapi.PathEnrol, tierDevice, h.enrol},
 		{"POST", controlapi.PathEnrolToken, tierDevice, h.pollEnrolment},
-		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.leave)},
+		{"DELETE", controlapi.PathComputer, tierDevice, h.device(h.endCredential)},
 		{"GET", controlapi.PathSync, tierDevice, h.device(h.sync)},
 		{"PUT", controlapi.PathApps, tierDevice, h.device(h.putApps)},
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
