@@ -8,8 +8,8 @@
 // The package also keeps browser sessions, the owner's one-time links and the
 // register of live connections.
 //
-// Of HTTP it reads one header, Authorization (Bearer), and it never asks the
-// control plane.
+// Of HTTP it reads one header, Authorization (Bearer, and Basic with an app
+// password), and it never asks the control plane.
 package access
 
 import (
@@ -80,6 +80,8 @@ type state struct {
 	grants   map[string]bool    // revoked, by grant id
 	denied   map[store.DenyRecord]bool
 	keys     *keySet // that verify access tokens
+
+	passwords passwords
 }
 
 type person struct {
@@ -157,6 +159,7 @@ func (st *state) take(snap controlapi.Snapshot) {
 		st.grants[g.ID] = true
 	}
 	st.keys = keysOf(snap.PublicKeys, st.keys)
+	st.passwords = passwordsOf(snap.Passwords)
 }
 
 // Snapshot returns the last snapshot of the control plane; its Version is empty
@@ -217,10 +220,10 @@ func (a *Access) Touch() {
 	a.contactSaved = now
 }
 
-// Deny shuts a person out at once (of one app where it names one, or a grant)
-// until GiveBack, whatever any snapshot says, and returns how many live connections
-// it closed. The record is on the disk before access ends; when it cannot be
-// written, access ends anyway and the error says so.
+// Deny shuts a person out at once (of one app where it names one), a grant or an app
+// password, until GiveBack, whatever any snapshot says, and returns how many live
+// connections it closed. The record is on the disk before access ends; when it cannot
+// be written, access ends anyway and the error says so.
 func (a *Access) Deny(d store.DenyRecord) (closed int, err error) {
 	if d.At.IsZero() {
 		d.At = a.now().UTC()

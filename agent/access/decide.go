@@ -5,28 +5,37 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// Identity is who a request says it comes from, verified by a session cookie
-// or a bearer token, but not yet allowed anything.
+// Identity is who a request says it comes from, verified by a session cookie, a
+// bearer token or an app password, but not yet allowed anything.
 type Identity struct {
 	AccountID string
 	Email     string
 	Role      controlapi.Role
-	// GrantID is the grant of a bearer token; empty for a session.
+	// GrantID is the grant of a bearer token; empty for all others.
 	GrantID string
-	// SessionKey is that of a browser session; zero for a bearer token.
+	// PasswordID is that of an app password; empty for all others.
+	PasswordID string
+	// SessionKey is that of a browser session; zero for all others.
 	SessionKey store.SessionKey
-	// ClientID is the OAuth client of a bearer token; empty for a session.
+	// ClientID is the OAuth client of a bearer token; empty for all others.
 	ClientID string
 	// Epoch the session was made under. Not looked at for a bearer token, which
-	// ends by its grant and its own expiry.
+	// ends by its grant and its own expiry, nor for an app password.
 	Epoch int64
 
 	ended uint64 // sessions.ended when the session was looked up
 }
 
-// BySession says whether it is known by the cookie of a browser, which a page of
-// another site can have sent along; otherwise it is by a bearer token.
+// BySession says whether it is known by the cookie of a browser.
 func (id Identity) BySession() bool { return id.SessionKey != (store.SessionKey{}) }
+
+// ByBrowser says whether a browser may have said by itself who it is, so that a page
+// of another site can have had the request sent: by a cookie, or by the user name and
+// password it was once given. A bearer token only a page's own script sends.
+func (id Identity) ByBrowser() bool { return id.BySession() || id.PasswordID != "" }
+
+// hasEpoch says whether it ends with the person's sessions.
+func (id Identity) hasEpoch() bool { return id.GrantID == "" && id.PasswordID == "" }
 
 // Reason says why a Decision refuses.
 type Reason string
@@ -40,6 +49,7 @@ const (
 	ReasonUnknown     Reason = "unknown"      // nobody of this computer
 	ReasonNotActive   Reason = "not-active"   // invited but not accepted, or removed
 	ReasonGrant       Reason = "grant"        // the grant was revoked
+	ReasonPassword    Reason = "password"     // the app password was revoked, or is for another app
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
 	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app
@@ -79,21 +89,15 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 		return Decision{Reason: ReasonUnknown}
 	}
 	if p.Status != controlapi.PersonActive {
-		if p.Status == controlapi.PersonPending && id.GrantID == "" && id.Epoch < p.Epoch {
+		if p.Status == controlapi.PersonPending && id.hasEpoch() && id.Epoch < p.Epoch {
 			// Removed and invited again since this session: signing in again
 			// asks the control plane whether they have accepted meanwhile.
 			return Decision{Reason: ReasonSessionOver}
 		}
 		return Decision{Reason: ReasonNotActive}
 	}
-	if id.GrantID != "" {
-		if st.grants[id.GrantID] {
-			return Decision{Reason: ReasonGrant}
-		}
-	} else if id.Epoch < p.Epoch {
-		return Decision{Reason: ReasonSessionOver}
-	} else if id.Epoch > p.Epoch {
-		return Decision{Reason: ReasonBehind}
+	if reason := st.over(id, appID, p); reason != "" {
+		return Decision{Reason: reason}
 	}
 	if appID != "" && p.Role != controlapi.RoleOwner && !p.opens[appID] {
 		return Decision{Reason: ReasonNotGiven}
@@ -101,8 +105,24 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
 }
 
+// over says why what p is known by opens nothing any more; empty when it does.
+func (st *state) over(id Identity, appID string, p *person) Reason {
+	switch {
+	case id.GrantID != "" && st.grants[id.GrantID]:
+		return ReasonGrant
+	case id.PasswordID != "" && !st.passwords.stands(id, appID):
+		return ReasonPassword
+	case id.hasEpoch() && id.Epoch < p.Epoch:
+		return ReasonSessionOver
+	case id.hasEpoch() && id.Epoch > p.Epoch:
+		return ReasonBehind
+	}
+	return ""
+}
+
 func (st *state) denies(id Identity, appID string) bool {
 	return st.denied[store.DenyRecord{AccountID: id.AccountID}] ||
 		st.denied[store.DenyRecord{AccountID: id.AccountID, AppID: appID}] ||
-		id.GrantID != "" && st.denied[store.DenyRecord{GrantID: id.GrantID}]
+		id.GrantID != "" && st.denied[store.DenyRecord{GrantID: id.GrantID}] ||
+		id.PasswordID != "" && st.denied[store.DenyRecord{PasswordID: id.PasswordID}]
 }

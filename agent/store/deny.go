@@ -13,17 +13,22 @@ var denyBucket = []byte("deny")
 // DenyRecord is a decision of the owner on this computer that nothing overrides: no
 // snapshot, old or new, and no session. It stays until it is taken back.
 //
-// Either GrantID is set, or AccountID is; AppID narrows a person's record to
-// one app.
+// One of GrantID, PasswordID and AccountID is set; AppID narrows a person's record
+// to one app.
 type DenyRecord struct {
-	AccountID string    `json:"account,omitempty"`
-	AppID     string    `json:"app,omitempty"`
-	GrantID   string    `json:"grant,omitempty"`
-	At        time.Time `json:"at"`
+	AccountID  string    `json:"account,omitempty"`
+	AppID      string    `json:"app,omitempty"`
+	GrantID    string    `json:"grant,omitempty"`
+	PasswordID string    `json:"password,omitempty"` // of an app password
+	At         time.Time `json:"at"`
 }
 
 func (d DenyRecord) key() []byte {
-	return []byte(d.AccountID + "\x00" + d.AppID + "\x00" + d.GrantID)
+	key := d.AccountID + "\x00" + d.AppID + "\x00" + d.GrantID
+	if d.PasswordID != "" {
+		key += "\x00" + d.PasswordID
+	}
+	return []byte(key)
 }
 
 // AddDenyRecord stores one; adding it again keeps the first time.

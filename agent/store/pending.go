@@ -12,13 +12,15 @@ import (
 var pendingBucket = []byte("pending") // id, 8 bytes big endian → PendingChange
 
 // PendingChange is access that the owner took away on this computer and that the
-// control plane may not know of yet. Like DenyRecord it is of a grant, a person,
-// or a person and one app; a DenyRecord of the same stands while it is kept.
+// control plane may not know of yet. Like DenyRecord it is of a grant, an app
+// password, a person, or a person and one app; a DenyRecord of the same stands while
+// it is kept.
 type PendingChange struct {
-	ID        uint64 `json:"id"` // chosen by the caller, growing
-	AccountID string `json:"account,omitempty"`
-	AppID     string `json:"app,omitempty"`
-	GrantID   string `json:"grant,omitempty"`
+	ID         uint64 `json:"id"` // chosen by the caller, growing
+	AccountID  string `json:"account,omitempty"`
+	AppID      string `json:"app,omitempty"`
+	GrantID    string `json:"grant,omitempty"`
+	PasswordID string `json:"password,omitempty"`
 	// Computer is the id this computer had at its control plane then. Another
 	// control plane can do nothing about it; this one may be connected again.
 	Computer string `json:"computer,omitempty"`
@@ -31,7 +33,7 @@ type PendingChange struct {
 
 // Deny is the record that shuts out what the change takes away.
 func (c PendingChange) Deny() DenyRecord {
-	return DenyRecord{AccountID: c.AccountID, AppID: c.AppID, GrantID: c.GrantID}
+	return DenyRecord{AccountID: c.AccountID, AppID: c.AppID, GrantID: c.GrantID, PasswordID: c.PasswordID}
 }
 
 // PutPending stores a change, in place of the one with its ID.

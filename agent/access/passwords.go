@@ -1,0 +1,188 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// passwords are the app passwords of a snapshot, as indexes that are never changed.
+// A snapshot has their hashes only.
+type passwords struct {
+	byHash map[[sha256.Size]byte]*controlapi.AppPassword
+	byID   map[string]*controlapi.AppPassword
+	apps   map[string]bool // ids of apps that have any
+}
+
+// passwordsOf leaves out what has no hash that a password could have.
+func passwordsOf(all []controlapi.AppPassword) passwords {
+	p := passwords{
+		byHash: make(map[[sha256.Size]byte]*controlapi.AppPassword, len(all)),
+		byID:   make(map[string]*controlapi.AppPassword, len(all)),
+		apps:   map[string]bool{},
+	}
+	for i := range all {
+		row := &all[i]
+		hash, err := base64.RawURLEncoding.DecodeString(row.Hash)
+		if err != nil || len(hash) != sha256.Size || row.ID == "" || row.AppID == "" {
+			continue
+		}
+		p.byHash[[sha256.Size]byte(hash)] = row
+		p.byID[row.ID] = row
+		p.apps[row.AppID] = true
+	}
+	return p
+}
+
+// stands says whether an identity's password is still one of theirs for an app.
+func (p *passwords) stands(id Identity, appID string) bool {
+	row := p.byID[id.PasswordID]
+	return row != nil && row.AppID == appID && row.AccountID == id.AccountID
+}
+
+// HasPasswords says whether there is an app password for an app, whoever's.
+func (a *Access) HasPasswords(appID string) bool { return a.state.Load().passwords.apps[appID] }
+
+var (
+	errTwoPasswords  = errors.New("more than one app password")
+	errWrongPassword = errors.New("the app password is not one of that person's for this app")
+)
+
+// Password finds out who a request comes from by the app password in its
+// Authorization values. Whether that person may open the app is decided afterwards, as
+// for everybody else. present is false when they carry none of ours: an app's own user
+// names and passwords are the app's business. With an error one is there and worth
+// nothing; it is the same error whatever was wrong.
+//
+// A password is looked up by its digest, which leaves nothing for a clock to measure,
+// and takes a microsecond: nothing of it is remembered.
+func (a *Access) Password(authorization []string, appID string) (id Identity, present bool, err error) {
+	for _, value := range authorization {
+		basic, ours := OwnPassword(value)
+		switch {
+		case !ours:
+		case present:
+			return Identity{}, true, errTwoPasswords
+		default:
+			present = true
+			id, err = a.byPassword(basic, appID)
+		}
+	}
+	return id, present, err
+}
+
+// byPassword returns whom a user name and password name at an app.
+func (a *Access) byPassword(basic Basic, appID string) (Identity, error) {
+	st := a.state.Load()
+	row := st.passwords.byHash[sha256.Sum256([]byte(basic.Password))]
+	if row == nil || !basic.exact {
+		return Identity{}, errWrongPassword
+	}
+	p := st.people[row.AccountID]
+	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.User) || st.denied[store.DenyRecord{PasswordID: row.ID}] {
+		return Identity{}, errWrongPassword
+	}
+	return Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID}, nil
+}
+
+// AwaitPassword waits until the snapshot has an app password that was just made, or
+// until ctx ends.
+func (a *Access) AwaitPassword(ctx context.Context, id string) {
+	for {
+		changed := *a.changed.Load()
+		if a.state.Load().passwords.byID[id] != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Basic is a user name with a password (RFC 7617).
+type Basic struct {
+	User, Password string
+
+	exact bool // written as the RFC has it
+}
+
+// OwnPassword takes a Basic Authorization value apart when it carries an app password,
+// right or wrong: such a value is a secret between visitor and agent. It is also one
+// when the password was put where the user name belongs. What only a careless reader
+// would decode counts too, because the app may be one.
+func OwnPassword(authorization string) (basic Basic, ours bool) {
+	authorization = strings.TrimSpace(authorization)
+	end := strings.IndexAny(authorization, " \t")
+	if end < 0 || !strings.EqualFold(authorization[:end], "basic") {
+		return Basic{}, false
+	}
+	encoded := strings.TrimLeft(authorization[end:], " \t")
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if basic.exact = err == nil; !basic.exact {
+		raw = decodeLoosely(encoded)
+	}
+	basic.User, basic.Password, _ = strings.Cut(string(raw), ":")
+	ours = strings.HasPrefix(basic.Password, controlapi.PasswordPrefix) || strings.HasPrefix(basic.User, controlapi.PasswordPrefix)
+	return basic, ours
+}
+
+// decodeLoosely reads base64 of either alphabet, with or without its padding, and
+// whatever else is in between.
+func decodeLoosely(encoded string) []byte {
+	kept := make([]byte, 0, len(encoded))
+	for i := range len(encoded) {
+		switch c := encoded[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/':
+			kept = append(kept, c)
+		case c == '-':
+			kept = append(kept, '+')
+		case c == '_':
+			kept = append(kept, '/')
+		}
+	}
+	if len(kept)%4 == 1 {
+		kept = kept[:len(kept)-1] // six bits are no byte
+	}
+	raw := make([]byte, base64.RawStdEncoding.DecodedLen(len(kept)))
+	n, _ := base64.RawStdEncoding.Decode(raw, kept)
+	return raw[:n]
+}
+
+// sameAddress compares a person's mail address, as the control plane keeps it, with
+// one that they typed: in whatever case, spaces around it aside, and with the domain
+// in either of its forms.
+func sameAddress(kept, typed string) bool {
+	typed = strings.TrimSpace(typed)
+	at := strings.LastIndexByte(typed, '@')
+	if at < 0 || len(typed) > maxAddress {
+		return false
+	}
+	domain, err := idna.Lookup.ToASCII(typed[at+1:])
+	if err != nil {
+		return false
+	}
+	typed = lower(typed[:at]) + "@" + domain
+	return subtle.ConstantTimeCompare([]byte(kept), []byte(typed)) == 1
+}
+
+const maxAddress = 4 * 254 // bytes; an address has 254, in its ASCII form
+
+// lower is ASCII's alone: an address has no other letters before the @.
+func lower(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
