@@ -78,8 +78,8 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 // nobody else. Hop-by-hop fields are gone from it. own is the app's own identity
 // header, or empty.
 func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
-	if v.id.GrantID != "" && len(out.Header["Authorization"]) == 1 {
-		delete(out.Header, "Authorization") // the token that was let in; strip would read it again
+	if (v.id.GrantID != "" || v.id.PasswordID != "") && len(out.Header["Authorization"]) == 1 {
+		delete(out.Header, "Authorization") // what was let in by; strip would read it again
 	}
 	strip(out.Header)
 	if own = identityHeader(v.at.app.Options); own != "" {
@@ -134,7 +134,7 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 		dropCORS(res.Header)
 		readable(res.Header)
 	}
-	if v.id.BySession() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
+	if v.id.ByBrowser() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
 	if v.at.toPublic(res.Header) {

@@ -122,7 +122,7 @@ func strip(h http.Header) {
 	if values, ok := h["Authorization"]; ok {
 		kept := values[:0]
 		for _, v := range values {
-			if !ourBearer(v) {
+			if !ourBearer(v) && !ourPassword(v) {
 				kept = append(kept, v)
 			}
 		}

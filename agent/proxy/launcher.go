@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ func (p *Proxy) serveLauncher(h http.Header, r *http.Request, at place) *answer 
 	if a != nil {
 		return a
 	}
-	if id.BySession() && fetchedElsewhere(r, at.origin, false) {
+	if id.ByBrowser() && fetchedElsewhere(r, at.origin, false) {
 		return foreign()
 	}
 	d := p.config.Access.Decide(id, "")
@@ -56,6 +57,10 @@ func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 	a := &answer{
 		Status: http.StatusOK, Launcher: true, Host: at.host, Title: at.host, Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
+	}
+	if a.Auth != "" && len(apps) > 0 {
+		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {at.root.Name}}.Encode()
+		a.MoreText = "App passwords"
 	}
 	what := "apps are"
 	if len(apps) == 1 {

@@ -63,7 +63,7 @@ func (p *Proxy) me(h http.Header, r *http.Request, at place) *answer {
 	if a != nil {
 		return a
 	}
-	if id.BySession() && elsewhere(r, at.origin) {
+	if id.ByBrowser() && elsewhere(r, at.origin) {
 		return foreign()
 	}
 	d := p.config.Access.Decide(id, at.app.ID)

@@ -1,7 +1,7 @@
 // Package proxy carries visitors' requests to published apps.
 //
 // In comes a raw connection from the tunnel; TLS ends here. A request goes one
-// way: host → app → our own paths → who is it (cookie or token) → may they
+// way: host → app → our own paths → who is it (cookie, token or password) → may they
 // (access) → headers stripped, five set → 127.0.0.1:port. Out comes the app's
 // answer, streamed, or a page of ours that says in a sentence what is wrong.
 //
@@ -135,6 +135,7 @@ type Proxy struct {
 	apps    upstream                      // connections of reverse to apps
 	direct  *appConns                     // connections of forwardDirect to apps
 	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
+	guesses *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
 	rooms   *rooms
 
 	hinted    sync.Map     // app id → struct{}: OnHint was told
@@ -164,6 +165,7 @@ func New(c Config) (*Proxy, error) {
 		p.config.Files = filelimit.Limit()
 	}
 	p.wrong = bounds.NewBuckets[netip.Prefix](wrongCodes, wrongNetworks)
+	p.guesses = bounds.NewBuckets[netip.Prefix](wrongPasswords, wrongNetworks)
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	idle := max(1, min(maxIdleConns, p.config.Files/16))
 	p.apps, p.direct = newUpstream(p.dialApp, idle), newAppConns(idle)

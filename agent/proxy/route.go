@@ -176,6 +176,9 @@ func (p *Proxy) identify(h http.Header, r *http.Request, at place) (id access.Id
 			return id, cookie, nil
 		}
 	}
+	if id, present, a := p.byPassword(r, at); present {
+		return id, "", a
+	}
 	return access.Identity{}, "", p.signIn(h, r, at)
 }
 
@@ -211,7 +214,7 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 	}
 	return &answer{
 		Status: http.StatusUnauthorized,
-		header: http.Header{"Www-Authenticate": {challenge}},
+		header: http.Header{"Www-Authenticate": p.challenges(r, at, challenge)},
 		json:   sentence{"Sign in first: open " + at.origin + "/ in a browser."},
 	}
 }
@@ -260,7 +263,7 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 		return false, paused(v.at)
 	}
 	webSocket = keepUpgrade(r.Header)
-	if v.id.BySession() && !p.welcomeForeign(r, v.at) &&
+	if v.id.ByBrowser() && !p.welcomeForeign(r, v.at) &&
 		(foreignOrigin(r, v.at.origin, webSocket) || fetchedElsewhere(r, v.at.origin, webSocket)) {
 		return false, foreign()
 	}
@@ -274,6 +277,8 @@ func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Ident
 		return p.signIn(h, r, at)
 	case access.ReasonGrant: // revoked since the token was looked at
 		return invalidToken()
+	case access.ReasonPassword: // the same of a password
+		return p.wrongPassword(r, at)
 	case access.ReasonDark: // closed while the request was on its way here
 		return dark(at.host)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:

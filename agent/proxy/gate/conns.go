@@ -169,6 +169,9 @@ func (c *Conn) LetIn(h http.Header) {
 	}
 }
 
+// WasLetIn says whether a request on the connection was let through.
+func (c *Conn) WasLetIn() bool { return c != nil && c.letIn.Load() }
+
 // Abort ends the connection at once, without the goodbye of TLS.
 func (c *Conn) Abort() {
 	if c != nil {

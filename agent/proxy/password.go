@@ -1,0 +1,91 @@
+package proxy
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/agent/access"
+	"porchlight/agent/proxy/gate"
+	"porchlight/internal/bounds"
+)
+
+// App passwords: programs that are no browsers say who they are by Basic (RFC 7617),
+// with a person's mail address and a password of theirs for this one app. An access
+// token and a session come first; the password of a request that has one of those is
+// not looked at. To an app, whatever carries one of ours is as if it were not there;
+// its own user names and passwords pass.
+
+// Nobody finds one of 160 random bits by trying, and to look one up costs next to
+// nothing. So a right one always passes, whoever tries wrong ones beside it; wrong ones
+// are counted by the network they came from, so that a program that has one is told to
+// slow down. wrongNetworks bounds the networks remembered.
+var wrongPasswords = bounds.Bucket{Size: 60, Refill: time.Second}
+
+// byPassword finds out who asks by an app password. present is false for a request
+// without one.
+func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, present bool, a *answer) {
+	values := r.Header["Authorization"]
+	if len(values) == 0 {
+		return access.Identity{}, false, nil
+	}
+	id, present, err := p.config.Access.Password(values, at.app.ID)
+	if err == nil {
+		return id, present, nil
+	}
+	if p.config.Access.Snapshot().Version == "" {
+		return access.Identity{}, true, stale(at) // it is not known yet which there are
+	}
+	if wait := p.guesses.Take(p.now(), networkOf(r.RemoteAddr)); wait > 0 {
+		return access.Identity{}, true, tooManyGuesses(wait)
+	}
+	p.log.Debug("an app password was refused", "app", at.app.Name, "err", err)
+	return access.Identity{}, true, p.wrongPassword(r, at)
+}
+
+// wrongPassword answers an app password that is worth nothing here. A connection that
+// others were let in by ends with it: a program whose password was revoked does not
+// keep one.
+func (p *Proxy) wrongPassword(r *http.Request, at place) *answer {
+	a := refuse(http.StatusUnauthorized, "This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")
+	a.header = http.Header{"Www-Authenticate": p.challenges(r, at, "Bearer")}
+	a.close = gate.ConnOf(r).WasLetIn()
+	return a
+}
+
+// challenges are the ways to say who one is. Basic is named only where a program could
+// have a password, and to no browser, which would ask its user for one: every browser
+// of today sends some Sec-Fetch field with every request to an https address.
+func (p *Proxy) challenges(r *http.Request, at place, bearer string) []string {
+	if !p.config.Access.HasPasswords(at.app.ID) || sentByBrowser(r) {
+		return []string{bearer}
+	}
+	return []string{`Basic realm="` + at.host + `", charset="UTF-8"`, bearer}
+}
+
+// sentByBrowser says whether a request has a field that no page and no program sets by
+// accident.
+func sentByBrowser(r *http.Request) bool {
+	for name := range r.Header {
+		if strings.HasPrefix(name, "Sec-Fetch-") {
+			return true
+		}
+	}
+	return false
+}
+
+// tooManyGuesses is 429: many wrong passwords came from this network.
+func tooManyGuesses(wait time.Duration) *answer {
+	a := refuse(http.StatusTooManyRequests, "Many wrong app passwords came from your network. This one is wrong, too.")
+	a.header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
+	return a
+}
+
+// ourPassword says whether an Authorization value carries an app password, right or
+// wrong: such a value never reaches an app.
+func ourPassword(value string) bool {
+	_, ours := access.OwnPassword(value)
+	return ours
+}
