@@ -67,6 +67,8 @@ type plane struct {
 	row     controlapi.Person
 	others  []controlapi.Person // that are listed too
 	refusal *controlapi.Error   // of what changes something
+
+	passwords []controlapi.PasswordInfo
 }
 
 func (p *plane) People(context.Context) (controlapi.People, error) {
@@ -102,6 +104,25 @@ func (p *plane) changed() (controlapi.Person, error) {
 func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) { return nil, nil }
 
 func (p *plane) RevokeGrant(context.Context, string) error { return nil }
+
+func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) {
+	return p.passwords, nil
+}
+
+func (p *plane) MakePassword(_ context.Context, m controlapi.MakePassword) (controlapi.MadePassword, error) {
+	if p.refusal != nil {
+		return controlapi.MadePassword{}, p.refusal
+	}
+	p.passwords = []controlapi.PasswordInfo{{
+		ID: "p1", AccountID: "a1", Email: "maya@example.net", AppID: m.App, Name: m.Name, CreatedAt: time.Unix(1_800_000_000, 0).UTC(),
+	}}
+	return controlapi.MadePassword{ID: "p1", Password: controlapi.PasswordPrefix + strings.Repeat("a", 32)}, nil
+}
+
+func (p *plane) RevokePassword(context.Context, string) error {
+	p.passwords = nil
+	return nil
+}
 
 // People over HTTP, for a program and for the owner: the shapes are the rig's to
 // check, and refusals of the control plane keep their meaning and sentence.
@@ -172,6 +193,39 @@ func TestPeopleAnswers(t *testing.T) {
 		if got := r.send(t, owner); !strings.HasPrefix(fmt.Sprint(got.status, " ", got.body), want) {
 			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
 		}
+	}
+}
+
+// App passwords over HTTP: the shapes are the rig's to check; the password is in one
+// answer, and a refusal of the control plane keeps its sentence.
+func TestPasswordAnswers(t *testing.T) {
+	t.Parallel()
+	control := &plane{row: ben}
+	r := startWith(t, func(r *rig) { r.control = control })
+	r.approved(t, "notes", "Notes")
+	do := func(method, path, body string, status int, says string) {
+		t.Helper()
+		got := r.send(t, request{method: method, path: path, body: body, socket: true, secret: r.secret})
+		if got.status != status || !strings.Contains(got.body, says) {
+			t.Errorf("%s %s %s: %d %s, want %d with %s", method, path, body, got.status, got.body, status, says)
+		}
+		if status >= 400 {
+			got.sentence(t)
+		}
+	}
+	const path = "/owner/passwords"
+	do("GET", path, "", 200, "[]")
+	do("POST", path, `{"app":"notes","name":"git"}`, 200, `{"id":"p1","password":"plp_`)
+	do("GET", path, "", 200, `[{"id":"p1","accountId":"a1","email":"maya@example.net","app":"Notes","appName":"notes","name":"git","createdAt":"`)
+	for _, body := range []string{`{"app":"diary","name":"git"}`, `{"name":"git"}`, `{"app":"notes"}`, `{"app":["notes"],"name":"git"}`} {
+		do("POST", path, body, 400, "")
+	}
+	control.refusal = &controlapi.Error{Code: controlapi.CodeForbidden, Message: "That is one too many."}
+	do("POST", path, `{"app":"notes","name":"git"}`, 400, "That is one too many.")
+	do("POST", path+"/p1/revoke", "", 200, `{"ok":true,"closed":0,`)
+	do("GET", path, "", 200, "[]")
+	for _, id := range []string{"p1", "nobody", "plp_" + strings.Repeat("a", 32), strings.Repeat("a", 101)} {
+		do("POST", path+"/"+id+"/revoke", "", 404, "no such app password")
 	}
 }
 

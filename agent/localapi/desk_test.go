@@ -19,10 +19,11 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 	takes := map[string]bool{}
 	for _, path := range []string{
 		"GET /owner/state", "GET /owner/events", "GET /owner/account", "GET /owner/people", "GET /owner/visitors",
-		"GET /owner/grants", "GET /owner/activity", "GET /owner/users", "GET /owner/settings",
+		"GET /owner/grants", "GET /owner/passwords", "GET /owner/activity", "GET /owner/users", "GET /owner/settings",
 		"POST /owner/apps/{name}/deny", "POST /owner/apps/{name}/stop", "POST /owner/apps/{name}/pause", "POST /owner/apps/{name}/revoke",
 		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",
-		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/notices/{id}/seen",
+		"POST /owner/visitors/disconnect", "POST /owner/grants/{id}/revoke", "POST /owner/passwords/{id}/revoke",
+		"POST /owner/notices/{id}/seen",
 		"POST /owner/dark", "POST /owner/users/{id}/deny",
 	} {
 		takes[path] = true

@@ -122,6 +122,22 @@ func (a *API) revokeGrant(r *http.Request) (any, error) {
 	return a.cfg.People.RevokeGrant(r.Context(), r.PathValue("id"))
 }
 
+// passwords lists everybody's app passwords; makePassword makes one for the owner.
+func (a *API) passwords(r *http.Request) (any, error) { return a.cfg.People.ListPasswords(r.Context()) }
+
+func (a *API) makePassword(r *http.Request) (any, error) {
+	f := readFields(r, "app", "name")
+	req := agentapi.PasswordRequest{App: f.text("app"), Name: f.text("name")}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return a.cfg.People.MakePassword(r.Context(), req)
+}
+
+func (a *API) revokePassword(r *http.Request) (any, error) {
+	return a.cfg.People.RevokePassword(r.Context(), r.PathValue("id"))
+}
+
 // actor names the program that sent r, as far as the system tells: by its
 // executable first, for it chooses by itself what it registers as, and then by the
 // label of its app, or that.

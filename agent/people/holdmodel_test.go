@@ -58,6 +58,12 @@ func (p *plane) Remove(context.Context, controlapi.Remove) (controlapi.Person, e
 func (p *plane) Grants(context.Context) ([]controlapi.Grant, error) { return nil, nil }
 func (p *plane) RevokeGrant(context.Context, string) error          { return nil }
 
+func (p *plane) Passwords(context.Context) ([]controlapi.PasswordInfo, error) { return nil, nil }
+func (p *plane) RevokePassword(context.Context, string) error                 { return nil }
+func (p *plane) MakePassword(context.Context, controlapi.MakePassword) (controlapi.MadePassword, error) {
+	return controlapi.MadePassword{}, nil
+}
+
 // taking is what the model knows of one thing that can be taken away: whether it
 // is taken and may be taken back, and whether it ever was taken for good.
 type taking struct {

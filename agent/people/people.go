@@ -42,6 +42,9 @@ type Control interface {
 	Remove(ctx context.Context, r controlapi.Remove) (controlapi.Person, error)
 	Grants(ctx context.Context) ([]controlapi.Grant, error)
 	RevokeGrant(ctx context.Context, id string) error
+	Passwords(ctx context.Context) ([]controlapi.PasswordInfo, error)
+	MakePassword(ctx context.Context, m controlapi.MakePassword) (controlapi.MadePassword, error)
+	RevokePassword(ctx context.Context, id string) error
 }
 
 // Config of New. Fields without a remark are required.
@@ -100,6 +103,8 @@ type People struct {
 	seen     view               // guarded by mu
 	grants   []controlapi.Grant // guarded by mu: all, not folded; see Grants
 	grantsV  string             // guarded by mu: version of the snapshot grants were read for
+
+	passwords []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
 }
 
 // New reads what was not carried out yet. It starts nothing.

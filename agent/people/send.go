@@ -49,6 +49,8 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 	switch {
 	case c.GrantID != "":
 		return 0, p.cfg.Control.RevokeGrant(ctx, c.GrantID)
+	case c.PasswordID != "":
+		return 0, p.cfg.Control.RevokePassword(ctx, c.PasswordID)
 	case c.AppID != "":
 		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
 		return 0, err
@@ -81,15 +83,19 @@ func (p *People) confirm() {
 // after the change. (A withdrawn app may have been given again elsewhere.)
 //
 // The epoch of a person rises when they are removed, so a snapshot from before the
-// removal is never taken for one from after it. An app has no such number: where it is
-// missing, the snapshot may have been made before the app was given, and the one that
-// gives it may be on its way. After an answer to a request that followed, none is.
+// removal is never taken for one from after it. An app has no such number, nor has an
+// app password: where it is missing, the snapshot may have been made before it was
+// given, and the one that gives it may be on its way. After an answer to a request that
+// followed, none is.
 func confirmed(c pending, snapshot controlapi.Snapshot, answers uint64) bool {
 	if answers >= 2 {
 		return true
 	}
 	if c.GrantID != "" {
 		return slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == c.GrantID })
+	}
+	if c.PasswordID != "" {
+		return answers > 0 && !hasPassword(snapshot, c.PasswordID)
 	}
 	i := slices.IndexFunc(snapshot.People, func(m controlapi.Person) bool { return m.AccountID == c.AccountID })
 	if i < 0 {

@@ -83,10 +83,11 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) st
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
 	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
-		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.AppID, b.AppID), cmp.Compare(a.GrantID, b.GrantID))
+		return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.AppID, b.AppID), cmp.Compare(a.GrantID, b.GrantID),
+			cmp.Compare(a.PasswordID, b.PasswordID))
 	})
 	for _, d := range keys {
-		fmt.Fprintf(h, "%q %q %q\n", d.AccountID, d.AppID, d.GrantID)
+		fmt.Fprintf(h, "%q %q %q %q\n", d.AccountID, d.AppID, d.GrantID, d.PasswordID)
 	}
 	for _, app := range apps {
 		fmt.Fprintf(h, "%q %q %q\n", app.ID, app.Label, app.Status)

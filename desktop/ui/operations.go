@@ -50,7 +50,11 @@ var operations = map[string]operation{
 	}},
 	"goDark":  {"POST", "/owner/dark", []parameter{}},
 	"lightUp": {"DELETE", "/owner/dark", []parameter{}},
-	"outbox":  {"GET", "/owner/outbox", []parameter{}},
+	"makePassword": {"POST", "/owner/passwords", []parameter{
+		{"app", inBody, aText, true, false},
+		{"name", inBody, aText, true, false},
+	}},
+	"outbox": {"GET", "/owner/outbox", []parameter{}},
 	"ownerGrant": {"POST", "/owner/people/grant", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"app", inBody, aText, true, false},
@@ -67,6 +71,7 @@ var operations = map[string]operation{
 		{"holdSeconds", inBody, aNumber, false, false},
 	}},
 	"ownerState": {"GET", "/owner/state", []parameter{}},
+	"passwords":  {"GET", "/owner/passwords", []parameter{}},
 	"pause": {"POST", "/owner/apps/{name}/pause", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
@@ -82,6 +87,9 @@ var operations = map[string]operation{
 		{"name", inPath, aText, true, false},
 	}},
 	"revokeGrant": {"POST", "/owner/grants/{id}/revoke", []parameter{
+		{"id", inPath, aText, true, false},
+	}},
+	"revokePassword": {"POST", "/owner/passwords/{id}/revoke", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
 	"seeNotices": {"POST", "/owner/notices/{id}/seen", []parameter{

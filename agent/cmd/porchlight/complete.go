@@ -13,7 +13,7 @@ import (
 // completeIn bounds how long the shell waits for what could follow.
 const completeIn = 2 * time.Second
 
-// complete has the shell complete apps, people and grants by what there is, and
+// complete has the shell complete apps, people, grants and app passwords by what there is, and
 // files only where a file is meant. Where Porchlight is not running, or the owner
 // secret is not to be had, nothing is offered.
 func complete(root *cobra.Command, where *location) {
@@ -47,11 +47,18 @@ func complete(root *cobra.Command, where *location) {
 		}
 		return out, err
 	})
+	passwords := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
+		all, err := c.Passwords(ctx)
+		for _, p := range all {
+			out = append(out, cobra.CompletionWithDesc(p.ID, printable(p.Name+" of "+p.Email+", "+p.AppName)))
+		}
+		return out, err
+	})
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
-		"open": names, "options": names, "requests": names, "unpublish": names,
+		"open": names, "options": names, "requests": names, "unpublish": names, "passwords add": names,
 		"people grant": people, "people withdraw": people, "people remove": people,
-		"grants revoke": grants,
+		"grants revoke": grants, "passwords revoke": passwords,
 	} {
 		find(root, path).ValidArgsFunction = first(by)
 	}

@@ -72,6 +72,11 @@ export interface Operations {
     takes: {};
     gives: Done;
   };
+  /** Make an app password for the owner. */
+  makePassword: {
+    takes: { app: string; name: string };
+    gives: string;
+  };
   /** The mails kept on this computer, newest first. */
   outbox: {
     takes: {};
@@ -102,6 +107,11 @@ export interface Operations {
     takes: {};
     gives: OwnerState;
   };
+  /** Everybody's app passwords for this computer, newest first. */
+  passwords: {
+    takes: {};
+    gives: AppPassword[];
+  };
   /** Close a live app to everybody, keeping its approval and people. */
   pause: {
     takes: { name: string };
@@ -124,6 +134,11 @@ export interface Operations {
   };
   /** End an OAuth grant. */
   revokeGrant: {
+    takes: { id: string };
+    gives: Closed;
+  };
+  /** End an app password, whosever it is. */
+  revokePassword: {
     takes: { id: string };
     gives: Closed;
   };
@@ -259,6 +274,19 @@ export interface AppOptions {
   upstream: string;
 }
 
+export interface AppPassword {
+  accountId: string;
+  /** Label of the one app it opens. */
+  app: string;
+  appName: string;
+  createdAt?: string;
+  /** The user name that goes with it. */
+  email: string;
+  id: string;
+  /** What the person called it. */
+  name: string;
+}
+
 export interface AppSummary {
   host?: string;
   label: string;
@@ -282,11 +310,13 @@ export interface Certificate {
 
 export interface ChangedOptions {
   allowCrossOrigin?: boolean | null;
+  firstByte?: number | null;
   forwarded?: boolean | null;
   h2c?: boolean | null;
   identityHeader?: string | null;
   identityValue?: string | null;
   localhostHost?: boolean | null;
+  publicAddress?: boolean | null;
 }
 
 export interface Closed {

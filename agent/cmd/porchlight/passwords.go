@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+func passwordsCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "passwords",
+		Short: "Make, list and revoke passwords for programs that are no browsers",
+		Long: `Make, list and revoke app passwords: with one, a program that is no browser (git, a
+calendar, a backup) opens one app in one person's name. What is made here is for
+the owner; others make theirs on the page of their account.`,
+		Example: `  porchlight passwords
+  porchlight passwords add git --name laptop
+  porchlight passwords revoke ID`,
+	}
+	cmd.AddCommand(addPasswordCommand(c), revokePasswordCommand(c))
+	return listCommand(c, cmd, "List everybody's app passwords, newest first", (*agentapi.Client).Passwords, c.printPasswords)
+}
+
+func addPasswordCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add APP --name NAME",
+		Short: "Make a password for one app, for yourself",
+		Long: `Make a password for one app, for yourself. It is shown once, and not kept: make a
+new one for each program, and revoke the one of a program you no longer use.`,
+		Example: "  porchlight passwords add git --name laptop",
+		Args:    commandline.Exactly("the APP, by its name or label"),
+	}
+	name := cmd.Flags().String("name", "", "what to call it, to tell it from others")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if strings.TrimSpace(*name) == "" {
+			return commandline.Usagef("%s needs --name, what to call the password", cmd.CommandPath())
+		}
+		return nil
+	}
+	var state agentapi.OwnerState
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.MadePassword, error) {
+		made, err := client.MakePassword(ctx, agentapi.PasswordRequest{App: args[0], Name: *name})
+		if err == nil {
+			state, _ = client.State(ctx) // the password is made all the same
+		}
+		return made, err
+	}, func(made agentapi.MadePassword, args []string) error {
+		c.printPassword(made, state, args[0])
+		return nil
+	})
+}
+
+// printPassword says how to use an app password that was just made.
+func (t *terminal) printPassword(made agentapi.MadePassword, state agentapi.OwnerState, called string) {
+	t.line("password:  %s", made.Password)
+	if state.Account.Email != "" {
+		t.line("user name: %s", printable(state.Account.Email))
+	}
+	url := "https://…"
+	for _, app := range state.Apps {
+		if (app.Name == called || strings.EqualFold(app.Label, called)) && app.URL != "" {
+			url = app.URL
+			t.line("address:   %s", url)
+		}
+	}
+	t.remark("It is shown only this once. Give it to one program, with the user name above. For example:")
+	t.remark("  git clone %s/project.git", url)
+	t.remark("  a calendar: server %s, by CalDAV", url)
+	t.remark("It opens this app alone, until: porchlight passwords revoke %s", made.ID)
+}
+
+func revokePasswordCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "End an app password, whosever it is, at once",
+		Example: "  porchlight passwords revoke ID",
+		Args:    commandline.Exactly("the ID of the app password"),
+	}
+	return ownerCommand(c, cmd, of((*agentapi.Client).RevokePassword), func(closed agentapi.Closed, _ []string) error {
+		c.line("Revoked%s", closedWords(closed.Closed, closed.Milliseconds))
+		return nil
+	})
+}
+
+func (t *terminal) printPasswords(all []agentapi.AppPassword) error {
+	if len(all) == 0 {
+		t.line("No app passwords yet. Try: porchlight passwords add APP --name laptop")
+		return nil
+	}
+	rows := make([][]string, len(all))
+	for i, p := range all {
+		rows[i] = []string{p.Name, p.AppName, p.Email, madeAt(p.CreatedAt), p.ID}
+	}
+	return t.table([]string{"NAME", "APP", "FOR", "SINCE", "ID"}, rows)
+}
+
+// madeAt is a moment that may not be known.
+func madeAt(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return moment(at)
+}

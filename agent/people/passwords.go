@@ -1,0 +1,205 @@
+package people
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// App passwords, with which programs that are no browsers open one app in one
+// person's name. The control plane makes them and shows each once; a snapshot has
+// their hashes. Nothing here keeps one.
+
+// inSnapshotIn is how long a password that was just made is waited for to be in a
+// snapshot, so that it works when it is shown.
+const inSnapshotIn = 2 * time.Second
+
+// MakePassword carries out POST /owner/passwords: one for the owner, for one app.
+func (p *People) MakePassword(ctx context.Context, req agentapi.PasswordRequest) (agentapi.MadePassword, error) {
+	app, ok := p.appCalled(req.App)
+	if !ok {
+		return agentapi.MadePassword{}, noSuchApp(req.App)
+	}
+	made, err := p.makePassword(ctx, app.ID, req.Name)
+	if err != nil {
+		return agentapi.MadePassword{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, inSnapshotIn)
+	defer cancel()
+	p.cfg.Access.AwaitPassword(ctx, made.ID)
+	p.cfg.Changes.Raise()
+	return agentapi.MadePassword{ID: made.ID, Password: made.Password}, nil
+}
+
+func (p *People) makePassword(ctx context.Context, appID, name string) (controlapi.MadePassword, error) {
+	ctx, turn, err := p.begin(ctx, Owner, func(pending) bool { return false })
+	if err != nil {
+		return controlapi.MadePassword{}, err
+	}
+	defer turn.end()
+	made, err := p.cfg.Control.MakePassword(ctx, controlapi.MakePassword{App: appID, Name: name})
+	if err != nil {
+		return controlapi.MadePassword{}, refusal(err)
+	}
+	return made, nil
+}
+
+// appCalled finds an approved app by its name or by its label.
+func (p *People) appCalled(called string) (engine.App, bool) {
+	if app, ok := p.cfg.Apps.Lookup(called); ok && app.ID != "" {
+		return app, true
+	}
+	return p.cfg.Apps.ByLabel(called)
+}
+
+// ListPasswords carries out GET /owner/passwords: everybody's for this computer,
+// newest first, without those revoked here. With the control plane away it is what
+// the last snapshot has, so that they can be revoked then, too.
+func (p *People) ListPasswords(ctx context.Context) ([]agentapi.AppPassword, error) {
+	if err := p.connected(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	all, away := []controlapi.PasswordInfo(nil), p.takenAway(unsentOnly)
+	err := refused(p.readPasswords(ctx))
+	switch {
+	case err == nil:
+		p.mu.Lock()
+		all = p.passwords
+		p.mu.Unlock()
+	case agentapi.CodeOf(err) == agentapi.CodeUnavailable && p.cfg.Access.Snapshot().Version != "":
+		all, away = p.knownPasswords(), p.takenAway(unconfirmed)
+	default:
+		return nil, err
+	}
+	return p.shownPasswords(all, away), nil
+}
+
+// refused is refusal, of nothing too.
+func refused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusal(err)
+}
+
+func (p *People) readPasswords(ctx context.Context) error {
+	all, err := p.cfg.Control.Passwords(ctx)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.passwords = all
+	p.mu.Unlock()
+	return nil
+}
+
+// knownPasswords are those of the last snapshot, with what was last read of them.
+func (p *People) knownPasswords() []controlapi.PasswordInfo {
+	snapshot := p.cfg.Access.Snapshot()
+	p.mu.Lock()
+	read := p.passwords
+	p.mu.Unlock()
+	var out []controlapi.PasswordInfo
+	for _, info := range read {
+		if hasPassword(snapshot, info.ID) {
+			out = append(out, info)
+		}
+	}
+	for _, row := range snapshot.Passwords {
+		if slices.ContainsFunc(read, func(info controlapi.PasswordInfo) bool { return info.ID == row.ID }) {
+			continue
+		}
+		info := controlapi.PasswordInfo{ID: row.ID, AccountID: row.AccountID, AppID: row.AppID}
+		if person, ok := p.inSnapshot(row.AccountID); ok {
+			info.Email = person.Email
+		}
+		out = append(out, info)
+	}
+	return out
+}
+
+// hasPassword says whether a snapshot has an app password.
+func hasPassword(snapshot controlapi.Snapshot, id string) bool {
+	return slices.ContainsFunc(snapshot.Passwords, func(row controlapi.AppPassword) bool { return row.ID == id })
+}
+
+// shownPasswords are app passwords as the loopback API shows them. One whose app is
+// gone, or its person's access, opens nothing any more and is left out.
+func (p *People) shownPasswords(all []controlapi.PasswordInfo, away taken) []agentapi.AppPassword {
+	out := []agentapi.AppPassword{}
+	apps := p.cfg.Apps.Approved()
+	for _, info := range all {
+		i := slices.IndexFunc(apps, func(app engine.App) bool { return app.ID == info.AppID })
+		if i < 0 || away.password(info) {
+			continue
+		}
+		out = append(out, agentapi.AppPassword{
+			ID: info.ID, AccountID: info.AccountID, Email: info.Email, Name: info.Name, CreatedAt: info.CreatedAt,
+			App: apps[i].Label, AppName: apps[i].Name,
+		})
+	}
+	return out
+}
+
+// password says whether an app password was taken away, or all it is good for.
+func (t taken) password(info controlapi.PasswordInfo) bool {
+	return t[store.DenyRecord{PasswordID: info.ID}] || t[store.DenyRecord{AccountID: info.AccountID}] ||
+		t[store.DenyRecord{AccountID: info.AccountID, AppID: info.AppID}]
+}
+
+// RevokePassword ends one app password, whosever it is. What is open by it is closed
+// at once, also with the control plane away.
+func (p *People) RevokePassword(ctx context.Context, id string) (agentapi.Closed, error) {
+	if p.cfg.Control == nil {
+		return agentapi.Closed{}, p.connected()
+	}
+	const longest = 100 // no id is longer
+	if id == "" || len(id) > longest || strings.HasPrefix(id, controlapi.PasswordPrefix) {
+		return agentapi.Closed{}, noSuchPassword()
+	}
+	began := p.cfg.Now()
+	if !p.mayHavePassword(ctx, id) {
+		return agentapi.Closed{}, noSuchPassword()
+	}
+	c := store.PendingChange{PasswordID: id}
+	closed, _, err := p.takeAway(c, 0)
+	took := p.cfg.Now().Sub(began)
+	p.cfg.Changes.Raise()
+	p.sendSoon(ctx)
+	if err != nil && !p.wasSent(c) {
+		return agentapi.Closed{}, errUnwritten
+	}
+	p.cfg.Changes.Raise()
+	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took.Milliseconds())}, nil
+}
+
+// mayHavePassword says whether there is such an app password, or whether that cannot
+// be known now. One that was revoked here already is none.
+func (p *People) mayHavePassword(ctx context.Context, id string) bool {
+	if p.takenAway(unconfirmed)[store.DenyRecord{PasswordID: id}] {
+		return false
+	}
+	if hasPassword(p.cfg.Access.Snapshot(), id) || p.cfg.Away != nil && p.cfg.Away() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendIn)
+	defer cancel()
+	if p.readPasswords(ctx) != nil {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.passwords, func(info controlapi.PasswordInfo) bool { return info.ID == id })
+}
+
+func noSuchPassword() error {
+	return agentapi.Errorf(agentapi.CodeNotFound, "There is no such app password. It may have been revoked already.")
+}
