@@ -91,7 +91,8 @@ type rig struct {
 	people    []controlapi.Person
 	revoked   []controlapi.RevokedGrant
 	keys      []string // PEM
-	onLookup  func()   // called before each, while nothing is locked; nil for not
+	passwords []controlapi.AppPassword
+	onLookup  func() // called before each, while nothing is locked; nil for not
 }
 
 type visit struct {
@@ -218,7 +219,7 @@ func (r *rig) sync() (closed int) {
 	r.mu.Lock()
 	s := controlapi.Snapshot{
 		Version: rand.Text(), Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
-		People: r.people, RevokedGrants: r.revoked, PublicKeys: r.keys,
+		People: r.people, RevokedGrants: r.revoked, PublicKeys: r.keys, Passwords: r.passwords,
 	}
 	r.mu.Unlock()
 	return r.access.SetSnapshot(s)
