@@ -73,6 +73,7 @@ func (s *Passwords) NewForm() string { return newID() }
 type MadePassword struct {
 	ID       string
 	Password string
+	Name     string
 	Label    string // of its app
 	Host     string // of its app
 	Email    string // its user name
@@ -167,7 +168,7 @@ func (s *Passwords) make(ctx context.Context, row appPassword, none error, on fu
 			return MadePassword{}, err
 		}
 		return MadePassword{
-			ID: row.ID, Password: password, Label: app.Label, Host: app.Name + "." + s.computer(c).Host, Email: p.Email,
+			ID: row.ID, Password: password, Name: row.Name, Label: app.Label, Host: app.Name + "." + s.computer(c).Host, Email: p.Email,
 		}, tx.putPassword(c.ID, row)
 	})
 }

@@ -47,6 +47,9 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Grants = grantRows(grants)
+	if p.Passwords, err = h.svc.Passwords.Count(r.Context(), session.Account.ID); err != nil {
+		return err
+	}
 	sessions, err := h.svc.Sessions.List(r.Context(), session.Account.ID)
 	if err != nil {
 		return err

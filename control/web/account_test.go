@@ -68,6 +68,7 @@ func TestGettingChangesNothing(t *testing.T) {
 	for _, path := range []string{
 		"/account", "/account/leave?computer=maya", "/account/computer?computer=maya&decision=remove",
 		"/account/sessions/end?others=yes", "/account/grants/revoke?grant=x", "/signout?everywhere=yes",
+		"/account/passwords", "/account/passwords?computer=maya&app=app1&name=x&form=" + strings.Repeat("a", 26), "/account/passwords/revoke?all=yes",
 		"/device?code=" + started.UserCode + "&name=study&decision=allow", "/device/done?computer=maya", "/signin", "/about",
 	} {
 		for _, who := range []*browser{b, owner} {
@@ -214,7 +215,7 @@ func TestAccountPagesWantAFullSignIn(t *testing.T) {
 	limited.accept(1)
 	for name, b := range map[string]*browser{"an invitation's": limited, "nobody's": r.browser()} {
 		before := r.rows()
-		for _, path := range []string{"/account", "/account/leave?computer=maya", "/account/computer?computer=maya", "/device", "/device/done"} {
+		for _, path := range []string{"/account", "/account/leave?computer=maya", "/account/computer?computer=maya", "/account/passwords", "/device", "/device/done"} {
 			if to := b.get(path).to(t); !strings.HasPrefix(to, "/signin?return=") {
 				t.Errorf("%s %s leads to %s", name, path, to)
 			}
@@ -244,6 +245,7 @@ func TestHostileForms(t *testing.T) {
 	for _, path := range []string{
 		"/signin", "/signin/code", "/signin/link", "/invitation", "/signout", "/device",
 		"/account/leave", "/account/computer", "/account/sessions/end", "/account/grants/revoke",
+		"/account/passwords", "/account/passwords/revoke",
 	} {
 		for name, c := range map[string]struct {
 			kind, body, site string

@@ -23,11 +23,12 @@ type deviceRow struct {
 	Age       string // since it asked
 }
 
-func devicePath(code string) string {
-	if code == "" {
-		return controlapi.PathDevice
+func toDevice(code string) destination {
+	to := destination{path: controlapi.PathDevice, purpose: "connect a computer"}
+	if code != "" {
+		to.path += "?" + url.Values{"code": {code}}.Encode()
 	}
-	return controlapi.PathDevice + "?" + url.Values{"code": {code}}.Encode()
+	return to
 }
 
 // deviceForm shows the field for the code, filled in where the address has one;
@@ -37,7 +38,7 @@ func (h *handler) deviceForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		code = ""
 	}
-	session, ok, err := h.freshly(w, r, code)
+	session, ok, err := h.freshly(w, r, toDevice(code))
 	if !ok {
 		return err
 	}
@@ -54,7 +55,7 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	code, wrong := control.ParseUserCode(f.Get("code"))
-	session, ok, err := h.freshly(w, r, code)
+	session, ok, err := h.freshly(w, r, toDevice(code))
 	if !ok {
 		return err
 	}
@@ -127,15 +128,16 @@ func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
 	return h.show(w, http.StatusOK, "device-done", p)
 }
 
-// freshly is the session of somebody who has just signed in. Where ok is false
-// the answer is written already, or is err.
-func (h *handler) freshly(w http.ResponseWriter, r *http.Request, code string) (session control.Session, ok bool, err error) {
+// freshly is the session of somebody who has just signed in; who has not is sent
+// to do so, and from there to the page given. Where ok is false the answer is
+// written already, or is err.
+func (h *handler) freshly(w http.ResponseWriter, r *http.Request, back destination) (session control.Session, ok bool, err error) {
 	session, ok, err = h.current(w, r)
 	if err != nil {
 		return control.Session{}, false, err
 	}
 	if !ok || !h.svc.Sessions.Fresh(session) {
-		return control.Session{}, false, seeOther(w, r, signInPath("/signin", destination{path: devicePath(code)}))
+		return control.Session{}, false, seeOther(w, r, signInPath("/signin", back))
 	}
 	return session, true, nil
 }

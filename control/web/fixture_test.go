@@ -373,6 +373,10 @@ func goldenPage(t *testing.T, name, body string) {
 		`the code <b>[A-Z]{4}-[A-Z]{4}`:              "the code <b>CODE",
 		`name="token" value="[^"]{43}"`:              `name="token" value="TOKEN"`,
 		`name="account" value="[a-z0-9]{26}"`:        `name="account" value="ACCOUNT"`,
+		`name="form" value="[a-z0-9]{26}"`:           `name="form" value="FORM"`,
+		`name="password" value="[a-z0-9]{26}"`:       `name="password" value="ID"`,
+		`plp_[a-z2-7]{32}`:                           "PASSWORD",
+		`since \d+ [A-Z][a-z]+ \d{4}</span>`:         "since DAY</span>",
 		`client_id=[a-z0-9]{26}`:                     "client_id=CLIENT",
 	} {
 		body = regexp.MustCompile(pattern).ReplaceAllString(body, with)

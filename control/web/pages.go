@@ -18,7 +18,7 @@ var templateFiles embed.FS
 // pages by the name of their template. Each has its own set, so that each can
 // define "main".
 var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account",
-	"account-remove", "account-leave", "consent", "device", "device-confirm",
+	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
 func parsePages(names ...string) map[string]*template.Template {
@@ -61,7 +61,7 @@ type page struct {
 	Sessions []sessionRow
 	Grants   []grantRow
 
-	Fresh     bool   // whether they sign in to connect a computer
+	Purpose   string // what they sign in anew for, in words
 	Client    string // OAuth client that asks, by name
 	Target    string // where the browser goes afterwards
 	AccountID string
@@ -69,8 +69,12 @@ type page struct {
 
 	Device deviceRow // computer that asks to be connected
 	Code   string    // its user code
-	Name   string    // short name
-	Domain string    // what follows a short name in its host, with the dot
+
+	Places    []placeRow // where somebody may have app passwords
+	Password  string     // a new one
+	Passwords int        // how many somebody has
+	Name      string     // short name
+	Domain    string     // what follows a short name in its host, with the dot
 
 	// formTarget are the origins that a form of this page may lead to in the end,
 	// as a policy's sources. Browsers apply form-action to the redirects after a POST, too.

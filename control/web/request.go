@@ -80,15 +80,17 @@ type destination struct {
 	host  string // what the visitor will open there, "" for none
 	leads string // origin of that host
 	app   string // OAuth client to be allowed there, by name, "" for none
-	fresh bool   // whether having signed in long ago is not enough
+	// purpose is what having signed in long ago is not enough for, in words; "" where
+	// it is enough.
+	purpose string
 }
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
 // no destination. A visit must be well formed, which keeps its host within the
 // domain of this control plane; an authorization must be a registered client's.
 func (h *handler) parseReturn(ctx context.Context, raw string) destination {
-	if raw == "/account" || raw == controlapi.PathDevice {
-		return destination{path: raw, fresh: raw == controlapi.PathDevice}
+	if raw == "/account" {
+		return destination{path: raw}
 	}
 	if len(raw) > maxReturn {
 		return destination{}
@@ -96,8 +98,16 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	path, query, _ := strings.Cut(raw, "?")
 	switch path {
 	case controlapi.PathDevice:
+		if query == "" {
+			return toDevice("")
+		}
 		if code, err := control.ParseUserCode(strings.TrimPrefix(query, "code=")); err == nil {
-			return destination{path: devicePath(code), fresh: true}
+			return toDevice(code)
+		}
+	case controlapi.PathPasswordPages:
+		name := strings.TrimPrefix(query, controlapi.ParamComputer+"=")
+		if query == "" || h.svc.ValidShortName(name) == nil {
+			return toPasswords(name)
 		}
 	case controlapi.PathVisit:
 		if v, err := h.svc.Visits.Parse(query); err == nil {

@@ -18,14 +18,14 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ok && (!to.fresh || h.svc.Sessions.Fresh(session)) {
+	if ok && (to.purpose == "" || h.svc.Sessions.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
 	return h.showSignIn(w, http.StatusOK, to, page{Email: session.Account.Email})
 }
 
 func (h *handler) showSignIn(w http.ResponseWriter, status int, to destination, p page) error {
-	p.Title, p.Host, p.Client, p.Return, p.Fresh = "Sign in", to.host, to.app, to.path, to.fresh
+	p.Title, p.Host, p.Client, p.Return, p.Purpose = "Sign in", to.host, to.app, to.path, to.purpose
 	return h.show(w, status, "signin", p)
 }
 
@@ -101,7 +101,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, http.StatusOK, "link", page{
-		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Fresh: to.fresh, Token: token, formTarget: to.leads,
+		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Token: token, formTarget: to.leads,
 	})
 }
 
