@@ -139,7 +139,7 @@ const (
 	// written again.
 	seenAgain = time.Minute
 	// awayAfter is how long after that time a computer whose sync another node
-	// holds is taken for connected: seenAgain, a held sync, and some.
+	// holds is taken for connected: seenAgain, a waiting sync, and some.
 	awayAfter = 100 * time.Second
 )
 

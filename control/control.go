@@ -6,7 +6,7 @@
 // What comes in is already parsed (ParseEmail, Visits.Parse); what goes
 // out is a value or a *controlapi.Error whose message can be shown to a person.
 // Every change that an agent has to hear of goes through core.update, which
-// raises the version of the computers it touched and wakes their held syncs.
+// raises the version of the computers it touched and wakes their waiting syncs.
 //
 // Secrets (device credentials, links, codes, sessions, tokens) are made here, handed out
 // once, and stored only as hashes.
@@ -156,7 +156,7 @@ func New(cfg Config) (*Service, error) {
 // Run does what is not anybody's request: it writes the mails of sign-ins,
 // delivers mail, sweeps expired rows and, on a shared store, looks for other
 // nodes' changes. It blocks until ctx is done, and then until the mails of the
-// sign-ins answered so far are written; later ones are refused. Held syncs are
+// sign-ins answered so far are written; later ones are refused. Waiting syncs are
 // answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
 	defer s.Drain()
@@ -178,7 +178,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return err
 }
 
-// Drain has held syncs answered, now and from now on, so that whoever serves them
+// Drain has waiting syncs answered, now and from now on, so that whoever serves them
 // can end; everything else goes on until Run's context is done. It may be called
 // more than once.
 func (s *Service) Drain() { s.drain() }

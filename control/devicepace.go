@@ -11,7 +11,7 @@ import (
 )
 
 // How often computers may ask. A credential is worth a bucket of its own, which a
-// computer that works never sees the bottom of: a held sync is one request. It is
+// computer that works never sees the bottom of: a waiting sync is one request. It is
 // worth another one for what its visitors have it ask, because a stranger needs
 // nothing but its address to be a visitor, and must not keep it from hearing whom
 // its owner removes: a hundred who sign in at once are a hundred. What was refused

@@ -24,7 +24,7 @@ import (
 // later, when every node has read it and every agent has been told; the old one
 // verifies for as long as a token it signed can be used.
 const (
-	// keyLead is how long a new key is known before it signs. Every held sync
+	// keyLead is how long a new key is known before it signs. Every waiting sync
 	// ends within controlapi.SyncWait, so every agent has heard of it by then.
 	keyLead = 2 * time.Minute
 

@@ -141,7 +141,7 @@ type kept struct{ refusal error }
 
 func (k kept) Error() string { return k.refusal.Error() }
 
-// update runs fn in a transaction and, once it is durable, wakes the held syncs
+// update runs fn in a transaction and, once it is durable, wakes the waiting syncs
 // of the computers it touched. fn may run more than once, so it must set its
 // results afresh each time and make no secrets.
 func (s *core) update(ctx context.Context, fn func(*txn) error) error {

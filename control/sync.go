@@ -224,7 +224,7 @@ func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 	return s.cfg.Relays
 }
 
-// RelaysChanged has every held sync look again, because Config.RelaysFor may
+// RelaysChanged has every waiting sync look again, because Config.RelaysFor may
 // answer something else by now.
 func (s *Agents) RelaysChanged() {
 	for _, id := range s.watchers.watched() {

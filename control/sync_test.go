@@ -243,7 +243,7 @@ func TestNoSignInIsLostWhenTheServiceEnds(t *testing.T) {
 	}
 }
 
-// Held syncs are told to end before the rest does.
+// Waiting syncs are told to end before the rest does.
 func TestDrainEndsSyncsOnly(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

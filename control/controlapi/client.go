@@ -31,7 +31,7 @@ type Client struct {
 	BaseURL    string // the auth URL, for example https://control.localhost:8443
 	Credential string // the device credential
 	// HTTP does the requests; nil means one with NewTransport(nil). It should
-	// have no Timeout, which would end held syncs.
+	// have no Timeout, which would end waiting syncs.
 	HTTP *http.Client
 
 	// OnClock is told with each answer how far the control plane's clock is at
@@ -45,7 +45,7 @@ type Client struct {
 
 // NewTransport makes a transport for a Client, its own so that its connections
 // are closed with it. It trusts roots, or those of the system when nil. HTTP/2
-// is off: a held sync is to have a connection of its own, whose failing is
+// is off: a waiting sync is to have a connection of its own, whose failing is
 // noticed and concerns nothing else.
 func NewTransport(roots *x509.CertPool) *http.Transport {
 	return &http.Transport{
@@ -122,7 +122,7 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 		c.HTTP.CloseIdleConnections()
 	}
 	if err == nil && out.Code != "" {
-		// The credential ended while the answer was held: its status was sent.
+		// The credential ended while the answer was awaited: its status was sent.
 		if out.Code == CodeUnauthorized {
 			out.HTTPStatus = http.StatusUnauthorized
 		}

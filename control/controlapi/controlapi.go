@@ -114,7 +114,7 @@ type Relay struct {
 	ServerName string `json:"serverName"` // name its certificate must hold
 }
 
-// Snapshot answers the held sync: everything the agent needs to decide who may
+// Snapshot answers the waiting sync: everything the agent needs to decide who may
 // open what without asking again.
 //
 // The answer's body is any amount of leading white space (the beat) and then

@@ -3,7 +3,7 @@
 //
 // Open checks the configuration and opens what can fail (the store, the
 // certificates, the listeners), Run serves until its context ends, and then
-// drains: /readyz turns to 503, held syncs are answered, agents are told to go
+// drains: /readyz turns to 503, waiting syncs are answered, agents are told to go
 // elsewhere, what is under way may finish within the grace, and the mails of what
 // was answered are written.
 //

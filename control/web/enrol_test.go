@@ -259,7 +259,7 @@ func TestReplaceAComputer(t *testing.T) {
 	}
 	e := wantError(t, <-held, controlapi.CodeUnauthorized)
 	if e.HTTPStatus != http.StatusUnauthorized {
-		t.Errorf("the held sync ended with %+v", e)
+		t.Errorf("the waiting sync ended with %+v", e)
 	}
 	_, err = r.client().People(t.Context())
 	wantError(t, err, controlapi.CodeUnauthorized)

@@ -146,7 +146,7 @@ func newRigOn(t testing.TB, store kv.Store, change ...func(*control.Config)) *ri
 	r.server.Config.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelWarn)
 	r.server.StartTLS()
 	t.Cleanup(func() {
-		r.stop() // answers held syncs, for which Close would wait
+		r.stop() // answers waiting syncs, for which Close would wait
 		r.server.Close()
 	})
 	return r

@@ -283,7 +283,7 @@ func specRevokedGrant(t *testing.T) {
 		for _, token := range []string{second.RefreshToken, first.RefreshToken} {
 			c.refresh(token).refused(t, http.StatusBadRequest, "access_denied")
 		}
-		<-watch.Changed // the agent's held sync is answered
+		<-watch.Changed // the agent's waiting sync is answered
 		watch.Stop()
 		snapshot := must(r.client().Sync(t.Context(), ""))
 		if !slices.ContainsFunc(snapshot.RevokedGrants, func(g controlapi.RevokedGrant) bool { return g.ID == grant && !g.At.IsZero() }) {

@@ -290,7 +290,7 @@ func specGrantChangesOneApp(t *testing.T) {
 		t.Errorf("granted: %+v, %v", got, err)
 	}
 	if s := <-held; s.Version == before.Version || len(s.People) != 2 {
-		t.Errorf("the held sync brought %+v", s)
+		t.Errorf("the waiting sync brought %+v", s)
 	}
 	got, err = c.SetAccess(t.Context(), controlapi.SetAccess{AccountID: p.AccountID, App: "app1"})
 	if err != nil || !slices.Equal(got.Apps, []string{"app2"}) || got.Status != controlapi.PersonPending {

@@ -38,7 +38,7 @@ func TestSyncWakesAtOnce(t *testing.T) {
 	r.member("bob@example.com", "app1")
 	got := <-held
 	if got.err != nil || got.s.Unchanged || got.s.Version == first.Version || len(got.s.People) != 2 {
-		t.Errorf("the held sync brought %+v, %v", got.s, got.err)
+		t.Errorf("the waiting sync brought %+v, %v", got.s, got.err)
 	}
 }
 
@@ -386,7 +386,7 @@ func TestV1IsBounded(t *testing.T) {
 	}
 	r.member("bob@example.com", "app1")
 	if got := <-held; got.err != nil || len(got.s.People) != 2 {
-		t.Errorf("the held sync brought %+v, %v", got.s, got.err)
+		t.Errorf("the waiting sync brought %+v, %v", got.s, got.err)
 	}
 }
 

@@ -89,7 +89,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("the request under way: %v\n%s", err, s.Stderr())
 	}
 	if b, err := io.ReadAll(held.Body); err != nil || !strings.Contains(string(b), `"unchanged":true`) {
-		t.Errorf("the held sync: %s %v", b, err)
+		t.Errorf("the waiting sync: %s %v", b, err)
 	}
 	if code := s.Wait(); code != 0 {
 		t.Errorf("exit %d\n%s", code, s.Stderr())
