@@ -9,7 +9,7 @@
 //	localapi → engine (published apps) ─┐
 //	localapi → people → access (who may)┼→ one state for the owner
 //	tunnel → proxy → access ────────────┤
-//	remote (waiting sync) → access ────────┘
+//	remote (sync) → access ─────────────┘
 package agent
 
 import (

@@ -12,7 +12,7 @@ import (
 )
 
 // Device credentials: a computer has one or none. Ending one refuses its next
-// request, wakes the syncs held with it, and is told of through
+// request, wakes the syncs that wait with it, and is reported by
 // Config.OnCredentialEnded, on every node, so that the tunnel it opened ends too.
 
 // Agents are what computers ask, with their device credentials.
@@ -57,7 +57,7 @@ func (t *txn) endCredential(c *computer) error {
 	return t.touch(c.ID)
 }
 
-// EndCredential ends a device credential: requests with it are refused, held
+// EndCredential ends a device credential: requests with it are refused, waiting
 // ones end, and so does the tunnel it opened. The computer's short name, its
 // people and their apps are kept. It refuses with CodeUnauthorized when the
 // credential is over.

@@ -51,7 +51,7 @@ type Config struct {
 	// by this node or, on a shared store, by another: the tunnel it opened is to
 	// end. It may be called from several goroutines, and once too often.
 	OnCredentialEnded func(computerID string)
-	// SharedStore says that other nodes write to the same store, so that held
+	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes.
 	SharedStore bool
 	Now         func() time.Time

@@ -14,15 +14,15 @@ import (
 	"porchlight/control/mail"
 )
 
-// Agents hold a sync each. A change in this process wakes the syncs of the
-// computers it touched (core.update); a change by another node on a shared
-// store is seen by reading the version keys of the computers held here.
+// A sync of each agent waits here. A change in this process wakes the syncs of the
+// computers it touched (core.update); a change by another node on a shared store is
+// seen by reading the version keys of the computers whose syncs wait here.
 
 // readVersionsEvery is how late another node's change may be noticed.
 const readVersionsEvery = 500 * time.Millisecond
 
-// syncsPerComputer bounds the syncs held for one computer. An agent that lost
-// its connection leaves one behind until its hold ends, so more than one is
+// syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
+// its connection leaves one behind until its time is over, so more than one is
 // normal; beyond the bound the oldest gives way.
 const syncsPerComputer = 4
 
@@ -170,7 +170,7 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 }
 
 // runVersionReader wakes the watches of computers whose version another node
-// raised. It reads the versions of all computers held here in one transaction.
+// raised. It reads the versions of all computers that wait here in one transaction.
 func (s *Agents) runVersionReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
@@ -181,12 +181,12 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		held := s.watchers.watched()
-		if len(held) == 0 {
+		watched := s.watchers.watched()
+		if len(watched) == 0 {
 			clear(seen)
 			continue
 		}
-		now, err := s.versions(ctx, held)
+		now, err := s.versions(ctx, watched)
 		if err != nil {
 			if ctx.Err() == nil {
 				s.log.Warn("reading the versions of computers failed", "error", err)
@@ -204,7 +204,7 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 	}
 }
 
-// watches says whether a sync of a computer is held here.
+// watches says whether a sync of a computer waits here.
 func (ws *watchers) watches(computerID string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

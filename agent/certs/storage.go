@@ -15,11 +15,11 @@ type storage struct {
 	certmagic.FileStorage
 
 	mu   sync.Mutex // protects what follows
-	held map[string]chan struct{}
+	locked map[string]chan struct{}
 }
 
 func newStorage(dir string) *storage {
-	return &storage{FileStorage: certmagic.FileStorage{Path: dir}, held: make(map[string]chan struct{})}
+	return &storage{FileStorage: certmagic.FileStorage{Path: dir}, locked: make(map[string]chan struct{})}
 }
 
 // TryLock implements certmagic.TryLocker.
@@ -32,10 +32,10 @@ func (s *storage) TryLock(_ context.Context, name string) (bool, error) {
 func (s *storage) take(name string) (free <-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if held := s.held[name]; held != nil {
-		return held, false
+	if locked := s.locked[name]; locked != nil {
+		return locked, false
 	}
-	s.held[name] = make(chan struct{})
+	s.locked[name] = make(chan struct{})
 	return nil, true
 }
 
@@ -58,11 +58,11 @@ func (s *storage) Lock(ctx context.Context, name string) error {
 func (s *storage) Unlock(_ context.Context, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	held := s.held[name]
-	if held == nil {
+	locked := s.locked[name]
+	if locked == nil {
 		return fmt.Errorf("%s is not locked", name)
 	}
-	delete(s.held, name)
-	close(held)
+	delete(s.locked, name)
+	close(locked)
 	return nil
 }

@@ -125,12 +125,12 @@ func (a *ACME) noteEvent(_ context.Context, event string, data map[string]any) e
 		before := len(a.refused) + len(a.unrenewed)
 		delete(a.refused, name)
 		delete(a.unrenewed, name)
-		settled := len(a.refused)+len(a.unrenewed) < before
+		cleared := len(a.refused)+len(a.unrenewed) < before
 		a.mu.Unlock()
 		if renewal {
 			a.cfg.Log.Info("a certificate was renewed", "name", name)
 		}
-		if settled {
+		if cleared {
 			a.cfg.OnTrouble()
 		}
 	case event == "cert_failed" && renewal:

@@ -129,9 +129,9 @@ func (r *Remote) syncForever(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// syncOnce is one held request. After a failure it asks without a version, which
-// is answered at once: the answer to a held one says only after SyncWait that the
-// control plane is back, and meanwhile the owner would read that it is away.
+// syncOnce is one sync. After a failure it asks without a version, which is answered
+// at once: a sync that waits says only after SyncWait that the control plane is back,
+// and meanwhile the owner would read that it is away.
 func (r *Remote) syncOnce(ctx context.Context) error {
 	version := r.version
 	if !r.State().Connected {

@@ -12,7 +12,7 @@ import (
 
 // Paths under the auth URL.
 const (
-	PathSync      = "/v1/sync"     // GET, held: Snapshot
+	PathSync      = "/v1/sync"     // GET, waits: Snapshot
 	PathApps      = "/v1/apps"     // PUT Apps: what this computer has approved
 	PathVisits    = "/v1/visits"   // POST Redeem: Visitor
 	PathPublicKey = "/auth/pubkey" // GET, no authentication: PublicKey
@@ -36,7 +36,7 @@ const (
 // CallbackPath is where a visitor's browser returns on an app's host.
 const CallbackPath = "/.porchlight/callback"
 
-// Sync timing: the answer is held up to SyncWait; a byte of white space comes
+// Sync timing: the answer may wait up to SyncWait; a byte of white space comes
 // every SyncBeat; an agent that reads nothing for SyncSilence reconnects.
 const (
 	SyncWait    = 25 * time.Second

@@ -32,7 +32,7 @@ type queued struct {
 	Code  int       `json:"code,omitempty"` // the server's at the last try
 }
 
-// taken is a mail held by this process.
+// taken is a mail that this process has taken to send.
 type taken struct {
 	queued
 	id  string

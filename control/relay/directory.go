@@ -280,14 +280,14 @@ func (d *directory) writeTunnels(ctx context.Context) error {
 	clear(d.dirty)
 	d.mu.Unlock()
 	for chunk := range slices.Chunk(hosts, tunnelsAtOnce) {
-		held := make(map[string]bool, len(chunk))
+		here := make(map[string]bool, len(chunk))
 		for _, host := range chunk {
-			held[host] = d.holds(host)
+			here[host] = d.holds(host)
 		}
 		err := d.store.Update(ctx, func(tx kv.Tx) error {
 			for _, host := range chunk {
 				key := keyTunnels + host + "/" + d.self.Node
-				if !held[host] {
+				if !here[host] {
 					if err := tx.Delete(key); err != nil {
 						return err
 					}
@@ -304,7 +304,7 @@ func (d *directory) writeTunnels(ctx context.Context) error {
 			switch {
 			case err != nil:
 				d.dirty[host] = true
-			case held[host]:
+			case here[host]:
 				d.written[host] = now
 			default:
 				delete(d.written, host)

@@ -167,8 +167,8 @@ func (s *bySource) enterBut(source netip.Prefix, spared int) bool {
 	return true
 }
 
-// held is how many there are.
-func (s *bySource) held() int {
+// inside is how many there are.
+func (s *bySource) inside() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.count

@@ -167,7 +167,7 @@ func (t *routes) enterAway(source netip.Prefix) (*computer, error) {
 func (t *routes) forget(c *computer) {
 	if len(c.sessions) == 0 {
 		t.unhost(c)
-		if c.visitors.held() == 0 && t.byID[c.id] == c {
+		if c.visitors.inside() == 0 && t.byID[c.id] == c {
 			delete(t.byID, c.id)
 		}
 	}

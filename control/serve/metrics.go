@@ -29,7 +29,7 @@ func newCounts() *counts {
 		}, []string{"method", "class"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "porchlight_http_request_seconds",
-			Help:    "Time to the end of an answer; syncs are held on purpose for up to 25 seconds.",
+			Help:    "Time to the end of an answer; syncs wait on purpose for up to 25 seconds.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}),
 	}
