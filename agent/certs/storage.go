@@ -14,7 +14,7 @@ import (
 type storage struct {
 	certmagic.FileStorage
 
-	mu   sync.Mutex // protects what follows
+	mu     sync.Mutex // protects what follows
 	locked map[string]chan struct{}
 }
 
