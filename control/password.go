@@ -109,7 +109,7 @@ func (t *txn) useForm(accountID, form string) error {
 	key := keyPasswordForm(accountID, hashOf(purposePasswordForm, form))
 	_, again, err := get[struct{}](t, key)
 	if err == nil && again {
-		err = refuse(controlapi.CodeInvalid, "This form has made a password already, which cannot be shown again. Open the page again to make another one.")
+		err = refuse(controlapi.CodeInvalid, "This form was sent before: its password was made, and cannot be shown again. Make another one, and revoke the one you have not put in anywhere.")
 	}
 	if err != nil {
 		return err

@@ -149,7 +149,7 @@ func TestPasswordFormsAskedAgain(t *testing.T) {
 	}
 	send("phone", "app1").want(t, http.StatusOK)
 	again := send("phone", "app1").want(t, http.StatusBadRequest)
-	if shownPassword.MatchString(again.body) || !strings.Contains(again.body, "has made a password already") || len(r.told()) != 1 {
+	if shownPassword.MatchString(again.body) || !strings.Contains(again.body, "This form was sent before") || len(r.told()) != 1 {
 		t.Errorf("the form sent again: %d passwords\n%s", len(r.told()), again.body)
 	}
 	for range controlapi.MaxPasswordsEach - 1 {

@@ -247,6 +247,41 @@ test('the pages of the control plane', async (t) => {
   const refresh = await tokens({ grant_type: 'refresh_token', refresh_token: JSON.parse(got.body).refresh_token })
   assert.deepEqual([refresh.status, JSON.parse(refresh.body).error], [400, 'access_denied'])
 
+  // App passwords, on a computer of one's own and on one that is shared.
+  const own = await person()
+  await own.go('/account/passwords?computer=maya')
+  await look(own, 'signin-passwords', /Sign in/)
+  await own.signIn(long)
+  await look(own, 'passwords-none', /App passwords/)
+  const passwordName = 'The calendar on the old tablet that hangs in the kitchen, box'
+  for (let n = 0; n < 2; n++) {
+    await own.page.fill('input[name=name]', passwordName.slice(0, 60))
+    await own.page.selectOption('select', 'a2')
+    await own.submit()
+    if (n === 0) await look(own, 'password-made', /Your new app password/)
+    const shown = await own.page.locator('.facts').innerText()
+    assert.match(shown, /plp_[a-z2-7]{32}/)
+    assert.match(shown, /repairs\.maya\./)
+    assert.ok(shown.includes(long))
+    if (n === 0) {
+      await own.page.reload() // sends the form once more
+      await look(own, 'password-again', /App passwords/)
+      assert.match(await own.page.textContent('.problem'), /This form was sent before/)
+      await own.page.getByRole('link', { name: 'On all computers' }).click()
+      await look(own, 'passwords-all', /App passwords/)
+      await own.go('/account/passwords?computer=maya')
+    } else {
+      await own.submit('a.primary')
+    }
+  }
+  await look(own, 'passwords', /App passwords/)
+  assert.equal(await own.page.getByText(passwordName.slice(0, 60)).count(), 2)
+  await own.page.getByRole('button', { name: /^Revoke/ }).first().click()
+  await own.page.waitForLoadState()
+  assert.equal(await own.page.getByText(passwordName.slice(0, 60)).count(), 1)
+  await own.go('/account')
+  await look(own, 'account-passwords', /Your account/)
+
   const carol = await person()
   await control.cli('account', 'add', 'carol@example.com')
   const visit =
