@@ -29,8 +29,8 @@ func (a *Agent) tellAccepted(before, now controlapi.Snapshot) {
 const maxAcceptedApps = 3
 
 // accepted returns a sentence for each person who has become active; labels are
-// the apps', by id. Whoever is quick is never seen as invited: nothing but an
-// invitation makes anybody active.
+// the apps', by id. Somebody who is quick is never seen as invited: nothing but an
+// invitation makes a person active.
 func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts []string) {
 	if before.Computer.ID != now.Computer.ID {
 		return nil // other people, of another account

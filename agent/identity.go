@@ -66,7 +66,7 @@ func (a *Agent) ordersName(name string) bool {
 	return below && ok && app.Status == agentapi.StatusLive
 }
 
-// certificate is what the owner is told of the certificate of an app.
+// certificate is what the owner is told about the certificate of an app.
 func (a *Agent) certificate(app string) *agentapi.Certificate {
 	root := a.rootName()
 	if root == "" {

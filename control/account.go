@@ -127,7 +127,7 @@ func (s *Accounts) List(ctx context.Context) ([]Account, error) {
 
 // Remove takes an account away with everything it has: its computers and
 // everybody's access to them, what others shared with it, the apps it let in, and
-// its sessions. Whoever is invited at the address again gets another account. It
+// its sessions. An invitation to the same mail address makes another account. It
 // refuses with CodeNotFound. Interrupted, it leaves the account, and goes on when
 // it is called again.
 func (s *Accounts) Remove(ctx context.Context, email string) error {

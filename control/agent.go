@@ -79,8 +79,8 @@ const endedMemory = time.Hour
 // this version.
 func endedEvent(version, computerID string) string { return version + "/" + computerID }
 
-// tellEnded tells of credentials that other nodes ended since the last call,
-// given what was seen until then.
+// tellEnded reports credentials that other nodes ended since the last call; seen is
+// what had ended before.
 func (s *Agents) tellEnded(ctx context.Context, seen map[string]bool) error {
 	now := map[string]string{}
 	err := s.store.View(ctx, func(tx kv.Tx) error {
@@ -141,7 +141,7 @@ func computerByCredential(tx kv.Tx, hash string) (computer, error) {
 	return find[computer](tx, keyComputer(id), credentialUnknown())
 }
 
-// runEndedReader tells of device credentials that other nodes ended.
+// runEndedReader reports device credentials that other nodes ended.
 func (s *Agents) runEndedReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()

@@ -222,7 +222,7 @@ func IsRefusal(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// awayFor is when whoever was told that the store is away should ask again.
+// awayFor is when to ask again after the answer that the store is away.
 const awayFor = 5 * time.Second
 
 // Away says whether err is of a store that passes: it does not answer, is asked

@@ -10,17 +10,16 @@ import (
 	"porchlight/internal/bounds"
 )
 
-// How often computers may ask. A credential is worth a bucket of its own, which a
-// computer that works never sees the bottom of: a waiting sync is one request. It is
-// worth another one for what its visitors have it ask, because a stranger needs
-// nothing but its address to be a visitor, and must not keep it from hearing whom
-// its owner removes: a hundred who sign in at once are a hundred. What was refused
-// counts for the network it came from, so that whoever tries credentials, or asks
-// on with one that is over, costs the store nothing after a while. Computers whose
-// credential was good a moment ago are not touched by that: they may be in the same
-// network.
+// How often computers may ask. Each credential has a bucket of its own, which a
+// computer that works never empties: a waiting sync is one request. A second bucket
+// is for what its visitors make it ask, a hundred requests where a hundred sign in at
+// once: anybody who has its address can be a visitor, and must not keep the computer
+// from hearing whom its owner removes. A refused request counts for the network it
+// came from, so that somebody who guesses credentials, or goes on with one that has
+// ended, soon costs the store nothing. Computers whose credential was good a moment
+// ago are left alone: they may be in the same network.
 //
-// Each node counts for itself and in memory: the store is what is spared.
+// Each node counts for itself, in memory, because the store is to be spared.
 var (
 	bucketComputer = bounds.Bucket{Size: 600, Refill: 50 * time.Millisecond}
 	bucketRefused  = bounds.Bucket{Size: 60, Refill: time.Second}

@@ -157,7 +157,7 @@ func (s *Enrolment) Begin(ctx context.Context, r controlapi.EnrolRequest, client
 // Poll answers a computer that waits for its confirmation: with the
 // device credential, once, or with the refusals of RFC 8628, section 3.5.
 // Polling too early lengthens the interval by five seconds each time; a
-// confirmation is told of whenever the poll comes.
+// confirmation is answered however early the poll comes.
 func (s *Enrolment) Poll(ctx context.Context, deviceCode string) (controlapi.Enrolled, error) {
 	over := refuse(controlapi.CodeExpiredToken, "The code is over, or was used already. Start connecting again.")
 	if len(deviceCode) != tokenLen {

@@ -59,7 +59,7 @@ type grant struct {
 	Dropped bool `json:"dropped,omitempty"`
 }
 
-// samePurpose says whether two grants are one row to whoever revokes it.
+// samePurpose says whether two grants are shown, and revoked, as one.
 func (g grant) samePurpose(other grant) bool {
 	return g.ClientID == other.ClientID && g.AccountID == other.AccountID && g.ComputerID == other.ComputerID
 }
@@ -203,8 +203,7 @@ func (s *Grants) OfAccount(ctx context.Context, accountID string) ([]AccountGran
 	})
 }
 
-// OfComputer lists all grants for a computer, whoever gave them, newest
-// first.
+// OfComputer lists all grants for a computer, of every person, newest first.
 func (s *Grants) OfComputer(ctx context.Context, computerID string) ([]controlapi.Grant, error) {
 	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Grant, error) {
 		out := []controlapi.Grant{}
@@ -224,7 +223,7 @@ func (s *Grants) RevokeForAccount(ctx context.Context, accountID, id string) err
 	return s.revokeIf(ctx, id, func(g grant) bool { return g.AccountID == accountID })
 }
 
-// RevokeForComputer is the same for a computer, whoever allowed it: it is the
+// RevokeForComputer is the same for the grants of every person, since it is the
 // owner's computer. It refuses with CodeNotFound when there is none of that id.
 func (s *Grants) RevokeForComputer(ctx context.Context, computerID, id string) error {
 	return s.revokeIf(ctx, id, func(g grant) bool { return g.ComputerID == computerID })

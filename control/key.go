@@ -85,7 +85,7 @@ func (r *keyRing) verifying(now time.Time) []signingKey {
 var errKeysGone = errors.New("the stored keys are gone")
 
 // loadKeys reads the keys, making them when this store has none. Nodes that
-// start together agree on those of whoever committed first.
+// start together agree on those that were committed first.
 func (s *core) loadKeys(ctx context.Context) (*keyRing, error) {
 	made := storedKeys{
 		Signing: []storedKey{newStoredKey(s.now())},

@@ -25,7 +25,7 @@ var (
 	numberPattern = regexp.MustCompile(`^([0-9]+|0x[0-9a-f]*)$`)
 )
 
-// validRedirectURI accepts https anywhere, http on this very computer, and the
+// validRedirectURI accepts https anywhere, http on the same computer, and the
 // private schemes of native apps (RFC 8252, section 7). Everything it accepts
 // can be written into a Location and into a Content-Security-Policy, and leads a
 // browser to where it says.

@@ -108,7 +108,7 @@ type Browser struct {
 }
 
 // intake is the way into SignIn.attempts. Once it is shut nothing more comes in,
-// so that whoever empties the queue then has emptied it.
+// so a queue that is emptied then stays empty.
 type intake struct {
 	mu   sync.RWMutex // held for reading while an attempt is put into the queue
 	shut bool         // guarded by mu

@@ -69,10 +69,10 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 	return out, nil
 }
 
-// Watch tells of changes to one computer's snapshot. Stop must be called.
+// Watch reports changes of one computer's snapshot. Stop must be called.
 type Watch struct {
 	// Changed receives after each change made since the watch began; several
-	// changes may be told of once.
+	// changes may be reported as one.
 	Changed <-chan struct{}
 	// Replaced is closed when a newer watch took this one's place.
 	Replaced <-chan struct{}
@@ -83,8 +83,8 @@ type Watch struct {
 	owner    *watchers
 }
 
-// Watch begins to watch a computer. What was changed before it is not told of,
-// so read the snapshot afterwards.
+// Watch begins to watch a computer. Changes before that are not
+// reported, so read the snapshot afterwards.
 func (s *Agents) Watch(computerID string) *Watch { return s.watchers.add(computerID) }
 
 // Stop ends the watch.
@@ -211,7 +211,7 @@ func (ws *watchers) watches(computerID string) bool {
 	return len(ws.byComputer[computerID]) > 0
 }
 
-// relaysFor are the relays the agent of a computer is told of.
+// relaysFor are the relays that the agent of a computer is given.
 func (s *Agents) relaysFor(computerID string) []controlapi.Relay {
 	if s.cfg.RelaysFor != nil {
 		if relays := s.cfg.RelaysFor(computerID); len(relays) > 0 {

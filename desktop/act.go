@@ -24,7 +24,7 @@ const (
 	doAllowUser    verb = "allow-user" // of this computer
 	doDenyUser     verb = "deny-user"
 	doRevokeGrant  verb = "revoke-client"
-	doUndo         verb = "undo" // what a notice tells of
+	doUndo         verb = "undo" // what a notice is about
 	doDark         verb = "dark"
 	doLight        verb = "light"
 	doUnlock       verb = "unlock"      // have the keychain ask for its password
@@ -161,8 +161,8 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	return done, nil
 }
 
-// approved tells of an app that has no address to be on yet; of any other the menu
-// tells.
+// approved is the note about an app that has no address to be on yet; any other is
+// seen in the menu.
 func approved(label string, pub agentapi.Publication) note {
 	if pub.Status != agentapi.StatusPending {
 		return note{}

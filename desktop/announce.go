@@ -21,7 +21,7 @@ const (
 	// stays without another notification.
 	askedAgain = time.Minute
 
-	// lasting is how long something has to keep visitors out to be told of.
+	// lasting is how long something has to keep visitors out before it is announced.
 	lasting = time.Minute
 
 	// recount is the shortest time between two counts on the note about many
@@ -73,7 +73,7 @@ type announcer struct {
 	requested map[string]toldRequest // by app name
 	grouped   int                    // how many requests the note about many speaks of; 0: not shown
 	groupedAt time.Time
-	flood     bool // that note tells of requests that come and go
+	flood     bool // that note says that requests come and go
 
 	since        time.Time // when trouble began; zero while there is none
 	troubleShown bool
@@ -187,7 +187,7 @@ func viewOf(k kind) string {
 	return viewApps
 }
 
-// grants tells of remote clients that somebody let in.
+// grants announces clients that somebody let in.
 func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 	var untold []agentapi.Grant
 	newest := a.told.grant
@@ -228,8 +228,8 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 	}
 }
 
-// trouble tells of what keeps visitors out once it has lasted, and takes that
-// back when it is over.
+// trouble announces what keeps visitors out once it has lasted, and takes that back
+// when it is over.
 func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 	if s.Trouble == "" {
 		if a.troubleShown {
@@ -256,8 +256,8 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 	}
 }
 
-// mayTell says whether n more of a kind may be told one by one now, so that
-// whoever causes them slowly causes no storm either.
+// mayTell says whether n more of a kind may be announced one by one now. Those that
+// come slowly are counted too, so that they make no storm.
 func (a *announcer) mayTell(k kind, n int) bool {
 	now := a.now()
 	lately := slices.DeleteFunc(a.oneByOne[k], func(t time.Time) bool { return now.Sub(t) >= time.Minute })

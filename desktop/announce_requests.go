@@ -9,8 +9,8 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// requests tells of apps that want an address: each by itself while they are
-// few, all by one note while they are many, and that they keep coming where they
+// requests tells the owner about apps that want an address: each by itself while they
+// are few, with one note while they are many, and that they keep coming where they
 // come and go.
 func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 	loud, untold := a.compare(s)
@@ -55,8 +55,8 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 	}
 }
 
-// compare returns the requests that may be told of, those that wait longest
-// first, and which of them are news.
+// compare returns the requests that may be announced, those that wait longest first,
+// and which of them were not announced before.
 func (a *announcer) compare(s agentapi.OwnerState) (loud, untold []agentapi.OwnerApp) {
 	now := a.now()
 	waiting := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 	"porchlight/desktop/ui"
 )
 
-// startsAtLogin says whether this very program starts when the owner logs in;
+// startsAtLogin says whether this program starts when the owner logs in;
 // false where that cannot be told.
 func startsAtLogin() bool {
 	path, err := program()

@@ -61,7 +61,7 @@ func (p *preferences) Welcomed() error {
 	return p.settings.change(func(v *settingsValues) { v.Welcomed = true })
 }
 
-// StartAtLogin has this very program start at login, or none.
+// StartAtLogin has this program start at login, or none.
 func (p *preferences) StartAtLogin(on bool) error {
 	if !on {
 		if err := autostart.Disable(); err != nil {

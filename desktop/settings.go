@@ -34,14 +34,14 @@ type settingsValues struct {
 	Welcomed bool `json:"welcomed,omitempty"`
 	// Appearance of the window: "light", "dark", or empty to follow the system.
 	Appearance string `json:"appearance,omitempty"`
-	// AtLogin is the program that the owner has started at login, as of when they
-	// asked for it; empty when they did not.
+	// AtLogin is the program that was to start at login when the owner asked for it;
+	// empty when they did not.
 	AtLogin string `json:"atLogin,omitempty"`
 	// SecretFile is true once the owner chose to keep the owner secret in a file,
 	// for want of a keychain.
 	SecretFile bool `json:"secretFile,omitempty"`
-	// LastNotice is the id of the newest notice shown, LastGrant when the newest
-	// connected app that was told of was let in.
+	// LastNotice is the id of the newest notice shown, LastGrant when the
+	// newest connected app that was announced was let in.
 	LastNotice uint64    `json:"lastNotice"`
 	LastGrant  time.Time `json:"lastGrant,omitzero"`
 }

@@ -128,8 +128,8 @@ func (t *tray) apply(m menu) {
 	t.lines = t.fill(nil, t.lines, m.lines)
 }
 
-// draw sets the icon. systray panics there while the session bus is away; it has
-// kept the icon by then, and shows it when the bus is back.
+// draw sets the icon. systray panics there while the session bus is away, after
+// it has kept the icon, and shows it when the bus is back.
 func (t *tray) draw(icon string) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -21,7 +21,7 @@ type prober interface {
 }
 
 // watch looks after an agent of another process until ctx ends. An agent of this
-// process needs none: it stops with whoever would look.
+// process needs none: nobody is left to look once it has stopped.
 func (e *agentRunner) watch(ctx context.Context, c prober) {
 	tick := time.NewTicker(e.probeEvery)
 	defer tick.Stop()

@@ -79,8 +79,8 @@ func count(n int, one, many string) string {
 
 // shorten makes one printable line of at most maxWords characters. Labels and
 // program names come from other programs, addresses and clients' names from a
-// control plane; the agent has looked at most of them, and none may turn the
-// words around it whoever let it through.
+// control plane; the agent has looked at most of them. None may reverse the
+// words around it, also where the agent let it through.
 func shorten(s string) string { return shortenTo(s, maxWords) }
 
 func shortenTo(s string, most int) string {

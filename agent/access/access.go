@@ -268,7 +268,7 @@ func (a *Access) GiveBack(c store.PendingChange) error {
 	return nil
 }
 
-// swap publishes a state and closes what it refuses. The caller holds writing.
+// swap publishes a state and closes what it refuses. writing is held.
 func (a *Access) swap(next *state) (closed int) {
 	a.state.Store(next)
 	closed = a.closeRefused()

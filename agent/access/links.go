@@ -37,7 +37,7 @@ type link struct {
 }
 
 // MintLink makes a token that signs the owner in on one app's host, once and
-// within linkLife, with no mail. Whoever calls has proved to be the owner.
+// within linkLife, with no mail. The caller has made sure that it is the owner.
 func (a *Access) MintLink(appID string) (token string, expires time.Time, err error) {
 	if _, ok := a.Owner(); !ok {
 		return "", time.Time{}, ErrNoOwner

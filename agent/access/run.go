@@ -6,8 +6,8 @@ import (
 )
 
 // Run writes the last use of sessions and what happened to the disk, removes what is
-// over, ends access when the control plane has been silent for too long, and tells of
-// changes of the number of live connections. It blocks until ctx ends.
+// over, ends access when the control plane has been silent for too long, and raises
+// the signal when the number of live connections changes. It blocks until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
 	const (
 		flushEvery = time.Minute

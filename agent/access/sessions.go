@@ -152,7 +152,7 @@ func (a *Access) lookup(key store.SessionKey) *session {
 	if sess, cached := a.remember(key, stored, ended); cached {
 		return sess
 	}
-	// Something ended between reading and caching, perhaps this very session.
+	// Something ended between reading and caching, perhaps this session.
 	if stored, ok, err = a.store.Session(key); err != nil || !ok {
 		return nil
 	}

@@ -26,7 +26,7 @@ const (
 	silentForEver = time.Duration(math.MaxInt64 / 4)
 )
 
-// mark is how long the control plane has been silent, as of one moment. It is
+// mark is how long the control plane had been silent at one moment. It is
 // immutable.
 //
 // The silence is counted from mark to mark, and not from the last contact, so that

@@ -67,7 +67,7 @@ func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
 		}
 	}
 	a.live.mu.Unlock()
-	// The sessions first: whoever reconnects in between finds none.
+	// The sessions first, so that a visitor who comes back in between finds none.
 	for k := range keys {
 		if e := a.store.DeleteSession(k); e != nil {
 			err = errors.Join(err, fmt.Errorf("end a session: %w", e))

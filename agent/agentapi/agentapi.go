@@ -141,7 +141,7 @@ type OwnerApp struct {
 	// AskedBy names the user whose program asks, of a request of another user of
 	// this computer; empty for the owner's own.
 	AskedBy string `json:"askedBy,omitempty"`
-	// Answering is false when nobody listens on LocalPort, or whoever does
+	// Answering is false when nobody listens on LocalPort, or the program that does
 	// accepted no connection the last time a visitor came.
 	Answering bool `json:"answering"`
 	// Quiet is true for a request that must not raise a notification: it was

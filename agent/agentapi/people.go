@@ -60,7 +60,7 @@ type AccessRequest struct {
 // RemoveRequest is the body of POST /people/revoke and /owner/people/revoke.
 type RemoveRequest struct {
 	AccountID string `json:"accountId"`
-	// HoldSeconds is as of AccessRequest.
+	// HoldSeconds is what it is in AccessRequest.
 	HoldSeconds int `json:"holdSeconds,omitempty"`
 }
 
@@ -156,7 +156,7 @@ func (c *Client) RevokeGrant(ctx context.Context, id string) (Closed, error) {
 	return call[Closed](ctx, c, http.MethodPost, "/owner/grants/"+url.PathEscape(id)+"/revoke", nil)
 }
 
-// UndoNotice takes back what the notice tells of, where it can be: POST
+// UndoNotice takes back what the notice is about, where it can be: POST
 // /owner/notices/{id}/undo.
 func (c *Client) UndoNotice(ctx context.Context, id uint64) error {
 	_, err := call[Done](ctx, c, http.MethodPost, "/owner/notices/"+formatID(id)+"/undo", nil)

@@ -34,11 +34,11 @@ type ACMEConfig struct {
 	// RootCAs the directory's own certificate must lead to; nil: the system's.
 	RootCAs *x509.CertPool
 	// Allowed says which names may have a certificate now. It must be narrow:
-	// whoever connects under a name it allows has one ordered.
+	// a connection under a name it allows has one ordered.
 	Allowed func(name string) bool
 	// OnTrouble is called when Trouble may answer something else; nil for not.
 	OnTrouble func()
-	// OnMade is called when a certificate came to hand, which State tells of; nil
+	// OnMade is called when a new certificate is there, and State describes it; nil
 	// for not.
 	OnMade func()
 	// Now tells the time; nil means time.Now.
@@ -49,7 +49,7 @@ type ACMEConfig struct {
 // ACME is a Source whose certificates an authority issues over ACME (RFC 8555),
 // one for each name, made when the name is first wanted and renewed while it
 // is. The authority makes sure of a name by connecting to it (TLS-ALPN-01, RFC
-// 8737): through relay and tunnel to this very Source, because no other port of
+// 8737): through relay and tunnel to this Source, because no other port of
 // this computer can be reached. It is safe for concurrent use.
 type ACME struct {
 	cfg    ACMEConfig

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Reporter is a Source that can tell of its certificates.
+// Reporter is a Source that can say how its certificates are.
 type Reporter interface {
 	Source
-	// State is what the owner is told of the certificate of a name; false while
-	// nothing is known of it.
+	// State is what the owner is told about the certificate of a name; false while
+	// nothing is known about it.
 	State(name string) (s State, known bool)
 }
 

@@ -99,7 +99,7 @@ func (a *Apps) look(name string, port int) (l agentapi.Listener, listening bool)
 // may have many processes to show. Who does is known at once.
 const lookFor = 3 * time.Second
 
-// lookSoon is look with a limit of lookFor. A program that was not found by then
+// lookSoon is look with a limit of lookFor. A program that was not found in that time
 // counts as one that cannot be seen: an owner who was shown one has to look again.
 func (a *Apps) lookSoon(ctx context.Context, name string, port int) (agentapi.Listener, bool) {
 	type answer struct {

@@ -367,8 +367,8 @@ func record(app *store.App, e event) agentapi.Notice {
 }
 
 // changes tells the owner what an approved app altered about itself without
-// asking. An app that was stopped counts too: whoever takes its name over would
-// stop it first.
+// asking. An app that was stopped counts too: a program that takes its name over
+// would stop it first.
 func changes(before, after store.App, at time.Time) []agentapi.Notice {
 	var notices []agentapi.Notice
 	add := func(kind, text string) {

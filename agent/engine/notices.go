@@ -13,7 +13,7 @@ func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.AddNotice(n, undo) })
 }
 
-// MarkUndone notes that what a notice tells of was undone.
+// MarkUndone notes that what a notice is about was undone.
 func (a *Apps) MarkUndone(noticeID uint64, sentence string) error {
 	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.MarkNoticeUndone(noticeID, sentence) })
 }

@@ -1,5 +1,5 @@
 // Package host runs the agent of one data directory for as long as its process
-// lives, whoever this computer is meanwhile.
+// lives, whichever control plane this computer is connected to meanwhile.
 //
 // A computer is on its own (local: control plane and relay in this process), or
 // connected to a control plane elsewhere, or neither yet. Which one is in
@@ -37,8 +37,8 @@ import (
 
 const (
 	// graceAfterLast is how long an engine that stops on demand outlives its
-	// last registrant, and firstWithin how long it waits for the first: whoever
-	// started it may take a while to come up.
+	// last registrant, and firstWithin how long it waits for the first: the
+	// program that started it may take a while to come up.
 	graceAfterLast = 10 * time.Second
 	firstWithin    = time.Minute
 
@@ -80,8 +80,8 @@ type Config struct {
 	grace, first time.Duration
 }
 
-// Host is the agent of a data directory, whoever this computer is. It is made by
-// New. Its methods are safe for concurrent use.
+// Host is the agent of a data directory, with every control plane in turn. It is made
+// by New. Its methods are safe for concurrent use.
 type Host struct {
 	cfg      Config
 	log      *slog.Logger
@@ -165,8 +165,8 @@ func (h *Host) Run(ctx context.Context) error {
 	h.ctx = ctx
 	h.mu.Unlock()
 	raise(h.toEnd) // what an earlier run left undone
-	// The server ends last: whoever connects meanwhile is told, and does not find the
-	// address free while the data directory is still in use.
+	// The server ends last: a program that connects meanwhile is told, and does not find
+	// the address free while the data directory is still in use.
 	answering, silence := context.WithCancel(context.WithoutCancel(ctx))
 	defer silence()
 	g, ctx := errgroup.WithContext(ctx)
@@ -206,8 +206,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// serve keeps an agent running, as whoever this computer is, until ctx ends or
-// the agent does.
+// serve keeps an agent running, with the control plane of now, until ctx ends or the
+// agent does.
 func (h *Host) serve(ctx context.Context) error {
 	for {
 		again, err := h.runAgent(ctx, h.now())
@@ -288,8 +288,8 @@ func (h *Host) Ready() <-chan struct{} { return h.ready }
 // API is the address of the loopback API.
 func (h *Host) API() string { return h.server.Addr() }
 
-// OwnerSocket is the path of the owner tier's unix socket, the same whoever this
-// computer becomes.
+// OwnerSocket is the path of the owner tier's unix socket, the same with every
+// control plane.
 func (h *Host) OwnerSocket() string { return h.server.OwnerSocket() }
 
 // Account is whose computer this is now.
@@ -329,7 +329,7 @@ func raise(signal chan struct{}) {
 	}
 }
 
-// SetOwnerSecret tells of an owner secret that could not be had at the start, and
+// SetOwnerSecret brings an owner secret that could not be had at the start, and says
 // whether secrets are kept in the keychain from now on. Nobody is disconnected for
 // it; only a computer whose device credential is there too gets another agent.
 func (h *Host) SetOwnerSecret(hash []byte, keychain bool) {

@@ -134,8 +134,8 @@ func (h *Host) makeConnected(ctx context.Context, c connection) (*wiredAgent, er
 }
 
 // credential is this computer's at the control plane of c. A keychain that did
-// not even give the owner secret is not asked again: whoever waits for that one
-// tells once it is unlocked: SetOwnerSecret.
+// not even give the owner secret is not asked again: SetOwnerSecret is called once it
+// is unlocked.
 func (h *Host) credential(ctx context.Context, c connection) (string, error) {
 	if known, keychain := h.ownerSecret(); c.Store == storeKeychain && keychain && !known {
 		return "", ownersecret.ErrLocked
@@ -181,7 +181,7 @@ func (h *Host) ownRoot() string {
 	return filepath.Join(h.cfg.DataDir, ownCADir, localca.RootFile)
 }
 
-// agentConfig is what an agent is told whoever this computer is.
+// agentConfig is what every agent is given, whatever the control plane.
 func (h *Host) agentConfig() agent.Config {
 	return agent.Config{
 		DataDir:       h.cfg.DataDir,

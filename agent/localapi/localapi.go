@@ -241,7 +241,7 @@ func (a *API) answer(from listenerKind, rt route, w http.ResponseWriter, r *http
 	defer cancel()
 	defer context.AfterFunc(a.cut, func() {
 		cancel()
-		// The answer too: whoever does not read it holds no swap up. A writer without
+		// The answer too: a client that does not read it must not delay the swap. A writer without
 		// deadlines is one of a test, not of a connection.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now())
 	})()

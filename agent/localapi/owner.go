@@ -83,7 +83,7 @@ func (a *API) activity(r *http.Request) (any, error) {
 
 func (a *API) clearActivity(*http.Request) (any, error) { return done, a.cfg.Access.ClearActivity() }
 
-// undo takes back what a notice tells of.
+// undo takes back what a notice is about.
 func (a *API) undo(r *http.Request) (any, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err != nil {

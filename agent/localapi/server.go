@@ -103,7 +103,7 @@ func (s *Server) ownerSecretHash() []byte { return *s.secretHash.Load() }
 // after another agent has come.
 func (s *Server) Changes() *broadcast.Signal { return &s.changes }
 
-// Registry keeps the programs that are attached, whoever this computer is.
+// Registry keeps the programs that are attached, from one agent to the next.
 func (s *Server) Registry() *engine.Registry { return s.registry }
 
 // Listen opens the listeners, unless they are open: who connects from now on is
@@ -149,9 +149,9 @@ func closeOnce(l net.Listener) error {
 	return nil
 }
 
-// Run serves until ctx ends, and closes the listeners; DATA/agent.json tells of
-// them meanwhile. It ends after the last agent: whoever finds nobody at the address
-// any more finds the data directory free. It returns nil when ctx ended.
+// Run serves until ctx ends, and closes the listeners; DATA/agent.json says
+// meanwhile where they are. It ends after the last agent: once nobody answers at the
+// address, the data directory is free. It returns nil when ctx ended.
 func (s *Server) Run(ctx context.Context) error {
 	open, err := openKind(s.open.Addr())
 	if err == nil {

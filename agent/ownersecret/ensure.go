@@ -7,7 +7,7 @@ import (
 
 // Ensure returns the secret s keeps, and makes one at the first start. It makes
 // one only on ErrNotFound: any other failure may hide a secret that is there,
-// and replacing that would lock out whoever holds it.
+// and replacing that would lock out the programs that have it.
 func Ensure(ctx context.Context, s Store) (string, error) {
 	secret, err := s.Get(ctx)
 	if !errors.Is(err, ErrNotFound) {

@@ -285,7 +285,7 @@ func looksLikeAddress(email string) bool {
 }
 
 func noSuchApp(label string) error {
-	const longest = 100 // characters, as of a label
+	const longest = 100 // characters, like that of a label
 	if short := []rune(label); len(short) > longest {
 		label = string(short[:longest]) + "…"
 	}

@@ -150,7 +150,7 @@ func (p *People) unsent() []pending {
 type taken map[store.DenyRecord]bool
 
 // Which changes a list does not show yet. A list that the control plane has just made
-// lacks those it was not told of; a list from a snapshot may lack all.
+// lacks those that it does not know yet; a list from a snapshot may lack all.
 const (
 	unsentOnly  = true
 	unconfirmed = false

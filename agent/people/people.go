@@ -74,7 +74,7 @@ type Config struct {
 // capability.
 type Actor struct {
 	Owner bool
-	// Name is what the owner is told of a program: the name of its executable,
+	// Name is what the owner is told about a program: the name of its executable,
 	// and what it calls itself. Program is the executable's, as far as the system
 	// tells. Process tells one process from another; empty for one that is not
 	// known.
@@ -94,7 +94,7 @@ type People struct {
 	turn chan struct{}
 	wake broadcast.Signal // Run has something to look at
 
-	telling sync.Mutex // held while something is told of; taken before mu
+	telling sync.Mutex // held while the owner is told something; taken before mu
 
 	mu       sync.Mutex
 	changing int                // guarded by mu: changes of programs under way, see room

@@ -17,7 +17,7 @@ import (
 // maxNamed is how many apps a notice names.
 const maxNamed = 3
 
-// tellInvited tells of an invitation a program sent. Undoing it takes back what
+// tellInvited tells the owner about an invitation that a program sent. Undoing it takes back what
 // it added: all, for somebody who could open nothing before.
 func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []engine.App) {
 	undo := &store.Undo{AccountID: after.AccountID, Newcomer: before.Status == "" || before.Status == controlapi.PersonRemoved}
@@ -32,7 +32,7 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 	p.tell(by, agentapi.ActivityInvited, after, apps, undo)
 }
 
-// tellEnded tells of access a program took away, if there was any. A removal is
+// tellEnded tells the owner about access that a program took away, if there was any. A removal is
 // undone by nothing but a new invitation, which only the invited can accept.
 func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange) {
 	if c.AppID == "" {
@@ -51,7 +51,7 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 	}
 }
 
-// tell has the owner told of what a program did, and of nothing they did themselves.
+// tell tells the owner what a program did, and nothing that they did themselves.
 func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engine.App, undo *store.Undo) {
 	p.wake.Raise()
 	if by.Owner {

@@ -13,8 +13,8 @@ import (
 const filesAtOnce = 256
 
 // lookThrough looks into every process of the socket's user. Those of others are
-// left out by the owner of their directory alone. all is false when it was not
-// done by then.
+// left out by the owner of their directory alone. all is false when until came
+// before the end.
 func lookThrough(s Socket, until time.Time) (at place, all bool) {
 	if !seen(s.UserID) {
 		return place{}, true
@@ -82,8 +82,7 @@ func belongs(pid int, userID string) bool {
 	return ok && strconv.FormatUint(uint64(owner.Uid), 10) == userID
 }
 
-// isAt says whether the socket is there. One number is one socket: what reads as
-// it is it, in whichever process.
+// isAt says whether the socket is there. A socket has one number in every process.
 func isAt(at place, s Socket) bool {
 	target, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(at.pid), "fd", strconv.Itoa(at.file)))
 	return err == nil && target == "socket:["+strconv.FormatUint(s.Inode, 10)+"]"

@@ -6,11 +6,11 @@
 // socket by the kernel when it is made, and no program can choose or change it:
 // who may do what over the local API, and whether an app's port is still in the
 // hands that the owner approved, is decided by it. Which process has a socket,
-// and what its program is called, is for people to read: whoever runs a program
-// chooses the name of its file, so nothing is permitted because of it.
+// and what its program is called, is for people to read: anybody can give a
+// program's file any name, so nothing is permitted because of it.
 //
 // It reads what the operating system shows to the current user and never
-// guesses: what is not told stays empty, and whoever asks treats it as unknown.
+// guesses: what it does not show stays empty, and counts as unknown.
 package procinfo
 
 import (
@@ -31,8 +31,8 @@ func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSo
 const maxName = 100
 
 // shown is a program's name as it can be shown in a sentence, a menu or a
-// terminal. Whoever runs a program chooses the name of its file: line breaks,
-// control sequences and characters that turn the rest of a line around become
+// terminal. Anybody can give a program's file any name: line breaks, control
+// sequences and characters that turn the rest of a line around become
 // question marks, and what is too long is cut.
 func shown(program string) string {
 	var b strings.Builder

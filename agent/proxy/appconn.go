@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limits of connections to apps, whoever holds them.
+// Limits of connections to apps.
 const (
 	maxIdleConns   = 1024 // or a sixteenth of the process's files
 	maxIdlePerApp  = 256
@@ -26,8 +26,8 @@ const (
 var errLongHead = errors.New("the head of the app's answer is too long")
 
 // A port belongs to nobody: when an app ends, a program of any user of this
-// computer can listen there next. So whoever took a new connection is looked at
-// before a byte goes out on it. Later requests may use the connection without
+// computer can listen there next. So the program that took a new connection is looked
+// at before a byte goes out on it. Later requests may use the connection without
 // another look, because it stays with the program that took it.
 
 var errStranger = errors.New("a program of another user listens on the app's port")

@@ -19,7 +19,7 @@ import (
 //
 // It shows that by a session of the former app, or by the mark that every sign-in
 // sets and that stays after signing out. For another account's computer it shows it
-// by such a cookie of another Porchlight, which only one at this very host can have
+// by such a cookie of another Porchlight, which only one at this host can have
 // set. A browser that has neither may still have been there, because cookies expire
 // and are evicted, or it may not: it is not told to clear anything, since that would
 // take the data of the app that is here now.

@@ -8,8 +8,8 @@ import (
 	"porchlight/agent/requests"
 )
 
-// note is what the owner will be told of one request. A nil one is of a request
-// nobody wants to know of.
+// note is what the owner will be told about one request. It is nil for a request
+// nobody wants to know about.
 type note struct {
 	requests.Visit
 	log  *requests.Log

@@ -37,8 +37,8 @@ func misdirected() *answer {
 }
 
 // tooManyFields is 431. Cookies are deleted from a browser that loads a page and
-// is kept out by nothing else; that takes those of all addresses of its
-// registrable domain, whoever's they are, so nothing less has it happen.
+// is kept out by nothing else; that takes the cookies of all addresses of its
+// registrable domain, other people's too, so it is done for no lesser reason.
 func tooManyFields(r *http.Request, byCookie bool) *answer {
 	a := &answer{
 		Status: http.StatusRequestHeaderFieldsTooLarge, What: "request too large",

@@ -8,7 +8,7 @@ import (
 	"porchlight/control/controlapi"
 )
 
-// Bounds on what a control plane may ask of whoever polls it.
+// Bounds on the interval at which a control plane may have itself polled.
 const (
 	leastInterval = time.Second
 	mostInterval  = time.Minute

@@ -1,5 +1,5 @@
 // Package settings keeps what the owner has chosen for the whole computer, as
-// opposed to one app. Whoever follows a setting reads it each time it matters.
+// opposed to one app. A part that follows a setting reads it each time it matters.
 package settings
 
 import (

@@ -17,7 +17,7 @@ import (
 const maxToldOfPeople = maxNotices / 2
 
 // MaxUndos bounds the notices that can be undone and that the owner has not seen.
-// They are never dropped to make room, so whoever adds one asks first whether there
+// They are never dropped to make room, so before one is added it is asked whether there
 // is room.
 const MaxUndos = maxToldOfPeople * 3 / 4
 
@@ -26,7 +26,7 @@ var (
 	seenKey    = []byte("notices.seen")
 )
 
-// Undo is how to take back what a notice tells of. Kind is that of the notice.
+// Undo is how to take back what a notice is about. Kind is that of the notice.
 type Undo struct {
 	Kind      string   `json:"kind"`
 	AccountID string   `json:"account"`
@@ -37,7 +37,7 @@ type Undo struct {
 	// one that is not known, and never folded with another.
 	Program string `json:"program,omitempty"`
 	// Before are the ids of notices that this one took the place of, the latest
-	// last: undoing one of them undoes this. Times counts what it tells of.
+	// last: undoing one of them undoes this. Times counts the events it stands for.
 	Before []uint64 `json:"before,omitempty"`
 	Times  int      `json:"times,omitempty"`
 }
@@ -47,7 +47,7 @@ type Undo struct {
 const maxBefore = 100
 
 // Join makes u the way to undo what it was to undo and what a notice before it
-// tells of.
+// is about.
 func (u *Undo) Join(id uint64, before Undo) {
 	for _, app := range before.Apps {
 		if !slices.Contains(u.Apps, app) {
@@ -104,7 +104,7 @@ func (s *Store) AddNotice(n agentapi.Notice, undo *Undo) ([]agentapi.Notice, err
 	return notices, nil
 }
 
-// MarkNoticeUndone notes that what a notice tells of was undone, with a sentence to
+// MarkNoticeUndone notes that what a notice is about was undone, with a sentence to
 // add to its text, and returns all notices, oldest first.
 func (s *Store) MarkNoticeUndone(id uint64, sentence string) ([]agentapi.Notice, error) {
 	var notices []agentapi.Notice
@@ -201,8 +201,8 @@ func seenNotices(tx *bolt.Tx) uint64 {
 	return binary.BigEndian.Uint64(raw)
 }
 
-// UndoOf returns how to undo what a notice tells of, and the notice that tells of
-// it by now; false when it was undone already, is too old, or cannot be undone.
+// UndoOf returns how to undo what a notice is about, and the notice that stands for
+// it now; false when it was undone already, is too old, or cannot be undone.
 func (s *Store) UndoOf(id uint64) (now uint64, undo Undo, ok bool, err error) {
 	return s.findUndo(func(at uint64, u Undo) bool { return at == id || slices.Contains(u.Before, id) })
 }
@@ -258,7 +258,7 @@ func putNotice(tx *bolt.Tx, n agentapi.Notice) error {
 	return tx.Bucket(noticesBucket).Put(noticeKey(n.ID), raw)
 }
 
-// dropNotice forgets a notice, and how to undo what it tells of.
+// dropNotice forgets a notice, and how to undo what it is about.
 func dropNotice(tx *bolt.Tx, id uint64) error {
 	if err := tx.Bucket(undoBucket).Delete(noticeKey(id)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func (s *Store) DeleteSession(key SessionKey) error {
 	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(sessionsBucket).Delete(key[:]) })
 }
 
-// DeleteSessions ends every session over tells of and returns their keys. It
+// DeleteSessions ends every session for which over is true, and returns their keys. It
 // writes nothing when there is none.
 func (s *Store) DeleteSessions(over func(Session) bool) (deleted []SessionKey, err error) {
 	collect := func(tx *bolt.Tx) error {

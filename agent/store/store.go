@@ -73,7 +73,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 }
 
 // Check returns the error of Open for a database that a newer version wrote. It
-// changes nothing, so whoever opens other files beside it can ask first.
+// changes nothing, so it can be asked before other files beside it are opened.
 func Check(dir string) error {
 	path := filepath.Join(dir, FileName)
 	var refused error

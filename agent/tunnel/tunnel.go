@@ -4,7 +4,7 @@
 //
 // A data connection waits in silence until the relay sends a PROXY header with a
 // visitor's address. The header must carry a code made with the keying material
-// of that relay's control connection over the very ticket the data connection was
+// of that relay's control connection over the same ticket that the data connection was
 // opened with; until it has been verified nothing is passed up. Behind it are the
 // visitor's own bytes, TLS which ends in the agent: a relay sees only who connects
 // to which name.
@@ -250,7 +250,7 @@ func (t *Tunnel) listed(relay controlapi.Relay) bool {
 	return slices.Contains(t.cfg.Relays(), relay)
 }
 
-// setSession notes that slot is connected (or not, with nil) and tells of it.
+// setSession notes that slot is connected (or not, with nil) and raises the change.
 func (t *Tunnel) setSession(slot int, s *session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -63,7 +63,7 @@ func (t Target) TCP() string {
 	return net.JoinHostPort(address, strconv.Itoa(t.Port))
 }
 
-// Errors of Dial. That nobody answers is a *net.OpError, as of net.Dial.
+// Errors of Dial. Where nobody answers, it is a *net.OpError, like that of net.Dial.
 var (
 	ErrStranger = errors.New("a program of another user is where the app should be")
 	ErrKey      = errors.New("the app shows another key than the owner approved")

@@ -114,7 +114,7 @@ func (a *Admin) dispatch(rt route) http.Handler {
 		}
 		refusal, ok := errors.AsType[*controlapi.Error](err)
 		if !ok {
-			// Whoever asks operates this: they are told what went wrong.
+			// Only the operator can ask: they are told what went wrong.
 			a.cfg.Log.Error("an administrative request failed", "route", rt.path, "error", err)
 			refusal = &controlapi.Error{Code: controlapi.CodeInternal, Message: err.Error()}
 		}

@@ -60,7 +60,7 @@ func (a *Admin) Serve(ctx context.Context, dir string) error {
 // Listen opens a unix socket for dir and leaves word of it; requests wait until
 // Run. dir is made (0700) when it is not there. The socket is in it, or, where
 // that path is too long for one, in a directory of its own that DIR/admin.json
-// names. Whoever calls it must be the only one who uses the store, or share it
+// names. The caller must be the only process that uses the store, or share it
 // knowingly: a socket nobody answers on is taken for a leftover.
 func (a *Admin) Listen(dir string) (*Socket, error) {
 	l, err := listen(dir)

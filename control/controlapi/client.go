@@ -243,7 +243,7 @@ func clockAhead(date, asked, answered time.Time) time.Duration {
 	return min(0, date.Add(time.Second).Sub(asked))
 }
 
-// listener tells of every byte that arrives.
+// listener calls heard for every byte that arrives.
 type listener struct {
 	io.Reader
 	heard func()

@@ -182,7 +182,7 @@ func (b *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 
 // Update runs fn once, in a group with its neighbours. A context that ends
 // while fn still waits for its turn takes it out of the queue; once fn runs the
-// outcome is awaited, because by then it may be durable.
+// outcome is awaited, because it may be durable already.
 func (b *boltStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return b.do(ctx, func(t *boltTx) error { return fn(t) })
 }

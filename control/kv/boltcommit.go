@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// queueLength bounds the updates that wait; whoever comes later waits for a
-	// place among them.
+	// queueLength bounds the updates that wait; a later one waits for a place
+	// among them.
 	queueLength = 1024
 	// groupLength and groupBytes bound one commit, so that the first of a
 	// group is not kept waiting for the last.
@@ -140,7 +140,7 @@ func (b *boltStore) commitLoop() {
 	}
 }
 
-// commitGroup serves first and whoever joins it, and returns an error only when
+// commitGroup serves first and the requests that join it, and returns an error only when
 // the store can no longer be used.
 func (b *boltStore) commitGroup(first *request) (broken error) {
 	var group []*request

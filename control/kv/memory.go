@@ -15,7 +15,7 @@ import (
 type memStore struct {
 	now    func() time.Time
 	closed atomic.Bool
-	mu     sync.Mutex               // held by whoever writes
+	mu     sync.Mutex               // held while something is written
 	rows   atomic.Pointer[[]Record] // in key order; replaced under mu
 }
 

@@ -60,7 +60,7 @@ func Shared(url string) bool { return kindOf(url).shared }
 //	postgres://USER@HOST/DB a PostgreSQL database, see openPostgres
 //	memory:                 rows that are gone when the store is closed
 //
-// The errors are sentences for whoever runs the program and hold no password.
+// The errors are sentences for the person who runs the program, without a password.
 func Open(ctx context.Context, url string, opts Options) (Store, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now

@@ -10,7 +10,7 @@ import (
 )
 
 // overlay is what one run of a function has written so far, over what the store
-// holds: the function's own reads see it, and whoever commits takes it from here.
+// holds: the function's own reads see it, and the commit takes it from here.
 type overlay struct {
 	now      time.Time // one instant for the whole run
 	readOnly bool

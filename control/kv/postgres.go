@@ -31,8 +31,8 @@ var (
 const (
 	defaultConns   = 16
 	connectTimeout = 5 * time.Second
-	// defaultPatience: a restart takes a few seconds, and whoever asked is still
-	// there then.
+	// defaultPatience: a restart takes a few seconds, and the person who asked
+	// still waits then.
 	defaultPatience = 10 * time.Second
 	// commitWait bounds a commit, and then the search for its outcome.
 	commitWait = 30 * time.Second
@@ -246,7 +246,7 @@ func (p *pgStore) Sweep(ctx context.Context, limit int) (int, error) {
 		return 0, err
 	}
 	defer c.end()
-	// The outer condition is looked at again, in the row as it is by then, when
+	// The outer condition is looked at again, in the row as it has become, when
 	// somebody puts the key anew meanwhile.
 	n, err := c.exec(`delete from kv where expires <= $1 and key in
 		(select key from kv where expires <= $1 order by expires limit $2)`, p.now(), limit)

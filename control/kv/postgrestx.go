@@ -11,8 +11,8 @@ import (
 
 const (
 	beginUpdate = "begin isolation level serializable"
-	// lockWriters comes before the first read, so before the snapshot: whoever
-	// writes has finished by then, and others wait until this one has.
+	// lockWriters comes before the first read, so before the snapshot: earlier
+	// writers have finished, and later ones wait until this one has.
 	lockWriters = "lock table kv in exclusive mode"
 	beginView   = "begin isolation level repeatable read read only"
 

@@ -13,7 +13,7 @@ import (
 
 // The rows of an SMTP queue are "mail/TIME-ID", where TIME is when the mail is
 // due, so that the first row is the next one. Taking a mail up moves it into the
-// future by lease: whoever took it and died gives it back by that.
+// future by lease: a process that took it and died so gives it back.
 
 const (
 	queuePrefix = "mail/"

@@ -53,7 +53,7 @@ type SMTPConfig struct {
 // twice only when this process, or the connection, ends between the server's
 // having taken it and that being noted. Both copies then have the same
 // Message-ID, and the link in them works once. Several nodes may share the store;
-// whoever takes a mail up holds it for lease.
+// a process that takes a mail up has it for lease.
 //
 // While the server cannot be reached, refuses the credentials or has no TLS,
 // mails wait, and only connecting is retried. A mail the server puts off (4xx) is
@@ -142,7 +142,7 @@ func (s *SMTP) Put(tx kv.Tx, id string, m Message) error {
 }
 
 // Run delivers what is due until ctx is done. A mail under way then has a few
-// seconds left; what is cut off is tried again by whoever runs next.
+// seconds left; what is cut off is tried again in the next run.
 func (s *SMTP) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.every)
 	defer tick.Stop()

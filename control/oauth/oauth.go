@@ -57,7 +57,7 @@ type Consent struct {
 	Choices []control.Membership // computers to choose from
 	Chosen  string               // short name of the one preselected
 	Problem string               // a sentence about what was wrong with the last answer
-	Return  string               // path of this very page
+	Return  string               // path of this page
 }
 
 // Handler of the endpoints. Its methods return errors that are not about OAuth,
@@ -192,7 +192,7 @@ func (r *refusals) tell(what, client, code, why string) {
 	}
 }
 
-// metadata is what is told of the endpoints (RFC 8414, section 2).
+// metadata describes the endpoints (RFC 8414, section 2).
 type metadata struct {
 	Issuer            string   `json:"issuer"`
 	Authorize         string   `json:"authorization_endpoint"`

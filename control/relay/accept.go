@@ -83,7 +83,7 @@ func (r *Relay) welcome(life context.Context, conn net.Conn) {
 	})
 }
 
-// dismiss closes who had to leave a door for another, if somebody had to.
+// dismiss closes the connection that had to leave a door for another, if one had to.
 func (r *Relay) dismiss(sent *newcomer, full limit) {
 	if sent != nil {
 		r.reached(full)
@@ -91,8 +91,8 @@ func (r *Relay) dismiss(sent *newcomer, full limit) {
 	}
 }
 
-// sendFirst closes who has been at the door longest and reports whether there
-// was anybody.
+// sendFirst closes the connection that has been at the door longest, and reports
+// whether there was one.
 func (r *Relay) sendFirst() bool {
 	sent := r.door.sendFirst()
 	if sent == nil {
@@ -105,7 +105,7 @@ func (r *Relay) sendFirst() bool {
 
 // crowded reports whether conn is beyond the files that strangers may have. The
 // system gives out the lowest number that is free, so conn's says how many are
-// taken, whoever took them.
+// taken, by strangers and others.
 func (r *Relay) crowded(conn net.Conn) bool {
 	if fileNumber(conn) < r.mostFiles {
 		return false

@@ -126,11 +126,11 @@ func parseV1(line string) (source, destination netip.AddrPort, err error) {
 	for i := range ends {
 		addr, err := netip.ParseAddr(word[1+i])
 		if err != nil || addr.Zone() != "" || addr.Is4() != (word[0] == "TCP4") {
-			return source, destination, fmt.Errorf("%w: an address in it is none", errAnnouncement)
+			return source, destination, fmt.Errorf("%w: an address in it cannot be read", errAnnouncement)
 		}
 		port, err := strconv.ParseUint(word[3+i], 10, 16)
 		if err != nil || strconv.FormatUint(port, 10) != word[3+i] {
-			return source, destination, fmt.Errorf("%w: a port in it is none", errAnnouncement)
+			return source, destination, fmt.Errorf("%w: a port in it cannot be read", errAnnouncement)
 		}
 		ends[i] = netip.AddrPortFrom(addr.Unmap(), uint16(port))
 	}

@@ -219,8 +219,8 @@ func (d *direction) readEnded(err error) (done bool, _ error) {
 }
 
 // rest sets the deadline of a direction at rest: none, or that of a flow which
-// the other side has ended. The order matters: whoever ends the other direction
-// first says so and then sets the deadline.
+// the other side has ended. The order matters: the end of the other direction is
+// first noted in halfClosed, and then the deadline is set.
 func (d *direction) rest() error {
 	if err := d.src.SetReadDeadline(time.Time{}); err != nil {
 		return err

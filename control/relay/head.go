@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// The head of a request is held in memory until all of it is here, and it may be
-// as long as maxHead: a thousand times what a connection takes otherwise. So those
-// that are longer than heads are mostly have a door of their own, with few places.
+// The head of a request is kept in memory until all of it is here, and it may be as
+// long as maxHead: a thousand times what a connection takes otherwise. So connections
+// with an unusually long head have a door of their own, with few places.
 const (
 	// smallHead is how many bytes may come without a place there. Over HTTP/2 one
 	// byte can stand for a field, which takes forty in memory.
@@ -41,7 +41,7 @@ type head struct {
 	waiting *newcomer // at the door for large heads; nil for none
 }
 
-// came counts n bytes more. Whoever has to go for them is closed.
+// came counts n bytes more. A connection that has to go for them is closed.
 func (h *head) came(n int) {
 	h.mu.Lock()
 	if h.serving || h.closed {

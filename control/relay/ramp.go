@@ -31,8 +31,8 @@ type bucket struct {
 // rampSources bounds the sources remembered.
 const rampSources = 16 << 10
 
-// fullAgain is the time after which an unused bucket is full, whatever its rate: even
-// at the start of the ramp a tenth comes back each second.
+// fullAgain is after how long an unused bucket is full again: a tenth comes back each
+// second even at the start of the ramp.
 const fullAgain = 10 * time.Second
 
 // fewestPerSecond is what a source is given in any case, at full rate: a dozen

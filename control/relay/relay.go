@@ -68,9 +68,9 @@ type Config struct {
 	FirstBytes time.Duration
 	Log        *slog.Logger
 	Now        func() time.Time
-	// TrustedProxies are the load balancers in front: whoever connects from these
-	// networks must send a PROXY header, version 1 or 2, and is taken for whom it
-	// names. Nobody else's is read.
+	// TrustedProxies are the load balancers in front: a connection from these
+	// networks must begin with a PROXY header, version 1 or 2, and counts as the
+	// visitor's that it names. Nobody else's header is read.
 	TrustedProxies []netip.Prefix
 	// Peers makes this relay one of several; nil means that it is alone.
 	Peers *Peers

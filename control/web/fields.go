@@ -57,8 +57,8 @@ func tooLarge(r *http.Request) (over, byCookie bool) {
 }
 
 // headTooLarge is the refusal, 431. Cookies are deleted from a browser that loads
-// a page and is kept out by nothing else: that takes those of all hosts of its
-// registrable domain, whoever's they are, so nothing less has it happen.
+// a page and is kept out by nothing else: that takes the cookies of all hosts of its
+// registrable domain, other people's too, so it is done for no lesser reason.
 func (h *handler) headTooLarge(w http.ResponseWriter, clear bool) *controlapi.Error {
 	e := &controlapi.Error{
 		Code: controlapi.CodeInvalid, HTTPStatus: http.StatusRequestHeaderFieldsTooLarge,

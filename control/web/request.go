@@ -21,7 +21,7 @@ import (
 const (
 	maxForm   = 16 << 10
 	maxJSON   = 1 << 20  // the apps of a computer, with long labels, however escaped
-	maxAsk    = 64 << 10 // of whoever has no credential yet: an enrolment, with the names of its apps
+	maxAsk    = 64 << 10 // without a credential yet: an enrolment, with the names of its apps
 	maxReturn = 4 << 10  // holds an authorization request, too: oauth.maxQuery
 )
 

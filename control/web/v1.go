@@ -25,7 +25,7 @@ func bearer(r *http.Request) string {
 // deviceHandler serves a computer whose credential is good.
 type deviceHandler func(http.ResponseWriter, *http.Request, controlapi.Computer) error
 
-// device lets in whoever has the credential of a computer, as often as computers
+// device lets in programs with the credential of a computer, as often as computers
 // may ask.
 func (h *handler) device(serve deviceHandler) func(http.ResponseWriter, *http.Request) error {
 	return h.paced(serve, false)

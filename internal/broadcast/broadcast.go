@@ -1,5 +1,5 @@
 // Package broadcast tells any number of listeners that something may have
-// changed. It carries no value: whoever is told looks for itself, so a slow
+// changed. It carries no value: a listener looks for itself, so a slow
 // listener misses repetitions and never the last change.
 package broadcast
 
@@ -10,7 +10,7 @@ import (
 )
 
 // Signal is ready in its zero value and safe for concurrent use. A nil one can be
-// raised and listened to as well, and never tells of anything.
+// raised and listened to as well, and never reports anything.
 type Signal struct {
 	mu        sync.Mutex                      // held while listeners are replaced
 	listeners atomic.Pointer[[]chan struct{}] // read without mu: every request raises one

@@ -35,7 +35,7 @@ func undoNoticeCommand(c cli) *cobra.Command {
 	var id uint64
 	cmd := &cobra.Command{
 		Use:   "undo ID",
-		Short: "Take back what a notice tells of",
+		Short: "Take back what a notice is about",
 		Args:  commandline.Exactly("the ID of the notice"),
 		PreRunE: func(cmd *cobra.Command, args []string) (err error) {
 			if id, err = strconv.ParseUint(args[0], 10, 64); err != nil {

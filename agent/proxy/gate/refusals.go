@@ -6,7 +6,7 @@ import "time"
 const logEvery = time.Minute
 
 // Refusals counts what limits refused, by the limit's name, so that a flood does
-// not fill the log. It needs a mutex of whoever holds it.
+// not fill the log. The mutex of the struct it is in guards it.
 type Refusals map[string]*refusals
 
 type refusals struct {
