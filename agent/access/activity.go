@@ -92,8 +92,7 @@ func (a *Access) AddActivity(line agentapi.Activity) {
 	v.wake.Raise()
 }
 
-// writeActivity brings the waiting lines to the store. The caller holds
-// activity.writing.
+// writeActivity brings the waiting lines to the store. activity.writing is held.
 func (a *Access) writeActivity() {
 	v := &a.activity
 	v.mu.Lock()

@@ -167,7 +167,7 @@ export interface Operations {
     takes: { accountId: string; app?: string };
     gives: PersonChanged;
   };
-  /** Take back what a notice tells of. */
+  /** Take back what a notice is about. */
   undoNotice: {
     takes: { id: number };
     gives: Done;
