@@ -22,6 +22,21 @@ func noticesOf(kind string, ids ...uint64) agentapi.OwnerState {
 	return s
 }
 
+// An approval at a terminal has a kind of its own, so that nobody loses it with the
+// changes of apps they do not want to hear of.
+func TestApprovalsAtATerminalAreTold(t *testing.T) {
+	t.Parallel()
+	a := newAnnouncer(told{}, time.Now)
+	c := a.next(noticesOf(agentapi.NoticeApproved, 1), func() quiet { return quiet{kindChanged: true} })
+	if len(c.show) != 1 || c.show[0].kind != kindApproved || c.show[0].title != "Diary" || c.show[0].body != "Text 1." {
+		t.Errorf("%+v", c.show)
+	}
+	a = newAnnouncer(told{}, time.Now)
+	if c := a.next(noticesOf(agentapi.NoticeApproved, 1), func() quiet { return quiet{kindApproved: true} }); len(c.show) != 0 {
+		t.Errorf("a quiet kind: %+v", c.show)
+	}
+}
+
 func TestNoticesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	a := newAnnouncer(told{notice: 4}, time.Now)

@@ -14,6 +14,7 @@ const (
 	kindAccess     kind = agentapi.KindAccess     // what the owner ended, and what that closed
 	kindConnection kind = agentapi.KindConnection // something keeps visitors out for a minute
 	kindChanged    kind = agentapi.KindChanged    // an app changed its name, port or program
+	kindApproved   kind = agentapi.KindApproved   // an app was approved at a terminal
 )
 
 // kindOf is the one place where the agent's kinds of notices become the owner's.
@@ -26,6 +27,8 @@ func kindOf(n agentapi.Notice) kind {
 		return kindCapability
 	case agentapi.NoticeUser:
 		return kindRequest
+	case agentapi.NoticeApproved:
+		return kindApproved
 	}
 	return kindChanged
 }

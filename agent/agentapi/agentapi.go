@@ -157,6 +157,8 @@ type OwnerApp struct {
 	Connections int        `json:"connections"`
 	Here        []string   `json:"here"`
 	Options     AppOptions `json:"options"`
+	// Shared is there while the app is shared from a terminal.
+	Shared *Shared `json:"shared,omitempty"`
 	// OpenTo names active and invited people who may open the app, the owner
 	// aside, at most MaxNamed of them; OpenToCount counts all.
 	OpenTo      []string `json:"openTo"`
@@ -189,6 +191,10 @@ const NoticeAccepted = "accepted"
 // NoticeListener is the Kind of a Notice about whose program listens for an app
 // that was approved before that was kept.
 const NoticeListener = "listener-noted"
+
+// NoticeApproved is the Kind of a Notice about an app that was approved elsewhere than
+// in the menu bar or its window.
+const NoticeApproved = "approved"
 
 // Notice is something the owner should be told once. IDs only grow, so a
 // client that remembers the last one it showed never repeats itself.
@@ -279,6 +285,10 @@ type Approval struct {
 	*Seen // nil approves whatever is asked
 	// Alone takes the app from everybody else who could open it before.
 	Alone bool `json:"alone,omitempty"`
+	// Terminal and PID are the agent's own finding: the approval came from another
+	// process than the menu bar's.
+	Terminal bool `json:"-"`
+	PID      int  `json:"-"`
 }
 
 // Closed answers whatever ends access: how many open connections it closed.

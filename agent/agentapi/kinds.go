@@ -10,6 +10,7 @@ const (
 	KindAccess     = "access"
 	KindConnection = "connection"
 	KindChanged    = "changed"
+	KindApproved   = "approved"
 )
 
 // Kind of notifications.
@@ -28,5 +29,6 @@ func Kinds() []Kind {
 		{KindAccess, "what you ended, and what that closed"},
 		{KindConnection, "something keeps visitors out"},
 		{KindChanged, "an app changed its label, port or program"},
+		{KindApproved, "an app was approved at a terminal"},
 	}
 }

@@ -51,6 +51,9 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	}
 	if out.App != nil && out.App.Name == "" { // new; one that stays is being read
 		out.App.Name = name
+		for i := range out.Notices {
+			out.Notices[i].App = name
+		}
 	}
 	if err := a.checkRoom(now, out, e.By); err != nil {
 		return outcome{stored: now}, false, err
@@ -117,7 +120,7 @@ func (a *Apps) labelTaken(name string, now stored, e event) bool {
 	switch {
 	case e.Kind == onApprove && now.App != nil:
 		label = now.App.Label
-	case e.Kind != onPublish:
+	case e.Kind != onPublish && e.Kind != onShare:
 		return false
 	}
 	folded := foldLabel(label)

@@ -190,7 +190,7 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 		// The short name can have become the name of a request made before.
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onApprove, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Me: a.cfg.Me}
+	e := event{Kind: onApprove, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Terminal: how.Terminal, PID: how.PID, Me: a.cfg.Me}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
 		e.Listener, e.Listening = a.lookSoon(ctx, name, app.Port)

@@ -25,6 +25,8 @@ const (
 	onPause     kind = "pause"    // the owner closes the app and keeps its approval
 	onResume    kind = "resume"   // the owner opens it again
 	onChoose    kind = "choose"   // the owner sets the app's options
+	onShare     kind = "share"    // the owner puts a port at an address, at a terminal
+	onUnshare   kind = "unshare"  // they leave the terminal
 	onFound     kind = "found"    // somebody was found listening on the app's port
 )
 
@@ -68,6 +70,12 @@ type event struct {
 	// Alone gives an app that was approved before a new id: what anybody was given
 	// belongs to the old one, and nobody gets in between.
 	Alone bool
+	// Others, of onShare, lets it be another user's program, and Keep is without an end.
+	Others, Keep bool
+	// Terminal is true of an approval that was given elsewhere than in the menu bar or
+	// its window; PID is the process that gave it, or shares. 0: not known.
+	Terminal bool
+	PID      int
 	// PortTaken is true when the request's port has become Porchlight's own.
 	PortTaken bool
 	// LabelTaken is true when another approved app has this name's label, or
@@ -102,7 +110,7 @@ func next(now stored, e event) (outcome, error) {
 	same := outcome{stored: now}
 	muted := e.Kind == onUnmute && now.Denial != nil
 	switch {
-	case now.App == nil && e.Kind != onPublish && !muted:
+	case now.App == nil && e.Kind != onPublish && e.Kind != onShare && !muted:
 		return same, agentapi.Errorf(agentapi.CodeNotFound, "There is no app of this name.")
 	case now.App != nil && (e.Kind == onPublish || e.Kind == onUnpublish) && !e.By.mayChange(now.App):
 		return same, notYours()
@@ -114,6 +122,8 @@ func next(now stored, e event) (outcome, error) {
 		return withdraw(now), nil
 	case onApprove:
 		return approve(now, e)
+	case onShare:
+		return share(now, e)
 	case onDeny:
 		return deny(now, e)
 	case onUnmute:
@@ -129,6 +139,8 @@ func next(now stored, e event) (outcome, error) {
 	switch e.Kind {
 	case onRevoke:
 		return outcome{Gone: app.ID}, nil
+	case onUnshare:
+		return unshare(now)
 	case onPause:
 		app.Paused = true
 		out.Gone = app.ID // also when paused already: what slipped in is closed
@@ -223,7 +235,11 @@ func approve(now stored, e event) (outcome, error) {
 		app.Listener = e.Listener
 	}
 	app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
-	return outcome{stored: stored{App: &app}, Gone: gone}, nil
+	out := outcome{stored: stored{App: &app}, Gone: gone}
+	if e.Terminal {
+		out.Notices = append(out.Notices, approvedAtTerminal(app, e))
+	}
+	return out, nil
 }
 
 // approvable refuses to approve what the owner cannot have meant. A program may

@@ -142,6 +142,9 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 			Connections: connections[row.App.ID],
 			Options:     row.App.Options,
 		}
+		if s := row.App.Shared; s != nil {
+			out.Shared = &agentapi.Shared{At: s.At, PID: s.PID, Anew: s.Before == nil}
+		}
 		if row.App.Status == agentapi.StatusPending {
 			out.AskedBy = row.App.Asker // named outside the lock
 		}

@@ -3,6 +3,7 @@ package localapi
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 
 	"porchlight/agent/agentapi"
 )
@@ -15,6 +16,8 @@ func (a *API) approve(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	how.PID = peer(r)
+	how.Terminal = how.PID != 0 && how.PID != os.Getpid() // the menu bar's process is the agent's
 	pub, err := a.cfg.Apps.Approve(r.Context(), r.PathValue("name"), how)
 	if err != nil {
 		return nil, err

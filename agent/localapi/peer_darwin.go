@@ -21,3 +21,18 @@ func ours(c *net.UnixConn) bool {
 	})
 	return err == nil && credErr == nil && cred.Uid == uint32(os.Geteuid())
 }
+
+// peerPID is that process; 0 where it cannot be learnt.
+func peerPID(c *net.UnixConn) (pid int) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	controlled := raw.Control(func(fd uintptr) {
+		pid, err = unix.GetsockoptInt(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERPID)
+	})
+	if controlled != nil || err != nil {
+		return 0
+	}
+	return pid
+}

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/agentapi"
@@ -170,7 +169,7 @@ func (s *Server) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.registry.Run(ctx) })
 	g.Go(func() error { return s.serve(ctx, s.newEntry(s.open), open) })
-	g.Go(func() error { return s.serve(ctx, netutil.LimitListener(s.owner, maxConns), ownerKind) })
+	g.Go(func() error { return s.serve(ctx, newOwnerEntry(s.owner), ownerKind) })
 	g.Go(func() error { <-ctx.Done(); close(s.stopping); return nil })
 	return errors.Join(g.Wait(), s.Close(), agentapi.RemoveRunning(s.cfg.DataDir))
 }

@@ -53,6 +53,21 @@ type App struct {
 	// Approved is what the owner approved, of an app that has to ask again
 	// because it changed; nil otherwise.
 	Approved *Approved `json:"approved,omitempty"`
+	// Shared is of an app that the owner shares from a terminal; nil otherwise.
+	Shared *Shared `json:"shared,omitempty"`
+}
+
+// Shared is since when an app is shared, by which process, and what it was before.
+type Shared struct {
+	At     time.Time `json:"at"`
+	PID    int       `json:"pid,omitempty"`
+	Before *Before   `json:"before,omitempty"` // nil: there was no app of the name
+}
+
+// Before is what sharing an app changes of it.
+type Before struct {
+	Approved    `json:"approved"`
+	ApprovedFor *ListenerUser `json:"approvedFor,omitempty"`
 }
 
 // Approved is the part of an App that an approval was given for.

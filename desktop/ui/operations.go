@@ -117,5 +117,8 @@ var operations = map[string]operation{
 	"unmute": {"POST", "/owner/apps/{name}/unmute", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
+	"unshare": {"DELETE", "/owner/apps/{name}/share", []parameter{
+		{"name", inPath, aText, true, false},
+	}},
 	"visitors": {"GET", "/owner/visitors", []parameter{}},
 }

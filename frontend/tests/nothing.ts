@@ -38,5 +38,6 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   undoHeld: {"closed":0,"milliseconds":0,"ok":true,"person":{"accountId":"","apps":[],"email":"","role":"owner","status":"active"}},
   undoNotice: {"ok":true},
   unmute: {"ok":true},
+  unshare: {"closed":0,"milliseconds":0,"ok":true},
   visitors: [],
 };

@@ -410,6 +410,7 @@ export const strings = {
       access: 'Access was taken away',
       connection: 'The connection is lost for a minute',
       changed: 'An app changes its port or name',
+      approved: 'An app is approved at a terminal',
     },
     safety: 'Safety',
     failStatic: 'When the server can’t be reached',

@@ -177,6 +177,11 @@ export interface Operations {
     takes: { name: string };
     gives: Done;
   };
+  /** Put back what was before an app was shared. */
+  unshare: {
+    takes: { name: string };
+    gives: Closed;
+  };
   /** Who has something open now. */
   visitors: {
     takes: {};
@@ -460,6 +465,8 @@ export interface OwnerApp {
   /** Must not raise a notification. */
   quiet: boolean;
   requestedAt: string;
+  /** While the app is shared from a terminal. */
+  shared?: Shared;
   status: Status;
   url?: string;
 }
@@ -566,6 +573,15 @@ export interface Settings {
   requests: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
+}
+
+export interface Shared {
+  /** There was no app of the name before, so ending it revokes it. */
+  anew: boolean;
+  /** Since when. */
+  at: string;
+  /** The process that shares it, which may have been killed. */
+  pid?: number;
 }
 
 export type Status = 'pending' | 'live' | 'revoked';
