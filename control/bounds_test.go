@@ -79,9 +79,13 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 				return err
 			}
 		}
+		owner, _, err := get[person](tx, keyPerson(e.Computer.ID, e.AccountID))
+		if err != nil {
+			return err
+		}
 		for n := range controlapi.MaxPasswordsComputer {
 			_, hash := newPassword()
-			row := appPassword{ID: newID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash}
+			row := appPassword{ID: newID(), AccountID: e.AccountID, AppID: ids[n%MaxApps], Name: strings.Repeat("<", controlapi.MaxPasswordName), Hash: hash, InvitedAt: owner.InvitedAt}
 			if err := put(tx, keyPassword(e.Computer.ID, row.AccountID, row.ID), row, 0); err != nil {
 				return err
 			}

@@ -38,6 +38,16 @@ type appPassword struct {
 	Name      string    `json:"name"`
 	Hash      string    `json:"hash"` // as controlapi.AppPassword has it
 	CreatedAt time.Time `json:"createdAt"`
+	// InvitedAt is the person's, when it was made: who was removed and invited again
+	// has another.
+	InvitedAt time.Time `json:"invitedAt"`
+}
+
+// opens says whether a password of this person opens its app. Rows that end with
+// the person's access are deleted with it; this is for those that a node of an
+// earlier version missed, which knows of no passwords.
+func (p person) opens(row appPassword) bool {
+	return p.mayOpen(row.AppID) && p.InvitedAt.Equal(row.InvitedAt)
 }
 
 func (p appPassword) info(email string) controlapi.PasswordInfo {
@@ -167,6 +177,7 @@ func (s *Passwords) make(ctx context.Context, row appPassword, none error, on fu
 		if err != nil {
 			return MadePassword{}, err
 		}
+		row.InvitedAt = p.InvitedAt
 		return MadePassword{
 			ID: row.ID, Password: password, Name: row.Name, Label: app.Label, Host: app.Name + "." + s.computer(c).Host, Email: p.Email,
 		}, tx.putPassword(c.ID, row)
@@ -241,15 +252,10 @@ func (t *txn) endPersonsPasswords(computerID, accountID string) error {
 	return err
 }
 
-// snapshotPasswords are those of a computer whose person may open their app: one
-// that was missed when access was taken away opens nothing.
-func snapshotPasswords(tx kv.Tx, computerID string, people []controlapi.Person) (out []controlapi.AppPassword, err error) {
-	may := map[string]person{}
-	for _, p := range people {
-		may[p.AccountID] = person{Role: p.Role, Status: p.Status, Apps: p.Apps}
-	}
+// snapshotPasswords are those of a computer with these people that open something.
+func snapshotPasswords(tx kv.Tx, computerID string, people map[string]person) (out []controlapi.AppPassword, err error) {
 	err = eachPassword(tx, keyPasswords(computerID), func(row appPassword) error {
-		if may[row.AccountID].mayOpen(row.AppID) {
+		if people[row.AccountID].opens(row) {
 			out = append(out, controlapi.AppPassword{ID: row.ID, AccountID: row.AccountID, AppID: row.AppID, Hash: row.Hash})
 		}
 		return nil

@@ -268,6 +268,9 @@ func TestTheSnapshotLooksAtThePerson(t *testing.T) {
 		func(p *person) { p.Apps = []string{"app2"} },
 		func(p *person) { p.Status = controlapi.PersonPending },
 		func(p *person) { p.Status = controlapi.PersonRemoved },
+		func(p *person) {
+			p.Status, p.Apps, p.InvitedAt = controlapi.PersonActive, []string{"app1", "app2"}, p.InvitedAt.Add(time.Hour)
+		},
 	} {
 		err := k.update(t.Context(), func(tx *txn) error {
 			p, _, err := get[person](tx, keyPerson(k.owner.Computer.ID, k.bob.ID))
@@ -279,7 +282,7 @@ func TestTheSnapshotLooksAtThePerson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := len(k.told()), []int{2, 1, 1}[n]; got != want {
+		if got, want := len(k.told()), []int{2, 1, 1, 1}[n]; got != want {
 			t.Errorf("change %d: the agent hears of %d, want %d", n, got, want)
 		}
 	}

@@ -130,16 +130,14 @@ func (p person) wire() controlapi.Person {
 // List lists everybody with a row on a computer, removed ones included, in the
 // order of their account ids.
 func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Person, error) {
-	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) { return people(tx, computerID) })
-}
-
-func people(tx kv.Tx, computerID string) ([]controlapi.Person, error) {
-	out := []controlapi.Person{}
-	err := eachPerson(tx, computerID, func(p person) error {
-		out = append(out, p.wire())
-		return nil
+	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) {
+		out := []controlapi.Person{}
+		err := eachPerson(tx, computerID, func(p person) error {
+			out = append(out, p.wire())
+			return nil
+		})
+		return out, err
 	})
-	return out, err
 }
 
 // eachPerson calls fn for everybody with a row on a computer.

@@ -51,10 +51,16 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 		if out.Undelivered, err = mail.Undelivered(tx, computerID); err != nil {
 			return out, err
 		}
-		if out.People, err = people(tx, computerID); err != nil {
+		out.People = []controlapi.Person{}
+		people := map[string]person{}
+		err = eachPerson(tx, computerID, func(p person) error {
+			out.People, people[p.AccountID] = append(out.People, p.wire()), p
+			return nil
+		})
+		if err != nil {
 			return out, err
 		}
-		out.Passwords, err = snapshotPasswords(tx, computerID, out.People)
+		out.Passwords, err = snapshotPasswords(tx, computerID, people)
 		return out, err
 	})
 	if err != nil {
