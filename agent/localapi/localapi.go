@@ -4,8 +4,8 @@
 //
 // A request comes in by one of two listeners, TCP on the loopback address or the
 // owner's unix socket, which a Server keeps as long as the process lives; the agent
-// that answers behind it, an API, may be replaced. The guard turns away everything that a web page could
-// have sent. One table then says which handler it goes to and which tier it
+// that answers behind it, an API, may be replaced. The guard turns away everything
+// that a web page could have sent. One table then says which handler it goes to and which tier it
 // needs; admit is the only place that checks a tier. Handlers decide nothing:
 // they turn a request into a call of the room that does.
 //

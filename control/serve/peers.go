@@ -32,7 +32,7 @@ func (c *Config) completePeers() error {
 	// Agents connect to particular nodes where there are several.
 	host, _, err = net.SplitHostPort(c.Listen[0])
 	if c.TunnelAddress == "" && (err != nil || !reachable(host)) {
-		return errors.New("say where agents reach this very node: --tunnel-address relay1.example:443")
+		return errors.New("say where agents reach this node and no other: --tunnel-address relay1.example:443")
 	}
 	return nil
 }

@@ -1,5 +1,6 @@
 // Package kvtest is what every kind of kv.Store has to pass. Its own test calls Run
-// with a function that opens an empty store; what it does beyond the contract (durability, locks, retries) is tested beside it.
+// with a function that opens an empty store; what it does beyond the contract
+// (durability, locks, retries) is tested beside it.
 package kvtest
 
 import (
