@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -92,6 +93,9 @@ func refused(err error) error {
 
 func (p *People) readPasswords(ctx context.Context) error {
 	all, err := p.cfg.Control.Passwords(ctx)
+	if e, ok := errors.AsType[*controlapi.Error](err); ok && e.Code == controlapi.CodeNotFound {
+		all, err = nil, nil // one that is too old to have any
+	}
 	if err != nil {
 		return err
 	}
