@@ -1,10 +1,11 @@
 // Package export gathers what Porchlight keeps for the owner into one document
 // that they can read, keep and carry away: the account, the apps with their
-// options, the people, the connected apps, the activity and the settings. The
-// window and the command line write the same one.
+// options, the people, the connected apps, the app passwords by what they are called,
+// the activity and the settings. The window and the command line write the same one.
 //
 // There is nothing in it that opens anything: no owner secret, no credential of
-// this computer, no session, and none of the links in the local outbox.
+// this computer, no session, no app password nor its hash, and none of the links in the
+// local outbox.
 package export
 
 import (
@@ -42,6 +43,8 @@ type Document struct {
 	People   []agentapi.Person   `json:"people"`   // removed ones too
 	Clients  []agentapi.Grant    `json:"clients"`  // newest first
 	Activity []agentapi.Activity `json:"activity"` // newest first, all there is
+
+	Passwords []agentapi.AppPassword `json:"passwords"` // newest first; what they are called, not what they are
 }
 
 // App is an app as it is kept: without what is so only for the moment, such as
@@ -61,6 +64,7 @@ type Source interface {
 	People(ctx context.Context) (agentapi.People, error)
 	Activity(ctx context.Context, limit int) ([]agentapi.Activity, error)
 	Settings(ctx context.Context) (agentapi.Settings, error)
+	Passwords(ctx context.Context) ([]agentapi.AppPassword, error)
 }
 
 // Gather asks for everything. The parts are asked for one after the other: what
@@ -90,6 +94,10 @@ func Gather(ctx context.Context, from Source, now time.Time) (Document, error) {
 		return Document{}, err
 	}
 	d.Settings.Quiet = list(d.Settings.Quiet)
+	if d.Passwords, err = from.Passwords(ctx); err != nil {
+		return Document{}, err
+	}
+	d.Passwords = list(d.Passwords)
 	return d, nil
 }
 

@@ -56,6 +56,10 @@ func (k kept) Settings(context.Context) (agentapi.Settings, error) {
 	return agentapi.Settings{FailStaticHours: 24}, k.refuse("settings")
 }
 
+func (k kept) Passwords(context.Context) ([]agentapi.AppPassword, error) {
+	return []agentapi.AppPassword{{ID: "p1", Email: "maya@example.com", App: "Notes <b>", AppName: "notes", Name: "laptop"}}, k.refuse("passwords")
+}
+
 func TestEverythingIsWritten(t *testing.T) {
 	t.Parallel()
 	d, err := Gather(t.Context(), kept{}, time.Date(2026, 3, 4, 5, 6, 7, 8, time.UTC))
@@ -70,6 +74,7 @@ func TestEverythingIsWritten(t *testing.T) {
 		`"format": "porchlight-export"`, `"version": 1`, `"exportedAt": "2026-03-04T05:06:07Z"`, `"engineVersion": "1.2.3"`,
 		`"email": "maya@example.com"`, `"label": "Notes <b>"`, `"localPort": 3000`, `"h2c": true`, `"status": "revoked"`,
 		`"clientName": "Phone"`, `"activity": []`, `"quiet": []`, `"failStaticHours": 24`,
+		`"passwords": [`, `"name": "laptop"`,
 	} {
 		if !strings.Contains(out.String(), part) {
 			t.Errorf("no %s in\n%s", part, out.String())
@@ -80,7 +85,7 @@ func TestEverythingIsWritten(t *testing.T) {
 			t.Errorf("%s in\n%s", passing, out.String())
 		}
 	}
-	for _, part := range []string{"state", "people", "activity", "settings"} {
+	for _, part := range []string{"state", "people", "activity", "settings", "passwords"} {
 		if _, err := Gather(t.Context(), kept{fails: part}, time.Now()); !errors.Is(err, errKept) {
 			t.Errorf("without its %s: %v", part, err)
 		}
