@@ -33,6 +33,7 @@ import (
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
 	"porchlight/agent/tunnel"
+	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 )
@@ -164,18 +165,24 @@ func (a *Agent) makeProxy() error {
 	}
 	a.certs = a.makeCertificates()
 	a.proxy, err = proxy.New(proxy.Config{
-		Apps:      appLookup{a},
-		Access:    a.access,
-		Root:      func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
-		AuthURL:   a.authURL,
-		Redeem:    a.redeem,
-		TLS:       certs.TLSConfig(a.certs),
-		Instance:  instance.ID,
-		Key:       instance.Key,
-		Local:     a.local(),
-		List:      a.liveApps,
-		Bearer:    access.NewBearer(a.access),
-		Listener:  func(app proxy.App) bool { return a.apps.Welcomes(app.Name, app.Port) },
+		Apps:     appLookup{a},
+		Access:   a.access,
+		Root:     func() proxy.Root { c := a.computer(); return proxy.Root{Name: c.Name, Host: c.Host} },
+		AuthURL:  a.authURL,
+		Redeem:   a.redeem,
+		TLS:      certs.TLSConfig(a.certs),
+		Instance: instance.ID,
+		Key:      instance.Key,
+		Local:    a.local(),
+		List:     a.liveApps,
+		Bearer:   access.NewBearer(a.access),
+		Listener: func(app proxy.App, at upstream.Target, peer agentapi.Listener) bool {
+			return a.apps.Welcomes(app.Name, at, peer)
+		},
+		ShowedKey: func(ctx context.Context, app proxy.App, key string) bool { return a.apps.ShowedKey(ctx, app.Name, key) },
+		Elsewhere: func(ctx context.Context, app proxy.App, dead upstream.Target) bool {
+			return a.apps.Elsewhere(ctx, app.Name, dead)
+		},
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
 		Requests:  a.requests,

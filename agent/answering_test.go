@@ -3,6 +3,8 @@ package agent
 import (
 	"net"
 	"testing"
+
+	"porchlight/agent/upstream"
 )
 
 // TestListens: whoever takes connections to 127.0.0.1 counts, and nobody else.
@@ -15,11 +17,11 @@ func TestListens(t *testing.T) {
 			continue
 		}
 		port := l.Addr().(*net.TCPAddr).Port
-		if !listens(port) {
+		if !listens(upstream.Target{Port: port}) {
 			t.Errorf("%s listens, and is not seen", address)
 		}
 		l.Close()
-		if listens(port) {
+		if listens(upstream.Target{Port: port}) {
 			t.Errorf("%s is closed, and still seen", address)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"os/user"
 	"runtime"
 	"slices"
-	"strconv"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -13,6 +12,7 @@ import (
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 // How the published apps look to the proxy, which carries visitors to them, and who
@@ -41,15 +41,18 @@ func (a *Agent) liveApps() []proxy.App {
 func (a *Agent) proxied(app engine.App) proxy.App {
 	live := app.Status == agentapi.StatusLive && !slices.Contains(a.ownPorts, app.Port)
 	return proxy.App{
-		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Live: live,
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.Port, Address: app.Address, Key: app.Key, Live: live,
 		Paused: app.Paused, Options: app.Options, Formers: app.Formers, User: app.User,
 	}
 }
 
-// listenerUser is who listens on a port, as quickly as the system tells it: the
+// listenerUser is who listens where an app is, as quickly as the system tells it: the
 // program too, where it was found before or comes with the user.
-func listenerUser(port int) (l agentapi.Listener, socket uint64) {
-	s := procinfo.ListenerSocket(port)
+func listenerUser(at upstream.Target) (l agentapi.Listener, socket uint64) {
+	if at.Socket != "" {
+		return upstream.SocketOwner(at.Socket), 0
+	}
+	s := procinfo.ListenerSocket(at.IP(), at.Port)
 	l = agentapi.Listener(s.Remembered())
 	if s.Inode != 0 {
 		return l, s.Inode
@@ -57,19 +60,26 @@ func listenerUser(port int) (l agentapi.Listener, socket uint64) {
 	return l, uint64(l.PID) // where sockets have no numbers
 }
 
-// listener is who listens on a port, with the program; last is the process that
+// listener is who listens where an app is, with the program; last is the process that
 // was there before, which is looked at first.
-func listener(port, last int) agentapi.Listener {
-	return agentapi.Listener(procinfo.ListenerSocket(port).Find(last))
+func listener(at upstream.Target, last int) agentapi.Listener {
+	if at.Socket != "" {
+		return upstream.SocketOwner(at.Socket)
+	}
+	return agentapi.Listener(procinfo.ListenerSocket(at.IP(), at.Port).Find(last))
 }
 
 // answersWithin is long enough for a program of this computer to take a
 // connection; the system does that for one that is busy.
 const answersWithin = 300 * time.Millisecond
 
-// answers says whether anybody takes connections on a port of this computer.
-func answers(port int) bool {
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+strconv.Itoa(port), answersWithin)
+// answers says whether anybody takes connections where an app is. At a socket nobody
+// does whom listener does not name.
+func answers(at upstream.Target) bool {
+	if at.Socket != "" {
+		return false
+	}
+	conn, err := net.DialTimeout("tcp", at.TCP(), answersWithin)
 	if err != nil {
 		return false
 	}
@@ -77,13 +87,16 @@ func answers(port int) bool {
 	return true
 }
 
-// listens is answers for many ports in a row: where the system says quickly who
+// listens is answers for many apps in a row: where the system says quickly who
 // listens, nobody who does is troubled with a connection.
-func listens(port int) bool {
-	if runtime.GOOS != "darwin" && procinfo.ListenerSocket(port).UserID != "" {
+func listens(at upstream.Target) bool {
+	if at.Socket != "" {
+		return upstream.SocketOwner(at.Socket).UserID != ""
+	}
+	if runtime.GOOS != "darwin" && procinfo.ListenerSocket(at.IP(), at.Port).UserID != "" {
 		return true
 	}
-	return answers(port)
+	return answers(at)
 }
 
 // me is the user the agent runs as; zero when the system does not say.

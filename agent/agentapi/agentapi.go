@@ -134,6 +134,12 @@ type OwnerApp struct {
 	AppHealth
 	// Listener is who listens on LocalPort, as last seen.
 	Listener Listener `json:"listener"`
+	// ListensOn is the address of this computer that Listener listens on: 127.0.0.1 or
+	// ::1. It is of no account to an app reached at a unix socket.
+	ListensOn string `json:"listensOn"`
+	// NewKey is true of an app that waits because it shows another key over HTTPS than
+	// the one that was kept.
+	NewKey bool `json:"newKey,omitempty"`
 	// ApprovedListener is who the app was approved for, of one that waits because
 	// a program of another user listens now; nil otherwise. It has neither
 	// User nor UserID when the one approved could not be seen.

@@ -2,8 +2,6 @@ package agentapi
 
 import (
 	"net/netip"
-	"path"
-	"runtime"
 	"strconv"
 	"strings"
 )
@@ -20,9 +18,8 @@ const (
 )
 
 const (
-	maxSocketPath = 107 // bytes; the kernel's own, less the end of the text
-	maxHost       = 253 // letters of a host name
-	maxHostLabel  = 63  // letters between two dots of it
+	maxHost      = 253 // letters of a host name
+	maxHostLabel = 63  // letters between two dots of it
 )
 
 // Scheme is what is spoken to the app: UpstreamHTTP, UpstreamHTTPS or UpstreamH2C.
@@ -52,7 +49,7 @@ func (o AppOptions) checkedReach() (AppOptions, error) {
 	}
 	switch at := o.Socket(); {
 	case at != "":
-		if err := checkSocketPath(at); err != nil {
+		if err := CheckSocketPath(at); err != nil {
 			return o, err
 		}
 	case o.Upstream != "" && o.Upstream != UpstreamHTTP && o.Upstream != UpstreamHTTPS && o.Upstream != UpstreamH2C:
@@ -70,21 +67,6 @@ func (o AppOptions) checkedReach() (AppOptions, error) {
 			"%.80q cannot be sent as Host. Write a host name of letters, digits, dots and dashes, and a port after a colon if it has one.", o.HostHeader)
 	}
 	return o, nil
-}
-
-// checkSocketPath refuses what no app of the owner can listen at. Who may have made
-// the socket is looked at when it is dialled.
-func checkSocketPath(at string) error {
-	control := strings.ContainsFunc(at, func(r rune) bool { return r < ' ' || r == 0x7f })
-	switch {
-	case runtime.GOOS == "windows":
-		return Errorf(CodeInvalid, "Apps cannot be reached at unix sockets on Windows: there is no telling whose one is. Have the app listen on a port.")
-	case !path.IsAbs(at) || path.Clean(at) != at || at == "/" || control:
-		return Errorf(CodeInvalid, "%.80q is not the whole path of a socket. Write it from the root, like unix:/home/maya/notes/app.sock, without . and .. in it.", at)
-	case len(at) > maxSocketPath:
-		return Errorf(CodeInvalid, "The path of the socket has %d bytes; %d is the most.", len(at), maxSocketPath)
-	}
-	return nil
 }
 
 // validHostHeader says whether a text is a host name or an IP address, with or

@@ -34,7 +34,11 @@ func (a *Apps) lookAtPorts() {
 		if app.Status != agentapi.StatusLive {
 			continue
 		}
-		a.noteListening(name, app, a.cfg.Listens(app.Port))
+		listening := a.cfg.Listens(app.Target())
+		a.noteListening(name, app, listening)
+		if !listening && app.Options.Socket() == "" && a.cfg.Listens(app.Target().Other()) {
+			a.lookLater(look{name: name, port: app.Port, moved: true})
+		}
 		if time.Since(began) > portsFor {
 			break
 		}
@@ -48,7 +52,7 @@ func (a *Apps) noteListening(name string, seen App, listening bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	row := a.rows[name]
-	if row.App == nil || row.App.ID != seen.ID || row.App.LocalPort != seen.Port || row.App.Status != agentapi.StatusLive {
+	if row.App == nil || row.App.ID != seen.ID || row.App.LocalPort != seen.Port || row.App.Address != seen.Address || row.App.Status != agentapi.StatusLive {
 		return
 	}
 	_, was := a.dead[seen.ID]
@@ -65,7 +69,7 @@ func (a *Apps) noteListening(name string, seen App, listening bool) {
 // on its port, that is noted instead, and ends when somebody listens again.
 func (a *Apps) SetAnswering(appID string, answering bool) {
 	app, live := a.byID(appID)
-	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Port) {
+	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Target()) {
 		a.noteListening(app.Name, app, false)
 		a.cfg.Changes.Raise()
 		return

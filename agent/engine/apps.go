@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 )
 
@@ -42,20 +43,19 @@ type AppsConfig struct {
 	// AskAgain has an approved app whose port changed wait for the owner again;
 	// nil for not.
 	AskAgain func() bool
-	// Listener says who listens on a local port, which may take a while; last is
+	// Listener says who listens where an app is, which may take a while; last is
 	// the process that was seen there before, 0 for none.
-	Listener func(port, last int) agentapi.Listener
+	Listener func(at upstream.Target, last int) agentapi.Listener
 	// ListenerUser says it quickly, without the program where that is not known
 	// already. socket is the number of the socket, another one for every other
 	// socket, and 0 where there is none to be had. When nil it is Listener, without
 	// numbers.
-	ListenerUser func(port int) (l agentapi.Listener, socket uint64)
-	// Answers says whether anybody takes connections on a local port; nil for
-	// nobody. It is asked where Listener names no user.
-	Answers func(port int) bool
-	// Listens says quickly whether anybody listens on a local port; nil for
-	// always.
-	Listens func(port int) bool
+	ListenerUser func(at upstream.Target) (l agentapi.Listener, socket uint64)
+	// Answers connects, to see whether anybody takes connections; nil for nobody. It
+	// is asked of approved apps, where Listener names no user.
+	Answers func(at upstream.Target) bool
+	// Listens says quickly whether anybody listens; nil for always.
+	Listens func(at upstream.Target) bool
 	// Own says whether a user, by the system's own id, counts as the one the agent
 	// runs as; nil for none. Me is that one.
 	Own func(userID string) bool
@@ -76,6 +76,8 @@ type App struct {
 	Name    string
 	Label   string
 	Port    int
+	Address string // upstream.IPv6, or empty for IPv4: where it listens
+	Key     string // the key it showed over HTTPS, of one whose key is pinned
 	Status  agentapi.Status
 	Paused  bool // closed to everybody by the owner
 	Options agentapi.AppOptions
@@ -119,7 +121,7 @@ func NewApps(cfg AppsConfig) (*Apps, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.ListenerUser == nil {
-		cfg.ListenerUser = func(port int) (agentapi.Listener, uint64) { return cfg.Listener(port, 0), 0 }
+		cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) { return cfg.Listener(at, 0), 0 }
 	}
 	kept, err := cfg.Store.Apps()
 	if err != nil {
@@ -151,14 +153,14 @@ func (a *Apps) Publish(ctx context.Context, by Caller, req agentapi.PublishReque
 		return agentapi.Publication{}, err
 	}
 	e := event{Kind: onPublish, By: by, Label: label, Port: req.LocalPort}
-	var socket uint64
-	e.Listener, e.Listening, socket = a.glance(req.LocalPort)
+	before, _ := a.Lookup(req.Name)
+	socket := a.glance(&e, before.places(req.LocalPort), before.ID != "")
 	out, _, err := a.apply(ctx, req.Name, e)
 	if err != nil {
 		return agentapi.Publication{}, err
 	}
 	if e.Listener.UserID != "" && e.Listener.Program == "" {
-		a.lookLater(look{req.Name, req.LocalPort, socket})
+		a.lookLater(look{name: req.Name, port: req.LocalPort, socket: socket})
 	}
 	return a.publication(out.App), nil
 }
@@ -193,7 +195,7 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 	e := event{Kind: onApprove, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Terminal: how.Terminal, PID: how.PID, Me: a.cfg.Me}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
-		e.Listener, e.Listening = a.lookSoon(ctx, name, app.Port)
+		a.lookSoon(ctx, &e, app)
 	}
 	out, _, err := a.apply(ctx, name, e)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 func tempDir(t interface {
@@ -173,7 +174,13 @@ func TestDeadPortIsSeenWithoutAVisitor(t *testing.T) {
 	h := openHost(t)
 	there := map[int]bool{8000: true}
 	looks := 0
-	h.apps.cfg.Listens = func(port int) bool { looks++; return there[port] }
+	h.apps.cfg.Listens = func(at upstream.Target) bool {
+		if at.Address != "" {
+			return false
+		}
+		looks++
+		return there[at.Port]
+	}
 	h.live(t, "notes", "Notes", 8000)
 	h.live(t, "wiki", "Wiki", 8001)
 	answering := func() [2]bool {
@@ -252,8 +259,8 @@ func TestAnotherProgramAfterSilence(t *testing.T) {
 	t.Parallel()
 	h := openHost(t)
 	var now agentapi.Listener
-	h.apps.cfg.Listener = func(int, int) agentapi.Listener { return now }
-	h.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) { return now, 0 }
+	h.apps.cfg.Listener = func(upstream.Target, int) agentapi.Listener { return now }
+	h.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return now, 0 }
 	req := agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000}
 	now = agentapi.Listener{PID: 1, Program: "python3"}
 	must(t, second(h.apps.Publish(t.Context(), Caller{}, req)), second(h.apps.Approve(t.Context(), "notes", agentapi.Approval{})))

@@ -8,6 +8,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 // The users of these tests: the agent's own, the computer's administrator, two
@@ -130,7 +131,7 @@ func openDesk(t *testing.T) *desk {
 		}
 		return d.now, true
 	}
-	d.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) {
+	d.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
 		l, _ := d.listens(0)
 		return agentapi.Listener{User: l.User, UserID: l.UserID}, uint64(l.PID)
 	}
@@ -172,12 +173,12 @@ func TestS2ASilentHeirIsNotWelcome(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
 	d.live(t, "notes", "Notes", 8000)
-	if !d.apps.Welcomes("notes", 8000) {
+	if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 		t.Fatal("the approved program is not welcome")
 	}
 	d.now = eve
 	for range 2 {
-		if d.apps.Welcomes("notes", 8000) {
+		if d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 			t.Fatal("another user's program is welcome")
 		}
 	}
@@ -217,13 +218,13 @@ func TestS2WhoTookTheConnectionListensNoMore(t *testing.T) {
 			d.reopen()
 		}
 		d.dead = true
-		if d.apps.Welcomes("notes", 8000) {
+		if d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 			t.Errorf("older %v: who cannot be known is welcome", older)
 		}
 		if app := d.row(); app.Status != agentapi.StatusLive || len(d.gone) != 0 {
 			t.Errorf("older %v: %+v, closed %v", older, app, d.gone)
 		}
-		if d.dead = false; !d.apps.Welcomes("notes", 8000) {
+		if d.dead = false; !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 			t.Errorf("older %v: the approved program is not welcome", older)
 		}
 	}
@@ -249,10 +250,10 @@ func TestApprovingTheHeir(t *testing.T) {
 	if app := d.apps.OwnerApps(nil)[0]; app.ApprovedListener != nil || app.Status != agentapi.StatusLive || d.row().ApprovedFor.ID != "1002" {
 		t.Fatalf("%+v", app)
 	}
-	if !d.apps.Welcomes("notes", 8000) {
+	if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 		t.Error("who was approved is not welcome")
 	}
-	if d.now = ada; d.apps.Welcomes("notes", 8000) {
+	if d.now = ada; d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 		t.Error("who was approved before is welcome")
 	}
 }
@@ -315,7 +316,7 @@ func TestAnOlderApprovalIsForTheFirst(t *testing.T) {
 			must(t, second(d.store.ChangeApp(store.AppChange{Name: "notes", App: &old})))
 			d.reopen()
 			d.now = first
-			if !d.apps.Welcomes("notes", 8000) {
+			if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 				t.Fatal("the first is not welcome")
 			}
 			d.lookNow()
@@ -329,7 +330,7 @@ func TestAnOlderApprovalIsForTheFirst(t *testing.T) {
 			if app := d.row(); app.ApprovedFor == nil || app.ApprovedFor.ID != first.UserID || told != 1 || len(d.gone) != 0 {
 				t.Errorf("%+v, told %d times, closed %v", app, told, d.gone)
 			}
-			if d.now = mallet; d.apps.Welcomes("notes", 8000) {
+			if d.now = mallet; d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 				t.Error("the second is welcome too")
 			}
 		})
@@ -346,7 +347,7 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 	must(t, second(d.apps.Approve(t.Context(), "notes", agentapi.Approval{})))
 	d.now = agentapi.Listener{PID: 9, Program: "nc", User: "ada", UserID: "1000"}
 	for range 3 {
-		if !d.apps.Welcomes("notes", 8000) {
+		if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) {
 			t.Fatal("the owner's program is not welcome")
 		}
 	}
@@ -367,8 +368,11 @@ func TestAnotherProgramIsToldSilently(t *testing.T) {
 func TestI10APublicationWaitsForNoProgram(t *testing.T) {
 	t.Parallel()
 	d := openDesk(t)
-	program := func(int, int) agentapi.Listener { return d.now }
-	looks := func(int, int) agentapi.Listener { t.Error("the program was looked for on the way"); return d.now }
+	program := func(upstream.Target, int) agentapi.Listener { return d.now }
+	looks := func(upstream.Target, int) agentapi.Listener {
+		t.Error("the program was looked for on the way")
+		return d.now
+	}
 	publish := func(want agentapi.Status) {
 		t.Helper()
 		d.apps.cfg.Listener = looks
@@ -425,13 +429,13 @@ func TestAMissedLookIsNoChange(t *testing.T) {
 	d := openDesk(t)
 	d.live(t, "notes", "Notes", 8000)
 	looks := 0
-	d.apps.cfg.ListenerUser = func(int) (agentapi.Listener, uint64) {
+	d.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) {
 		if looks++; looks == 1 {
 			return agentapi.Listener{}, 0
 		}
 		return ada, 0
 	}
-	if !d.apps.Welcomes("notes", 8000) || looks != 2 {
+	if !d.apps.Welcomes("notes", upstream.Target{Port: 8000}, agentapi.Listener{}) || looks != 2 {
 		t.Errorf("not welcome after %d looks", looks)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 )
 
@@ -150,7 +151,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 					}
 					want = want && m.listens[port] != ""
 				}
-				if got := h.apps.Welcomes(name, port); got != want {
+				if got := h.apps.Welcomes(name, upstream.Target{Port: port}, agentapi.Listener{}); got != want {
 					t.Fatalf("%s welcomes %q: %v", name, m.listens[port], got)
 				}
 			},
@@ -348,15 +349,15 @@ func (h *host) open() {
 		Store:    h.store,
 		Root:     func() Root { return Root{Name: "maya", Host: "maya.porch.example"} },
 		OwnPorts: []int{8765},
-		Listener: func(port, _ int) (l agentapi.Listener) {
+		Listener: func(at upstream.Target, _ int) (l agentapi.Listener) {
 			if h.listens != nil {
-				l, _ = h.listens(port)
+				l, _ = h.listens(at.Port)
 			}
 			return l
 		},
-		Answers: func(port int) (listening bool) {
+		Answers: func(at upstream.Target) (listening bool) {
 			if h.listens != nil {
-				_, listening = h.listens(port)
+				_, listening = h.listens(at.Port)
 			}
 			return listening
 		},

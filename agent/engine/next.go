@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 // This file is the whole state machine of a published app. next is asked for every
@@ -28,6 +30,7 @@ const (
 	onShare     kind = "share"    // the owner puts a port at an address, at a terminal
 	onUnshare   kind = "unshare"  // they leave the terminal
 	onFound     kind = "found"    // somebody was found listening on the app's port
+	onKey       kind = "key"      // the app showed a key over HTTPS
 )
 
 // event is what happens to one name, with everything that decides its outcome.
@@ -41,9 +44,12 @@ type event struct {
 	// Label is what an app that publishes wants to be called; clean.
 	Label string
 
-	// Of onPublish, onApprove and onFound: who listens on Port. Listening without a
-	// Listener.UserID is somebody the system does not show.
+	// Of onPublish, onApprove and onFound: who listens on Port of Address, which is
+	// empty for 127.0.0.1, or at Socket. Listening without a Listener.UserID is
+	// somebody the system does not show.
 	Port      int
+	Address   string
+	Socket    string
 	Listener  agentapi.Listener
 	Listening bool
 	// Own says whether a user, by id, counts as the agent's own; nil for none.
@@ -51,6 +57,13 @@ type event struct {
 	// Me is the agent's own user, whom an approval is for that is given while
 	// nobody listens.
 	Me store.ListenerUser
+
+	// Moved is of onFound: nobody listens where the app was approved, and this is its
+	// port on the other address of this computer.
+	Moved bool
+
+	// Key is of onKey: what the app showed over HTTPS.
+	Key string
 
 	// AskedLately keeps a new request quiet: the name was asked for moments ago
 	// and withdrawn, and must not ring again and again.
@@ -130,6 +143,8 @@ func next(now stored, e event) (outcome, error) {
 		return unmute(now), nil
 	case onFound:
 		return found(now, e), nil
+	case onKey:
+		return showed(now, e), nil
 	}
 	if !approved(now.App) {
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval. Approve it or deny it.", now.App.Label)
@@ -152,6 +167,9 @@ func next(now stored, e event) (outcome, error) {
 		if app.Options, err = app.Options.Checked(); err != nil {
 			return same, err
 		}
+		if !app.Options.Pin {
+			app.Key = ""
+		}
 	}
 	return out, nil
 }
@@ -169,11 +187,13 @@ func publish(now stored, e event) (outcome, error) {
 		}
 		app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 		app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
+		app.Address = e.Address
 		return outcome{stored: stored{App: &app, Denial: now.Denial}}, nil
 	}
 	was := approvedOf(now.App)
-	waits := now.App.Approved != nil && now.App.LocalPort != was.LocalPort && !was.OtherUser // because of its port
-	if was.LocalPort != e.Port && (e.AskAgain || waits) || otherUser(now.App, e) {
+	// Because of its port or its key: another user's program may be gone by now.
+	waits := now.App.Approved != nil && !was.OtherUser && (now.App.LocalPort != was.LocalPort || was.OtherKey)
+	if was.LocalPort != e.Port && (e.AskAgain || waits) || was.OtherKey || otherUser(now.App, e) {
 		return askingAgain(now, e), nil
 	}
 	before := asApproved(now.App)
@@ -184,6 +204,9 @@ func publish(now stored, e event) (outcome, error) {
 		// Nobody seen on the same port keeps who was seen there last: another
 		// program could otherwise slip in after a moment of silence.
 		app.Listener = lastSeen(before.Listener, e.Listener)
+	}
+	if e.Listening {
+		app.Address = e.Address
 	}
 	notices := changes(before, app, e.At)
 	if app.ApprovedFor == nil && e.Listening {
@@ -232,7 +255,10 @@ func approve(now stored, e event) (outcome, error) {
 	e.Listening = e.Listening && e.Port == app.LocalPort // which may have changed since the look
 	app.ApprovedFor = approvedFor(app.Listener, e)
 	if e.Listening {
-		app.Listener = e.Listener
+		app.Listener, app.Address = e.Listener, e.Address
+	}
+	if app.Approved != nil && !app.Approved.OtherKey {
+		app.Key = "" // another program may be there than showed it
 	}
 	app.Status, app.Quiet, app.ApprovedAt, app.Approved = agentapi.StatusLive, false, &e.At, nil
 	out := outcome{stored: stored{App: &app}, Gone: gone}
@@ -301,14 +327,17 @@ func unmute(now stored) outcome {
 // found is what follows when somebody is found listening on an app's port without
 // having published.
 func found(now stored, e event) outcome {
-	if now.App.LocalPort != e.Port || !e.Listening {
+	switch {
+	case now.App.LocalPort != e.Port, now.App.Options.Socket() != e.Socket, !e.Listening:
 		return outcome{stored: now}
+	case now.App.Status == agentapi.StatusLive && (now.App.Address != e.Address) != e.Moved:
+		return outcome{stored: now} // it has moved since
 	}
 	app := *now.App
 	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
 	switch {
 	case app.Status == agentapi.StatusPending:
-		app.Listener = e.Listener
+		app.Listener, app.Address = e.Listener, e.Address
 		if app.Approved != nil {
 			was := *app.Approved
 			was.OtherUser = otherUser(&app, e)
@@ -321,7 +350,7 @@ func found(now stored, e event) outcome {
 		out = askingAgain(now, e)
 		out.App.Asker = asker // nobody asked
 	default:
-		app.Listener = e.Listener
+		app.Listener, app.Address = e.Listener, e.Address
 		out.Notices = changes(*now.App, app, e.At)
 		if app.ApprovedFor == nil {
 			out.Notices = append(out.Notices, record(&app, e))
@@ -330,8 +359,25 @@ func found(now stored, e event) outcome {
 	return out
 }
 
-// askingAgain has an approved app wait for the owner because its port changed, or
-// the user whose program listens there. The approval stays as it was until they
+// showed is what follows when an app whose key is pinned shows one that was not kept:
+// the first is kept, and for any other the app waits for the owner.
+func showed(now stored, e event) outcome {
+	if !approved(now.App) || !now.App.Options.Pin || now.App.Status != agentapi.StatusLive || now.App.Key == e.Key {
+		return outcome{stored: now}
+	}
+	if now.App.Key == "" {
+		app := *now.App
+		app.Key = e.Key
+		return outcome{stored: stored{App: &app, Denial: now.Denial}}
+	}
+	e.Label, e.Port, e.Address, e.Listener = now.App.Label, now.App.LocalPort, now.App.Address, now.App.Listener
+	out := askingAgain(now, e)
+	out.App.Asker, out.App.Key, out.App.Approved.OtherKey = now.App.Asker, e.Key, true // nobody asked
+	return out
+}
+
+// askingAgain has an approved app wait for the owner because its port changed, the
+// user whose program listens there, or the key it shows. The approval stays as it was until they
 // answer.
 func askingAgain(now stored, e event) outcome {
 	app, was := *now.App, approvedOf(now.App)
@@ -341,6 +387,7 @@ func askingAgain(now stored, e event) outcome {
 	app.Status, app.Approved = agentapi.StatusPending, &was
 	app.Quiet = quiet(now.Denial, e.At) || now.Denial == nil && app.Quiet
 	app.Label, app.LocalPort, app.Listener, app.Asker = e.Label, e.Port, e.Listener, e.By.asker()
+	app.Address = e.Address
 	was.OtherUser = otherUser(&app, e)
 	out := outcome{stored: stored{App: &app, Denial: now.Denial}}
 	if now.App.Status == agentapi.StatusLive {
@@ -358,13 +405,16 @@ func approvedOf(app *store.App) store.Approved {
 	if app.Approved != nil {
 		return *app.Approved
 	}
-	return store.Approved{Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener, Asker: app.Asker}
+	return store.Approved{
+		Label: app.Label, LocalPort: app.LocalPort, Listener: app.Listener, Asker: app.Asker, Address: app.Address, Key: app.Key,
+	}
 }
 
 // asApproved is an app without what it has asked for since it was approved.
 func asApproved(app *store.App) store.App {
 	was, out := approvedOf(app), *app
 	out.Label, out.LocalPort, out.Listener, out.Asker, out.Approved = was.Label, was.LocalPort, was.Listener, was.Asker, nil
+	out.Address, out.Key = was.Address, was.Key
 	return out
 }
 
@@ -403,6 +453,9 @@ func changes(before, after store.App, at time.Time) []agentapi.Notice {
 			after.Label, is.User, after.LocalPort, was.User, before.LocalPort))
 	case before.LocalPort != after.LocalPort:
 		add("port-changed", fmt.Sprintf("%s now answers on port %d. Before, it was port %d.", after.Label, after.LocalPort, before.LocalPort))
+	case before.Address != after.Address:
+		add("port-changed", fmt.Sprintf("%s now answers on port %d of %s. Before, it was %s.",
+			after.Label, after.LocalPort, cmp.Or(after.Address, upstream.IPv4), cmp.Or(before.Address, upstream.IPv4)))
 	}
 	return notices
 }

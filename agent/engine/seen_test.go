@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
 )
 
 // A yes counts for what was shown: the label, the port, the program and its user.
@@ -86,7 +87,7 @@ func TestApprovingDoesNotWaitForEver(t *testing.T) {
 	shown := agentapi.SeenOf(d.apps.OwnerApps(nil)[0])
 	slow := make(chan struct{})
 	t.Cleanup(func() { close(slow) })
-	d.apps.cfg.Listener = func(int, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
+	d.apps.cfg.Listener = func(upstream.Target, int) agentapi.Listener { <-slow; return agentapi.Listener{} }
 	d.apps.lookFor = time.Millisecond
 	if _, err := d.apps.Approve(t.Context(), "notes", agentapi.Approval{Seen: &shown}); agentapi.CodeOf(err) != agentapi.CodeConflict || !strings.Contains(err.Error(), "a program of the user ada") {
 		t.Fatalf("%v", err)

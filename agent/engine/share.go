@@ -54,7 +54,8 @@ func (a *Apps) Unshare(ctx context.Context, name string) (agentapi.Closed, error
 
 // lookToShare says in e who listens on the app's port.
 func (a *Apps) lookToShare(ctx context.Context, e *event, app App) {
-	e.Listener, e.Listening = a.lookSoon(ctx, app.Name, app.Port)
+	e.Port = app.Port
+	a.lookSoon(ctx, e, app)
 }
 
 // share makes a name live as the owner has seen it.
@@ -80,7 +81,7 @@ func share(now stored, e event) (outcome, error) {
 		before = beforeShare(now.App)
 	}
 	app.Status, app.Label, app.LocalPort, app.Quiet, app.Asker = agentapi.StatusLive, e.Label, e.Port, false, ""
-	app.Listener, app.ApprovedFor = e.Listener, approvedFor(agentapi.Listener{}, e)
+	app.Listener, app.Address, app.ApprovedFor = e.Listener, e.Address, approvedFor(agentapi.Listener{}, e)
 	if app.Shared = nil; !e.Keep {
 		app.Shared = &store.Shared{At: e.At, PID: e.PID, Before: before}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 // shown is the apps as everybody else sees them: made after every change, so that
@@ -42,7 +43,7 @@ func (a *Apps) swap() {
 
 func appOf(app *store.App) App {
 	shown := App{
-		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Status: app.Status,
+		ID: app.ID, Name: app.Name, Label: app.Label, Port: app.LocalPort, Address: app.Address, Key: app.Key, Status: app.Status,
 		Paused: app.Paused, Options: app.Options, kept: app,
 	}
 	if app.ApprovedFor != nil {
@@ -135,6 +136,7 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 		out := agentapi.OwnerApp{
 			AppSummary:  a.summary(row.App),
 			Listener:    row.App.Listener,
+			ListensOn:   cmp.Or(row.App.Address, upstream.IPv4),
 			Answering:   a.answers(row.App.ID),
 			Quiet:       row.App.Quiet,
 			RequestedAt: row.App.RequestedAt,
@@ -148,8 +150,11 @@ func (a *Apps) ownerApps(connections map[string]int) []agentapi.OwnerApp {
 		if row.App.Status == agentapi.StatusPending {
 			out.AskedBy = row.App.Asker // named outside the lock
 		}
-		if asks := row.App.Approved; asks != nil && asks.OtherUser {
-			out.ApprovedListener = approvedListener(row.App)
+		if asks := row.App.Approved; asks != nil {
+			out.NewKey = asks.OtherKey
+			if asks.OtherUser {
+				out.ApprovedListener = approvedListener(row.App)
+			}
 		}
 		if row.Denial != nil {
 			out.Denials = row.Denial.Count

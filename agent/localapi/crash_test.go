@@ -21,6 +21,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 )
 
 // The environment of a process that is there to be killed.
@@ -60,7 +61,7 @@ func beCrashed(dir string) int {
 	apps, err := engine.NewApps(engine.AppsConfig{
 		Store:    kept,
 		Root:     func() engine.Root { return engine.Root{Name: connected.Name, Host: connected.Host} },
-		Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
+		Listener: func(upstream.Target, int) agentapi.Listener { return agentapi.Listener{} },
 		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 	})
 	if err != nil {

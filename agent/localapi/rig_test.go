@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 )
 
@@ -180,7 +181,7 @@ func (r *rig) serve(t testing.TB) {
 			return engine.Root{Name: a.Name, Host: a.Host}
 		},
 		OwnPorts: []int{own},
-		Listener: func(int, int) agentapi.Listener {
+		Listener: func(upstream.Target, int) agentapi.Listener {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
 		OnGone:  func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },

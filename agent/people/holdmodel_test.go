@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/store"
+	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 )
 
@@ -148,7 +149,7 @@ func (m *holdMachine) start(t *rapid.T) {
 	if err == nil {
 		m.apps, err = engine.NewApps(engine.AppsConfig{
 			Store: m.kept, Root: func() engine.Root { return engine.Root{Name: "maya", Host: "maya.example"} },
-			Listener: func(int, int) agentapi.Listener { return agentapi.Listener{} },
+			Listener: func(upstream.Target, int) agentapi.Listener { return agentapi.Listener{} },
 			OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true} },
 		})
 	}

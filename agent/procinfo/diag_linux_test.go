@@ -114,11 +114,11 @@ func TestAnotherUsersListener(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			at, pid := another(t, asNobody(t), "listen", address)
 			port := int(at.Port())
-			if got := ListenerSocket(port); got.UserID != "65534" || got.User != "nobody" && got.User != "65534" {
+			if got := ListenerSocket(IPv4, port); got.UserID != "65534" || got.User != "nobody" && got.User != "65534" {
 				t.Errorf("ListenerUser = %+v", got)
 			}
-			if got := listenerInTables(port); got.uid != nobody || got.inode != ListenerSocket(port).Inode {
-				t.Errorf("the tables say %+v, the kernel %+v", got, ListenerSocket(port))
+			if got := listenerInTables(netip.AddrPortFrom(IPv4, uint16(port))); got.uid != nobody || got.inode != ListenerSocket(IPv4, port).Inode {
+				t.Errorf("the tables say %+v, the kernel %+v", got, ListenerSocket(IPv4, port))
 			}
 			if got := Listening(port); got.PID != pid {
 				t.Errorf("Listening = %+v, want process %d", got, pid)
@@ -166,11 +166,11 @@ func TestListenerElsewhere(t *testing.T) {
 	ln := listen(t, "tcp4", "127.0.0.1:0")
 	port := ln.Addr().(*net.TCPAddr).Port
 	another(t, attr, "listen", netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)).String())
-	if got := ListenerSocket(port); got.UserID != "0" {
+	if got := ListenerSocket(IPv4, port); got.UserID != "0" {
 		t.Errorf("ours is of %+v", got)
 	}
 	ln.Close()
-	if got := ListenerSocket(port); got.UserID == "65534" {
+	if got := ListenerSocket(IPv4, port); got.UserID == "65534" {
 		t.Errorf("the one elsewhere is told: %+v", got)
 	}
 }
@@ -233,7 +233,7 @@ func TestListenerOfAnInterface(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	if got := ListenerSocket(ln.Addr().(*net.TCPAddr).Port); got.Inode == 0 {
+	if got := ListenerSocket(IPv4, ln.Addr().(*net.TCPAddr).Port); got.Inode == 0 {
 		t.Errorf("a listener bound to the loopback interface is unknown")
 	}
 }
@@ -243,7 +243,7 @@ func TestOtherListeners(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ network, address string }{{"tcp4", "127.0.0.2:0"}, {"tcp6", "[::1]:0"}} {
 		ln := listen(t, c.network, c.address)
-		if got := ListenerSocket(ln.Addr().(*net.TCPAddr).Port); got != (Socket{}) {
+		if got := ListenerSocket(IPv4, ln.Addr().(*net.TCPAddr).Port); got != (Socket{}) {
 			t.Errorf("%s: %+v", c.address, got)
 		}
 	}
@@ -279,8 +279,8 @@ func TestOneQuestion(t *testing.T) {
 	free := listen(t, "tcp4", "127.0.0.1:0")
 	free.Close()
 	for what, ask := range map[string]func() Socket{
-		"a listener":     func() Socket { return ListenerSocket(port) },
-		"a port of none": func() Socket { return ListenerSocket(free.Addr().(*net.TCPAddr).Port) },
+		"a listener":     func() Socket { return ListenerSocket(IPv4, port) },
+		"a port of none": func() Socket { return ListenerSocket(IPv4, free.Addr().(*net.TCPAddr).Port) },
 		"a caller's port": func() Socket {
 			return CallerSocket(free.Addr().(*net.TCPAddr).AddrPort(), ln.Addr().(*net.TCPAddr).AddrPort())
 		},
@@ -335,7 +335,7 @@ func BenchmarkListenerUser(b *testing.B) {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			manySockets(b, n)
 			for b.Loop() {
-				if ListenerSocket(port).UserID == "" {
+				if ListenerSocket(IPv4, port).UserID == "" {
 					b.Fatal("nobody listens")
 				}
 			}
@@ -379,7 +379,7 @@ func TestAnswerOfAnother(t *testing.T) {
 	if _, err := parseDiag(good[:diagReply-1], local, netip.AddrPort{}); !errors.Is(err, errOther) {
 		t.Errorf("cut short: %v", err)
 	}
-	if _, err := parseDiag(good, local, netip.AddrPortFrom(loopback, 1)); !errors.Is(err, errOther) {
+	if _, err := parseDiag(good, local, netip.AddrPortFrom(IPv4, 1)); !errors.Is(err, errOther) {
 		t.Errorf("a listener for a connection: %v", err)
 	}
 	client, err := net.Dial("tcp4", ln.Addr().String())

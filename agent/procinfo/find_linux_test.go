@@ -14,7 +14,7 @@ import (
 func listening(t *testing.T) (Socket, net.Listener) {
 	t.Helper()
 	ln := listen(t, "tcp4", "127.0.0.1:0")
-	s := ListenerSocket(ln.Addr().(*net.TCPAddr).Port)
+	s := ListenerSocket(IPv4, ln.Addr().(*net.TCPAddr).Port)
 	if s.Inode == 0 || s.UserID != self() {
 		t.Fatalf("our own listener is %+v", s)
 	}

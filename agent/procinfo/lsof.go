@@ -3,16 +3,21 @@ package procinfo
 import (
 	"bytes"
 	"iter"
+	"net/netip"
 	"path"
 	"strconv"
 )
 
-// lsofSockets reads the field output of lsof and gives each socket by its name,
-// with the process that has it. It is one field a line, its kind the first
-// letter; p, c, u and L introduce a process, n names each of its sockets.
-func lsofSockets(out []byte) iter.Seq2[Process, string] {
-	return func(yield func(Process, string) bool) {
+// lsofSocket is a socket as lsof writes it: IPv4 or IPv6, and its name.
+type lsofSocket struct{ family, name string }
+
+// lsofSockets reads the field output of lsof and gives each socket with the process
+// that has it. It is one field a line, its kind the first letter; p, c, u and L
+// introduce a process, t and n describe each of its sockets.
+func lsofSockets(out []byte) iter.Seq2[Process, lsofSocket] {
+	return func(yield func(Process, lsofSocket) bool) {
 		var current Process
+		family := ""
 		for line := range bytes.Lines(out) {
 			line = bytes.TrimRight(line, "\r\n")
 			if len(line) < 2 {
@@ -32,10 +37,13 @@ func lsofSockets(out []byte) iter.Seq2[Process, string] {
 				current.UserID = uidOf(value)
 			case 'L':
 				current.User = value
+			case 't':
+				family = value
 			case 'n':
-				if current.PID != 0 && !yield(current, value) {
+				if current.PID != 0 && !yield(current, lsofSocket{family, value}) {
 					return
 				}
+				family = ""
 			}
 		}
 	}
@@ -50,16 +58,16 @@ func uidOf(value string) string {
 	return strconv.FormatUint(uid, 10)
 }
 
-// parseLsof returns the first process with a socket that takes connections to
-// 127.0.0.1:port, the exact address before a wildcard.
-func parseLsof(out []byte, port int) Process {
-	suffix := ":" + strconv.Itoa(port)
+// parseLsof returns the first process with a socket that takes connections to an
+// address, the exact one before a wildcard. A wildcard of IPv6 takes IPv4 too.
+func parseLsof(out []byte, at netip.AddrPort) Process {
+	any := "*:" + strconv.Itoa(int(at.Port()))
 	var wildcard Process
 	for process, socket := range lsofSockets(out) {
 		switch {
-		case socket == "127.0.0.1"+suffix:
+		case socket.name == at.String():
 			return process
-		case socket == "*"+suffix && wildcard.PID == 0:
+		case socket.name == any && wildcard.PID == 0 && (at.Addr().Is4() || socket.family != "IPv4"):
 			wildcard = process
 		}
 	}
@@ -69,7 +77,7 @@ func parseLsof(out []byte, port int) Process {
 // parseLsofCaller returns the process that has the given socket, "from->to".
 func parseLsofCaller(out []byte, name string) Process {
 	for process, socket := range lsofSockets(out) {
-		if socket == name {
+		if socket.name == name {
 			return process
 		}
 	}

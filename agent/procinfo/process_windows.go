@@ -20,8 +20,8 @@ func callerSocket(from, to netip.AddrPort) Socket {
 	if !from.Addr().Is4() || !to.Addr().Is4() {
 		return Socket{}
 	}
-	for row := range rows(ipv4Table(tcpTableOwnerPIDConnections)) {
-		// MIB_TCPROW_OWNER_PID, see listenerSocket.
+	for row := range rows(tcpTable(windows.AF_INET, tcpTableOwnerPIDConnections), rowSize) {
+		// MIB_TCPROW_OWNER_PID, see rowListens.
 		if rowAddress(row[4:]) == from && rowAddress(row[12:]) == to {
 			return socketOf(processOf(binary.LittleEndian.Uint32(row[20:])))
 		}

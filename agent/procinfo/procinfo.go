@@ -25,7 +25,9 @@ import (
 // nobody was found, or when the system hides the processes of other users;
 // User is a login name, or the numeric id of a user without one. It may look
 // through many processes, which takes time: see Socket.Find.
-func Listening(port int) agentapi.Listener { return agentapi.Listener(ListenerSocket(port).Find()) }
+func Listening(port int) agentapi.Listener {
+	return agentapi.Listener(ListenerSocket(IPv4, port).Find())
+}
 
 // maxName is the longest name of a program that is told, in characters.
 const maxName = 100

@@ -11,8 +11,8 @@ import (
 // lsofTimeout bounds a call that a hanging network volume can stall.
 const lsofTimeout = 3 * time.Second
 
-func listenerSocket(port int) Socket {
-	return socketOf(parseLsof(lsof(port, "LISTEN"), port))
+func listenerSocket(at netip.AddrPort) Socket {
+	return socketOf(parseLsof(lsof(int(at.Port()), "LISTEN"), at))
 }
 
 // callerSocket takes the end that dialled from both ends of the connection.
@@ -26,7 +26,7 @@ func lsof(port int, state string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "/usr/sbin/lsof", "-nP", "-w",
-		"-iTCP:"+strconv.Itoa(port), "-sTCP:"+state, "-FpcuLn").Output()
+		"-iTCP:"+strconv.Itoa(port), "-sTCP:"+state, "-FpcuLtn").Output()
 	if err != nil {
 		return nil // exit 1: nobody found
 	}

@@ -5,9 +5,7 @@ import (
 	"strconv"
 )
 
-func listenerSocket(port int) Socket {
-	return described(socketAt(netip.AddrPortFrom(loopback, uint16(port)), netip.AddrPort{}))
-}
+func listenerSocket(at netip.AddrPort) Socket { return described(socketAt(at, netip.AddrPort{})) }
 
 func callerSocket(from, to netip.AddrPort) Socket { return described(socketAt(from, to)) }
 

@@ -1,6 +1,7 @@
 package procinfo
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -43,11 +44,27 @@ func TestFindListener(t *testing.T) {
 		{"two of one user", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "5", "82"), 81, 5, false},
 		{"two users", tableHead + line(loopback, "0A", "5", "81") + line(loopback, "0A", "6", "82"), 81, 5, true},
 		{"two users, and one who is nearer", tableHead + line(wildcard, "0A", "5", "81") + line(wildcard, "0A", "6", "82") + line(loopback, "0A", "7", "83"), 83, 7, false},
+		{"::1", tableHead + line(loopback6, "0A", "1000", "77"), 0, 0, false},
 		{"another port", strings.ReplaceAll(tableHead+line(loopback, "0A", "1000", "77"), "1F90", "1F91"), 0, 0, false},
 	} {
-		got := findListener([]byte(native(c.table)), 8080)
+		got := findListener([]byte(native(c.table)), netip.AddrPortFrom(IPv4, 8080))
 		if got.inode != c.inode || got.uid != c.uid || got.twoUsers != c.twoUsers {
 			t.Errorf("%s: found %+v, want inode %d of uid %d, two users %v", c.name, got, c.inode, c.uid, c.twoUsers)
+		}
+	}
+	for _, c := range []struct {
+		name, table string
+		inode       uint64
+	}{
+		{"::1", tableHead + line(loopback6, "0A", "1000", "77"), 77},
+		{"both families", tableHead + line(any6, "0A", "5", "79"), 79},
+		{"exact before both families", tableHead + line(any6, "0A", "5", "79") + line(loopback6, "0A", "1000", "77"), 77},
+		{"IPv4 takes no IPv6", tableHead + line(loopback, "0A", "1000", "77"), 0},
+		{"nor does all of IPv4", tableHead + line(wildcard, "0A", "1000", "77"), 0},
+		{"nor IPv4 in IPv6", tableHead + line(mapped, "0A", "5", "80"), 0},
+	} {
+		if got := findListener([]byte(native(c.table)), netip.AddrPortFrom(IPv6, 8080)); got.inode != c.inode {
+			t.Errorf("%s, asked for IPv6: found %+v, want inode %d", c.name, got, c.inode)
 		}
 	}
 }
@@ -56,7 +73,7 @@ func FuzzFindListener(f *testing.F) {
 	f.Add([]byte(tableHead+line("0100007F", "0A", "1000", "77")), 8080)
 	f.Add([]byte("a b:c d 0A e f g h i j"), 1)
 	f.Fuzz(func(t *testing.T, table []byte, port int) {
-		if got := findListener(table, port); (got.inode != 0) != (got.rank > 0) {
+		if got := findListener(table, netip.AddrPortFrom(IPv4, uint16(port))); (got.inode != 0) != (got.rank > 0) {
 			t.Errorf("found %+v", got)
 		}
 	})

@@ -5,5 +5,5 @@ package procinfo
 import "net/netip"
 
 // Nothing is told: this system has no interface the project was tested with.
-func listenerSocket(int) Socket                          { return Socket{} }
+func listenerSocket(netip.AddrPort) Socket               { return Socket{} }
 func callerSocket(netip.AddrPort, netip.AddrPort) Socket { return Socket{} }

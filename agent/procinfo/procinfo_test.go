@@ -3,6 +3,7 @@ package procinfo
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,9 +115,53 @@ func TestParseLsof(t *testing.T) {
 		{"a socket before any process", "n127.0.0.1:8080\n", Process{}},
 		{"a pid that is none", "pabc\ncnode\nn127.0.0.1:8080\n", Process{}},
 	} {
-		if got := parseLsof([]byte(c.out), 8080); got != c.want {
+		if got := parseLsof([]byte(c.out), netip.AddrPortFrom(IPv4, 8080)); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestParseLsofOfIPv6: [::1] is reached there, at [::], and not at 0.0.0.0.
+func TestParseLsofOfIPv6(t *testing.T) {
+	t.Parallel()
+	const node = "p9\ncnode\nu501\nLada\nf20\n"
+	for out, found := range map[string]bool{
+		node + "tIPv6\nn[::1]:8080\n":     true,
+		node + "tIPv6\nn*:8080\n":         true,
+		node + "tIPv4\nn*:8080\n":         false,
+		node + "tIPv4\nn127.0.0.1:8080\n": false,
+		node + "tIPv6\nn[::1]:18080\n":    false,
+		node + "tIPv6\nn[fe80::1]:8080\n": false,
+	} {
+		if got := parseLsof([]byte(out), netip.AddrPortFrom(IPv6, 8080)); (got.PID == 9) != found {
+			t.Errorf("%q: %+v", out, got)
+		}
+		both := strings.Contains(out, "*") || strings.Contains(out, "127")
+		if got := parseLsof([]byte(out), netip.AddrPortFrom(IPv4, 8080)); (got.PID == 9) != both {
+			t.Errorf("%q, asked for IPv4: %+v", out, got)
+		}
+	}
+}
+
+// TestListenerOfEachFamily: of two programs on one port each is found at its own
+// address, and one that takes both is found at both.
+func TestListenerOfEachFamily(t *testing.T) {
+	t.Parallel()
+	six := listen(t, "tcp6", "[::1]:0")
+	port := six.Addr().(*net.TCPAddr).Port
+	if got := ListenerSocket(IPv6, port); got.UserID == "" {
+		t.Errorf("nobody is seen on [::1]: %+v", got)
+	}
+	if got := ListenerSocket(IPv4, port); got != (Socket{}) {
+		t.Errorf("a listener on [::1] is seen on 127.0.0.1: %+v", got)
+	}
+	both := listen(t, "tcp", ":0")
+	if !dualStack(t, both) {
+		t.Skip("[::] does not take IPv4 here")
+	}
+	port = both.Addr().(*net.TCPAddr).Port
+	if a, b := ListenerSocket(IPv4, port), ListenerSocket(IPv6, port); a.UserID == "" || a != b {
+		t.Errorf("one listener of both families is %+v and %+v", a, b)
 	}
 }
 
@@ -125,7 +170,7 @@ func FuzzParseLsof(f *testing.F) {
 	f.Add([]byte("p-1\nn*:8080\n"))
 	f.Add([]byte("\n\np\nc\nL\nn"))
 	f.Fuzz(func(t *testing.T, out []byte) {
-		if got := parseLsof(out, 8080); got != (Process{}) && got.PID < 1 {
+		if got := parseLsof(out, netip.AddrPortFrom(IPv4, 8080)); got != (Process{}) && got.PID < 1 {
 			t.Errorf("a process without a pid: %+v", got)
 		}
 	})

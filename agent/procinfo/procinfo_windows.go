@@ -2,6 +2,7 @@ package procinfo
 
 import (
 	"encoding/binary"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"unsafe"
@@ -10,31 +11,37 @@ import (
 )
 
 const (
-	tcpTableOwnerPIDListener = 3 // TCP_TABLE_OWNER_PID_LISTENER
-	rowSize                  = 24
+	tcpTableOwnerPIDListener = 3        // TCP_TABLE_OWNER_PID_LISTENER
+	rowSize                  = 24       // MIB_TCPROW_OWNER_PID
+	rowSize6                 = 56       // MIB_TCP6ROW_OWNER_PID
 	maxTable                 = 16 << 20 // bytes; far beyond any real table
 )
 
 var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetExtendedTcpTable")
 
-func listenerSocket(port int) Socket {
+// listenerSocket reads the table of the address's family. A listener on [::] that takes
+// IPv4 too is in both.
+func listenerSocket(at netip.AddrPort) Socket {
+	family, size := uintptr(windows.AF_INET), rowSize
+	if at.Addr().Is6() {
+		family, size = windows.AF_INET6, rowSize6
+	}
 	var pid uint32
 	best := 0
-	for row := range rows(ipv4Table(tcpTableOwnerPIDListener)) {
-		// MIB_TCPROW_OWNER_PID: state, local address, local port, remote
-		// address, remote port, pid; the port in network order.
-		if int(binary.BigEndian.Uint16(row[8:])) != port {
+	for row := range rows(tcpTable(family, tcpTableOwnerPIDListener), size) {
+		local := rowListens(row)
+		if local.Port() != at.Port() {
 			continue
 		}
 		r := 0
-		switch [4]byte(row[4:8]) {
-		case [4]byte{127, 0, 0, 1}:
+		switch {
+		case local.Addr() == at.Addr():
 			r = 2
-		case [4]byte{}:
+		case local.Addr().IsUnspecified():
 			r = 1
 		}
 		if r > best {
-			best, pid = r, binary.LittleEndian.Uint32(row[20:])
+			best, pid = r, binary.LittleEndian.Uint32(row[size-4:])
 		}
 	}
 	if pid == 0 {
@@ -43,13 +50,23 @@ func listenerSocket(port int) Socket {
 	return socketOf(processOf(pid))
 }
 
-// ipv4Table is a raw table of the given class: a count, then rows.
-func ipv4Table(class uintptr) []byte {
+// rowListens is a row's own address. MIB_TCPROW_OWNER_PID: state, local address, local
+// port, remote address, remote port, pid. MIB_TCP6ROW_OWNER_PID: local address, scope,
+// port, remote address, scope, port, state, pid. Ports are in network order.
+func rowListens(row []byte) netip.AddrPort {
+	if len(row) == rowSize6 {
+		return netip.AddrPortFrom(netip.AddrFrom16([16]byte(row[:16])), binary.BigEndian.Uint16(row[20:]))
+	}
+	return rowAddress(row[4:])
+}
+
+// tcpTable is a raw table of a family and class: a count, then rows.
+func tcpTable(family, class uintptr) []byte {
 	size := uint32(16 << 10)
 	for size <= maxTable {
 		buf := make([]byte, size)
 		r, _, _ := getExtendedTCPTable.Call(uintptr(unsafe.Pointer(&buf[0])), uintptr(unsafe.Pointer(&size)),
-			0, windows.AF_INET, class, 0)
+			0, family, class, 0)
 		switch windows.Errno(r) {
 		case 0:
 			return buf
@@ -62,14 +79,14 @@ func ipv4Table(class uintptr) []byte {
 	return nil
 }
 
-func rows(table []byte) func(yield func([]byte) bool) {
+func rows(table []byte, size int) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		if len(table) < 4 {
 			return
 		}
 		n := int(binary.LittleEndian.Uint32(table))
-		for rest := table[4:]; n > 0 && len(rest) >= rowSize; n, rest = n-1, rest[rowSize:] {
-			if !yield(rest[:rowSize]) {
+		for rest := table[4:]; n > 0 && len(rest) >= size; n, rest = n-1, rest[size:] {
+			if !yield(rest[:size]) {
 				return
 			}
 		}

@@ -14,13 +14,20 @@ type Socket struct {
 	holder Process // who has it, where the system tells that in the same breath
 }
 
-// ListenerSocket is the socket that takes connections to 127.0.0.1:port. It is
-// quick enough to be asked for on the way of every request.
-func ListenerSocket(port int) Socket {
-	if port < 1 || port > 65535 {
+// The addresses of this computer that nobody else reaches.
+var (
+	IPv4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	IPv6 = netip.IPv6Loopback()
+)
+
+// ListenerSocket is the socket that takes connections to a port of one of the two
+// addresses of this computer. It is quick enough to be asked for on the way of every
+// request.
+func ListenerSocket(address netip.Addr, port int) Socket {
+	if port < 1 || port > 65535 || address != IPv4 && address != IPv6 {
 		return Socket{}
 	}
-	return listenerSocket(port)
+	return listenerSocket(netip.AddrPortFrom(address, uint16(port)))
 }
 
 // CallerSocket is the socket at one end of a TCP connection between two addresses
@@ -30,6 +37,11 @@ func CallerSocket(from, to netip.AddrPort) Socket {
 		return Socket{}
 	}
 	return callerSocket(unmapped(from), unmapped(to))
+}
+
+// Named is a process by its id, of a user by the system's own id.
+func Named(pid int, userID string) Process {
+	return Process{PID: pid, Program: shown(program(pid)), User: UserName(userID), UserID: userID}
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort {

@@ -40,7 +40,7 @@ func socketAt(local, remote netip.AddrPort) socket {
 	case errors.Is(err, unix.ENOENT) && answers():
 		return socket{}
 	case remote == (netip.AddrPort{}):
-		return twice(func() socket { return listenerInTables(int(local.Port())) })
+		return twice(func() socket { return listenerInTables(local) })
 	}
 	return twice(func() socket { return connectionInTables(local, remote) })
 }
@@ -56,14 +56,18 @@ func twice(look func() socket) socket {
 	return found
 }
 
-func listenerInTables(port int) socket {
+func listenerInTables(at netip.AddrPort) socket {
 	var best listed
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+	tables := []string{"/proc/net/tcp", "/proc/net/tcp6"}
+	if at.Addr().Is6() {
+		tables = tables[1:]
+	}
+	for _, table := range tables {
 		raw, err := os.ReadFile(table)
 		if err != nil {
 			continue
 		}
-		if s := findListener(raw, port); s.rank > best.rank {
+		if s := findListener(raw, at); s.rank > best.rank {
 			best = s
 		}
 	}
@@ -129,16 +133,16 @@ func findConnection(table []byte, from, to netip.AddrPort) socket {
 // listed is a listener in a table.
 type listed struct {
 	socket
-	// rank orders sockets that would both take a connection to 127.0.0.1: the
-	// kernel prefers the exact address to a wildcard.
+	// rank orders sockets that would both take a connection to an address: the
+	// kernel prefers the exact one to a wildcard.
 	rank     int
 	twoUsers bool // another user has one of the same rank
 }
 
-// findListener picks the line a connection to 127.0.0.1:port would reach.
-func findListener(table []byte, port int) listed {
+// findListener picks the line a connection to an address would reach.
+func findListener(table []byte, at netip.AddrPort) listed {
 	var best listed
-	needle := fmt.Appendf(nil, ":%04X ", port)
+	needle := fmt.Appendf(nil, ":%04X ", at.Port())
 	for line := range bytes.Lines(table) {
 		if !bytes.Contains(line, needle) {
 			continue
@@ -148,10 +152,10 @@ func findListener(table []byte, port int) listed {
 			continue
 		}
 		local := tableAddress(r.local)
-		if int(local.Port()) != port {
+		if local.Port() != at.Port() {
 			continue
 		}
-		switch rank := rank(local.Addr()); {
+		switch rank := rank(local.Addr(), at.Addr()); {
 		case rank > best.rank:
 			best = listed{socket: r.socket, rank: rank}
 		case rank == best.rank && rank > 0 && r.uid != best.uid:
@@ -161,20 +165,20 @@ func findListener(table []byte, port int) listed {
 	return best
 }
 
-// rank is 0 for an address that does not take connections to 127.0.0.1.
-func rank(address netip.Addr) int {
-	switch address {
-	case netip.IPv6Unspecified():
-		return 1
-	case netip.IPv4Unspecified():
-		return 2
-	case loopback:
+// rank is 0 for a listener that does not take connections to an address. The tables do
+// not say whether one on [::] takes IPv4 too, as most do: it counts for both, and a
+// connection that is refused all the same shows that it did not.
+func rank(listens, to netip.Addr) int {
+	switch {
+	case listens == to:
 		return 3
+	case listens == netip.IPv4Unspecified() && to.Is4():
+		return 2
+	case listens == netip.IPv6Unspecified():
+		return 1
 	}
 	return 0
 }
-
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // tableAddress reads an address as the kernel prints it: 32-bit words in the
 // machine's byte order, each in hexadecimal, a colon, and the port. IPv4 inside

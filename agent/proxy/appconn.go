@@ -3,19 +3,23 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"sync"
 	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
 )
 
 // Limits of connections to apps.
 const (
-	maxIdleConns   = 1024 // or a sixteenth of the process's files
-	maxIdlePerApp  = 256
-	appDialTimeout = 5 * time.Second
-	appKeepAlive   = 30 * time.Second // TCP's
+	maxIdleConns  = 1024 // or a sixteenth of the process's files
+	maxIdlePerApp = 256
 	// maxIdleTime is less than the 5 s of common servers, whose closing would
 	// race with a request.
 	maxIdleTime       = 4 * time.Second
@@ -30,38 +34,54 @@ var errLongHead = errors.New("the head of the app's answer is too long")
 // at before a byte goes out on it. Later requests may use the connection without
 // another look, because it stays with the program that took it.
 
-var errStranger = errors.New("a program of another user listens on the app's port")
-
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
-
 // pool says which requests may share connections: those to one app. Another app on
 // the same port gets connections of its own, and so does the same app after the
 // owner approved another user's program for it.
 type pool struct {
 	app, user string
-	port      int
+	at        upstream.Target
 }
 
-func poolOf(app App) pool { return pool{app.ID, app.User, app.Port} }
+func poolOf(app App) pool { return pool{app.ID, app.User, app.target()} }
 
 // String is a host and port for net/http, which keeps connections by it.
-func (p pool) String() string { return p.app + "." + p.user + ":" + strconv.Itoa(p.port) }
-
-var appDialer = &net.Dialer{Timeout: appDialTimeout, KeepAlive: appKeepAlive}
+func (p pool) String() string {
+	host, plain := p.app+"."+p.user, upstream.Target{Port: p.at.Port, Scheme: p.at.Scheme}
+	if p.at != plain {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%#v", p.at))
+		host += "." + hex.EncodeToString(sum[:])
+	}
+	return host + ":" + strconv.Itoa(p.at.Port)
+}
 
 // dialApp makes a new connection for the visit that is the context, to its app and
-// to nobody else; network and address are not looked at.
-func (p *Proxy) dialApp(ctx context.Context, _, _ string) (net.Conn, error) {
+// to nobody else. Where nobody takes it, the app may have moved.
+func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, error) {
 	v := ctx.Value(visitKey{}).(*visit)
-	conn, err := appDialer.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(v.at.app.Port))
-	if err != nil || p.config.Listener == nil {
+	at := v.at.app.target()
+	conn, err := at.Dial(ctx, p.checks(v, at), protocols...)
+	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) || !p.config.Elsewhere(ctx, v.at.app, at) {
 		return conn, err
 	}
-	if !v.judge(p.config.Listener) {
-		conn.Close()
-		return nil, errStranger
+	app, live := p.lookup(v.at.app.Name)
+	if !live || app.ID != v.at.app.ID {
+		return nil, err
 	}
-	return conn, nil
+	at = app.target()
+	return at.Dial(ctx, p.checks(v, at), protocols...)
+}
+
+// checks say whether a connection for a visit may carry anything.
+func (p *Proxy) checks(v *visit, at upstream.Target) (c upstream.Checks) {
+	if p.config.Listener != nil {
+		c.Peer = func(peer agentapi.Listener) bool {
+			return v.judge(func() bool { return p.config.Listener(v.at.app, at, peer) })
+		}
+	}
+	if p.config.ShowedKey != nil {
+		c.Key = func(key string) bool { return v.judge(func() bool { return p.config.ShowedKey(v, v.at.app, key) }) }
+	}
+	return c
 }
 
 // appConns keeps HTTP/1.1 connections to apps for the requests of forwardDirect.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"porchlight/agent/upstream"
 )
 
 // TestAppConnsAreBounded: what is idle for too long is closed, more than fits is
@@ -19,7 +21,7 @@ func TestAppConnsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	port := pool{app: "id-notes", port: ln.Addr().(*net.TCPAddr).Port}
+	port := pool{app: "id-notes", at: upstream.Target{Port: ln.Addr().(*net.TCPAddr).Port}}
 	a := newAppConns(maxIdleConns)
 	open := func() (ours *appConn, theirs net.Conn) {
 		t.Helper()

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 )
 
@@ -32,7 +33,7 @@ func (v *visit) mayGoDirect(r *http.Request) bool {
 	case !canDirect, !reads(r),
 		r.ContentLength != 0, len(r.TransferEncoding) > 0, len(r.Trailer) > 0,
 		len(r.Header["Upgrade"]) > 0, len(r.Header["Expect"]) > 0, len(r.Header["Te"]) > 0,
-		v.at.app.Options.H2C, !asciiHost(r.Host):
+		v.at.app.Options.Scheme() == agentapi.UpstreamH2C, !asciiHost(r.Host):
 		return false
 	}
 	for name, values := range r.Header {
@@ -147,7 +148,7 @@ func (p *Proxy) exchange(w http.ResponseWriter, out *http.Request, target string
 			return c, res, err
 		}
 	}
-	conn, err := p.dialApp(out.Context(), "", "")
+	conn, err := p.dialApp(out.Context())
 	if err != nil {
 		return nil, nil, err
 	}

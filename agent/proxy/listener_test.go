@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy"
+	"porchlight/agent/upstream"
 )
 
 // eavesdropper listens and keeps every byte it is sent.
@@ -73,7 +75,7 @@ func TestS2NoByteReachesAnotherUser(t *testing.T) {
 			var r *rig
 			var asked atomic.Int64
 			r = newRig(t, func(c *proxy.Config) {
-				c.Listener = func(app proxy.App) bool {
+				c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
 					asked.Add(1)
 					r.change("notes", func(a *proxy.App) { a.Live = false }) // as the engine does
 					r.access.CloseApp(app.ID)
@@ -128,7 +130,7 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 	var all sync.WaitGroup
 	all.Add(visitors)
 	r = newRig(t, func(c *proxy.Config) {
-		c.Listener = func(app proxy.App) bool {
+		c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
 			all.Done()
 			all.Wait()
 			r.change("notes", func(a *proxy.App) { a.Live = false })
@@ -166,7 +168,9 @@ func TestEveryStrangersVisitorGetsAPage(t *testing.T) {
 // behind it, the visitor hears that it is not answering.
 func TestNobodyListensAnyMore(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *proxy.Config) { c.Listener = func(proxy.App) bool { return false } })
+	r := newRig(t, func(c *proxy.Config) {
+		c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { return false }
+	})
 	gone := newEavesdropper(t)
 	r.publish("notes", gone.port)
 	b := r.signedIn("notes", bobID, false)
@@ -186,7 +190,7 @@ func TestAccessEndsWhileTheListenerIsLookedAt(t *testing.T) {
 	t.Parallel()
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
-		c.Listener = func(app proxy.App) bool {
+		c.Listener = func(app proxy.App, _ upstream.Target, _ agentapi.Listener) bool {
 			r.setPeople(r.person(bobID, nil)...)
 			return true
 		}
@@ -213,7 +217,7 @@ func TestConnectionsAreOfOneAppAndUser(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	r := newRig(t, func(c *proxy.Config) {
-		c.Listener = func(proxy.App) bool { asked.Add(1); return true }
+		c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { asked.Add(1); return true }
 	})
 	srv := r.app("notes", func(http.ResponseWriter, *http.Request) {})
 	r.publish("wiki", srv.Listener.Addr().(*net.TCPAddr).Port)

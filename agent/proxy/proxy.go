@@ -2,11 +2,11 @@
 //
 // In comes a raw connection from the tunnel; TLS ends here. A request goes one
 // way: host → app → our own paths → who is it (cookie, token or password) → may they
-// (access) → headers stripped, five set → 127.0.0.1:port. Out comes the app's
+// (access) → headers stripped, five set → the app. Out comes the app's
 // answer, streamed, or a page of ours that says in a sentence what is wrong.
 //
 // Nothing is ever proxied without an identity, no path is exempt, the target is
-// always a port of 127.0.0.1, and no request waits for the control plane: it is
+// always on this computer, and no request waits for the control plane: it is
 // asked once, when a visitor comes back from signing in.
 package proxy
 
@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 	"porchlight/agent/requests"
+	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/bounds"
 	"porchlight/internal/filelimit"
@@ -39,8 +40,12 @@ type App struct {
 	ID    string // random, what access is given to; never empty when Live
 	Name  string // sub-address
 	Label string // shown name
-	Port  int    // on 127.0.0.1
-	Live  bool
+	Port  int    // of Address
+	// Address of this computer that it listens on: upstream.IPv6, or empty for IPv4.
+	Address string
+	// Key it showed over HTTPS, of an app whose key is pinned; empty while none was.
+	Key  string
+	Live bool
 	// Paused keeps everybody out of a live app, the owner included.
 	Paused bool
 	// Options are the owner's choices for this app; zero is the default.
@@ -51,6 +56,9 @@ type App struct {
 	// that is not known.
 	User string
 }
+
+// target is where the app is reached.
+func (a App) target() upstream.Target { return upstream.Of(a.Address, a.Port, a.Key, a.Options) }
 
 // Apps finds published apps. Lookup is called several times a request, from
 // any goroutine.
@@ -94,7 +102,13 @@ type Config struct {
 	// Listener says whether whoever listens on an app's port now may be sent what
 	// visitors send. It is asked once a new connection to it stands and before a
 	// byte goes out; nil: anybody may.
-	Listener func(app App) bool
+	Listener func(app App, at upstream.Target, peer agentapi.Listener) bool
+	// ShowedKey says whether an app whose key is pinned may show this one, which is not
+	// App.Key; nil: it may not.
+	ShowedKey func(ctx context.Context, app App, key string) bool
+	// Elsewhere is asked when nobody takes a connection where an app was, and says
+	// whether looking it up again shows another place; nil: it never does.
+	Elsewhere func(ctx context.Context, app App, dead upstream.Target) bool
 	// OnAppDown and OnAppUp are called when an app stops and starts answering,
 	// once for each change; nil for not.
 	OnAppDown, OnAppUp func(appID string)
@@ -132,7 +146,7 @@ type Proxy struct {
 	now     func() time.Time
 	log     *slog.Logger
 	reverse *httputil.ReverseProxy
-	apps    upstream                      // connections of reverse to apps
+	apps    transports                    // connections of reverse to apps
 	direct  *appConns                     // connections of forwardDirect to apps
 	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	guesses *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
@@ -168,7 +182,7 @@ func New(c Config) (*Proxy, error) {
 	p.guesses = bounds.NewBuckets[netip.Prefix](wrongPasswords, wrongNetworks)
 	p.rooms = newRooms(p.config.Files, p.now, p.log)
 	idle := max(1, min(maxIdleConns, p.config.Files/16))
-	p.apps, p.direct = newUpstream(p.dialApp, idle), newAppConns(idle)
+	p.apps, p.direct = newTransports(p.dialApp, idle), newAppConns(idle)
 	p.reverse = p.newReverse()
 	return p, nil
 }

@@ -16,6 +16,9 @@ const canDirect = true
 // Bytes that came unasked, such as a 408 before the server hangs up, would be
 // taken for the answer to the next request.
 func quiet(conn net.Conn) bool {
+	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = secure.NetConn() // an end of TLS is something to read, too
+	}
 	sys, ok := conn.(syscall.Conn)
 	if !ok {
 		return false

@@ -7,18 +7,21 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
+
+	"porchlight/agent/agentapi"
 )
 
 // newTransport makes the connections to apps: loopback only, no proxy of the
 // environment, nothing decoded on the way.
-func newTransport(dial dialFunc, idle int) *http.Transport {
+func newTransport(dial dialFunc, idle, idlePerApp int) *http.Transport {
 	return &http.Transport{
 		Proxy:                  nil,
-		DialContext:            dial,
+		DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression:     true,
 		MaxIdleConns:           idle,
-		MaxIdleConnsPerHost:    maxIdlePerApp,
+		MaxIdleConnsPerHost:    idlePerApp,
 		IdleConnTimeout:        maxIdleTime,
 		ExpectContinueTimeout:  time.Second,
 		MaxResponseHeaderBytes: maxResponseHeader,
@@ -27,32 +30,70 @@ func newTransport(dial dialFunc, idle int) *http.Transport {
 	}
 }
 
-// upstream takes requests to apps: HTTP/1.1, or HTTP/2 without TLS to those the
-// owner says speak it. A WebSocket goes over HTTP/1.1 to them as well, which is
-// how servers take one.
-type upstream struct{ http1, http2 *http.Transport }
+// transports take requests to apps: HTTP/1.1, or HTTP/2 without TLS to those the
+// owner says speak it, and gRPC over TLS. A WebSocket goes over HTTP/1.1 to them as
+// well, which is how servers take one. Whether TLS is below is the connection's own
+// affair: net/http is told of none.
+//
+// An app may close a kept connection at the moment a request goes out on it. Whether it
+// has read the request then cannot be known, so what may not be repeated goes out on
+// connections of which each carries one request: once.
+type transports struct{ http1, once, http2 *http.Transport }
 
-func newUpstream(dial dialFunc, idle int) upstream {
-	http2 := newTransport(dial, idle)
+// dialFunc dials for the visit that is the context.
+type dialFunc = func(ctx context.Context, protocols ...string) (net.Conn, error)
+
+func newTransports(dial dialFunc, idle int) transports {
+	http2 := newTransport(func(ctx context.Context, _ ...string) (net.Conn, error) { return dial(ctx, "h2") }, idle, maxIdlePerApp)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	return upstream{http1: newTransport(identify(dial), idle), http2: http2}
+	return transports{http1: newTransport(identify(dial), idle, maxIdlePerApp), once: newTransport(identify(dial), idle, -1), http2: http2}
 }
 
-func (u upstream) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
 	v := r.Context().Value(visitKey{}).(*visit)
-	if v.at.app.Options.H2C && len(r.Header["Upgrade"]) == 0 {
+	if overHTTP2(r, v.at.app.Options.Scheme()) {
 		// In no order, and none is needed: an HTTP/2 server that finds too many
 		// fields refuses the request and reads none of it.
 		v.five.setIn(r.Header)
-		return u.http2.RoundTrip(r)
+		return t.http2.RoundTrip(r)
 	}
-	return u.http1.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace())))
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace()))
+	if mayRepeat(r) {
+		return t.http1.RoundTrip(r)
+	}
+	return t.once.RoundTrip(r)
 }
 
-func (u upstream) closeIdle() {
-	u.http1.CloseIdleConnections()
-	u.http2.CloseIdleConnections()
+// overHTTP2 says whether a request to an app goes over HTTP/2. To one that is reached
+// over TLS only gRPC does, which knows nothing else.
+func overHTTP2(r *http.Request, scheme string) bool {
+	switch {
+	case len(r.Header["Upgrade"]) > 0:
+		return false
+	case scheme == agentapi.UpstreamHTTPS:
+		kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+		kind = strings.TrimSpace(kind)
+		return kind == "application/grpc" || strings.HasPrefix(kind, "application/grpc+")
+	}
+	return scheme == agentapi.UpstreamH2C
+}
+
+// mayRepeat says whether a request means the same sent twice: it reads, and has no body.
+// net/http repeats these on a connection that was kept, and also what a visitor gives
+// an Idempotency-Key, which is the app's to judge.
+func mayRepeat(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return r.Body == nil || r.Body == http.NoBody
+	}
+	return false
+}
+
+func (t transports) closeIdle() {
+	t.http1.CloseIdleConnections()
+	t.once.CloseIdleConnections()
+	t.http2.CloseIdleConnections()
 }
 
 // identifiedConn is an HTTP/1.1 connection of http.Transport to an app. The
@@ -71,8 +112,8 @@ var errNotIdentified = errors.New("a request was to be sent without saying who a
 
 // identify has the connections of dial say who asks.
 func identify(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
+	return func(ctx context.Context, protocols ...string) (net.Conn, error) {
+		conn, err := dial(ctx, protocols...)
 		if err != nil {
 			return nil, err
 		}

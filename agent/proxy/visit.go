@@ -30,7 +30,7 @@ type visit struct {
 	client   bool        // the answer is readable for a client's page
 	bodyDied atomic.Bool // the visitor's body could not be read
 	tooMany  atomic.Bool // the body's trailers make too many fields
-	stranger atomic.Bool // another user's program listens on the app's port
+	stranger atomic.Bool // another's program is where the app was
 
 	mu      sync.Mutex // keeps end away from w once the handler is done
 	w       http.ResponseWriter
@@ -103,14 +103,14 @@ func (v *visit) finish() {
 	v.mu.Unlock()
 }
 
-// judge asks whether the app's listener may have the visit's request. An answer of
-// no closes what is open to the app: this visitor, of whom nothing was sent yet,
+// judge asks whether the one who took a connection may have the visit's request. An
+// answer of no closes what is open to the app: this visitor, of whom nothing was sent yet,
 // still gets a page. What else ends the visit meanwhile ends it after a yes.
-func (v *visit) judge(listener func(App) bool) bool {
+func (v *visit) judge(welcome func() bool) bool {
 	v.mu.Lock()
 	v.judging++
 	v.mu.Unlock()
-	may := listener(v.at.app)
+	may := welcome()
 	v.mu.Lock()
 	v.judging--
 	ended := v.ended

@@ -29,11 +29,13 @@ type App struct {
 	// ID is random and made at the first approval; empty before it. Access
 	// is given to it, so that a name or label taken later by another app opens
 	// nothing.
-	ID        string          `json:"id,omitempty"`
-	Name      string          `json:"name"`
-	Label     string          `json:"label"`
-	LocalPort int             `json:"localPort"`
-	Status    agentapi.Status `json:"status"`
+	ID        string `json:"id,omitempty"`
+	Name      string `json:"name"`
+	Label     string `json:"label"`
+	LocalPort int    `json:"localPort"`
+	// Address of this computer that the app listens on: empty for 127.0.0.1, or ::1.
+	Address string          `json:"address,omitempty"`
+	Status  agentapi.Status `json:"status"`
 	// Listener is who listened on LocalPort when that was last looked at.
 	Listener agentapi.Listener `json:"listener"`
 	// Asker is the system's id of the user whose program asked last; empty for
@@ -50,6 +52,9 @@ type App struct {
 	Paused bool `json:"paused,omitempty"`
 	// Options are the owner's choices for the app.
 	Options agentapi.AppOptions `json:"options,omitzero"`
+	// Key is the key that the app showed over HTTPS since Options.Pin was set: see
+	// upstream.KeyOf. Empty while none was seen.
+	Key string `json:"key,omitempty"`
 	// Approved is what the owner approved, of an app that has to ask again
 	// because it changed; nil otherwise.
 	Approved *Approved `json:"approved,omitempty"`
@@ -76,6 +81,10 @@ type Approved struct {
 	LocalPort int               `json:"localPort"`
 	Listener  agentapi.Listener `json:"listener"`
 	Asker     string            `json:"asker,omitempty"`
+	Address   string            `json:"address,omitempty"`
+	Key       string            `json:"key,omitempty"`
+	// OtherKey is true when the app asks again because it shows another key than Key.
+	OtherKey bool `json:"otherKey,omitempty"`
 	// OtherUser is true when the app asks again because a program of another
 	// user than App.ApprovedFor listens.
 	OtherUser bool `json:"otherUser,omitempty"`

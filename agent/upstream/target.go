@@ -15,7 +15,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
+	"net/netip"
+	"syscall"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -56,23 +57,44 @@ func (t Target) Plain() bool { return t.Scheme != agentapi.UpstreamHTTPS }
 
 // TCP is the host and port that is dialled where there is no socket.
 func (t Target) TCP() string {
-	address := t.Address
-	if address == "" {
-		address = IPv4
+	return netip.AddrPortFrom(t.IP(), uint16(t.Port)).String()
+}
+
+// Other is the same port on the other address of this computer.
+func (t Target) Other() Target {
+	if t.Address == IPv6 {
+		t.Address = ""
+	} else {
+		t.Address = IPv6
 	}
-	return net.JoinHostPort(address, strconv.Itoa(t.Port))
+	return t
+}
+
+// IP is the address that is dialled where there is no socket.
+func (t Target) IP() netip.Addr {
+	if t.Address == IPv6 {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
 // Errors of Dial. Where nobody answers, it is a *net.OpError, like that of net.Dial.
 var (
 	ErrStranger = errors.New("a program of another user is where the app should be")
 	ErrKey      = errors.New("the app shows another key than the owner approved")
+	ErrNoHTTP2  = errors.New("the app speaks no HTTP/2 over TLS, which gRPC needs")
 )
+
+// SocketError is why a unix socket is not dialled: a sentence.
+type SocketError string
+
+func (e SocketError) Error() string { return string(e) }
 
 // Checks say who may be sent something. They are asked once a connection stands.
 type Checks struct {
-	// Peer is asked before a byte is sent; nil: anybody may.
-	Peer func() bool
+	// Peer is asked before a byte is sent, with who took the connection where that is
+	// known from the connection itself, at a socket; nil: anybody may.
+	Peer func(peer agentapi.Listener) bool
 	// Key is asked where Target.Pin is set and the key is not Target.Key, before
 	// anything but the handshake is sent; nil: none but Target.Key.
 	Key func(key string) bool
@@ -83,11 +105,11 @@ var dialer = &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 // Dial makes a new connection. The protocols are what is offered over TLS, the best
 // first; nil for HTTP/1.1.
 func (t Target) Dial(ctx context.Context, c Checks, protocols ...string) (net.Conn, error) {
-	conn, err := dialer.DialContext(ctx, "tcp", t.TCP())
+	conn, peer, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if c.Peer != nil && !c.Peer() {
+	if c.Peer != nil && !c.Peer(peer) {
 		conn.Close()
 		return nil, ErrStranger
 	}
@@ -102,6 +124,17 @@ func (t Target) Dial(ctx context.Context, c Checks, protocols ...string) (net.Co
 	return secure, nil
 }
 
+func (t Target) connect(ctx context.Context) (conn net.Conn, peer agentapi.Listener, err error) {
+	if t.Socket != "" {
+		return dialSocket(ctx, t.Socket)
+	}
+	conn, err = dialer.DialContext(ctx, "tcp", t.TCP())
+	return conn, agentapi.Listener{}, err
+}
+
+// Refused says of an error of Dial that nobody listens there.
+func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
 // secure shakes hands. Whose program it is was looked at before, so any certificate
 // will do, but for a key that is pinned.
 func (t Target) secure(ctx context.Context, conn net.Conn, c Checks, protocols []string) (*tls.Conn, error) {
@@ -113,6 +146,9 @@ func (t Target) secure(ctx context.Context, conn net.Conn, c Checks, protocols [
 	defer cancel()
 	if err := out.HandshakeContext(ctx); err != nil {
 		return nil, fmt.Errorf("agree on TLS: %w", err)
+	}
+	if got := out.ConnectionState().NegotiatedProtocol; protocols[0] == "h2" && got != "h2" {
+		return nil, ErrNoHTTP2
 	}
 	if !t.Pin {
 		return out, nil

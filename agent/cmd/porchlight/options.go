@@ -24,6 +24,10 @@ flag that is not given stays as it is.`,
   porchlight options vite --localhost-host                   for a development server that checks Host
   porchlight options calendar --identity-header X-Remote-User --identity-value email
   porchlight options calendar --identity-header ''           no such header any more
+  porchlight options nas --upstream https --pin              for an app that speaks HTTPS itself
+  porchlight options nas --upstream auto --pin=false         HTTP on its port again
+  porchlight options wiki --upstream unix:/home/maya/wiki/app.sock
+  porchlight options intranet --host-header intranet.example for an app that answers to another name
   porchlight options notes --forwarded=false
   porchlight options shop --public-address                   for an app whose links begin with http://
   porchlight options reports --first-byte 300                for a page that takes minutes to make`,
@@ -113,9 +117,15 @@ func showOptions(term *terminal, o agentapi.AppOptions) error {
 		case int: // firstByte, the one number
 			rows = append(rows, []string{flagOf(option), strconv.Itoa(cmp.Or(value, agentapi.DefaultFirstByte)) + " s"})
 		case string:
-			if option.Name == "identityHeader" {
-				rows = append(rows, []string{flagOf(option), identity})
+			switch option.Name {
+			case "identityHeader":
+				value = identity
+			case "identityValue":
+				continue // said with the header
+			case "upstream":
+				value = cmp.Or(value, "auto")
 			}
+			rows = append(rows, []string{flagOf(option), printable(cmp.Or(value, "none"))})
 		}
 	}
 	return term.table([]string{"OPTION", "VALUE"}, rows)

@@ -456,8 +456,12 @@ export interface OwnerApp {
   label: string;
   lastError?: AppError;
   listener: Listener;
+  /** The address of this computer that listener listens on. */
+  listensOn?: '127.0.0.1' | '::1';
   localPort: number;
   name: string;
+  /** True of an app that waits because it shows another key over HTTPS than the one that was kept. */
+  newKey?: boolean;
   openTo: string[];
   openToCount: number;
   options: AppOptions;
