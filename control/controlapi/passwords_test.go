@@ -1,0 +1,78 @@
+package controlapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// A control plane from before app passwords answers as it answers every path it
+// does not know; the agent says what that means. What one with app passwords says
+// of an id that it does not know stays as it is.
+func TestControlPlaneWithoutAppPasswords(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusNotFound)
+		io.WriteString(w, `{"error": "not_found", "message": "There is nothing at this address."}`)
+	})
+	_, listed := c.Passwords(t.Context())
+	_, made := c.MakePassword(t.Context(), MakePassword{App: "app1", Name: "sync"})
+	for _, err := range []error{listed, made} {
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeNotFound || e.HTTPStatus != http.StatusNotFound || !strings.Contains(e.Message, "too old for app passwords") {
+			t.Errorf("got %v (%+v)", err, e)
+		}
+	}
+	var e *Error
+	if err := c.RevokePassword(t.Context(), "x"); !errors.As(err, &e) || e.Message != "There is nothing at this address." {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An agent reads a snapshot with fields that it does not know, at any depth: what a
+// later control plane tells its later agents.
+func TestSnapshotOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, ` {"version": "v1", "later": {"a": [1]}, "computer": {"id": "c", "later": 1},
+			"passwords": [{"id": "p", "accountId": "a", "appId": "app1", "hash": "h", "later": null}]}`)
+	})
+	s, err := c.Sync(t.Context(), "")
+	if err != nil || s.Version != "v1" || s.Computer.ID != "c" || len(s.Passwords) != 1 || s.Passwords[0].Hash != "h" {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}
+
+func TestPasswordCalls(t *testing.T) {
+	t.Parallel()
+	var got []string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, r.Method+" "+r.URL.Path+" "+string(body))
+		switch {
+		case r.URL.Path == PathPasswordsRevoke:
+			w.WriteHeader(http.StatusNoContent)
+		case r.Method == http.MethodPost:
+			io.WriteString(w, `{"id": "p", "password": "plp_x"}`)
+		default:
+			io.WriteString(w, `{"passwords": [{"id": "p", "email": "bob@example.com", "createdAt": "2026-11-22T10:00:00Z"}]}`)
+		}
+	})
+	list, err := c.Passwords(t.Context())
+	if err != nil || len(list) != 1 || list[0].Email != "bob@example.com" || list[0].CreatedAt.IsZero() {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	if made, err := c.MakePassword(t.Context(), MakePassword{App: "app1", Name: "sync"}); err != nil || made != (MadePassword{"p", "plp_x"}) {
+		t.Errorf("made %+v, %v", made, err)
+	}
+	if err := c.RevokePassword(t.Context(), "p"); err != nil {
+		t.Error(err)
+	}
+	want := `GET /v1/passwords |POST /v1/passwords {"app":"app1","name":"sync"}|POST /v1/passwords/revoke {"id":"p"}`
+	if all := strings.Join(got, "|"); all != want {
+		t.Errorf("asked %s", all)
+	}
+}
