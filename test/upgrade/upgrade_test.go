@@ -42,16 +42,28 @@ func TestDirectoryOf15e3b3fOpens(t *testing.T) {
 	h.keepsEverything(t)
 	h.publishesAgain(t)
 	for who, cookies := range map[string]map[string]string{"ben@example.com": h.kept.Ben, "owner@root.localhost": h.kept.Owner} {
-		if body := h.visit(t, cookies); body != "hello "+who {
+		if body := h.visit(t, by(cookies)); body != "hello "+who {
 			t.Errorf("the browser of %s sees %q", who, body)
 		}
 	}
 	h.refreshes(t)
 	h.invitationWorks(t)
+	password, err := h.owner.MakePassword(t.Context(), agentapi.PasswordRequest{App: "notes", Name: "since the upgrade"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asProgram := func(r *http.Request) { r.SetBasicAuth(h.kept.Account.Email, password.Password) }
+	if body := h.visit(t, asProgram); body != "hello "+h.kept.Account.Email {
+		t.Errorf("a program with an app password sees %q", body)
+	}
 	// Once more by this version: what it wrote itself opens too.
 	h.stop()
 	h.start(t)
 	h.keepsEverything(t)
+	h.publishesAgain(t)
+	if body := h.visit(t, asProgram); body != "hello "+h.kept.Account.Email {
+		t.Errorf("a program with an app password of this version sees %q", body)
+	}
 }
 
 type house struct {
@@ -137,7 +149,9 @@ func (h *house) keepsEverything(t *testing.T) {
 	people, err := h.owner.People(ctx)
 	same(t, "people", people, h.kept.People, err)
 	settings, err := h.owner.Settings(ctx)
-	same(t, "settings", settings, h.kept.Settings, err)
+	then := h.kept.Settings
+	then.Requests = true // came since, and is on until somebody turns it off
+	same(t, "settings", settings, then, err)
 	grants, err := h.owner.Grants(ctx)
 	for i := range grants {
 		grants[i].LastUsedAt = h.kept.Grants[0].LastUsedAt // it may have been used since
@@ -206,8 +220,17 @@ func (h *house) roots(t *testing.T) *x509.CertPool {
 	return roots
 }
 
-// visit opens notes with the cookies a browser held then.
-func (h *house) visit(t *testing.T, cookies map[string]string) string {
+// by adds the cookies a browser held then.
+func by(cookies map[string]string) func(*http.Request) {
+	return func(r *http.Request) {
+		for name, value := range cookies {
+			r.AddCookie(&http.Cookie{Name: name, Value: value})
+		}
+	}
+}
+
+// visit opens notes with a request to which identify has added who asks.
+func (h *house) visit(t *testing.T, identify func(*http.Request)) string {
 	t.Helper()
 	pub, err := agentapi.New(h.running.API()).Publication(t.Context(), "notes")
 	if err != nil {
@@ -217,9 +240,7 @@ func (h *house) visit(t *testing.T, cookies map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range cookies {
-		req.AddCookie(&http.Cookie{Name: name, Value: value})
-	}
+	identify(req)
 	resp, err := upgrade.Client(h.roots(t)).Do(req)
 	if err != nil {
 		t.Fatal(err)
