@@ -24,6 +24,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
+	"porchlight/agent/health"
 	"porchlight/agent/localapi"
 	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
@@ -51,6 +52,7 @@ type Agent struct {
 	access   *access.Access
 	apps     *engine.Apps
 	users    *engine.Users
+	health   *health.Health
 	client   *controlapi.Client // nil without a control plane
 	tunnel   *tunnel.Tunnel     // nil without a control plane
 	remote   *remote.Remote     // nil without a control plane
@@ -73,7 +75,7 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
-		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeConnection, a.makePeople, a.makeProxy,
+		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeProxy,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -127,10 +129,13 @@ func (a *Agent) makeEngine() (err error) {
 		Me:           me(),
 		OnGone: func(appID string) agentapi.Closed {
 			defer a.requests.Forget() // what was asked of an app that is gone for good
+			a.health.Gone(appID)
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
-		Changes: a.changes,
-		Log:     a.cfg.Log.With("part", "engine"),
+		OnReached:   a.reached,
+		OnListening: func(appID string, listening bool) { a.health.Listening(appID, listening) },
+		Changes:     a.changes,
+		Log:         a.cfg.Log.With("part", "engine"),
 	})
 	if err != nil {
 		return err
@@ -186,6 +191,9 @@ func (a *Agent) makeProxy() error {
 		OnAppDown: func(appID string) { a.apps.SetAnswering(appID, false) },
 		OnAppUp:   func(appID string) { a.apps.SetAnswering(appID, true) },
 		Requests:  a.requests,
+		OnFailure: func(appID, state, detail string) { a.health.Failed(appID, state, detail) },
+		OnAnswer:  func(appID string) { a.health.Answered(appID) },
+		OnHint:    func(appID, option string) { a.health.Hint(appID, option) },
 		Log:       a.cfg.Log.With("part", "proxy"),
 	})
 	return err
@@ -197,6 +205,7 @@ func (a *Agent) makeAPI() {
 		Access:   a.access,
 		Apps:     a.apps,
 		Requests: a.requests,
+		Health:   a.health,
 		Server:   a.cfg.Server,
 		Users:    a.users,
 		People:   a.people,
@@ -226,6 +235,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.awaitReady(ctx) })
 	g.Go(func() error { return a.access.Run(ctx) })
 	g.Go(func() error { return a.apps.Run(ctx) })
+	g.Go(func() error { return a.health.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
 	if a.acme != nil {

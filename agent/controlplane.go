@@ -61,6 +61,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
 	a.tellAccepted(before, snapshot)
+	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Wake()
 }
 

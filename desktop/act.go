@@ -121,11 +121,11 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	var closed agentapi.Closed
 	switch act.verb {
 	case doApprove:
-		var pub agentapi.Publication
+		var pub agentapi.Approved
 		pub, err = c.ApproveSeen(ctx, act.name, act.seen.wire())
 		done = approved(label, pub)
 	case doApproveAlone:
-		var pub agentapi.Publication
+		var pub agentapi.Approved
 		pub, err = c.ApproveAlone(ctx, act.name, act.seen.wire())
 		done = approved(label, pub)
 	case doDeny:
@@ -161,16 +161,19 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	return done, nil
 }
 
-// approved is the note about an app that has no address to be on yet; any other is
-// seen in the menu.
-func approved(label string, pub agentapi.Publication) note {
-	if pub.Status != agentapi.StatusPending {
+// approved is the note about an app that has no address to be on yet, or is on and does
+// not do what visitors come for; any other is seen in the menu.
+func approved(label string, app agentapi.Approved) note {
+	n := note{key: keyApproved, kind: kindRequest, click: action{verb: doShow, view: viewApps}}
+	switch {
+	case app.Status == agentapi.StatusPending:
+		n.title, n.body = label+" is approved", "It gets its address once this computer is connected."
+	case app.Does().Ails():
+		n.title, n.body = label+" is on", named(app.HealthDetail)
+	default:
 		return note{}
 	}
-	return note{
-		key: keyApproved, kind: kindRequest, title: label + " is approved",
-		body: "It gets its address once this computer is connected.", click: action{verb: doShow, view: viewApps},
-	}
+	return n
 }
 
 // ended tells that access ended, and what that closed. A later one takes an

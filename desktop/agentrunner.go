@@ -29,8 +29,8 @@ type client interface {
 	// Call is any request, for the window.
 	Call(ctx context.Context, method, path string, body any) (json.RawMessage, error)
 
-	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
-	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error)
+	ApproveSeen(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error)
+	ApproveAlone(ctx context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error)
 	Deny(ctx context.Context, name string) error
 	Open(ctx context.Context, name string) (agentapi.OpenLink, error)
 	Pause(ctx context.Context, name string) (agentapi.Closed, error)

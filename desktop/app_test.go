@@ -22,11 +22,12 @@ type approving struct {
 	name   string
 	seen   agentapi.Seen
 	status agentapi.Status
+	health agentapi.AppHealth
 }
 
-func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Publication, error) {
+func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error) {
 	c.name, c.seen = name, seen
-	return agentapi.Publication{Status: c.status}, nil
+	return agentapi.Approved{Publication: agentapi.Publication{Status: c.status}, AppHealth: &c.health}, nil
 }
 
 // The owner approves what they saw: all of it is sent, and the agent compares it.

@@ -17,11 +17,11 @@ type asked struct {
 
 func (c *asked) note(call string) error { c.calls = append(c.calls, call); return nil }
 
-func (c *asked) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (agentapi.Publication, error) {
-	return agentapi.Publication{}, c.note("approve " + name)
+func (c *asked) ApproveSeen(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
+	return agentapi.Approved{}, c.note("approve " + name)
 }
-func (c *asked) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Publication, error) {
-	return agentapi.Publication{}, c.note("approve-alone " + name)
+func (c *asked) ApproveAlone(_ context.Context, name string, _ agentapi.Seen) (agentapi.Approved, error) {
+	return agentapi.Approved{}, c.note("approve-alone " + name)
 }
 func (c *asked) Deny(_ context.Context, name string) error { return c.note("deny " + name) }
 func (c *asked) Pause(_ context.Context, name string) (agentapi.Closed, error) {

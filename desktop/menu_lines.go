@@ -106,8 +106,8 @@ func appStanding(a agentapi.OwnerApp) string {
 		return ": paused"
 	case a.URL == "":
 		return ": no address yet"
-	case !a.Answering:
-		return ": not answering"
+	case a.Ailment() != "":
+		return ": " + a.Ailment()
 	case len(a.Here) >= agentapi.MaxNamed:
 		return fmt.Sprintf(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:

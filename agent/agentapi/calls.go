@@ -49,20 +49,20 @@ func (c *Client) Outbox(ctx context.Context) ([]Mail, error) {
 }
 
 // Approve gives an app that asked its address, whatever it asks by now.
-func (c *Client) Approve(ctx context.Context, name string) (Publication, error) {
-	return onApp[Publication](ctx, c, name, "approve", nil)
+func (c *Client) Approve(ctx context.Context, name string) (Approved, error) {
+	return onApp[Approved](ctx, c, name, "approve", nil)
 }
 
 // ApproveSeen is Approve for an owner who looked at the request: CodeConflict
 // when it is not what was seen any more.
-func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen) (Publication, error) {
-	return onApp[Publication](ctx, c, name, "approve", Approval{Seen: &seen})
+func (c *Client) ApproveSeen(ctx context.Context, name string, seen Seen) (Approved, error) {
+	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen})
 }
 
 // ApproveAlone is ApproveSeen that takes the app from everybody else who could
 // open it before: nobody gets in between.
-func (c *Client) ApproveAlone(ctx context.Context, name string, seen Seen) (Publication, error) {
-	return onApp[Publication](ctx, c, name, "approve", Approval{Seen: &seen, Alone: true})
+func (c *Client) ApproveAlone(ctx context.Context, name string, seen Seen) (Approved, error) {
+	return onApp[Approved](ctx, c, name, "approve", Approval{Seen: &seen, Alone: true})
 }
 
 // Deny refuses an app that asked.

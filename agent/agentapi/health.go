@@ -2,6 +2,7 @@ package agentapi
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -40,6 +41,51 @@ type AppHealth struct {
 type AppError struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"` // a sentence
+}
+
+// Ailment says in a few words what keeps visitors from an app that is on; empty for
+// nothing that is known.
+func (a OwnerApp) Ailment() string {
+	switch a.Health {
+	case HealthRefuses:
+		return "refuses its address"
+	case HealthHTTPS:
+		return "speaks HTTPS"
+	case HealthH2C:
+		return "speaks HTTP/2"
+	case HealthWrong:
+		return "answers wrongly"
+	}
+	if a.Ails() || !a.Answering {
+		return "not answering"
+	}
+	return ""
+}
+
+// Sentence is HealthDetail of an app called so.
+func (h AppHealth) Sentence(called string) string {
+	if rest, ok := strings.CutPrefix(h.HealthDetail, "It "); ok {
+		return called + " " + rest
+	}
+	if h.HealthDetail == "" {
+		return ""
+	}
+	return called + ": " + strings.ToLower(h.HealthDetail[:1]) + h.HealthDetail[1:]
+}
+
+// Approved answers POST /owner/apps/{name}/approve: the app as it was published, and
+// how it does; nil where nothing is known.
+type Approved struct {
+	Publication
+	*AppHealth
+}
+
+// Does is how the app does, as far as is known.
+func (a Approved) Does() AppHealth {
+	if a.AppHealth == nil {
+		return AppHealth{}
+	}
+	return *a.AppHealth
 }
 
 // Ails says that visitors do not get what they came for.

@@ -74,6 +74,9 @@ type Settings struct {
 	// TrustEverybody has programs of every user of this computer count as the
 	// owner's own.
 	TrustEverybody bool `json:"trustEverybody"`
+	// Probe has the agent ask approved apps for their first page, to tell how they
+	// do. It is on until the owner says otherwise.
+	Probe bool `json:"probe"`
 	// Requests has the last requests of visitors kept in memory, for the owner to
 	// see. It is on until the owner says otherwise; off forgets them.
 	Requests bool `json:"requests"`

@@ -49,11 +49,18 @@ func (a *Apps) lookAtPorts() {
 // noteListening notes whether anybody listens for an app, unless it has changed
 // since it was looked up. A program that has just begun to listen counts as answering.
 func (a *Apps) noteListening(name string, seen App, listening bool) {
+	if a.setListening(name, seen, listening) && a.cfg.OnListening != nil {
+		a.cfg.OnListening(seen.ID, listening)
+	}
+}
+
+// setListening is false for an app that has changed.
+func (a *Apps) setListening(name string, seen App, listening bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	row := a.rows[name]
 	if row.App == nil || row.App.ID != seen.ID || row.App.LocalPort != seen.Port || row.App.Address != seen.Address || row.App.Status != agentapi.StatusLive {
-		return
+		return false
 	}
 	_, was := a.dead[seen.ID]
 	switch {
@@ -63,12 +70,13 @@ func (a *Apps) noteListening(name string, seen App, listening bool) {
 		delete(a.dead, seen.ID)
 		delete(a.unanswered, seen.ID)
 	}
+	return true
 }
 
 // SetAnswering notes whether an app accepted the last connection. Where nobody listens
 // on its port, that is noted instead, and ends when somebody listens again.
 func (a *Apps) SetAnswering(appID string, answering bool) {
-	app, live := a.byID(appID)
+	app, live := a.ByID(appID)
 	if !answering && live && a.cfg.Listens != nil && !a.cfg.Listens(app.Target()) {
 		a.noteListening(app.Name, app, false)
 		a.cfg.Changes.Raise()
@@ -96,8 +104,8 @@ func (a *Apps) answers(id string) bool {
 	return !failed && !dead
 }
 
-// byID finds an approved app, and is false where there is none.
-func (a *Apps) byID(id string) (App, bool) {
+// ByID finds an approved app, and is false where there is none. It takes no lock.
+func (a *Apps) ByID(id string) (App, bool) {
 	for _, app := range a.shown.Load().byLabel {
 		if app.ID == id && id != "" {
 			return app, true

@@ -64,6 +64,12 @@ type AppsConfig struct {
 	UserName func(userID string) string
 	// OnGone closes what is open to an app, after its route is gone.
 	OnGone func(appID string) agentapi.Closed
+	// OnReached is called after an app became one that visitors reach, or one that
+	// they reach in another way, by the owner's doing or a program's. OnListening is
+	// called with each look at whether anybody listens for an app that is on. nil for
+	// not.
+	OnReached   func(appID string, byOwner bool)
+	OnListening func(appID string, listening bool)
 	// Changes is raised after anything changed; nil when nobody follows it.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil

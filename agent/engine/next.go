@@ -108,6 +108,8 @@ type outcome struct {
 	Notices []agentapi.Notice
 	// Gone is the app id whose connections have to be closed, or empty.
 	Gone string
+
+	reached bool // see reachedAnew; noted when the outcome is kept
 }
 
 // quietFor is how long a denied name asks without being heard.

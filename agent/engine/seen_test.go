@@ -118,7 +118,7 @@ func TestApprovingForTheOwnerAlone(t *testing.T) {
 	if app.ID == first || app.ID == "" || app.Status != agentapi.StatusLive || app.LocalPort != 9000 || !app.Options.Forwarded {
 		t.Errorf("asked again: %+v", app)
 	}
-	if _, there := d.apps.byID(first); there {
+	if _, there := d.apps.ByID(first); there {
 		t.Error("the id before is still one of an app")
 	}
 	// On already, it is taken from everybody as well.

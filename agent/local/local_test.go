@@ -78,13 +78,14 @@ func (h *house) publish(t *testing.T) (address string) {
 	if pub.Status != agentapi.StatusPending {
 		t.Fatalf("published as %q", pub.Status)
 	}
-	if pub, err = h.owner.Approve(t.Context(), "notes"); err != nil {
+	approved, err := h.owner.Approve(t.Context(), "notes")
+	if err != nil {
 		t.Fatal(err)
 	}
 	h.await(t, func() bool {
 		return slices.Equal(h.known(t), []string{"notes"})
 	})
-	return pub.URL
+	return approved.URL
 }
 
 // known are the names of the live apps that the control plane knows of.

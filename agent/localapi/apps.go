@@ -23,7 +23,7 @@ func (a *API) approve(r *http.Request) (any, error) {
 		return nil, err
 	}
 	a.announce(r.Context(), pub)
-	return pub, nil
+	return agentapi.Approved{Publication: pub, AppHealth: a.awaitHealth(r)}, nil
 }
 
 // readApproval wants label and port of what the owner has seen; older clients send

@@ -211,7 +211,7 @@ func (b *believer) act(ctx context.Context, v *victim) (bool, error) {
 		pub, err = v.open.Publish(ctx, agentapi.PublishRequest{Name: b.name, Label: after.label, LocalPort: after.port})
 		status = pub.Status
 	case "approve":
-		var pub agentapi.Publication
+		var pub agentapi.Approved
 		pub, err = v.owner.Approve(ctx, b.name)
 		status = pub.Status
 	case "withdraw":

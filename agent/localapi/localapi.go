@@ -24,6 +24,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
+	"porchlight/agent/health"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
@@ -60,6 +61,8 @@ type Config struct {
 	People   *people.People
 	// Requests are what visitors asked; nil where none are kept.
 	Requests *requests.Log
+	// Health is how apps do; nil where nothing is known.
+	Health *health.Health
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
 	// Connection is called for each answer that says something about it.
@@ -151,6 +154,7 @@ var routes = []route{
 	{"GET", "/owner/ports/{port}", tierOwner, (*API).port},
 	{"POST", "/owner/apps/{name}/share", tierOwner, (*API).share},
 	{"DELETE", "/owner/apps/{name}/share", tierTake, (*API).unshare},
+	{"POST", "/owner/apps/{name}/probe", tierOwner, (*API).probe},
 	{"POST", "/owner/apps/{name}/unmute", tierOwner, (*API).unmute},
 	{"POST", "/owner/apps/{name}/pause", tierTake, (*API).pause},
 	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},

@@ -46,15 +46,20 @@ func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get()
 // forgotten would quietly become its default. What came later than the first version
 // stays as it is when it is not named.
 func (a *API) setSettings(r *http.Request) (any, error) {
-	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "requests", "quiet")
+	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "quiet")
 	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
-	s.TrustEverybody = a.cfg.Settings.TrustEverybody()
-	if f.has("trustEverybody") {
-		s.TrustEverybody = f.truth("trustEverybody")
-	}
-	s.Requests = a.cfg.Settings.Requests()
-	if f.has("requests") {
-		s.Requests = f.truth("requests")
+	now := a.cfg.Settings.Get()
+	for _, later := range []struct {
+		name      string
+		kept, set *bool
+	}{
+		{"trustEverybody", &now.TrustEverybody, &s.TrustEverybody},
+		{"probe", &now.Probe, &s.Probe},
+		{"requests", &now.Requests, &s.Requests},
+	} {
+		if *later.set = *later.kept; f.has(later.name) {
+			*later.set = f.truth(later.name)
+		}
 	}
 	if s.Quiet = f.texts("quiet"); f.err != nil {
 		return nil, f.err

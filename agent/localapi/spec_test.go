@@ -347,7 +347,7 @@ func TestLiveHasAnAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pub := range append(asked(), pub) {
+	for _, pub := range append(asked(), pub.Publication) {
 		if pub != (agentapi.Publication{Status: agentapi.StatusPending}) {
 			t.Errorf("without an address: %+v", pub)
 		}

@@ -38,7 +38,7 @@ func New(kept *store.Store, changes *broadcast.Signal) (*Settings, error) {
 		return nil, err
 	}
 	if !ok {
-		chosen = agentapi.Settings{FailStaticHours: maxHours, Requests: true, Quiet: []string{}}
+		chosen = agentapi.Settings{FailStaticHours: maxHours, Probe: true, Requests: true, Quiet: []string{}}
 	}
 	s := &Settings{store: kept, changes: changes}
 	s.now.Store(&chosen)
@@ -62,6 +62,9 @@ func (s *Settings) AskAgain() bool { return s.now.Load().AskAgain }
 
 // TrustEverybody says whether other users of this computer count as the owner.
 func (s *Settings) TrustEverybody() bool { return s.now.Load().TrustEverybody }
+
+// Probe says whether apps may be asked how they do.
+func (s *Settings) Probe() bool { return s.now.Load().Probe }
 
 // Requests says whether visitors' requests are kept for the owner to see.
 func (s *Settings) Requests() bool { return s.now.Load().Requests }

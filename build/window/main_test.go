@@ -118,6 +118,8 @@ func jsonKind(of reflect.Type) string {
 		return "array"
 	case reflect.Int, reflect.Uint64:
 		return "integer"
+	case reflect.Map:
+		return "object"
 	case reflect.Struct:
 		if of.Name() != "Time" {
 			return "object"

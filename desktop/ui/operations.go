@@ -75,6 +75,9 @@ var operations = map[string]operation{
 	"pause": {"POST", "/owner/apps/{name}/pause", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
+	"probe": {"POST", "/owner/apps/{name}/probe", []parameter{
+		{"name", inPath, aText, true, false},
+	}},
 	"requests": {"GET", "/owner/requests", []parameter{
 		{"app", inQuery, aText, false, false},
 		{"after", inQuery, aNumber, false, false},
@@ -98,6 +101,7 @@ var operations = map[string]operation{
 	"setSettings": {"PUT", "/owner/settings", []parameter{
 		{"askAgain", inBody, aBoolean, true, false},
 		{"failStaticHours", inBody, aNumber, true, false},
+		{"probe", inBody, aBoolean, false, false},
 		{"quiet", inBody, texts, true, false},
 		{"requests", inBody, aBoolean, false, false},
 		{"trustEverybody", inBody, aBoolean, false, false},

@@ -85,6 +85,11 @@ var rules = []rule{
 		from: "agent/engine", to: "agent/localapi",
 	},
 	{
+		why:  "how an app does is asked of the app and told to whoever shows it; which apps there are, it is told",
+		from: "agent/health", to: "agent",
+		allow: []string{"agent/agentapi", "agent/upstream", "agent/health"},
+	},
+	{
 		why:  "storage is below everything",
 		from: "agent/store", to: "agent",
 		allow: []string{"agent/agentapi", "agent/store"},

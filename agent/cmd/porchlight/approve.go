@@ -28,7 +28,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 		Args: commandline.Exactly("the NAME of the app"),
 	}
 	alone := cmd.Flags().Bool("alone", false, "take the app from everybody else who could open it before")
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (pub agentapi.Publication, err error) {
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (pub agentapi.Approved, err error) {
 		if state, err = client.State(ctx); err != nil {
 			return pub, err
 		}
@@ -43,7 +43,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 			show("Approving %s.", whatAsks(app))
 		}
 		return approve(ctx, client, app, *alone)
-	}, func(pub agentapi.Publication, _ []string) error {
+	}, func(pub agentapi.Approved, _ []string) error {
 		if *alone {
 			app.OpenToCount = 0
 		}
@@ -52,7 +52,7 @@ could open it; with --alone they lose it, and only you can open it.`,
 	})
 }
 
-func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp, alone bool) (agentapi.Publication, error) {
+func approve(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp, alone bool) (agentapi.Approved, error) {
 	if alone {
 		return client.ApproveAlone(ctx, app.Name, agentapi.SeenOf(app))
 	}
@@ -87,7 +87,7 @@ func whatAsks(a agentapi.OwnerApp) string {
 
 // sayApproved tells where an app is by now, and who can open it: app is as it was
 // before, less who lost it.
-func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Publication, state agentapi.OwnerState) {
+func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Approved, state agentapi.OwnerState) {
 	who := app.AgainOpen(printable)
 	if app.Status == agentapi.StatusLive {
 		who = "" // it was on already, and nobody got it back
@@ -101,7 +101,7 @@ func sayApproved(term *terminal, app agentapi.OwnerApp, pub agentapi.Publication
 	if pub.URL == "" {
 		term.line("%s is approved. It gets its address once this computer is connected. %s", app.Name, who)
 	} else {
-		term.line("%s is on, at %s. %s", app.Name, pub.URL, who)
+		sayOn(term, app.Name, app.LocalPort, pub.URL, who, pub.Does())
 	}
 	if app.Paused {
 		term.line("Nobody gets in before you type: porchlight resume %s", app.Name)

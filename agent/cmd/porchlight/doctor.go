@@ -52,8 +52,8 @@ func doctorCommand(c cli) *cobra.Command {
 is yours and there is room for it, whether it runs, whether you are its owner,
 whether control plane, relay and clock agree with it, whether a visitor gets
 through to this computer, what finds its names, what your browsers trust, whether
-the apps answer, and what waits for you. Each app is asked for its first page;
-nothing is changed.
+the apps answer, and what waits for you. Each app is asked for its first page, at
+most once a minute; nothing is changed.
 
 It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 		Args: commandline.Exactly(),
@@ -124,7 +124,7 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if mode == "" {
 		return append(found, checkStores(dir)...), nil
 	}
-	state, owner := checkOwner(ctx, where, mode)
+	client, state, owner := checkOwner(ctx, where, mode)
 	found = append(found, owner)
 	if owner.State == wrong {
 		return found, nil
@@ -134,7 +134,7 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	if err != nil {
 		return append(found, finding{"certificates", wrong, told(err), ""}), nil
 	}
-	return append(found, atOnce(ctx, checksOf(state, authorities, dir))...), nil
+	return append(found, atOnce(ctx, checksOf(state, authorities, dir, client.Probe))...), nil
 }
 
 // strange says whether the data directory is one that nothing more can be said of.
@@ -144,7 +144,7 @@ func strange(data []finding) bool {
 
 // checksOf are the checks that wait for others: control plane, relay, programs and
 // apps. They are in the order in which they are printed.
-func checksOf(state agentapi.OwnerState, authorities host.Authorities, dir string) []check {
+func checksOf(state agentapi.OwnerState, authorities host.Authorities, dir string, ask asker) []check {
 	var checks []check
 	one := func(f func(ctx context.Context) finding) {
 		checks = append(checks, func(ctx context.Context) []finding { return []finding{f(ctx)} })
@@ -174,7 +174,7 @@ func checksOf(state agentapi.OwnerState, authorities host.Authorities, dir strin
 		checks = append(checks, checkMenuBar)
 	}
 	for _, app := range state.Apps {
-		checks = append(checks, func(ctx context.Context) []finding { return checkApp(ctx, app) })
+		checks = append(checks, func(ctx context.Context) []finding { return checkApp(ctx, app, ask) })
 	}
 	return append(checks, func(context.Context) []finding {
 		return append(checkUsers(state.Users), checkMails(state.Undelivered)...)

@@ -155,7 +155,7 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 }
 
 // checkOwner says whether the commands that decide can prove whose they are.
-func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (agentapi.OwnerState, finding) {
+func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (*agentapi.Client, agentapi.OwnerState, finding) {
 	ctx, cancel := context.WithTimeout(ctx, proveWithin)
 	defer cancel()
 	client, err := where.owner(ctx)
@@ -164,9 +164,9 @@ func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (agent
 		state, err = client.State(ctx)
 	}
 	if err != nil {
-		return state, finding{"owner", wrong, told(err), ownerNext(err, mode)}
+		return nil, state, finding{"owner", wrong, told(err), ownerNext(err, mode)}
 	}
-	return state, finding{"owner", fine, "You are the owner, and can decide.", ""}
+	return client, state, finding{"owner", fine, "You are the owner, and can decide.", ""}
 }
 
 // ownerNext says how somebody who cannot prove to be the owner can again.

@@ -175,15 +175,6 @@ func TestDoctorFindsTheAppAtFault(t *testing.T) {
 	s.ok("approve", "slow")
 	s.finds("app slow", wrong, "does not answer a request", "start it again")
 
-	v6, err := net.Listen("tcp6", "[::1]:0")
-	if err != nil {
-		t.Logf("without IPv6 an app on ::1 is not tried: %v", err)
-	} else {
-		t.Cleanup(func() { v6.Close() })
-		publish("six", v6.Addr().String())
-		s.ok("approve", "six")
-		s.finds("app six", wrong, "of ::1 only", "Have it listen on 127.0.0.1")
-	}
 	both := httptest.NewUnstartedServer(http.NotFoundHandler())
 	both.Config.Protocols = new(http.Protocols)
 	both.Config.Protocols.SetUnencryptedHTTP2(true)

@@ -40,10 +40,8 @@ func TestDoctorWords(t *testing.T) {
 	dir, bin := t.TempDir(), t.TempDir()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PATH", bin)
-	app := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(app.Close)
-	port := app.Listener.Addr().(*net.TCPAddr).Port
-	places = strings.NewReplacer(dir, "DIR", fmt.Sprint(port), "PORT")
+	const port = 3000
+	places = strings.NewReplacer(dir, "DIR")
 
 	say("the data directory is not there yet", checkData(filepath.Join(dir, "none"))...)
 	say("others may enter it", checkData(chmod(t, dir, 0o755))[0])
@@ -92,18 +90,19 @@ func TestDoctorWords(t *testing.T) {
 	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port, Status: agentapi.StatusLive}
 	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes}
 	paused.Paused = true
-	say("an app answers", checkApp(t.Context(), answering)...)
-	app.Close()
-	say("an app does not answer", checkApp(t.Context(), answering)...)
-	say("an app is paused", checkApp(t.Context(), paused)...)
+	for _, h := range healths(port) {
+		say("an app: "+string(h.Health), checkApp(t.Context(), answering, does(h))...)
+	}
+	answers := does(agentapi.AppHealth{Health: agentapi.HealthAnswers, HealthDetail: "It answers on port 3000."})
+	say("an app is paused", checkApp(t.Context(), paused, answers)...)
 	asks := answering
 	asks.Status = agentapi.StatusPending
-	say("an app waits", checkApp(t.Context(), asks)...)
+	say("an app waits", checkApp(t.Context(), asks, answers)...)
 	asks.ApprovedListener, asks.Listener = &agentapi.Listener{User: "maya"}, agentapi.Listener{User: "ben", Program: "python3"}
-	say("an app's port has another user's program", checkApp(t.Context(), asks)...)
+	say("an app's port has another user's program", checkApp(t.Context(), asks, answers)...)
 	troubled := answering
 	troubled.Certificate = &agentapi.Certificate{Problem: "notes.maya.porch.example has no certificate: the authority does not answer."}
-	say("an app has no certificate", checkApp(t.Context(), troubled)[1])
+	say("an app has no certificate", checkApp(t.Context(), troubled, answers)[1])
 	say("another user asks", checkUsers([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
 	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -140,6 +139,33 @@ func TestDoctorWords(t *testing.T) {
 	}
 
 	golden.Check(t, filepath.Join("testdata", "doctor.golden"), said.String())
+}
+
+// does answers for an app's health.
+func does(h agentapi.AppHealth) asker {
+	return func(context.Context, string) (agentapi.AppHealth, error) { return h, nil }
+}
+
+// healths are one of each state, in the agent's own words.
+func healths(port int) []agentapi.AppHealth {
+	at := time.Date(2026, 11, 22, 10, 30, 0, 0, time.Local)
+	failed := &agentapi.AppError{At: at, Text: "It answered with two lengths."}
+	h := func(state agentapi.Health, detail string, option map[string]any) agentapi.AppHealth {
+		return agentapi.AppHealth{Health: state, HealthDetail: strings.ReplaceAll(detail, "PORT", fmt.Sprint(port)), HealthOption: option, HealthAt: &at}
+	}
+	wrongly := h(agentapi.HealthWrong, "It answered with two lengths.", nil)
+	wrongly.LastError = failed
+	return []agentapi.AppHealth{
+		{},
+		h(agentapi.HealthAnswers, "It answers on port PORT.", nil),
+		h(agentapi.HealthAnswers, "It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://.", map[string]any{"publicAddress": true}),
+		h(agentapi.HealthNothing, "It does not answer on port PORT: nothing listens there.", nil),
+		h(agentapi.HealthRefuses, "It refuses what is sent to notes.maya.example.net (status 403) and takes what is sent to localhost: the option localhost-host helps.", map[string]any{"localhostHost": true}),
+		h(agentapi.HealthHTTPS, "It speaks HTTPS on port PORT, and is asked in HTTP: the option upstream https helps.", map[string]any{"upstream": "https"}),
+		h(agentapi.HealthH2C, "It speaks HTTP/2 without TLS on port PORT, and is asked in HTTP: the option upstream h2c helps.", map[string]any{"upstream": "h2c"}),
+		h(agentapi.HealthSilent, "It takes connections on port PORT and does not answer a request within 2 seconds: it may be starting, or hang.", nil),
+		wrongly,
+	}
 }
 
 // program puts a shell script where commands are looked for.

@@ -27,6 +27,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --fail-static-hours 4       people keep their access for 4 hours without the control plane
   porchlight settings --ask-again                 an app that changes its port waits for your approval
   porchlight settings --trust-everybody           programs of every user of this computer count as yours
+  porchlight settings --probe=false               ask no app how it does; only visitors do
   porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
   porchlight settings --quiet access,changed`,
 		Args:    commandline.Exactly(),
@@ -36,6 +37,7 @@ shown; a flag that is not given stays as it is.
 	f.IntVar(&want.FailStaticHours, "fail-static-hours", 24, "hours people keep their access while the control plane is away, 0 to 24")
 	f.BoolVar(&want.AskAgain, "ask-again", false, "have an app that changes its port wait for your approval")
 	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
+	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
@@ -52,6 +54,9 @@ shown; a flag that is not given stays as it is.
 		}
 		if f.Changed("trust-everybody") {
 			next.TrustEverybody = want.TrustEverybody
+		}
+		if f.Changed("probe") {
+			next.Probe = want.Probe
 		}
 		if f.Changed("requests") {
 			next.Requests = want.Requests
@@ -71,6 +76,7 @@ shown; a flag that is not given stays as it is.
 		c.line("People keep their access for %d hours while the control plane is away.", now.FailStaticHours)
 		c.line("An app that changes its port asks again: %s.", onOff(now.AskAgain))
 		c.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
+		c.line("Apps are asked how they do: %s.", onOff(now.Probe))
 		c.line("What visitors ask is kept in memory for you to see: %s.", onOff(now.Requests))
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -52,14 +53,14 @@ func appsCommand(c cli) *cobra.Command {
 		Args:  commandline.Exactly(),
 	}
 	var state agentapi.OwnerState
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (apps []agentapi.AppSummary, err error) {
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (apps []listedApp, err error) {
 		state, err = client.State(ctx)
-		apps = make([]agentapi.AppSummary, len(state.Apps))
+		apps = make([]listedApp, len(state.Apps))
 		for i, a := range state.Apps {
-			apps[i] = a.AppSummary
+			apps[i] = listedApp{a.AppSummary, a.AppHealth}
 		}
 		return apps, err
-	}, func([]agentapi.AppSummary, []string) error {
+	}, func([]listedApp, []string) error {
 		if len(state.Apps) == 0 {
 			c.line("No app has asked for an address yet. Try: porchlight publish notes --label Notes --port 8000")
 			return nil
@@ -75,10 +76,17 @@ func appsCommand(c cli) *cobra.Command {
 			if changed := a.ListenerChange(printable); changed != "" {
 				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
 			}
+			sayAilment(c.terminal, a)
 		}
 		sayClosed(c.terminal, state)
 		return nil
 	})
+}
+
+// listedApp is an entry of apps --json.
+type listedApp struct {
+	agentapi.AppSummary
+	agentapi.AppHealth
 }
 
 // sayClosed adds what keeps visitors out of every app, whatever an app's own
@@ -109,8 +117,6 @@ func statusWord(a agentapi.OwnerApp) string {
 		return "paused"
 	case a.URL == "":
 		return "approved, no address yet"
-	case !a.Answering:
-		return "not answering"
 	}
-	return "on"
+	return cmp.Or(a.Ailment(), "on")
 }

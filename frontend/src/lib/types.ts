@@ -15,7 +15,7 @@ export interface Operations {
   /** Give an app its address. */
   approve: {
     takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; user: string };
-    gives: Publication;
+    gives: Approved;
   };
   /** Give up connecting. */
   cancelConnect: {
@@ -117,6 +117,11 @@ export interface Operations {
     takes: { name: string };
     gives: Closed;
   };
+  /** Ask an app for its first page, and say how it does. */
+  probe: {
+    takes: { name: string };
+    gives: AppHealth;
+  };
   /** What visitors asked of the apps, oldest first. */
   requests: {
     takes: { app?: string; after?: number; wait?: number };
@@ -149,7 +154,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; failStaticHours: number; quiet: string[]; requests?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -255,6 +260,16 @@ export interface AppError {
   text: string;
 }
 
+export interface AppHealth {
+  health: Health;
+  /** When that was learnt. */
+  healthAt?: string;
+  /** A sentence about it, for the owner; empty while nothing is known. */
+  healthDetail: string;
+  healthOption?: ChangedOptions;
+  lastError?: AppError;
+}
+
 export interface AppOptions {
   /** Pages of other apps may frame this one, load from it and send requests with a visitor's cookie. */
   allowCrossOrigin: boolean;
@@ -299,6 +314,18 @@ export interface AppSummary {
   name: string;
   /** The owner keeps everybody out. The app itself stays live. */
   paused: boolean;
+  status: Status;
+  url?: string;
+}
+
+/** An app that was just approved. It has an address once the computer has, and a health once that is known. */
+export interface Approved {
+  health?: Health;
+  healthAt?: string;
+  healthDetail?: string;
+  healthOption?: ChangedOptions;
+  host?: string;
+  lastError?: AppError;
   status: Status;
   url?: string;
 }
@@ -571,6 +598,8 @@ export interface Registrant {
 export interface Settings {
   askAgain: boolean;
   failStaticHours: number;
+  /** Approved apps are asked for their first page. Left out it stays as it is. */
+  probe: boolean;
   /** Kinds of notifications that are not raised. */
   quiet: string[];
   /** Visitors' requests are kept in memory for the owner to see. Left out it stays as it is; off forgets them. */

@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/health"
+	"porchlight/agent/upstream"
+	"porchlight/control/controlapi"
+)
+
+// makeHealth comes after the engine, which tells it what changed, and which it asks
+// which apps there are.
+func (a *Agent) makeHealth() error {
+	a.health = health.New(health.Config{
+		Find: a.asked,
+		Live: func(id string) bool {
+			app, ok := a.apps.ByID(id)
+			return ok && app.Status == agentapi.StatusLive
+		},
+		Checks: a.checksOf,
+		Moved: func(ctx context.Context, app health.App) bool {
+			now, ok := a.apps.ByID(app.ID)
+			return ok && a.apps.Elsewhere(ctx, now.Name, app.Target)
+		},
+		Socket: func(app health.App) uint64 {
+			_, socket := listenerUser(app.Target)
+			return socket
+		},
+		On:      a.settings.Probe,
+		Changes: a.changes,
+		Log:     a.cfg.Log.With("part", "health"),
+	})
+	return nil
+}
+
+// asked is an app as its health is asked for; false of one that visitors cannot open.
+func (a *Agent) asked(id string) (health.App, bool) {
+	app, ok := a.apps.ByID(id)
+	host := a.computer().Host
+	if !ok || host == "" || app.Paused || !a.proxied(app).Live {
+		return health.App{}, false
+	}
+	return health.App{ID: id, Host: app.Name + "." + host, Target: app.Target(), Options: app.Options}, true
+}
+
+// checksOf are those of a visitor's connection to an app.
+func (a *Agent) checksOf(ctx context.Context, app health.App) upstream.Checks {
+	now, ok := a.apps.ByID(app.ID)
+	return upstream.Checks{
+		Peer: func(peer agentapi.Listener) bool { return ok && a.apps.Welcomes(now.Name, app.Target, peer) },
+		Key:  func(key string) bool { return ok && a.apps.ShowedKey(ctx, now.Name, key) },
+	}
+}
+
+// reached has an app asked that visitors reach otherwise than before.
+func (a *Agent) reached(id string, byOwner bool) {
+	if byOwner {
+		a.health.Ask(id)
+	} else {
+		a.health.Changed(id)
+	}
+}
+
+// addressChanged has every app asked by its new address, before a visitor does.
+func (a *Agent) addressChanged(before, now controlapi.Computer) {
+	if now.Host == before.Host || now.Host == "" {
+		return
+	}
+	for _, app := range a.apps.Approved() {
+		a.health.Ask(app.ID)
+	}
+}

@@ -1,0 +1,267 @@
+// Package health keeps how each app does: one value an app, which window, menu bar,
+// command line and doctor show alike.
+//
+// In come the agent's own question (a probe: one GET / to an approved app, see
+// probe.go), what visitors met, and whether anybody listens. Out comes an
+// agentapi.AppHealth. Nothing is sent before the owner has approved, to anybody but
+// the approved listener, or while the owner has the setting off. It never changes an
+// option, decides nothing about access, and forgets with the process.
+package health
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+	"porchlight/internal/broadcast"
+)
+
+const (
+	// pause is the least time between two probes of an app that nothing of the
+	// owner's asks for.
+	pause = time.Minute
+	// atOnce is how many probes run beside each other.
+	atOnce = 8
+	// AwaitFor is how long whoever waits for a probe does: the probe itself, and a
+	// moment for its turn.
+	AwaitFor = askFor + 500*time.Millisecond
+)
+
+// App is a live app as it is asked.
+type App struct {
+	ID      string
+	Host    string // the public one, with the port unless it is 443
+	Target  upstream.Target
+	Options agentapi.AppOptions
+}
+
+// same says whether two are asked the same. A key that an app shows is kept when it is
+// asked first, and makes no other question.
+func (a App) same(b App) bool {
+	a.Target.Key, b.Target.Key = "", ""
+	return a == b
+}
+
+// toldAddress says whether the app is told its public address.
+func (a App) toldAddress() bool { return a.Options.PublicAddress || a.Options.Forwarded }
+
+// Config of New. Fields without a remark are required.
+type Config struct {
+	// Find returns an app that visitors can open, by its id: live, not paused, with
+	// an address.
+	Find func(id string) (App, bool)
+	// Live says whether an app is approved and on, paused or not.
+	Live func(id string) bool
+	// Checks say who may be asked in an app's place.
+	Checks func(context.Context, App) upstream.Checks
+	// Moved says of an app that nobody listens for whether it is found elsewhere now,
+	// where Find says by the time it returns; nil for never.
+	Moved func(context.Context, App) bool
+	// Socket is the number of the socket that listens for an app, another one after
+	// it was started again; 0 where there is none to be had. nil for always.
+	Socket func(App) uint64
+	// On says whether apps may be asked.
+	On func() bool
+	// Changes is raised when the health of an app changed; nil when nobody follows.
+	Changes *broadcast.Signal
+	Now     func() time.Time // time.Now when nil
+	Log     *slog.Logger     // discarded when nil
+}
+
+// Health is safe for concurrent use.
+type Health struct {
+	cfg  Config
+	wake chan struct{} // has one when apps may be due
+
+	mu   sync.Mutex
+	apps map[string]*entry // by id, of live apps only; guarded by mu
+}
+
+// entry is what is known of one app. Health.mu guards it.
+type entry struct {
+	probed  verdict // of the last probe, or what has shown since that it is otherwise
+	met     verdict // what a visitor met after that; none: zero
+	hint    bool    // an answer showed that the app does not know its public address
+	last    *agentapi.AppError
+	asked   time.Time     // when a probe last reached the app
+	about   App           // what that probe asked
+	socket  uint64        // and of whom
+	due     time.Time     // when the next probe is; zero: none
+	running bool          // a probe
+	done    chan struct{} // closed when the probe that is due or running ended; nil: none
+}
+
+// verdict is what one look at an app said.
+type verdict struct {
+	state  agentapi.Health
+	detail string
+	option map[string]any // never changed
+	at     time.Time
+}
+
+// New starts nothing; see Run.
+func New(cfg Config) *Health {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Socket == nil {
+		cfg.Socket = func(App) uint64 { return 0 }
+	}
+	if cfg.Moved == nil {
+		cfg.Moved = func(context.Context, App) bool { return false }
+	}
+	return &Health{cfg: cfg, wake: make(chan struct{}, 1), apps: map[string]*entry{}}
+}
+
+// Of is how an app does, as far as is known.
+func (h *Health) Of(id string) agentapi.AppHealth {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.apps[id]
+	if e == nil {
+		return agentapi.AppHealth{}
+	}
+	v := e.shown()
+	out := agentapi.AppHealth{Health: v.state, HealthDetail: v.detail, HealthOption: v.option, LastError: e.last}
+	if v.state != agentapi.HealthUnknown {
+		out.HealthAt = new(v.at.UTC())
+	}
+	return out
+}
+
+func (e *entry) shown() verdict {
+	v := e.probed
+	if e.met.state != agentapi.HealthUnknown {
+		v = e.met
+	}
+	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil {
+		v.detail, v.option = writesHTTP, publicAddress
+	}
+	return v
+}
+
+// entryOf returns what is known of a live app, made where there is none. mu is held.
+func (h *Health) entryOf(id string) *entry {
+	e := h.apps[id]
+	if e == nil {
+		e = &entry{}
+		h.apps[id] = e
+	}
+	return e
+}
+
+// Ask has an app asked because of something the owner did: approving it, changing
+// its options, giving it another address.
+func (h *Health) Ask(id string) { h.request(id, true) }
+
+// Changed has an app asked because a program changed who listens for it: not sooner
+// than a minute after it was asked last.
+func (h *Health) Changed(id string) { h.request(id, false) }
+
+func (h *Health) request(id string, owner bool) {
+	app, ok := h.cfg.Find(id)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.entryOf(id)
+	e.hint = e.hint && !app.toldAddress()
+	h.schedule(e, owner)
+}
+
+// schedule has Run ask an app, if the owner wants that of any. mu is held.
+func (h *Health) schedule(e *entry, owner bool) {
+	if !h.cfg.On() {
+		return
+	}
+	due := h.cfg.Now()
+	if next := e.asked.Add(pause); !owner && !e.asked.IsZero() && next.After(due) {
+		due = next
+	}
+	if e.due.IsZero() || due.Before(e.due) {
+		e.due = due
+	}
+	if e.done == nil {
+		e.done = make(chan struct{})
+	}
+	h.signal()
+}
+
+func (h *Health) signal() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Await returns how an app does, once a probe that is due or under way has ended; at
+// the latest after AwaitFor.
+func (h *Health) Await(ctx context.Context, id string) agentapi.AppHealth {
+	h.mu.Lock()
+	var done chan struct{}
+	if e := h.apps[id]; e != nil && (e.running || !e.due.IsZero() && !e.due.After(h.cfg.Now())) {
+		done = e.done
+	}
+	h.mu.Unlock()
+	if done != nil {
+		ctx, cancel := context.WithTimeout(ctx, AwaitFor)
+		defer cancel()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+	}
+	return h.Of(id)
+}
+
+// Probe is Await for somebody who wants to know now: it has the app asked, but for
+// one that was less than a minute ago and is still the same.
+func (h *Health) Probe(ctx context.Context, id string) agentapi.AppHealth {
+	if app, ok := h.cfg.Find(id); ok && h.cfg.On() && h.stale(app) {
+		h.Ask(id)
+	}
+	return h.Await(ctx, id)
+}
+
+// stale says whether what is known of an app is too old to be told.
+func (h *Health) stale(app App) bool {
+	socket := h.cfg.Socket(app)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.apps[app.ID]
+	switch {
+	case e == nil, !e.about.same(app), e.socket != socket:
+		return true
+	case e.running:
+		return false
+	}
+	return !h.cfg.Now().Before(e.asked.Add(pause))
+}
+
+// Gone forgets an app that is not on any more. One that is paused is.
+func (h *Health) Gone(id string) {
+	if h.cfg.Live(id) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.apps[id]; e != nil {
+		e.end()
+		delete(h.apps, id)
+	}
+}
+
+// end tells whoever waits that there is nothing to wait for. mu is held.
+func (e *entry) end() {
+	if e.done != nil {
+		close(e.done)
+		e.done = nil
+	}
+}

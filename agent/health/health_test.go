@@ -1,0 +1,270 @@
+package health_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/health"
+	"porchlight/agent/upstream"
+	"porchlight/internal/broadcast"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const host = "notes.maya.example.net"
+
+// house is the rest of an agent: which apps there are, and what the owner chose.
+type house struct {
+	*health.Health
+	changes broadcast.Signal
+	off     atomic.Bool
+	ahead   atomic.Int64 // of the clock, in ns
+
+	mu     sync.Mutex
+	apps   map[string]health.App        // those that visitors can open; guarded by mu
+	paused map[string]bool              // live all the same; guarded by mu
+	peer   func(agentapi.Listener) bool // nil: anybody; guarded by mu
+	socket uint64                       // that listens; guarded by mu
+}
+
+func build(t *testing.T) *house {
+	t.Helper()
+	h := &house{apps: map[string]health.App{}, paused: map[string]bool{}}
+	h.Health = health.New(health.Config{
+		Find: func(id string) (health.App, bool) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			app, ok := h.apps[id]
+			return app, ok
+		},
+		Live: func(id string) bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			_, ok := h.apps[id]
+			return ok || h.paused[id]
+		},
+		Checks: func(context.Context, health.App) upstream.Checks {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return upstream.Checks{Peer: h.peer}
+		},
+		Socket: func(health.App) uint64 {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.socket
+		},
+		On:      func() bool { return !h.off.Load() },
+		Changes: &h.changes,
+		Now:     func() time.Time { return time.Now().Add(time.Duration(h.ahead.Load())) },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = h.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	return h
+}
+
+// set has visitors reach an app.
+func (h *house) set(id string, port int, o agentapi.AppOptions) health.App {
+	app := health.App{ID: id, Host: host, Target: upstream.Of("", port, "", o), Options: o}
+	h.change(func() { h.apps[id] = app })
+	return app
+}
+
+func (h *house) change(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f()
+}
+
+// later has time pass.
+func (h *house) later(d time.Duration) { h.ahead.Add(int64(d)) }
+
+func portOf(t *testing.T, l net.Listener) int {
+	t.Helper()
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func serve(t *testing.T, handler http.Handler, change func(*httptest.Server)) int {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = discard
+	if change != nil {
+		change(s)
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// raw answers each connection with what write does, after the head of a request was
+// read.
+func raw(t *testing.T, write func(net.Conn)) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	t.Cleanup(conns.Wait)
+	conns.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					write(conn)
+				}
+			})
+		}
+	})
+	return portOf(t, l)
+}
+
+func says(text string) func(net.Conn) {
+	return func(c net.Conn) { _, _ = io.WriteString(c, text) }
+}
+
+func dead(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func tlsOnly(s *httptest.Server) { s.StartTLS() }
+
+func h2cOnly(s *httptest.Server) {
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+}
+
+// status answers by the host that was asked for.
+func status(public, local int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Host, "localhost:") {
+			w.WriteHeader(local)
+		} else {
+			w.WriteHeader(public)
+		}
+	}
+}
+
+// TestStates plants each state, and asks.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	https := agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS}
+	h2c := agentapi.AppOptions{Upstream: agentapi.UpstreamH2C}
+	local := agentapi.AppOptions{LocalhostHost: true}
+	told := agentapi.AppOptions{PublicAddress: true}
+	toOwnHost := http.RedirectHandler("http://"+host+"/login", http.StatusFound)
+	page := func(text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+	}
+	for name, c := range map[string]struct {
+		port    func(t *testing.T) int
+		options agentapi.AppOptions
+		want    agentapi.Health
+		detail  string
+		option  map[string]any
+	}{
+		"answers":          {func(t *testing.T) int { return serve(t, page("hello"), nil) }, agentapi.AppOptions{}, "answers", "It answers on port", nil},
+		"401":              {func(t *testing.T) int { return serve(t, status(401, 401), nil) }, agentapi.AppOptions{}, "answers", "with status 401", nil},
+		"404":              {func(t *testing.T) int { return serve(t, status(404, 404), nil) }, agentapi.AppOptions{}, "answers", "with status 404", nil},
+		"500":              {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "with status 500", nil},
+		"403 for all":      {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "with status 403", nil},
+		"400 for all":      {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
+		"nothing":          {dead, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
+		"refuses 403":      {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
+		"refuses 400":      {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "localhost-host helps", map[string]any{"localhostHost": true}},
+		"refuses 421":      {func(t *testing.T) int { return serve(t, status(421, 302), nil) }, agentapi.AppOptions{}, "refuses", "status 421", map[string]any{"localhostHost": true}},
+		"refused no more":  {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, local, "answers", "It answers on port", nil},
+		"https":            {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
+		"https as asked":   {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, https, "answers", "It answers", nil},
+		"h2c":              {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
+		"h2c as asked":     {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, h2c, "answers", "It answers", nil},
+		"h2c by the other": {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{H2C: true}, "answers", "It answers", nil},
+		"https for h2c":    {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{H2C: true}, "https", "is asked in HTTP/2", map[string]any{"upstream": "https", "h2c": false}},
+		"plain for https":  {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option upstream http helps", map[string]any{"upstream": "http"}},
+		"plain for h2c":    {func(t *testing.T) int { return serve(t, page("hello"), nil) }, h2c, "wrong", "the option upstream http helps", map[string]any{"upstream": "http"}},
+		"silent":           {func(t *testing.T) int { return raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) }, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
+		"drips": {func(t *testing.T) int {
+			return raw(t, func(c net.Conn) {
+				for _, b := range []byte("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1000)) {
+					if _, err := c.Write([]byte{b}); err != nil {
+						return
+					}
+					time.Sleep(50 * time.Millisecond)
+				}
+			})
+		}, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
+		"no HTTP": {func(t *testing.T) int { return raw(t, says("220 mail.example.net ESMTP\r\n")) }, agentapi.AppOptions{}, "wrong", "no HTTP", nil},
+		"two lengths": {func(t *testing.T) int {
+			return raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"))
+		}, agentapi.AppOptions{}, "wrong", "two lengths", nil},
+		"broken off":  {func(t *testing.T) int { return raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nxx")) }, agentapi.AppOptions{}, "wrong", "broke off", nil},
+		"101 unasked": {func(t *testing.T) int { return raw(t, says("HTTP/1.1 101 Switching Protocols\r\n\r\n")) }, agentapi.AppOptions{}, "wrong", "switched protocols", nil},
+		"after 103": {func(t *testing.T) int {
+			return raw(t, says("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+		}, agentapi.AppOptions{}, "answers", "It answers", nil},
+		"closes":       {func(t *testing.T) int { return raw(t, says("")) }, agentapi.AppOptions{}, "wrong", "closed the connection", nil},
+		"endless head": {func(t *testing.T) int { return raw(t, endless("HTTP/1.1 200 OK\r\n", "X: y\r\n")) }, agentapi.AppOptions{}, "wrong", "longer than 64 KiB", nil},
+		"endless body": {func(t *testing.T) int { return raw(t, endless("HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 1000))) }, agentapi.AppOptions{}, "answers", "It answers", nil},
+		"endless 100":  {func(t *testing.T) int { return raw(t, endless("", "HTTP/1.1 100 Continue\r\n\r\n")) }, agentapi.AppOptions{}, "wrong", "longer than 64 KiB", nil},
+		"an event stream": {func(t *testing.T) int {
+			return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}), nil)
+		}, agentapi.AppOptions{}, "answers", "It answers", nil},
+		"own address in Location": {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"told its address":        {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, told, "answers", "It answers", nil},
+		"own address in the page": {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`/x">`), nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"another's address":       {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`.evil/x">`), nil) }, agentapi.AppOptions{}, "answers", "It answers on", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := build(t)
+			h.set("a", c.port(t), c.options)
+			got := h.Probe(t.Context(), "a")
+			if got.Health != c.want || !strings.Contains(got.HealthDetail, c.detail) || !reflect.DeepEqual(got.HealthOption, c.option) || got.HealthAt == nil {
+				t.Errorf("%+v, want %s, %q, %v", got, c.want, c.detail, c.option)
+			}
+			if got.LastError != nil {
+				t.Errorf("a probe is no visitor: %+v", got.LastError)
+			}
+		})
+	}
+}
+
+func endless(head, part string) func(net.Conn) {
+	return func(c net.Conn) {
+		_, err := io.WriteString(c, head)
+		for err == nil {
+			_, err = io.WriteString(c, part)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package health
+
+import (
+	"porchlight/agent/agentapi"
+)
+
+// What visitors met, and what the system says of the ports.
+
+// Failed notes that a visitor's request to an app failed: state and detail are those
+// of upstream.Explain.
+func (h *Health) Failed(id, state, detail string) {
+	app, ok := h.cfg.Find(id)
+	if !ok {
+		return // it was closed meanwhile, which is no failure of its own
+	}
+	v := failed(app, agentapi.Health(state), detail)
+	v.at = h.cfg.Now()
+	h.mu.Lock()
+	e := h.entryOf(id)
+	told := e.shown()
+	e.met, e.last = v, &agentapi.AppError{At: v.at.UTC(), Text: v.detail}
+	h.mu.Unlock()
+	if told.state != v.state || told.detail != v.detail {
+		h.cfg.Changes.Raise()
+	}
+}
+
+// Answered notes that an app answered a visitor after it had failed, or was found
+// not to. An answer does not show that the app takes requests for its address.
+func (h *Health) Answered(id string) {
+	app, ok := h.cfg.Find(id)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.apps[id]
+	if e == nil {
+		return
+	}
+	e.met = verdict{}
+	switch e.probed.state {
+	case agentapi.HealthAnswers, agentapi.HealthRefuses:
+	default:
+		e.probed = answers(app, 0)
+		e.probed.at = h.cfg.Now()
+	}
+	h.cfg.Changes.Raise()
+}
+
+// Hint notes that an app's answers show that one of its options should be on.
+func (h *Health) Hint(id, option string) {
+	if _, ok := h.cfg.Find(id); !ok || option != optionPublicAddress {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.entryOf(id)
+	if e.hint = true; e.probed.state == agentapi.HealthUnknown {
+		e.probed = verdict{state: agentapi.HealthAnswers, detail: writesHTTP, at: h.cfg.Now()}
+	}
+	h.cfg.Changes.Raise()
+}
+
+// Listening notes whether anybody listens for an app. It is called for every look,
+// and raises no signal: whoever looks is about to show what is known.
+func (h *Health) Listening(id string, listening bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.apps[id]
+	dead := e != nil && e.shown().state == agentapi.HealthNothing
+	if listening != dead {
+		return
+	}
+	app, ok := h.cfg.Find(id)
+	switch {
+	case !ok:
+	case listening:
+		e.probed, e.met = verdict{}, verdict{}
+		h.schedule(e, false)
+	default:
+		e = h.entryOf(id)
+		e.probed, e.met = nothing(app), verdict{}
+		e.probed.at = h.cfg.Now()
+	}
+}

@@ -1,0 +1,116 @@
+package health
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"porchlight/agent/agentapi"
+)
+
+// Run asks the apps that are due, a few at a time, until ctx ends.
+func (h *Health) Run(ctx context.Context) error {
+	var asking errgroup.Group
+	asking.SetLimit(atOnce)
+	defer func() { _ = asking.Wait() }()
+	for {
+		id, next := h.take()
+		if id != "" {
+			asking.Go(func() error { h.ask(ctx, id); return nil })
+			continue
+		}
+		if !h.sleep(ctx, next) {
+			return ctx.Err()
+		}
+	}
+}
+
+// sleep waits until something may be due; next is when, zero for not before
+// somebody wants it. It is false when ctx ended.
+func (h *Health) sleep(ctx context.Context, next time.Time) bool {
+	var timer <-chan time.Time
+	if !next.IsZero() {
+		t := time.NewTimer(next.Sub(h.cfg.Now()))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer:
+	case <-h.wake:
+	}
+	return ctx.Err() == nil
+}
+
+// take returns the app to be asked now, or when the next one is due: the latest that
+// is wanted first, because for that somebody may be waiting.
+func (h *Health) take() (id string, next time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.cfg.Now()
+	var first *entry
+	for of, e := range h.apps {
+		switch {
+		case e.due.IsZero() || e.running:
+		case e.due.After(now):
+			if next.IsZero() || e.due.Before(next) {
+				next = e.due
+			}
+		case first == nil || e.due.After(first.due):
+			first, id = e, of
+		}
+	}
+	if first != nil {
+		first.due, first.running = time.Time{}, true
+	}
+	return id, next
+}
+
+// ask probes one app and notes the result, unless the app is another by then, or
+// gone: what was asked is what is told.
+func (h *Health) ask(ctx context.Context, id string) {
+	app, ok := h.cfg.Find(id)
+	var r result
+	if ok = ok && h.cfg.On(); ok {
+		r = probe(ctx, app, h.cfg.Checks(ctx, app))
+		r.at = h.cfg.Now()
+		if r.state == agentapi.HealthNothing && h.cfg.Moved(ctx, app) {
+			h.Changed(id)
+		}
+		now, still := h.cfg.Find(id)
+		ok = still && now.same(app) && r.told && ctx.Err() == nil
+	}
+	socket := uint64(0)
+	if ok {
+		socket = h.cfg.Socket(app)
+	}
+	if h.conclude(id, app, socket, r, ok) {
+		h.cfg.Log.Info("asked an app", "app", id, "health", string(r.state))
+		h.cfg.Changes.Raise()
+	}
+	h.signal() // it may be due again
+}
+
+// conclude notes what a probe found; it is false where nothing changed that anybody
+// is told.
+func (h *Health) conclude(id string, app App, socket uint64, r result, told bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.apps[id]
+	if e == nil {
+		return false
+	}
+	e.running = false
+	if r.sent {
+		e.asked = h.cfg.Now()
+	}
+	if told {
+		e.probed, e.met, e.about, e.socket = r.verdict, verdict{}, app, socket
+	}
+	if e.due.IsZero() {
+		e.end()
+	}
+	return told
+}

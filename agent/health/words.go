@@ -1,0 +1,134 @@
+package health
+
+import (
+	"fmt"
+	"strings"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+)
+
+// What the owner reads of each state, and the change of options that helps.
+
+// optionPublicAddress is the option that tells an app its public address.
+const optionPublicAddress = "publicAddress"
+
+var publicAddress = map[string]any{optionPublicAddress: true}
+
+const writesHTTP = "It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://."
+
+// where is the place an app was approved at, in a sentence.
+func where(t upstream.Target) string {
+	switch {
+	case t.Socket != "":
+		return "at its socket"
+	case t.Address == upstream.IPv6:
+		return fmt.Sprintf("on port %d of ::1", t.Port)
+	}
+	return fmt.Sprintf("on port %d", t.Port)
+}
+
+// answers is told of any answer; status is of one that is an error, or 0.
+func answers(app App, status int) verdict {
+	detail := "It answers " + where(app.Target)
+	if status >= 400 {
+		detail += fmt.Sprintf(", its first page with status %d", status)
+	}
+	return verdict{state: agentapi.HealthAnswers, detail: detail + "."}
+}
+
+func nothing(app App) verdict {
+	return verdict{
+		state:  agentapi.HealthNothing,
+		detail: "It does not answer " + where(app.Target) + ": nothing listens there.",
+	}
+}
+
+func refuses(app App, status int) verdict {
+	return verdict{
+		state: agentapi.HealthRefuses,
+		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and takes what is sent to localhost: the option localhost-host helps.",
+			app.Host, status),
+		option: map[string]any{"localhostHost": true},
+	}
+}
+
+// speaks is told of an app that speaks another protocol than it is asked in.
+func speaks(app App, scheme string) verdict {
+	said, asked := nameOf(scheme), nameOf(app.Target.Scheme)
+	v := verdict{detail: fmt.Sprintf("It speaks %s %s, and is asked in %s", said, where(app.Target), asked)}
+	switch scheme {
+	case agentapi.UpstreamHTTPS:
+		v.state = agentapi.HealthHTTPS
+	case agentapi.UpstreamH2C:
+		v.state = agentapi.HealthH2C
+	default:
+		v.state = agentapi.HealthWrong
+	}
+	if v.option = speaking(app, scheme); v.option == nil {
+		v.detail += ", which a socket needs: have it speak that, or listen on a port."
+		return v
+	}
+	v.detail += fmt.Sprintf(": the option upstream %s helps.", or(scheme, agentapi.UpstreamHTTP))
+	return v
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// speaking is the change of options after which an app is asked in a protocol; nil
+// where there is none.
+func speaking(app App, scheme string) map[string]any {
+	if app.Target.Socket != "" {
+		if scheme == agentapi.UpstreamHTTPS {
+			return nil
+		}
+		return map[string]any{"h2c": scheme == agentapi.UpstreamH2C}
+	}
+	change := map[string]any{"upstream": or(scheme, agentapi.UpstreamHTTP)}
+	if app.Options.H2C && scheme != agentapi.UpstreamH2C {
+		change["h2c"] = false
+	}
+	if app.Options.Pin && scheme != agentapi.UpstreamHTTPS {
+		change["pin"] = false
+	}
+	return change
+}
+
+func nameOf(scheme string) string {
+	switch scheme {
+	case agentapi.UpstreamHTTPS:
+		return "HTTPS"
+	case agentapi.UpstreamH2C:
+		return "HTTP/2 without TLS"
+	}
+	return "HTTP"
+}
+
+// silent is told of an app that took the connection of a probe and said nothing.
+func silent(app App) verdict {
+	return verdict{
+		state:  agentapi.HealthSilent,
+		detail: fmt.Sprintf("It takes connections %s and does not answer a request within %d seconds: it may be starting, or hang.", where(app.Target), int(askFor.Seconds())),
+	}
+}
+
+// failed is what is told by the words of upstream.Explain.
+func failed(app App, state agentapi.Health, detail string) verdict {
+	switch state {
+	case agentapi.HealthNothing:
+		return nothing(app)
+	case agentapi.HealthHTTPS:
+		return speaks(app, agentapi.UpstreamHTTPS)
+	case agentapi.HealthH2C:
+		return speaks(app, agentapi.UpstreamH2C)
+	}
+	if !strings.HasSuffix(detail, ".") {
+		detail += "."
+	}
+	return verdict{state: state, detail: detail}
+}

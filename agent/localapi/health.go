@@ -1,0 +1,49 @@
+package localapi
+
+import (
+	"net/http"
+
+	"porchlight/agent/agentapi"
+)
+
+// How apps do, as agent/health knows it.
+
+// addHealth fills it in for the apps of a state.
+func (a *API) addHealth(apps []agentapi.OwnerApp) {
+	if a.cfg.Health == nil {
+		return
+	}
+	for i := range apps {
+		if app, ok := a.cfg.Apps.Lookup(apps[i].Name); ok && app.Status == agentapi.StatusLive {
+			apps[i].AppHealth = a.cfg.Health.Of(app.ID)
+		}
+	}
+}
+
+// awaitHealth is how an app does that was just approved and is being asked; nil where
+// that is not known.
+func (a *API) awaitHealth(r *http.Request) *agentapi.AppHealth {
+	app, ok := a.cfg.Apps.Lookup(r.PathValue("name"))
+	if !ok || a.cfg.Health == nil {
+		return nil
+	}
+	does := a.cfg.Health.Await(r.Context(), app.ID)
+	if does.Health == agentapi.HealthUnknown {
+		return nil
+	}
+	return &does
+}
+
+// probe asks an app for its first page. It is nothing new that a minute has not
+// passed, and no failure of the call that the app does not answer.
+func (a *API) probe(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if err := a.cfg.Apps.Opens(name); err != nil {
+		return nil, err
+	}
+	app, ok := a.cfg.Apps.Lookup(name)
+	if !ok || a.cfg.Health == nil {
+		return agentapi.AppHealth{}, nil
+	}
+	return a.cfg.Health.Probe(r.Context(), app.ID), nil
+}
