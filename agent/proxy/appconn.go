@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -26,8 +25,6 @@ const (
 	maxResponseHeader = 256 << 10 // bytes, of the answer and the 1xx before it
 	readBuffer        = 16 << 10
 )
-
-var errLongHead = errors.New("the head of the app's answer is too long")
 
 // A port belongs to nobody: when an app ends, a program of any user of this
 // computer can listen there next. So the program that took a new connection is looked
@@ -114,9 +111,14 @@ func (c *appConn) Read(p []byte) (int, error) {
 		return c.Conn.Read(p)
 	}
 	if c.left == 0 {
-		return 0, errLongHead
+		return 0, upstream.ErrLongHead
 	}
 	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	if c.left == maxResponseHeader {
+		if odd := upstream.Sniff(p[:n]); odd != nil {
+			return 0, odd
+		}
+	}
 	c.left -= n
 	return n, err
 }

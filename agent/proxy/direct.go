@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/upstream"
 )
 
 // Most requests are a GET without a body, and for those most of what
@@ -96,6 +97,9 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, out *http.Request, v *visit
 	}
 	w.WriteHeader(res.StatusCode)
 	if err := p.copyAnswer(w, res, conn.r); err != nil {
+		if broken, is := errors.AsType[brokenAnswer](err); is {
+			p.brokeOff(v, broken.error)
+		}
 		panic(http.ErrAbortHandler) // half an answer must not look whole
 	}
 	whole = true
@@ -119,7 +123,7 @@ func (p *Proxy) rewriteDirect(out *http.Request, v *visit) (target string, err e
 	target = u.RequestURI()
 	for i := range len(target) {
 		if target[i] <= ' ' || target[i] == 0x7f {
-			return "", errors.New("the request's target holds a control character")
+			return "", errTarget
 		}
 	}
 	in := *out // applyOptions wants what the visitor sent
@@ -180,7 +184,7 @@ func attempt(w http.ResponseWriter, out *http.Request, conn *appConn, head []byt
 		}
 		switch {
 		case res.StatusCode == http.StatusSwitchingProtocols:
-			return nil, nil, true, errors.New("the app switched protocols without being asked")
+			return nil, nil, true, upstream.ErrUnasked101
 		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
 			conn.left = -1
 			return &directConn{conn, stop}, res, true, nil
@@ -233,7 +237,7 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 			return nil
 		case err != nil:
 			_ = rc.Flush() // what there is, as the app sent it; the end is missed either way
-			return err
+			return brokenAnswer{err}
 		}
 		// A buffer not filled was all there was, even if a piece of a chunk's
 		// framing is left.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -13,8 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
+	"porchlight/agent/upstream"
 )
 
 const copyBuffer = 32 << 10 // bytes moved at a time, each way
@@ -26,10 +28,18 @@ func (p *Proxy) newReverse() *httputil.ReverseProxy {
 		Transport:      p.apps,
 		FlushInterval:  -1,
 		BufferPool:     buffers,
-		ModifyResponse: p.modifyResponse,
+		ModifyResponse: p.modifyReverse,
 		ErrorHandler:   p.forwardFailed,
 		ErrorLog:       slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
+}
+
+// patienceWith an app is how long a page waits for its first word.
+func (p *Proxy) patienceWith(app App) time.Duration {
+	if app.Options.FirstByte > 0 {
+		return time.Duration(app.Options.FirstByte) * time.Second
+	}
+	return p.config.Patience
 }
 
 // forward hands the request to the app and its answer back. All that follows
@@ -38,7 +48,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
 	gate.AwaitBody(w, r)
 	if loadsPage(r) {
-		v.patience = time.AfterFunc(p.config.Patience, func() { v.late.Store(true); v.cancel() })
+		v.patience = time.AfterFunc(p.patienceWith(v.at.app), func() { v.late.Store(true); v.cancel() })
 		defer v.patience.Stop()
 	}
 	to, out := &interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v)
@@ -126,9 +136,14 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 		return context.DeadlineExceeded // forwardFailed says so
 	}
 	if res.StatusCode < 100 {
-		return fmt.Errorf("the app answered with status %d", res.StatusCode) // which net/http reads, and panics to write
+		return upstream.ErrStatus // which net/http reads, and panics to write
 	}
-	p.appUp(v.at.app.ID)
+	for name := range res.Header {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return upstream.ErrName // one with a space, which net/http reads: the length may be in it
+		}
+	}
+	p.appAnswered(v.at.app.ID)
 	p.cleanResponse(res.Header, v.at.host)
 	if v.client {
 		dropCORS(res.Header)
@@ -145,71 +160,6 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 		p.markApp(res.Header, v.at.app.ID)
 	}
 	return nil
-}
-
-// forwardFailed answers when the app did not.
-func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error) {
-	p.write(w, r, p.failure(r, err))
-}
-
-// failure is what a visitor is told whom the app gave no answer.
-func (p *Proxy) failure(r *http.Request, err error) *answer {
-	v := r.Context().Value(visitKey{}).(*visit)
-	op, network := errors.AsType[*net.OpError](err)
-	switch {
-	case v.stranger.Load() && !v.shut.Load():
-		v.note.failed("Another user's program listens on its port, or nothing does any more.")
-		if _, live := p.lookup(v.at.app.Name); !live {
-			return unpublished(v.at.host)
-		}
-		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
-	case v.late.Load() && !v.shut.Load():
-		v.note.failed("It did not answer in time.")
-		p.log.Debug("an app said nothing in time", "app", v.at.app.Name)
-		return tooSlow(r, v.at)
-	case v.shut.Load(), v.Err() != nil:
-		panic(http.ErrAbortHandler) // nobody is left to answer
-	case v.tooMany.Load():
-		a := tooManyFields(r, false)
-		a.close = true
-		return a
-	case v.bodyDied.Load():
-		a := refuse(http.StatusBadRequest, "The request's body could not be read.")
-		a.close = true
-		return a
-	case network && op.Op == "dial":
-		v.note.failed("Nothing answers on its port.")
-		p.appDown(v.at.app.ID)
-		return p.notAnswering(r, v.at, v.tries)
-	default:
-		v.note.failed("It broke off before it had answered.")
-		p.log.Debug("an app broke off", "app", v.at.app.Name, "err", err)
-		return p.notAnswering(r, v.at, v.tries)
-	}
-}
-
-// appDown and appUp tell of changes only.
-func (p *Proxy) appDown(id string) {
-	if _, was := p.down.LoadOrStore(id, struct{}{}); was {
-		return
-	}
-	p.downCount.Add(1)
-	if p.config.OnAppDown != nil {
-		p.config.OnAppDown(id)
-	}
-}
-
-func (p *Proxy) appUp(id string) {
-	if p.downCount.Load() == 0 {
-		return
-	}
-	if _, was := p.down.LoadAndDelete(id); !was {
-		return
-	}
-	p.downCount.Add(-1)
-	if p.config.OnAppUp != nil {
-		p.config.OnAppUp(id)
-	}
 }
 
 // suggestPublicAddress tells of an app whose answers name its public address by http.

@@ -89,7 +89,7 @@ func TestRequestsThatEndOtherwise(t *testing.T) {
 	within(t, "an app that is down is noted", func() bool { return len(lines()) == 5 })
 	c.CloseNow()
 	got := lines()
-	if got[1] != "notes GET /ws 101 bob@example.com" || got[2] != "notes GET /half 200 bob@example.com" ||
+	if got[1] != "notes GET /ws 101 bob@example.com" || got[2] != "notes GET /half 200 bob@example.com It broke off in the middle of its answer." ||
 		!strings.HasPrefix(got[3], "notes GET /down 502 bob@example.com ") || !strings.HasPrefix(got[4], "notes POST /down 502 bob@example.com ") || len(got) != 5 {
 		t.Error(strings.Join(got, "\n"))
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/upstream"
+	"porchlight/control/controlapi"
 )
 
 // What a visitor is told in place of the app. Each function only makes the answer;
@@ -147,7 +149,7 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 	a := &answer{
 		Status: http.StatusBadGateway, Host: at.host, What: "app not answering",
 		Title:  at.app.Label + " isn’t answering",
-		Text:   "The computer is on, but the app behind this address is not. It may be starting.",
+		Text:   "The computer is on, but nothing listens behind this address. It may be starting.",
 		Fine:   "Still nothing? Tell the person who shared it with you.",
 		header: http.Header{"Retry-After": {"3"}},
 	}
@@ -171,10 +173,26 @@ func tooSlow(r *http.Request, at place) *answer {
 	return &answer{
 		Status: http.StatusGatewayTimeout, Host: at.host, What: "app too slow",
 		Title: at.app.Label + " is taking too long",
-		Text:  "The app behind this address is on, but it has not answered. It may be busy or stuck.",
+		Text:  "The app behind this address is on, but it did not answer in time. It may be busy or stuck.",
 		Fine:  "Still nothing? Tell the person who shared it with you.",
 		Link:  safeReturn(r.URL.RequestURI()), LinkText: "Try again",
 	}
+}
+
+// notHTTP is 502: the app said something that nobody can be shown. It would say so
+// again, so the page does not load itself. What it said exactly is the owner's to know.
+func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
+	a := &answer{
+		Status: http.StatusBadGateway, Host: v.at.host, What: "not an answer of HTTP",
+		Title: v.at.app.Label + " gave no answer that can be shown",
+		Text:  "The app behind this address answered something that is not HTTP: " + why.Reason + ".",
+		Fine:  "Tell the person who shared it with you.",
+		Link:  safeReturn(r.URL.RequestURI()), LinkText: "Try again",
+	}
+	if v.decision.Role == controlapi.RoleOwner {
+		a.Fine = why.Detail
+	}
+	return a
 }
 
 // stale is 503: the control plane has not said for too long, or not since this

@@ -96,7 +96,7 @@ func TestAppBreaksOff(t *testing.T) {
 	})
 	for _, http2 := range []bool{false, true} {
 		b := r.signedIn("notes", bobID, http2)
-		if res, body := b.get(origin + "/"); res.StatusCode != 502 || !strings.Contains(body, "isn’t answering") {
+		if res, body := b.get(origin + "/"); res.StatusCode != 502 || !strings.Contains(body, "it closed the connection before it answered") || strings.Contains(body, "http-equiv") {
 			t.Errorf("%s %s", res.Status, body)
 		}
 		res := b.do(b.request("GET", origin+"/half", nil))

@@ -122,8 +122,8 @@ type Config struct {
 	OnHint func(appID, option string)
 	// Requests keeps what visitors asked, for the owner; nil for not.
 	Requests *requests.Log
-	// Patience is how long a page that a visitor loads waits for the app's
-	// first word; 60 s when zero. Nothing else is limited: an event stream or a
+	// Patience is how long a page that a visitor loads waits for the first word of an
+	// app whose options say nothing of it; 60 s when zero. Nothing else is limited: an event stream or a
 	// long poll may be silent for as long as it likes.
 	Patience time.Duration
 	// DecideWithin is how long a connection has for a first request that is let
@@ -152,9 +152,9 @@ type Proxy struct {
 	guesses *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
 	rooms   *rooms
 
-	hinted    sync.Map     // app id → struct{}: OnHint was told
-	down      sync.Map     // app id → struct{}: not answering
-	downCount atomic.Int64 // entries of down
+	hinted       sync.Map     // app id → struct{}: OnHint was told
+	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
+	failingCount atomic.Int64 // entries of failing
 }
 
 // New checks the configuration and starts nothing.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
 )
 
 // newTransport makes the connections to apps: loopback only, no proxy of the
@@ -104,6 +105,7 @@ func (t transports) closeIdle() {
 type identifiedConn struct {
 	net.Conn
 	identified bool   // trace has said at least once who asks
+	heard      bool   // something came from the app; the reader's
 	five       []byte // still to be written
 	lines      int    // how many lines of the head have to be written before it
 }
@@ -129,6 +131,18 @@ func (f *five) trace() *httptrace.ClientTrace {
 			c.identified, c.five, c.lines = true, f.appendTo(nil), 2 // the request line and Host
 		}
 	}}
+}
+
+// Read looks at how the app begins: net/http would say less of what it is.
+func (c *identifiedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.heard && n > 0 {
+		c.heard = true
+		if odd := upstream.Sniff(p[:n]); odd != nil {
+			return 0, odd
+		}
+	}
+	return n, err
 }
 
 func (c *identifiedConn) Write(p []byte) (int, error) {

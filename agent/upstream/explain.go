@@ -31,21 +31,39 @@ type Failure struct {
 type Broken struct {
 	State  agentapi.Health
 	Reason string
+	said   string // by the app; empty for what needs no proof
 }
 
 func (b *Broken) Error() string { return "the app's answer cannot be used: " + b.Reason }
 
 // What Sniff and the proxy find wrong themselves.
 var (
-	ErrSpeaksTLS   = &Broken{agentapi.HealthHTTPS, "it answered with TLS, and was spoken to without"}
-	ErrSpeaksHTTP2 = &Broken{agentapi.HealthH2C, "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
-	ErrLongHead    = &Broken{agentapi.HealthWrong, "the head of its answer was longer than 256 KiB"}
-	ErrUnasked101  = &Broken{agentapi.HealthWrong, "it switched protocols without being asked"}
-	ErrStatus      = &Broken{agentapi.HealthWrong, "it answered with a status that is no number from 100 to 999"}
+	ErrSpeaksTLS   = &Broken{State: agentapi.HealthHTTPS, Reason: "it answered with TLS, and was spoken to without"}
+	ErrSpeaksHTTP2 = &Broken{State: agentapi.HealthH2C, Reason: "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
+	ErrLongHead    = &Broken{State: agentapi.HealthWrong, Reason: longHead}
+	ErrUnasked101  = &Broken{State: agentapi.HealthWrong, Reason: unasked101}
+	ErrStatus      = &Broken{State: agentapi.HealthWrong, Reason: noStatus}
+	ErrName        = &Broken{State: agentapi.HealthWrong, Reason: badLine}
+)
+
+// Reasons that are found in more ways than one.
+const (
+	closedBefore = "it closed the connection before it answered"
+	brokeOff     = "it broke off in the middle of its answer"
+	longHead     = "the head of its answer was longer than 256 KiB"
+	unasked101   = "it switched protocols without being asked"
+	noStatus     = "it answered with a status that is no number from 100 to 999"
+	notHTTP      = "it does not begin as HTTP does"
+	badLine      = "a header line of its answer is malformed"
+	badLength    = "it answered with a length that is no number"
+	badEncoding  = "it answered in a transfer encoding that is not known"
+	badTrailer   = "it sent a trailer that may not be one"
+	oddTrailers  = "its trailers were too long, or not whole"
+	badChunk     = "it sent a chunk that is malformed"
 )
 
 // Sniff looks at the first bytes an app said on a connection on which HTTP/1.1 was
-// spoken to it. It returns an error where they begin another protocol that is known.
+// spoken to it. It returns an error where they begin no answer of that.
 func Sniff(first []byte) error {
 	const (
 		alert, handshake = 0x15, 0x16 // TLS records
@@ -57,59 +75,69 @@ func Sniff(first []byte) error {
 		return ErrSpeaksTLS
 	case len(first) > 3 && first[0] == 0 && (first[3] == settings || first[3] == goAway):
 		return ErrSpeaksHTTP2
+	case !strings.HasPrefix(http1, string(first[:min(len(first), len(http1))])):
+		const shown = 60
+		return &Broken{agentapi.HealthWrong, notHTTP, string(first[:min(len(first), shown)])}
 	}
 	return nil
 }
+
+// http1 is what every answer of HTTP/1 begins with.
+const http1 = "HTTP/"
 
 // saying are parts of what net/http, httputil and their kin say of answers, and the
 // reasons these are. They have no types for them; a test goes through all.
 var saying = []struct{ part, reason string }{
 	{"multiple Content-Length headers", "it answered with two lengths"},
-	{"bad Content-Length", "it answered with a length that is no number"},
-	{"invalid empty Content-Length", "it answered with a length that is no number"},
-	{"unsupported transfer encoding", "it answered in a transfer encoding that is not known"},
-	{"too many transfer encodings", "it answered in a transfer encoding that is not known"},
-	{"invalid Trailer key", "it announced a trailer that may not be one"},
-	{"malformed HTTP status code", "it answered with a status that is no number from 100 to 999"},
-	{"malformed HTTP version", "its first line does not begin with a version of HTTP"},
-	{"malformed HTTP response", "its first line is none of HTTP"},
-	{"malformed MIME header", "a header line of its answer is malformed"},
-	{"message too large", "the head of its answer was longer than 256 KiB"},
-	{"response headers exceeded", "the head of its answer was longer than 256 KiB"},
+	{"bad Content-Length", badLength},
+	{"invalid empty Content-Length", badLength},
+	{"unsupported transfer encoding", badEncoding},
+	{"too many transfer encodings", badEncoding},
+	{"invalid Trailer key", badTrailer},
+	{"malformed HTTP status code", noStatus},
+	{"malformed HTTP version", notHTTP},
+	{"malformed HTTP response", notHTTP},
+	{"malformed MIME header", badLine},
+	{"message too large", longHead},
+	{"response headers exceeded", longHead},
 	{"1xx informational responses", "it sent more interim answers than can be read"},
-	{"switch protocol", "it switched protocols without being asked"},
+	{"switch protocol", unasked101},
+	{"switch to invalid protocol", unasked101},
 	{"looked like an HTTP/1.1 header", "it answered with HTTP/1.1, and was spoken to in HTTP/2"},
-	{"missing status pseudo header", "it answered without a status"},
-	{"malformed non-numeric status", "it answered with a status that is no number from 100 to 999"},
-	{"reading trailer", "it ended in the middle of its trailers"},
-	{"long trailer", "its trailers were too long"},
-	{"bad trailer key", "it sent a trailer that may not be one"},
+	{"status pseudo header", noStatus},
+	{"reading trailer", oddTrailers},
+	{"long trailer", oddTrailers},
+	{"bad trailer key", badTrailer},
 	{"too much non-data", "it sent chunks that are almost all framing"},
-	{"chunk", "it sent a chunk that is malformed"},
-	{"header line too long", "it sent a chunk that is malformed"},
+	{"chunk", badChunk},
+	{"header line too long", badChunk},
 	{"server closed idle connection", closedBefore},
 	{"GOAWAY", closedBefore},
 }
-
-const (
-	closedBefore = "it closed the connection before it answered"
-	brokeOff     = "it broke off in the middle of its answer"
-)
 
 // Explain says what was wrong, by the error of dialling an app, of TLS with it, of
 // sending it a request, or of reading its answer.
 func Explain(err error) Failure {
 	if broken, ok := errors.AsType[*Broken](err); ok {
-		return failure(broken.State, broken.Reason, "")
+		return failure(broken.State, broken.Reason, broken.said)
+	}
+	if socket, ok := errors.AsType[SocketError](err); ok {
+		return Failure{agentapi.HealthNothing, "its socket cannot be used", socket.Error()}
 	}
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
+	case errors.Is(err, ErrStranger):
+		return failure(agentapi.HealthNothing, "another user's program listens where it should be, or nothing does any more", "")
+	case errors.Is(err, ErrKey):
+		return failure(agentapi.HealthWrong, "it shows another key than the owner approved", "")
+	case errors.Is(err, ErrNoHTTP2):
+		return failure(agentapi.HealthWrong, "it speaks no HTTP/2 over TLS, which gRPC needs", "")
 	case network && op.Op == "dial":
 		return explainDial(err)
-	case isTLS(err):
-		return failure(agentapi.HealthWrong, "it did not answer with TLS as it should", err.Error())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return failure(agentapi.HealthSilent, "it did not answer in time", "")
+	case isTLS(err):
+		return failure(agentapi.HealthWrong, "it did not answer with TLS, and was spoken to with", err.Error())
 	}
 	text := err.Error()
 	for _, s := range saying {
@@ -143,7 +171,7 @@ func explainDial(err error) Failure {
 func isTLS(err error) bool {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	_, alert := errors.AsType[tls.AlertError](err)
-	return record || alert || strings.Contains(err.Error(), "tls: ")
+	return record || alert || strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "agree on TLS: ")
 }
 
 // failure makes a sentence of a reason. text is what the owner is told besides.

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+)
+
+// errTarget is of a request whose target cannot be sent on.
+var errTarget = errors.New("the request's target holds a control character")
+
+// forwardFailed answers when the app did not.
+func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error) {
+	p.write(w, r, p.failure(r, err))
+}
+
+// failure is what a visitor is told whom the app gave no answer.
+func (p *Proxy) failure(r *http.Request, err error) *answer {
+	v := r.Context().Value(visitKey{}).(*visit)
+	switch {
+	case v.stranger.Load() && !v.shut.Load():
+		if !errors.Is(err, upstream.ErrKey) {
+			err = upstream.ErrStranger // however the look at it ended the visit
+		}
+		p.appFailed(v, upstream.Explain(err), false)
+		if _, live := p.lookup(v.at.app.Name); !live {
+			return unpublished(v.at.host)
+		}
+		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
+	case v.late.Load() && !v.shut.Load():
+		p.appFailed(v, upstream.Explain(context.DeadlineExceeded), false)
+		return tooSlow(r, v.at)
+	case v.shut.Load(), v.Err() != nil:
+		panic(http.ErrAbortHandler) // nobody is left to answer
+	case v.tooMany.Load():
+		a := tooManyFields(r, false)
+		a.close = true
+		return a
+	case v.bodyDied.Load():
+		a := refuse(http.StatusBadRequest, "The request's body could not be read.")
+		a.close = true
+		return a
+	case errors.Is(err, errTarget):
+		return refuse(http.StatusBadRequest, "The request's target holds a control character.")
+	}
+	why := upstream.Explain(err)
+	op, network := errors.AsType[*net.OpError](err)
+	p.appFailed(v, why, network && op.Op == "dial")
+	switch why.State {
+	case agentapi.HealthNothing:
+		return p.notAnswering(r, v.at, v.tries)
+	case agentapi.HealthSilent:
+		return tooSlow(r, v.at)
+	}
+	return notHTTP(r, v, why)
+}
+
+// brokeOff notes that an app's answer, of which the visitor has had the beginning,
+// came to no good end. Where the visitor left it is nobody's fault.
+func (p *Proxy) brokeOff(v *visit, err error) {
+	if !v.shut.Load() && v.Err() == nil {
+		p.appFailed(v, upstream.Explain(err), false)
+	}
+}
+
+// brokenAnswer is the error of reading an answer's body.
+type brokenAnswer struct{ error }
+
+func (b brokenAnswer) Unwrap() error { return b.error }
+
+// modifyReverse is modifyResponse where a ReverseProxy reads the body and keeps to
+// itself what was wrong with it.
+func (p *Proxy) modifyReverse(res *http.Response) error {
+	v := res.Request.Context().Value(visitKey{}).(*visit)
+	if res.StatusCode == http.StatusSwitchingProtocols && len(res.Request.Header["Upgrade"]) == 0 {
+		return upstream.ErrUnasked101
+	}
+	if err := p.modifyResponse(res); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != http.NoBody {
+		res.Body = &answerBody{res.Body, p, v}
+	}
+	return nil
+}
+
+type answerBody struct {
+	io.ReadCloser
+	p *Proxy
+	v *visit
+}
+
+func (b *answerBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.p.brokeOff(b.v, err)
+	}
+	return n, err
+}
+
+// appFailed tells the owner why a visitor got no answer of an app, or half a one. down
+// says that nobody was there at all.
+func (p *Proxy) appFailed(v *visit, why upstream.Failure, down bool) {
+	id := v.at.app.ID
+	v.note.failed(why.Detail)
+	p.log.Debug("an app failed", "app", v.at.app.Name, "why", why.Detail)
+	if _, failing := p.failing.LoadOrStore(id, down); !failing {
+		p.failingCount.Add(1)
+	} else {
+		down = down && p.failing.CompareAndSwap(id, false, true)
+	}
+	if down && p.config.OnAppDown != nil {
+		p.config.OnAppDown(id)
+	}
+	if p.config.OnFailure != nil {
+		p.config.OnFailure(id, string(why.State), why.Detail)
+	}
+}
+
+// appAnswered tells of the first answer after a failure.
+func (p *Proxy) appAnswered(id string) {
+	if p.failingCount.Load() == 0 {
+		return
+	}
+	down, was := p.failing.LoadAndDelete(id)
+	if !was {
+		return
+	}
+	p.failingCount.Add(-1)
+	if down == true && p.config.OnAppUp != nil {
+		p.config.OnAppUp(id)
+	}
+	if p.config.OnAnswer != nil {
+		p.config.OnAnswer(id)
+	}
+}
