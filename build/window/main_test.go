@@ -53,6 +53,7 @@ func TestMarksThatMakeNoSense(t *testing.T) {
 		"another word":  {"x-window: never", "x-window: seldom"},
 		"switched off":  {"operationId: deny\n      x-window: true", "operationId: deny\n      x-window: false"},
 		"two of a name": {"                alone: {type: boolean,", "                name: {type: boolean,"},
+		"no name":       {"$ref: '#/components/schemas/MadePassword'", "type: object"},
 		"an object":     {"                grantId: {type: string,", "                grantId: {type: object,"},
 	} {
 		file := filepath.Join(t.TempDir(), "changed.yaml")
@@ -81,7 +82,8 @@ func TestFieldsAreThoseOfGo(t *testing.T) {
 		agentapi.OwnerState{}, agentapi.OwnerApp{}, agentapi.Listener{}, agentapi.Certificate{}, agentapi.AppOptions{}, agentapi.Account{},
 		agentapi.Notice{}, agentapi.Grant{}, agentapi.Registrant{}, agentapi.LocalUser{}, agentapi.Connecting{}, agentapi.Person{},
 		agentapi.People{}, agentapi.Invitation{}, agentapi.PersonChanged{}, agentapi.Visitor{}, agentapi.Activity{}, agentapi.Settings{},
-		agentapi.Closed{}, agentapi.Done{}, agentapi.Mail{},
+		agentapi.Closed{}, agentapi.Done{}, agentapi.Mail{}, agentapi.AppPassword{}, agentapi.VisitorRequests{}, agentapi.VisitorRequest{},
+		agentapi.AppHealth{},
 	} {
 		goType := reflect.TypeOf(of)
 		schema := spec.Components.Schemas[goType.Name()].Value
@@ -116,7 +118,7 @@ func jsonKind(of reflect.Type) string {
 		return "boolean"
 	case reflect.Slice:
 		return "array"
-	case reflect.Int, reflect.Uint64:
+	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return "integer"
 	case reflect.Map:
 		return "object"

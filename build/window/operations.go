@@ -100,6 +100,9 @@ func (op *operation) readGives(described *openapi3.Operation) error {
 		return errors.New("it is not answered by 200 in JSON")
 	}
 	op.gives = done.Value.Content["application/json"].Schema
+	if op.gives.Ref == "" && op.gives.Value.Type.Is("object") {
+		return errors.New("its answer is an object without a name: put it under components")
+	}
 	return nil
 }
 

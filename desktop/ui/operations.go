@@ -24,10 +24,13 @@ var operations = map[string]operation{
 		{"firstByte", inBody, aNumber, false, true},
 		{"forwarded", inBody, aBoolean, false, true},
 		{"h2c", inBody, aBoolean, false, true},
+		{"hostHeader", inBody, aText, false, true},
 		{"identityHeader", inBody, aText, false, true},
 		{"identityValue", inBody, aText, false, true},
 		{"localhostHost", inBody, aBoolean, false, true},
+		{"pin", inBody, aBoolean, false, true},
 		{"publicAddress", inBody, aBoolean, false, true},
+		{"upstream", inBody, aText, false, true},
 	}},
 	"clearActivity": {"DELETE", "/owner/activity", []parameter{}},
 	"connect": {"POST", "/owner/connect", []parameter{

@@ -24,7 +24,7 @@ export interface Operations {
   };
   /** Change options of an app. */
   changeOptions: {
-    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; publicAddress?: boolean | null };
+    takes: { name: string; allowCrossOrigin?: boolean | null; firstByte?: number | null; forwarded?: boolean | null; h2c?: boolean | null; hostHeader?: string | null; identityHeader?: string | null; identityValue?: string | null; localhostHost?: boolean | null; pin?: boolean | null; publicAddress?: boolean | null; upstream?: string | null };
     gives: AppOptions;
   };
   /** Forget all of it. */
@@ -75,7 +75,7 @@ export interface Operations {
   /** Make an app password for the owner. */
   makePassword: {
     takes: { app: string; name: string };
-    gives: string;
+    gives: MadePassword;
   };
   /** The mails kept on this computer, newest first. */
   outbox: {
@@ -345,10 +345,13 @@ export interface ChangedOptions {
   firstByte?: number | null;
   forwarded?: boolean | null;
   h2c?: boolean | null;
+  hostHeader?: string | null;
   identityHeader?: string | null;
   identityValue?: string | null;
   localhostHost?: boolean | null;
+  pin?: boolean | null;
   publicAddress?: boolean | null;
+  upstream?: string | null;
 }
 
 export interface Closed {
@@ -436,6 +439,11 @@ export interface LocalUser {
   standing: 'asks' | 'allowed' | 'denied';
 }
 
+export interface MadePassword {
+  id: string;
+  password: string;
+}
+
 export interface Mail {
   at: string;
   links: string[];
@@ -484,7 +492,7 @@ export interface OwnerApp {
   lastError?: AppError;
   listener: Listener;
   /** The address of this computer that listener listens on. */
-  listensOn?: '127.0.0.1' | '::1';
+  listensOn: '127.0.0.1' | '::1';
   localPort: number;
   name: string;
   /** True of an app that waits because it shows another key over HTTPS than the one that was kept. */
