@@ -19,23 +19,27 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// heirVariable has the test binary be a program that listens on the port the
-// variable holds, and says what each connection brought.
+// heirVariable has the test binary be a program that listens at the address or the
+// path the variable holds, and says what each connection brought.
 const heirVariable = "PORCHLIGHT_TEST_HEIR"
 
 // nobody is the user it runs as.
 const nobody = 65534
 
 func init() {
-	if port := os.Getenv(heirVariable); port != "" {
-		os.Exit(beHeir(port))
+	if at := os.Getenv(heirVariable); at != "" {
+		os.Exit(beHeir(at))
 	}
 }
 
 // beHeir ends with its input. A line goes out for its port, and one for every
 // connection: the request that came, or how many bytes that were none.
-func beHeir(port string) int {
-	ln, err := net.Listen("tcp", "127.0.0.1:"+port)
+func beHeir(at string) int {
+	network := "tcp"
+	if strings.HasPrefix(at, "/") {
+		network = "unix"
+	}
+	ln, err := net.Listen(network, at)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -46,7 +50,11 @@ func beHeir(port string) int {
 		defer mu.Unlock()
 		fmt.Printf(format+"\n", args...)
 	}
-	say("%d", ln.Addr().(*net.TCPAddr).Port)
+	port := 0
+	if tcp, ok := ln.Addr().(*net.TCPAddr); ok {
+		port = tcp.Port
+	}
+	say("%d", port)
 	go func() {
 		for {
 			conn, err := ln.Accept()
@@ -81,8 +89,14 @@ type heir struct {
 // newHeir listens on a free port for 0.
 func newHeir(t *testing.T, port int) *heir {
 	t.Helper()
+	return newHeirAt(t, "127.0.0.1:"+strconv.Itoa(port))
+}
+
+// newHeirAt listens at an address, or at the path of a socket.
+func newHeirAt(t *testing.T, at string) *heir {
+	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{heirVariable + "=" + strconv.Itoa(port)}
+	cmd.Env = []string{heirVariable + "=" + at}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	cmd.Stderr = t.Output()
 	in, err := cmd.StdinPipe()
@@ -123,9 +137,15 @@ func needsRoot(t *testing.T) {
 // mortal replaces the house's app by one that can end and start again on its port.
 func (h *house) mortal(t *testing.T) (end, start func()) {
 	t.Helper()
+	return h.mortalOn(t, "127.0.0.1")
+}
+
+// mortalOn is mortal on an address of this computer.
+func (h *house) mortalOn(t *testing.T, address string) (end, start func()) {
+	t.Helper()
 	var app *httptest.Server
 	start = func() {
-		ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(h.port))
+		ln, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(h.port)))
 		if err != nil {
 			t.Fatal(err)
 		}

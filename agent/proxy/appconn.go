@@ -57,14 +57,20 @@ func (p *Proxy) dialApp(ctx context.Context, protocols ...string) (net.Conn, err
 	v := ctx.Value(visitKey{}).(*visit)
 	at := v.at.app.target()
 	conn, err := at.Dial(ctx, p.checks(v, at), protocols...)
-	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) || !p.config.Elsewhere(ctx, v.at.app, at) {
+	if err == nil || p.config.Elsewhere == nil || !upstream.Refused(err) {
 		return conn, err
 	}
-	app, live := p.lookup(v.at.app.Name)
-	if !live || app.ID != v.at.app.ID {
+	var now App
+	moved := false
+	live := v.judge(func() (live bool) {
+		moved = p.config.Elsewhere(ctx, v.at.app, at)
+		now, live = p.lookup(v.at.app.Name)
+		return live
+	})
+	if !live || !moved || now.ID != v.at.app.ID {
 		return nil, err
 	}
-	at = app.target()
+	at = now.target()
 	return at.Dial(ctx, p.checks(v, at), protocols...)
 }
 

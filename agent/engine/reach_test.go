@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"sync"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/agent/upstream"
+)
+
+// twins are who listens on port 8000 of each address; nil for nobody.
+type twins struct {
+	mu        sync.Mutex
+	four, six *agentapi.Listener // guarded by mu
+	connected []upstream.Target  // guarded by mu: what was connected to
+}
+
+func (w *twins) set(four, six *agentapi.Listener) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.four, w.six = four, six
+}
+
+func (w *twins) at(t upstream.Target) *agentapi.Listener {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case t.Port != 8000:
+		return nil
+	case t.Address == upstream.IPv6:
+		return w.six
+	}
+	return w.four
+}
+
+// twinHost is an engine that sees them.
+func twinHost(t *testing.T) (*host, *twins) {
+	t.Helper()
+	h, w := openHost(t), new(twins)
+	h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
+		if l := w.at(at); l != nil {
+			return *l, 0
+		}
+		return agentapi.Listener{}, 0
+	}
+	h.apps.cfg.Listener = func(at upstream.Target, _ int) agentapi.Listener {
+		l, _ := h.apps.cfg.ListenerUser(at)
+		return l
+	}
+	h.apps.cfg.Answers = func(at upstream.Target) bool {
+		w.mu.Lock()
+		w.connected = append(w.connected, at)
+		w.mu.Unlock()
+		return w.at(at) != nil
+	}
+	return h, w
+}
+
+func (h *host) notes(t *testing.T) App {
+	t.Helper()
+	app, ok := h.apps.Lookup("notes")
+	if !ok {
+		t.Fatal("there is no app")
+	}
+	return app
+}
+
+func askNotes(t *testing.T, h *host) agentapi.Publication {
+	t.Helper()
+	p, err := h.apps.Publish(t.Context(), Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The address whose listener is there at the approval is the app's: 127.0.0.1 where both
+// are, or nobody is. What was seen when it asked is preferred to what came since.
+func TestAddressIsKeptAtTheApproval(t *testing.T) {
+	t.Parallel()
+	type on struct{ four, six *agentapi.Listener }
+	for what, tt := range map[string]struct {
+		asked, then on
+		want        string
+		refused     bool
+	}{
+		"IPv4":               {on{four: &ada}, on{four: &ada}, "", false},
+		"IPv6":               {on{six: &ada}, on{six: &ada}, upstream.IPv6, false},
+		"both":               {on{&ada, &ada}, on{&ada, &ada}, "", false},
+		"nobody":             {on{}, on{}, "", false},
+		"IPv6, came later":   {on{}, on{six: &ada}, upstream.IPv6, false},
+		"IPv6, and a twin":   {on{six: &ada}, on{four: &eve, six: &ada}, upstream.IPv6, false},
+		"IPv4, and a twin":   {on{four: &ada}, on{four: &ada, six: &eve}, "", false},
+		"moved meanwhile":    {on{six: &ada}, on{four: &ada}, "", false},
+		"replaced by a twin": {on{six: &ada}, on{four: &eve}, "", true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h, w := twinHost(t)
+			w.set(tt.asked.four, tt.asked.six)
+			askNotes(t, h)
+			w.set(tt.then.four, tt.then.six)
+			_, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{})
+			if tt.refused != (err != nil) {
+				t.Fatalf("%v", err)
+			}
+			if got := h.notes(t).Address; err == nil && got != tt.want {
+				t.Errorf("kept %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Nothing is sent to a port before its owner said yes, not even an empty connection.
+func TestNothingIsSentBeforeTheApproval(t *testing.T) {
+	t.Parallel()
+	h, w := twinHost(t)
+	w.set(&unseen, &unseen) // whom the system's tables do not show
+	for range 3 {
+		askNotes(t, h)
+		h.apps.carryOut(t.Context(), look{name: "notes", port: 8000})
+		h.apps.OwnerApps(nil)
+	}
+	if len(w.connected) != 0 {
+		t.Errorf("connected to %+v", w.connected)
+	}
+	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
+		t.Fatal(err)
+	}
+	if !h.apps.Welcomes("notes", h.notes(t).Target(), agentapi.Listener{}) {
+		t.Error("whom nobody sees was approved, and is not let in")
+	}
+}
+
+// A dead address and a living one are a change of listener.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	node := agentapi.Listener{User: "ada", UserID: "1000"}
+	h, w := twinHost(t)
+	w.set(&ada, nil)
+	askNotes(t, h)
+	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
+		t.Fatal(err)
+	}
+	first := h.notes(t).Target()
+	w.set(nil, nil)
+	if h.apps.Elsewhere(t.Context(), "notes", first) {
+		t.Error("nobody listens, and it was found")
+	}
+	w.set(nil, &node)
+	if !h.apps.Elsewhere(t.Context(), "notes", first) || h.notes(t).Address != upstream.IPv6 {
+		t.Fatalf("the same user's: %+v", h.notes(t))
+	}
+	if !h.apps.Elsewhere(t.Context(), "notes", first) {
+		t.Error("who dialled the first address before it moved is not sent to the second")
+	}
+	// A look that was begun before it moved changes nothing.
+	h.apps.noteListener(t.Context(), "notes", event{Port: 8000, Listener: eve, Listening: true})
+	if app := h.notes(t); app.Status != agentapi.StatusLive || app.Address != upstream.IPv6 {
+		t.Errorf("an old look: %+v", app)
+	}
+	w.set(&eve, nil)
+	if h.apps.Elsewhere(t.Context(), "notes", h.notes(t).Target()) {
+		t.Error("another user's is followed")
+	}
+	app := h.notes(t)
+	if app.Status != agentapi.StatusPending || app.Address != "" || app.kept.Approved.Address != upstream.IPv6 || !app.kept.Approved.OtherUser {
+		t.Errorf("another user's: %+v", app.kept)
+	}
+	w.set(&eve, &node) // its own program is back
+	if p := askNotes(t, h); p.Status != agentapi.StatusLive || h.notes(t).Address != upstream.IPv6 {
+		t.Errorf("the app itself: %+v on %q", p, h.notes(t).Address)
+	}
+	// What was approved before users were kept stays where it was.
+	old := *h.notes(t).kept
+	old.ApprovedFor = nil
+	h.apps.mu.Lock()
+	h.apps.rows["notes"] = stored{App: &old}
+	h.apps.swap()
+	h.apps.mu.Unlock()
+	w.set(&ada, nil)
+	if h.apps.Elsewhere(t.Context(), "notes", h.notes(t).Target()) {
+		t.Error("an approval without a user follows anybody")
+	}
+}
+
+// Where the owner's programs look, the same is seen without a visitor.
+func TestMoveIsSeenWithoutAVisitor(t *testing.T) {
+	t.Parallel()
+	h, w := twinHost(t)
+	h.apps.cfg.Listens = func(at upstream.Target) bool { return w.at(at) != nil }
+	w.set(&ada, nil)
+	askNotes(t, h)
+	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
+		t.Fatal(err)
+	}
+	w.set(nil, &ada)
+	h.apps.OwnerApps(nil)
+	h.apps.carryOut(t.Context(), <-h.apps.looks)
+	if got := h.apps.OwnerApps(nil)[0]; got.ListensOn != upstream.IPv6 || got.Status != agentapi.StatusLive {
+		t.Errorf("%+v", got)
+	}
+}
+
+// pinned is notes, live over HTTPS with its key pinned.
+func pinned(key string) stored {
+	now := approvedOn(ada)
+	now.App.Options, now.App.Key = agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, Pin: true}, key
+	return now
+}
+
+// The first key is kept, and for another one the app waits; a yes is for that one, a no
+// for the first.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	step := func(now stored, e event) stored {
+		t.Helper()
+		out, err := next(now, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.stored
+	}
+	if now := step(pinned(""), event{Kind: onKey, Key: "k1"}); now.App.Key != "k1" || now.App.Status != agentapi.StatusLive {
+		t.Errorf("the first: %+v", now.App)
+	}
+	asks, err := next(pinned("k1"), event{Kind: onKey, Key: "k2"})
+	if err != nil || asks.App.Status != agentapi.StatusPending || asks.Gone != "id-1" || asks.App.Approved.Key != "k1" || !asks.App.Approved.OtherKey || asks.App.Approved.OtherUser {
+		t.Fatalf("another: %+v, %v", asks, err)
+	}
+	again := step(asks.stored, event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers})
+	if again.App.Status != agentapi.StatusPending || !again.App.Approved.OtherKey || again.App.Key != "k2" {
+		t.Errorf("published again: %+v", again.App)
+	}
+	if now := step(again, event{Kind: onApprove, Own: ownUsers}); now.App.Key != "k2" || now.App.Status != agentapi.StatusLive || now.App.Approved != nil {
+		t.Errorf("yes: %+v", now.App)
+	}
+	if now := step(again, event{Kind: onDeny}); now.App.Key != "k1" || now.App.Status != agentapi.StatusStopped {
+		t.Errorf("no: %+v", now.App)
+	}
+	if now := step(pinned("k1"), event{Kind: onChoose, Change: func(o *agentapi.AppOptions) { o.Pin = false }}); now.App.Key != "" {
+		t.Errorf("not pinned any more: %+v", now.App)
+	}
+	loose := pinned("")
+	loose.App.Options.Pin = false
+	if now := step(loose, event{Kind: onKey, Key: "k1"}); now.App.Key != "" {
+		t.Errorf("kept without being asked to: %+v", now.App)
+	}
+	moved := step(pinned("k1"), event{Kind: onFound, Port: 8000, Listener: eve, Listening: true, Own: ownUsers})
+	if now := step(moved, event{Kind: onApprove, Port: 8000, Listener: eve, Listening: true, Own: ownUsers}); now.App.Key != "" {
+		t.Errorf("another user's program was approved, and keeps the key %q", now.App.Key)
+	}
+}
+
+// At a socket the approved user and the agent's own are welcome, both as its owner and as
+// who took the connection.
+func TestWhoIsAtASocket(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		approved, owner, peer agentapi.Listener
+		welcome               bool
+	}{
+		{ada, ada, ada, true}, {ada, root, ada, true}, {ada, ada, root, true}, {eve, eve, eve, true}, {eve, ada, eve, true}, {eve, eve, root, true},
+		{ada, eve, ada, false}, {ada, ada, eve, false}, {ada, eve, eve, false}, {eve, mallet, eve, false}, {eve, eve, mallet, false},
+	} {
+		h, w := twinHost(t)
+		w.set(&tt.approved, nil)
+		askNotes(t, h)
+		if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }); err != nil {
+			t.Fatal(err)
+		}
+		at := h.notes(t).Target()
+		h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
+			if at.Socket != "/home/ada/app.sock" {
+				t.Errorf("looked at %+v", at)
+			}
+			return tt.owner, 0
+		}
+		if got := h.apps.Welcomes("notes", at, tt.peer); got != tt.welcome {
+			t.Errorf("%+v: %v", tt, got)
+		}
+		app := h.notes(t)
+		if waits := app.Status == agentapi.StatusPending; waits == tt.welcome || waits && !app.kept.Approved.OtherUser {
+			t.Errorf("%+v: %+v", tt, app.kept)
+		}
+		if tt.welcome && *app.kept.ApprovedFor != (store.ListenerUser{ID: tt.approved.UserID, Name: tt.approved.User}) {
+			t.Errorf("%+v: approved for %+v", tt, app.kept.ApprovedFor)
+		}
+		if h.apps.Elsewhere(t.Context(), "notes", at) {
+			t.Error("a socket has no other address")
+		}
+	}
+}

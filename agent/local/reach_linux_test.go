@@ -1,0 +1,303 @@
+package local
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/localca"
+)
+
+// Where and how an app is reached, with real programs, also of another user.
+
+// notices are what the owner was told, a line each.
+func (h *house) notices(t *testing.T) string {
+	t.Helper()
+	state, err := h.owner.State(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, n := range state.Notices {
+		all = append(all, n.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+// An app that listens on [::1] alone, as dev servers do, is published like any other;
+// when it comes back on the other address, its visitors go there, and the owner is told.
+func TestAppOfEachAddress(t *testing.T) {
+	t.Parallel()
+	for first, second := range map[string]string{"::1": "127.0.0.1", "127.0.0.1": "::1"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel()
+			h := startHouse(t)
+			end, start := h.mortalOn(t, first)
+			get := h.theOwner(t, h.publish(t))
+			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != first || app.Listener.UserID == "" || !app.Answering {
+				t.Errorf("the owner sees it on %s: %+v", app.ListensOn, app)
+			}
+			end()
+			get(http.StatusBadGateway, "")
+			other := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "moved") }))
+			ln, err := net.Listen("tcp", net.JoinHostPort(second, strconv.Itoa(h.port)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			other.Listener.Close()
+			other.Listener = ln
+			other.Start()
+			t.Cleanup(other.Close)
+			get(http.StatusOK, "moved")
+			want := fmt.Sprintf("Notes now answers on port %d of %s. Before, it was %s.", h.port, second, first)
+			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != second || !strings.Contains(h.notices(t), want) {
+				t.Errorf("on %s; told:\n%s\nwant %s", app.ListensOn, h.notices(t), want)
+			}
+			start() // both listen: the one of now is dialled
+			get(http.StatusOK, "moved")
+		})
+	}
+}
+
+// Weakness: a port is two, one of each address, and another user can take the one that
+// the app has not.
+// Attack: a program of the user nobody listens on the other address of an approved app,
+// while that lives and after it died.
+// Checked: it gets not a byte; while the app lives it gets no visit either, and once that
+// is dead the app waits for its owner.
+func TestStolenTwinOfTheOtherAddress(t *testing.T) {
+	t.Parallel()
+	needsRoot(t)
+	for own, stolen := range map[string]string{"::1": "127.0.0.1", "127.0.0.1": "::1"} {
+		t.Run(own, func(t *testing.T) {
+			t.Parallel()
+			h := startHouse(t)
+			end, start := h.mortalOn(t, own)
+			get := h.theOwner(t, h.publish(t))
+			twin := newHeirAt(t, net.JoinHostPort(stolen, strconv.Itoa(h.port)))
+			get(http.StatusOK, "the app")
+			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != own {
+				t.Errorf("on %s", app.ListensOn)
+			}
+			end()
+			get(http.StatusNotFound, nothingHere)
+			app := h.standing(t, agentapi.StatusPending)
+			if app.ListensOn != stolen || app.Listener.UserID != "65534" || app.ApprovedListener == nil || app.ApprovedListener.UserID != "0" {
+				t.Errorf("the owner sees %+v on %s, approved %+v", app.Listener, app.ListensOn, app.ApprovedListener)
+			}
+			start()
+			if pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port}); err != nil || pub.Status != agentapi.StatusLive {
+				t.Fatalf("the app itself is back: %+v, %v", pub, err)
+			}
+			get(http.StatusOK, "the app")
+			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != own {
+				t.Errorf("back on %s", app.ListensOn)
+			}
+			if conn, err := net.Dial("tcp", net.JoinHostPort(stolen, strconv.Itoa(h.port))); err == nil {
+				io.WriteString(conn, "x")
+				conn.Close()
+			}
+			if heard := twin.next(); heard != "1 bytes" {
+				t.Errorf("nobody's program was sent %q", heard)
+			}
+		})
+	}
+}
+
+// options sets options of notes.
+func (h *house) options(t *testing.T, change map[string]any) error {
+	t.Helper()
+	_, err := h.owner.ChangeOptions(t.Context(), "notes", change)
+	return err
+}
+
+// Weakness: who owns a path decides who is behind it.
+// Attack: the app's socket is a program's of the user nobody.
+// Checked: it gets not a byte, the app waits, and the owner sees whose it is; a yes is for
+// that user, and one of the owner's own needs none.
+func TestSocketOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	needsRoot(t)
+	h := startHouse(t)
+	h.mortal(t)
+	get := h.theOwner(t, h.publish(t))
+	dir, err := os.MkdirTemp("", "sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	theirs := filepath.Join(dir, "theirs")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(theirs, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(theirs, "app.sock")
+	other := newHeirAt(t, at)
+	if err := h.options(t, map[string]any{"upstream": "unix:" + at}); err != nil {
+		t.Fatal(err)
+	}
+	get(http.StatusNotFound, nothingHere)
+	app := h.standing(t, agentapi.StatusPending)
+	said := app.ListenerChange(strings.Clone)
+	if app.Listener.UserID != "65534" || app.ApprovedListener == nil || !strings.Contains(said, at) {
+		t.Errorf("the owner sees %+v: %s", app, said)
+	}
+	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	if heard := other.next(); heard != "0 bytes" {
+		t.Fatalf("before it was approved, nobody's program was sent %q", heard)
+	}
+	get(http.StatusOK, "heir")
+	if heard := other.next(); heard != "GET /secret of owner" {
+		t.Fatalf("the approved program was sent %q", heard)
+	}
+	// A file of nobody's does not make a socket of ours theirs, nor the other way round.
+	own := filepath.Join(dir, "app.sock")
+	ln, err := net.Listen("unix", own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "own") }))
+	srv.Listener.Close()
+	srv.Listener = ln
+	srv.Start()
+	t.Cleanup(srv.Close)
+	if err := h.options(t, map[string]any{"upstream": "unix:" + own}); err != nil {
+		t.Fatal(err)
+	}
+	get(http.StatusOK, "own")
+	h.standing(t, agentapi.StatusLive)
+	if err := os.Chown(own, 65533, 65533); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.options(t, map[string]any{"upstream": "unix:" + at, "forwarded": true}); err != nil {
+		t.Fatal(err)
+	}
+	get(http.StatusOK, "heir")
+	if err := h.options(t, map[string]any{"upstream": "unix:" + own, "hostHeader": "x"}); err != nil {
+		t.Fatal(err)
+	}
+	get(http.StatusNotFound, nothingHere)
+	if app := h.standing(t, agentapi.StatusPending); app.Listener.UserID != "65533" {
+		t.Errorf("the owner sees %+v", app.Listener)
+	}
+}
+
+// Weakness: whoever takes an app's port as the same user shows another key.
+// Checked: with the key pinned nothing is served until the owner said yes, publishing
+// again opens nothing, and the yes is for the new key.
+func TestPinnedKeyThatChanges(t *testing.T) {
+	t.Parallel()
+	h := startHouse(t)
+	ca, err := localca.Open(t.TempDir(), localca.Options{Names: []string{"localhost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var srv *httptest.Server
+	start := func(body string, key int) {
+		made, err := ca.Issue(fmt.Sprintf("key-%d.localhost", key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(h.port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.port = portOf(t, ln.Addr().String())
+		srv = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
+		srv.Listener.Close()
+		srv.Listener, srv.TLS = ln, &tls.Config{Certificates: []tls.Certificate{*made}}
+		srv.StartTLS()
+	}
+	h.port = 0
+	start("the app", 1)
+	t.Cleanup(func() { srv.Close() })
+	address := h.publish(t)
+	if err := h.options(t, map[string]any{"pin": true}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		t.Errorf("pinned without HTTPS: %v", err)
+	}
+	if err := h.options(t, map[string]any{"upstream": "https", "pin": true}); err != nil {
+		t.Fatal(err)
+	}
+	get := h.theOwner(t, address)
+	get(http.StatusOK, "the app")
+	srv.Close()
+	start("another", 2)
+	get(http.StatusNotFound, nothingHere)
+	app := h.standing(t, agentapi.StatusPending)
+	if said := app.ListenerChange(strings.Clone); !app.NewKey || !strings.Contains(said, "another key") {
+		t.Errorf("the owner sees %+v: %q", app, said)
+	}
+	if pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port}); err != nil || pub.Status != agentapi.StatusPending {
+		t.Errorf("published again: %+v, %v", pub, err)
+	}
+	get(http.StatusNotFound, nothingHere)
+	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	get(http.StatusOK, "another")
+	if app := h.standing(t, agentapi.StatusLive); app.NewKey {
+		t.Errorf("%+v", app)
+	}
+	srv.Close()
+	start("the first again", 1)
+	get(http.StatusNotFound, nothingHere)
+	if err := h.options(t, map[string]any{"upstream": "auto", "pin": false}); err != nil {
+		t.Fatal(err)
+	}
+	if app := h.standing(t, agentapi.StatusPending); app.Options.Pin || app.Options.Upstream != "" {
+		t.Errorf("%+v", app.Options)
+	}
+}
+
+// Before its owner said yes an app is not so much as connected to, whoever looks.
+func TestNothingTouchesAnAppThatAsks(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
+		h := startHouse(t)
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		port := portOf(t, ln.Addr().String())
+		for range 3 {
+			if _, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: port}); err != nil {
+				t.Fatal(err)
+			}
+			h.await(t, func() bool { return h.standing(t, agentapi.StatusPending).Listener.Program != "" })
+		}
+		if app := h.standing(t, agentapi.StatusPending); net.JoinHostPort(app.ListensOn, strconv.Itoa(port)) != ln.Addr().String() {
+			t.Errorf("the owner sees it on %s", app.ListensOn)
+		}
+		// Its queue is in order: a connection of before would be first.
+		own, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer own.Close()
+		first, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Close()
+		if first.RemoteAddr().String() != own.LocalAddr().String() {
+			t.Errorf("%s connected to it before", first.RemoteAddr())
+		}
+	}
+}

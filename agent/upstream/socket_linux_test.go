@@ -1,0 +1,259 @@
+package upstream_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+)
+
+// dir is a short path that nobody else may enter, without links in it.
+func dir(t *testing.T) string {
+	t.Helper()
+	made, err := os.MkdirTemp("", "sock")
+	if err == nil {
+		made, err = filepath.EvalSymlinks(made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(made) })
+	return made
+}
+
+// socket listens at a path and counts the bytes that came, over all connections.
+func socket(t *testing.T, path string) (heard func() int) {
+	t.Helper()
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			buf := make([]byte, 64)
+			n, _ := conn.Read(buf) // ends when the other side does
+			total += n
+			conn.Close()
+		}
+	}()
+	t.Cleanup(func() { ln.Close(); <-done })
+	return func() int { ln.Close(); <-done; return total }
+}
+
+func at(path string) upstream.Target {
+	return upstream.Of("", 1, "", agentapi.AppOptions{Upstream: "unix:" + path})
+}
+
+// What is refused is refused with a sentence that says what is wrong, and hears nothing.
+func TestSocketsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	make := func(t *testing.T, path string) string {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		heard := socket(t, path)
+		t.Cleanup(func() {
+			if n := heard(); n != 0 {
+				t.Errorf("it heard %d bytes", n)
+			}
+		})
+		return path
+	}
+	chmod := func(t *testing.T, path string, mode os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, tt := range map[string]struct {
+		path func(t *testing.T, in string) string
+		says string // empty: it is dialled
+	}{
+		"as it should be": {func(t *testing.T, in string) string { return make(t, in+"/a/app.sock") }, ""},
+		"a link": {func(t *testing.T, in string) string {
+			real := make(t, in+"/app.sock")
+			if err := os.Symlink(real, in+"/link.sock"); err != nil {
+				t.Fatal(err)
+			}
+			return in + "/link.sock"
+		}, "readlink -f"},
+		"a link on the way": {func(t *testing.T, in string) string {
+			make(t, in+"/real/app.sock")
+			if err := os.Symlink("real", in+"/around"); err != nil {
+				t.Fatal(err)
+			}
+			return in + "/around/app.sock"
+		}, "around is a link"},
+		"a file": {func(t *testing.T, in string) string {
+			if err := os.WriteFile(in+"/app.sock", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return in + "/app.sock"
+		}, "no socket"},
+		"a directory": {func(t *testing.T, in string) string { make(t, in+"/a/app.sock"); return in + "/a" }, "no socket"},
+		"everybody's directory": {func(t *testing.T, in string) string {
+			path := make(t, in+"/a/app.sock")
+			chmod(t, in+"/a", 0o777)
+			return path
+		}, "chmod go-w"},
+		"everybody's directory above": {func(t *testing.T, in string) string {
+			path := make(t, in+"/a/b/app.sock")
+			chmod(t, in+"/a", 0o757)
+			return path
+		}, "/a."},
+		"everybody's, but each only their own": {func(t *testing.T, in string) string {
+			path := make(t, in+"/a/app.sock")
+			chmod(t, in+"/a", 0o777|os.ModeSticky)
+			return path
+		}, ""},
+		"a key agent's name": {func(t *testing.T, in string) string { return make(t, in+"/S.gpg-agent.ssh") }, "keeps keys"},
+		"a container's name": {func(t *testing.T, in string) string { return make(t, in+"/docker.sock") }, "container"},
+		"Porchlight's own":   {func(t *testing.T, in string) string { return make(t, in+"/porchlight-0123456789/owner.sock") }, "Porchlight itself"},
+		"another root":       {func(t *testing.T, _ string) string { return "app.sock" }, "whole path"},
+		"around":             {func(t *testing.T, in string) string { return in + "/../app.sock" }, "whole path"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			conn, err := at(tt.path(t, dir(t))).Dial(t.Context(), upstream.Checks{})
+			if tt.says == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				conn.Close()
+				return
+			}
+			sentence, is := errors.AsType[upstream.SocketError](err)
+			if !is || !strings.Contains(string(sentence), tt.says) || !strings.HasSuffix(string(sentence), ".") && !strings.Contains(string(sentence), "readlink") {
+				t.Errorf("%v, want a sentence with %q", err, tt.says)
+			}
+			if f := upstream.Explain(err); f.Detail != string(sentence) {
+				t.Errorf("explained as %+v", f)
+			}
+		})
+	}
+}
+
+// A socket that this user's environment names is another program's, by whatever name.
+func TestSocketsTheEnvironmentNames(t *testing.T) {
+	in := dir(t)
+	for variable, form := range map[string]string{"SSH_AUTH_SOCK": "%", "DBUS_SESSION_BUS_ADDRESS": "unix:path=%,guid=1", "DOCKER_HOST": "unix://%"} {
+		path := filepath.Join(in, variable)
+		heard := socket(t, path)
+		t.Setenv(variable, strings.ReplaceAll(form, "%", path))
+		_, err := at(path).Dial(t.Context(), upstream.Checks{})
+		if _, is := errors.AsType[upstream.SocketError](err); !is {
+			t.Errorf("%s: %v", variable, err)
+		}
+		if err := os.Link(path, path+"-too"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := at(path+"-too").Dial(t.Context(), upstream.Checks{}); err == nil {
+			t.Errorf("%s is dialled by another name", variable)
+		}
+		if n := heard(); n != 0 {
+			t.Errorf("%s heard %d bytes", variable, n)
+		}
+	}
+}
+
+// Who took the connection is asked of the kernel, and told before a byte is sent. A
+// refusal closes it.
+func TestPeerOfASocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(dir(t), "app.sock")
+	heard := socket(t, path)
+	var peer agentapi.Listener
+	for _, may := range []bool{true, false} {
+		conn, err := at(path).Dial(t.Context(), upstream.Checks{Peer: func(p agentapi.Listener) bool { peer = p; return may }})
+		if may != (err == nil) || !may && !errors.Is(err, upstream.ErrStranger) {
+			t.Errorf("may %v: %v", may, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+		if peer.PID != os.Getpid() || peer.UserID != strconv.Itoa(os.Geteuid()) || peer.Program == "" {
+			t.Errorf("the peer is %+v", peer)
+		}
+	}
+	if owner := upstream.SocketOwner(path); owner.UserID != peer.UserID {
+		t.Errorf("the owner is %+v", owner)
+	}
+	if n := heard(); n != 0 {
+		t.Errorf("it heard %d bytes", n)
+	}
+	if owner := upstream.SocketOwner(path); owner != (agentapi.Listener{}) {
+		t.Errorf("nobody's socket is %+v", owner)
+	}
+	_, err := at(path).Dial(t.Context(), upstream.Checks{})
+	if op, is := errors.AsType[*net.OpError](err); !is || op.Op != "dial" || !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("no socket: %v", err)
+	}
+}
+
+// A file that is left of a program that ended is nobody.
+func TestSocketOfNobody(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(dir(t), "app.sock")
+	ln, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ln.Close()
+	if _, err := at(path).Dial(t.Context(), upstream.Checks{}); !upstream.Refused(err) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The socket of another user in a directory of another user: it is the caller's affair
+// whose it is, and a third user's directory is refused.
+func TestDirectoriesOfOthers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files to another user; run this test as root")
+	}
+	in := dir(t)
+	theirs := filepath.Join(in, "theirs")
+	if err := os.Mkdir(theirs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(theirs, "app.sock")
+	socket(t, path)
+	own := func(path string, uid int) {
+		t.Helper()
+		if err := os.Chown(path, uid, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		dir, socket int
+		refused     bool
+	}{{0, 0, false}, {0, 65534, false}, {65534, 65534, false}, {65534, 0, true}, {65533, 65534, true}} {
+		own(theirs, tt.dir)
+		own(path, tt.socket)
+		conn, err := at(path).Dial(t.Context(), upstream.Checks{})
+		if tt.refused != (err != nil) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		if err == nil {
+			conn.Close()
+			if owner := upstream.SocketOwner(path); owner.UserID != strconv.Itoa(tt.socket) {
+				t.Errorf("%+v: the owner is %+v", tt, owner)
+			}
+		}
+	}
+}
