@@ -60,7 +60,7 @@ func (a *Access) Here() (byApp map[string][]string, people int) {
 	here := map[string]map[string]bool{}
 	a.live.mu.Lock()
 	for c := range a.live.conns {
-		if c.closed || c.app == "" {
+		if c.closed || c.rests || c.app == "" {
 			continue
 		}
 		everyone[c.id.AccountID] = true

@@ -23,6 +23,7 @@ type conn struct {
 	id     Identity
 	app    string
 	cancel func()
+	rests  bool // see Rest
 	closed bool // guarded by live.mu
 }
 
@@ -41,6 +42,24 @@ func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, le
 		d = a.Decide(id, appID)
 	}
 	return d, func() { a.live.leave(c) }
+}
+
+// Rest registers a connection that id was let in on, for the time between its
+// requests: it ends with their access, and counts as nothing that is open. What holds
+// for cancel and leave of Enter holds here, too.
+func (a *Access) Rest(id Identity, appID string, cancel func()) (leave func()) {
+	c := &conn{id: id, app: appID, cancel: cancel, rests: true}
+	a.live.mu.Lock()
+	a.live.conns[c] = struct{}{}
+	a.live.mu.Unlock()
+	if !a.Decide(id, appID).Allowed {
+		a.live.close(func(other *conn) bool { return other == c })
+	}
+	return func() {
+		a.live.mu.Lock()
+		delete(a.live.conns, c)
+		a.live.mu.Unlock()
+	}
 }
 
 func (l *live) enter(c *conn) {
@@ -64,7 +83,7 @@ func (l *live) leave(c *conn) {
 }
 
 // close cancels every connection for which over is true, and counts those that were
-// not closing already.
+// not closing already and do not rest.
 func (l *live) close(over func(*conn) bool) (closed int) {
 	var cancels []func()
 	l.mu.Lock()
@@ -72,13 +91,16 @@ func (l *live) close(over func(*conn) bool) (closed int) {
 		if !c.closed && over(c) {
 			c.closed = true
 			cancels = append(cancels, c.cancel)
+			if !c.rests {
+				closed++
+			}
 		}
 	}
 	l.mu.Unlock()
 	for _, cancel := range cancels {
 		cancel()
 	}
-	return len(cancels)
+	return closed
 }
 
 // CloseApp closes what is open to one app and returns how many connections

@@ -265,3 +265,40 @@ func BenchmarkPassword(b *testing.B) {
 		}
 	})
 }
+
+// TestConnectionThatRests: one that a password was let in on is cut with the password,
+// also when that ended just before, counts as nothing that is open, and is forgotten
+// when it is gone.
+func TestConnectionThatRests(t *testing.T) {
+	t.Parallel()
+	a, _ := open(t, t.TempDir(), newClock())
+	a.SetSnapshot(withPasswords(nil))
+	id, _, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := 0
+	rest := func() (leave func()) { return a.Rest(id, notes, func() { cut++ }) }
+	defer rest()()
+	gone := rest()
+	gone()
+	if byApp, people := a.Here(); len(a.Connections()) != 0 || len(a.Visitors()) != 0 || len(byApp) != 0 || people != 0 {
+		t.Errorf("it counts as open: %v, %v, %v", a.Connections(), a.Visitors(), byApp)
+	}
+	if closed := a.SetSnapshot(snapshot(nil)); closed != 0 || cut != 1 {
+		t.Errorf("closed %d, cut %d", closed, cut)
+	}
+	defer rest()()
+	if cut != 2 {
+		t.Errorf("after the password ended: cut %d", cut)
+	}
+}
+
+// Requests without a password, nearly all, pay nothing for there being some.
+func TestNoPasswordCostsNothing(t *testing.T) {
+	a, _ := open(t, t.TempDir(), newClock())
+	a.SetSnapshot(withPasswords(nil))
+	if n := testing.AllocsPerRun(100, func() { a.Password(nil, notes) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

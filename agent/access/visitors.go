@@ -30,7 +30,7 @@ func (a *Access) Visitors() []Visitor {
 	found := map[key]*Visitor{}
 	a.live.mu.Lock()
 	for c := range a.live.conns {
-		if c.closed || c.app == "" {
+		if c.closed || c.rests || c.app == "" {
 			continue
 		}
 		k := key{c.id.AccountID, c.id.GrantID}

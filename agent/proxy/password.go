@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"porchlight/agent/access"
-	"porchlight/agent/proxy/gate"
 	"porchlight/internal/bounds"
 )
 
@@ -45,13 +44,10 @@ func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, prese
 	return access.Identity{}, true, p.wrongPassword(r, at)
 }
 
-// wrongPassword answers an app password that is worth nothing here. A connection that
-// others were let in by ends with it: a program whose password was revoked does not
-// keep one.
+// wrongPassword answers an app password that is worth nothing here.
 func (p *Proxy) wrongPassword(r *http.Request, at place) *answer {
 	a := refuse(http.StatusUnauthorized, "This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")
 	a.header = http.Header{"Www-Authenticate": p.challenges(r, at, "Bearer")}
-	a.close = gate.ConnOf(r).WasLetIn()
 	return a
 }
 

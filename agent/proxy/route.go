@@ -242,6 +242,9 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id acces
 	if !v.begin() {
 		return nil, true
 	}
+	if conn := gate.ConnOf(r); id.PasswordID != "" && !conn.Holds(id.PasswordID) {
+		conn.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, conn.Abort))
+	}
 	p.config.Access.Opened(id, d.Email, v.at.app.ID, v.at.app.Label)
 	p.forward(w, r, v)
 	return nil, false

@@ -54,6 +54,9 @@ type Conn struct {
 	timer  *time.Timer
 	due    time.Time
 	parted bool // the visitor's side was told that the connection ends
+
+	held    string // see Hold
+	release func() // nil while nothing is held
 }
 
 func newConns(files int, within time.Duration, log *slog.Logger) *conns {
@@ -116,6 +119,9 @@ func (s *conns) remove(c *Conn) {
 		return
 	}
 	c.closed = true
+	if c.release != nil {
+		c.release()
+	}
 	s.open--
 	if s.sources[c.source]--; s.sources[c.source] <= 0 {
 		delete(s.sources, c.source)
@@ -169,8 +175,29 @@ func (c *Conn) LetIn(h http.Header) {
 	}
 }
 
-// WasLetIn says whether a request on the connection was let through.
-func (c *Conn) WasLetIn() bool { return c != nil && c.letIn.Load() }
+// Hold has release called when the connection is closed, or when it holds something
+// else. what names it for Holds; release must not wait.
+func (c *Conn) Hold(what string, release func()) {
+	c.conns.mu.Lock()
+	before := release
+	if !c.closed {
+		before, c.held, c.release = c.release, what, release
+	}
+	c.conns.mu.Unlock()
+	if before != nil {
+		before()
+	}
+}
+
+// Holds says whether the connection holds what is named; nothing to do for nil.
+func (c *Conn) Holds(what string) bool {
+	if c == nil {
+		return true
+	}
+	c.conns.mu.Lock()
+	defer c.conns.mu.Unlock()
+	return c.held == what
+}
 
 // Abort ends the connection at once, without the goodbye of TLS.
 func (c *Conn) Abort() {
