@@ -41,6 +41,7 @@ var parts = []part{
 	{"strangers", attackStrangers, 100, 100},
 	{"tenants", attackTenants, 20, 20},
 	{"tokens", attackTokens, 14, 14},
+	{"passwords", attackPasswords, 2000, 200},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"races", attackRaces, 200, 60},
