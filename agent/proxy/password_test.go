@@ -115,8 +115,9 @@ func TestPasswordLetsIn(t *testing.T) {
 		if res, body := b.fetch("GET", photos, basic(bobsMail, photoPassword)...); res.StatusCode != http.StatusForbidden || !strings.Contains(body, "can’t open") {
 			t.Errorf("for an app he may not open: %s %q", res.Status, body)
 		}
-		if res, _ := b.fetch("GET", "https://"+rootHost+"/", basic(bobsMail, bobsPassword)...); res.StatusCode != http.StatusUnauthorized || res.Header.Get("WWW-Authenticate") != "Bearer" {
-			t.Errorf("the launcher: %s %v", res.Status, res.Header)
+		if res, body := b.fetch("GET", "https://"+rootHost+"/", basic(bobsMail, bobsPassword)...); res.StatusCode != http.StatusUnauthorized ||
+			res.Header.Get("WWW-Authenticate") != "Bearer" || !strings.Contains(body, "opens only the app it was made for") {
+			t.Errorf("the launcher: %s %v %s", res.Status, res.Header, body)
 		}
 	}
 	if seen, err := r.access.Activity(10); err != nil || len(seen) != 2 || seen[0].Kind != "opened" || seen[0].By != "" {
