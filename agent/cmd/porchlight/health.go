@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"runtime"
 	"strings"
+	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 )
 
 // How apps do, in words for a terminal. What is so says the agent.
@@ -26,6 +30,61 @@ func sayOn(term *terminal, name string, port int, url, who string, h agentapi.Ap
 	if take := takeOption(name, h.HealthOption); take != "" {
 		term.line("%s", take)
 	}
+}
+
+// healthWithin is how long publish waits to learn how an app does that was just
+// approved, and healthEvery how often it looks.
+const (
+	healthWithin = 3 * time.Second
+	healthEvery  = 100 * time.Millisecond
+)
+
+// lookAfter is how an app does that was published, as far as whoever published it may
+// know: its owner, what the agent knows; anybody, whether something listens. It waits
+// for one that was approved a moment ago, which is being asked.
+func lookAfter(ctx context.Context, where *location, req agentapi.PublishRequest, approved bool) agentapi.AppHealth {
+	ctx, cancel := context.WithTimeout(ctx, healthWithin)
+	defer cancel()
+	for {
+		state, ok := ownersState(ctx, where)
+		if !ok {
+			return lookAtPort(req.LocalPort)
+		}
+		app, err := appIn(state, req.Name)
+		if err != nil || !approved || app.Health != agentapi.HealthUnknown || !asksApps(ctx, where) {
+			return app.AppHealth
+		}
+		select {
+		case <-ctx.Done():
+			return app.AppHealth
+		case <-time.After(healthEvery):
+		}
+	}
+}
+
+// asksApps says whether the agent asks apps how they do.
+func asksApps(ctx context.Context, where *location) bool {
+	client, err := where.owner(ctx)
+	if err != nil {
+		return false
+	}
+	settings, err := client.Settings(ctx)
+	return err == nil && settings.Probe
+}
+
+// lookAtPort says whether something listens on a port, where the system tells that
+// without a connection.
+func lookAtPort(port int) (h agentapi.AppHealth) {
+	if runtime.GOOS == "darwin" {
+		return h
+	}
+	for _, address := range []netip.Addr{procinfo.IPv4, procinfo.IPv6} {
+		if procinfo.ListenerSocket(address, port).UserID != "" {
+			return h
+		}
+	}
+	h.Health = agentapi.HealthNothing
+	return h
 }
 
 // sayAilment tells of an app what keeps visitors from it, and what helps.

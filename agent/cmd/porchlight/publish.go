@@ -61,15 +61,20 @@ open it.`,
 		if wait && !connected {
 			c.remark("This computer is not connected yet; the app gets its address once it is.")
 		}
-		if wait && pub.Status == agentapi.StatusPending {
+		approved := wait && pub.Status == agentapi.StatusPending
+		if approved {
 			c.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
 			if pub, err = waitLive(ctx, client, req.Name); err != nil {
 				return publishedApp{}, err
 			}
 		}
-		return publishedApp{Publication: pub, Paused: paused(ctx, client, req.Name, pub)}, nil
+		published := publishedApp{Publication: pub, Paused: paused(ctx, client, req.Name, pub)}
+		if pub.Status == agentapi.StatusLive && !published.Paused {
+			published.does = lookAfter(ctx, c.location, req, approved)
+		}
+		return published, nil
 	}, func(pub publishedApp, _ []string) error {
-		printPublication(c.terminal, req.Name, pub, connected)
+		printPublication(c.terminal, req, pub, connected)
 		return nil
 	})
 }
@@ -79,6 +84,7 @@ open it.`,
 type publishedApp struct {
 	agentapi.Publication
 	Paused bool `json:"paused,omitempty"`
+	does   agentapi.AppHealth // as far as this user may know
 }
 
 func paused(ctx context.Context, client *agentapi.Client, name string, pub agentapi.Publication) bool {
@@ -130,12 +136,13 @@ func unpublishCommand(c cli) *cobra.Command {
 
 // printPublication says how it stands with an app; connected is whether there is an
 // address for it to be on.
-func printPublication(term *terminal, name string, pub publishedApp, connected bool) {
+func printPublication(term *terminal, req agentapi.PublishRequest, pub publishedApp, connected bool) {
+	name := req.Name
 	switch {
 	case pub.Paused:
 		term.line("%s has its address, %s, and is paused by its owner: nobody can open it until they resume it, in the menu bar or by: porchlight resume %s", name, pub.URL, name)
 	case pub.Status == agentapi.StatusLive:
-		term.line("%s is on, at %s", name, pub.URL)
+		sayOn(term, name, req.LocalPort, pub.URL, "", pub.does)
 	case pub.Status == agentapi.StatusPending:
 		term.line("%s waits for the owner's approval: in the menu bar, or by: porchlight approve %s", name, name)
 		if !connected {
