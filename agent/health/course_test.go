@@ -1,0 +1,349 @@
+package health_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/test/programs"
+)
+
+// counted is an app that counts what it is asked, and answers with the status of the
+// moment.
+type counted struct {
+	port   int
+	asked  atomic.Int64
+	status atomic.Int64
+	last   atomic.Pointer[http.Request]
+}
+
+func count(t *testing.T) *counted {
+	c := &counted{}
+	c.status.Store(http.StatusOK)
+	c.port = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.asked.Add(1)
+		c.last.Store(r)
+		w.WriteHeader(int(c.status.Load()))
+	}), nil)
+	return c
+}
+
+// TestWhatAProbeSends: one GET / that says who asks, without a cookie, without
+// anything about a visitor, and with the two headers the owner chose.
+func TestWhatAProbeSends(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		options agentapi.AppOptions
+		host    string
+		more    string
+	}{
+		"as visitors ask": {agentapi.AppOptions{}, host, ""},
+		"as localhost":    {agentapi.AppOptions{LocalhostHost: true}, "localhost:", ""},
+		"by another host": {agentapi.AppOptions{HostHeader: "intranet.example:8080"}, "intranet.example:8080", ""},
+		"told":            {agentapi.AppOptions{PublicAddress: true}, host, "https " + host},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, app := build(t), count(t)
+			h.set("a", app.port, c.options)
+			if got := h.Probe(t.Context(), "a"); got.Health != agentapi.HealthAnswers {
+				t.Fatalf("%+v", got)
+			}
+			r := app.last.Load()
+			if app.asked.Load() != 1 || r.Method != "GET" || r.URL.String() != "/" || !strings.HasPrefix(r.Host, c.host) {
+				t.Errorf("%d times: %s %s of %s", app.asked.Load(), r.Method, r.URL, r.Host)
+			}
+			more := strings.TrimSpace(r.Header.Get("X-Forwarded-Proto") + " " + r.Header.Get("X-Forwarded-Host"))
+			if more != c.more {
+				t.Errorf("forwarded %q, want %q", more, c.more)
+			}
+			for field := range r.Header {
+				switch field {
+				case "User-Agent", "Accept", "X-Forwarded-Proto", "X-Forwarded-Host", "Connection":
+				default:
+					t.Errorf("sent %s: %q", field, r.Header[field])
+				}
+			}
+			if agent := r.UserAgent(); agent != "Porchlight-probe" {
+				t.Errorf("asked as %q", agent)
+			}
+		})
+	}
+}
+
+// TestOnceAMinute: whoever wants to know is told what is known within a minute of it,
+// unless the app or whoever listens is another.
+func TestOnceAMinute(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.set("a", app.port, agentapi.AppOptions{})
+	asked := func(want int64, when string) {
+		t.Helper()
+		if h.Probe(t.Context(), "a"); app.asked.Load() != want {
+			t.Errorf("%s: asked %d times, want %d", when, app.asked.Load(), want)
+		}
+	}
+	asked(1, "at first")
+	asked(1, "again")
+	h.later(59 * time.Second)
+	asked(1, "59 s later")
+	h.later(time.Second)
+	asked(2, "a minute later")
+	h.set("a", app.port, agentapi.AppOptions{LocalhostHost: true})
+	asked(3, "with another option")
+	h.change(func() { h.socket = 2 })
+	asked(4, "of another program")
+	h.off.Store(true)
+	h.later(time.Hour)
+	asked(4, "switched off")
+	if got := h.Of("a"); got.Health != agentapi.HealthAnswers {
+		t.Errorf("what was known is forgotten: %+v", got)
+	}
+}
+
+// TestWhatHasAnAppAsked: the owner's doings at once, a program's not sooner than a
+// minute after, and neither while visitors cannot open it.
+func TestWhatHasAnAppAsked(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.Ask("a") // approved a moment ago and gone already
+	h.set("a", app.port, agentapi.AppOptions{})
+	settle := func(want int64, when string) {
+		t.Helper()
+		h.Await(t.Context(), "a")
+		if got := app.asked.Load(); got != want {
+			t.Errorf("%s: asked %d times, want %d", when, got, want)
+		}
+	}
+	h.Ask("a")
+	settle(1, "approved")
+	h.Ask("a")
+	settle(2, "another option")
+	h.Changed("a")
+	h.Changed("a")
+	settle(2, "another program")
+	h.later(time.Minute)
+	h.Changed("a") // has the clock looked at
+	programs.Eventually(t, "the other program is asked", func() bool { return app.asked.Load() == 3 })
+	h.off.Store(true)
+	h.Ask("a")
+	settle(3, "switched off")
+}
+
+// TestAnotherAppMeanwhile: what was asked before a change says nothing of what is
+// there after it.
+func TestAnotherAppMeanwhile(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	began, goOn := make(chan struct{}), make(chan struct{})
+	slow := raw(t, func(c net.Conn) {
+		close(began)
+		<-goOn
+		_, _ = io.WriteString(c, "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n")
+	})
+	h.set("a", slow, agentapi.AppOptions{})
+	h.Ask("a")
+	<-began
+	other := count(t)
+	other.status.Store(http.StatusNotFound)
+	h.set("a", other.port, agentapi.AppOptions{}) // published on another port
+	h.Ask("a")
+	close(goOn)
+	got := h.Await(t.Context(), "a")
+	if !strings.Contains(got.HealthDetail, "404") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestGone: what is not on any more is forgotten, also by a probe under way; what is
+// paused is not.
+func TestGone(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Probe(t.Context(), "a")
+	h.change(func() { delete(h.apps, "a"); h.paused["a"] = true })
+	if h.Gone("a"); h.Of("a").Health != agentapi.HealthAnswers {
+		t.Errorf("paused: %+v", h.Of("a"))
+	}
+	h.change(func() { delete(h.paused, "a") })
+	if h.Gone("a"); h.Of("a").Health != agentapi.HealthUnknown {
+		t.Errorf("revoked: %+v", h.Of("a"))
+	}
+	began, end := make(chan struct{}), make(chan struct{})
+	h.set("b", raw(t, func(c net.Conn) { close(began); <-end }), agentapi.AppOptions{})
+	h.Ask("b")
+	<-began
+	h.change(func() { delete(h.apps, "b") })
+	h.Gone("b")
+	close(end)
+	if got := h.Await(t.Context(), "b"); got.Health != agentapi.HealthUnknown {
+		t.Errorf("revoked while it was asked: %+v", got)
+	}
+}
+
+// TestStranger: to a program of another user no byte is sent, and nothing is told of
+// it: that the app waits is the engine's to tell.
+func TestStranger(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.change(func() { h.peer = func(agentapi.Listener) bool { return false } })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan []byte, 10)
+	go func() {
+		defer close(got)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			b, _ := io.ReadAll(conn)
+			conn.Close()
+			got <- b
+		}
+	}()
+	h.set("a", portOf(t, l), agentapi.AppOptions{})
+	if told := h.Probe(t.Context(), "a"); told.Health != agentapi.HealthUnknown {
+		t.Errorf("%+v", told)
+	}
+	l.Close()
+	for b := range got {
+		if len(b) > 0 {
+			t.Errorf("a stranger got %q", b)
+		}
+	}
+}
+
+// TestWhatVisitorsMeet: a visitor's failure is what is shown until one is answered, or
+// the app is asked anew; the last one stays to be read.
+func TestWhatVisitorsMeet(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	shows := func(want agentapi.Health, when string) agentapi.AppHealth {
+		t.Helper()
+		got := h.Of("a")
+		if got.Health != want {
+			t.Errorf("%s: %+v, want %s", when, got, want)
+		}
+		return got
+	}
+	h.Failed("a", "wrong", "It answered with two lengths.")
+	shows("", "there is no such app")
+	h.set("a", app.port, agentapi.AppOptions{})
+	changed, cancel := h.changes.Subscribe()
+	defer cancel()
+	h.Failed("a", "wrong", "It answered with two lengths.")
+	if got := shows("wrong", "a visitor's answer was bad"); got.HealthDetail != "It answered with two lengths." || got.LastError == nil || got.LastError.Text != got.HealthDetail {
+		t.Errorf("%+v", got)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("nobody was told")
+	}
+	h.Answered("a")
+	if got := shows("answers", "the next was good"); got.LastError == nil {
+		t.Error("the last error is forgotten")
+	}
+	h.Failed("a", "https", "It answered with TLS.")
+	if got := shows("https", "TLS"); got.HealthOption["upstream"] != "https" {
+		t.Errorf("%+v", got)
+	}
+	h.Probe(t.Context(), "a")
+	shows("answers", "asked anew")
+	h.Listening("a", false)
+	shows("nothing", "nobody listens")
+	h.Answered("a")
+	shows("answers", "somebody answers")
+}
+
+// TestRefusalOutlastsAnswers: that an app answers a visitor, with a refusal, is no
+// sign that it takes requests for its address.
+func TestRefusalOutlastsAnswers(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	h.set("a", serve(t, status(403, 200), nil), agentapi.AppOptions{})
+	h.Probe(t.Context(), "a")
+	h.Failed("a", "silent", "It did not answer in time.")
+	if got := h.Of("a"); got.Health != agentapi.HealthSilent {
+		t.Errorf("%+v", got)
+	}
+	h.Answered("a")
+	if got := h.Of("a"); got.Health != agentapi.HealthRefuses {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestListening: that nobody listens shows at once, and whoever begins to is asked.
+func TestListening(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	h.set("a", port, agentapi.AppOptions{})
+	h.Listening("a", true)
+	if got := h.Of("a"); got.Health != agentapi.HealthUnknown {
+		t.Errorf("not asked, and %+v", got)
+	}
+	if got := h.Probe(t.Context(), "a"); got.Health != agentapi.HealthNothing {
+		t.Fatalf("%+v", got)
+	}
+	app := count(t)
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Listening("a", true)
+	if got := h.Await(t.Context(), "a"); got.Health != agentapi.HealthAnswers || app.asked.Load() != 1 {
+		t.Errorf("%+v, asked %d times", got, app.asked.Load())
+	}
+}
+
+// TestHint: what visitors' answers show helps an app that answers, until it is told
+// its address.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Hint("a", "publicAddress")
+	h.Hint("a", "another")
+	if got := h.Of("a"); got.Health != agentapi.HealthAnswers || got.HealthOption["publicAddress"] != true {
+		t.Errorf("%+v", got)
+	}
+	if got := h.Probe(t.Context(), "a"); got.HealthOption["publicAddress"] != true {
+		t.Errorf("asked: %+v", got)
+	}
+	h.set("a", app.port, agentapi.AppOptions{PublicAddress: true})
+	h.Ask("a")
+	if got := h.Await(t.Context(), "a"); got.Health != agentapi.HealthAnswers || got.HealthOption != nil {
+		t.Errorf("told: %+v", got)
+	}
+}
+
+// TestManyThatHang: apps that hang hold neither each other nor whoever asks about
+// another one.
+func TestManyThatHang(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	hang := raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	for i := range 40 {
+		id := "hangs" + string(rune('a'+i%26)) + string(rune('a'+i/26))
+		h.set(id, hang, agentapi.AppOptions{})
+		h.Ask(id)
+	}
+	app := count(t)
+	h.set("good", app.port, agentapi.AppOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	programs.Eventually(t, "the good one is asked", func() bool { return h.Probe(ctx, "good").Health == agentapi.HealthAnswers })
+}
