@@ -23,6 +23,7 @@ func (a *Agent) makeHealth() error {
 			now, ok := a.apps.ByID(app.ID)
 			return ok && a.apps.Elsewhere(ctx, now.Name, app.Target)
 		},
+		AwaitAnswer: func(id string) { a.proxy.AwaitAnswer(id) },
 		Socket: func(app health.App) uint64 {
 			_, socket := listenerUser(app.Target)
 			return socket

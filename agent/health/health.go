@@ -63,6 +63,9 @@ type Config struct {
 	// Socket is the number of the socket that listens for an app, another one after
 	// it was started again; 0 where there is none to be had. nil for always.
 	Socket func(App) uint64
+	// AwaitAnswer has Answered called when a visitor is answered by an app that was
+	// found not to answer; nil for not.
+	AwaitAnswer func(id string)
 	// On says whether apps may be asked.
 	On func() bool
 	// Changes is raised when the health of an app changed; nil when nobody follows.

@@ -221,7 +221,7 @@ func TestStates(t *testing.T) {
 				}
 			})
 		}, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
-		"no HTTP": {func(t *testing.T) int { return raw(t, says("220 mail.example.net ESMTP\r\n")) }, agentapi.AppOptions{}, "wrong", "no HTTP", nil},
+		"no HTTP": {func(t *testing.T) int { return raw(t, says("220 mail.example.net ESMTP\r\n")) }, agentapi.AppOptions{}, "wrong", "does not begin as HTTP", nil},
 		"two lengths": {func(t *testing.T) int {
 			return raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"))
 		}, agentapi.AppOptions{}, "wrong", "two lengths", nil},

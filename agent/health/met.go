@@ -26,7 +26,7 @@ func (h *Health) Failed(id, state, detail string) {
 }
 
 // Answered notes that an app answered a visitor after it had failed, or was found
-// not to. An answer does not show that the app takes requests for its address.
+// not to answer.
 func (h *Health) Answered(id string) {
 	app, ok := h.cfg.Find(id)
 	if !ok {
@@ -39,13 +39,21 @@ func (h *Health) Answered(id string) {
 		return
 	}
 	e.met = verdict{}
-	switch e.probed.state {
-	case agentapi.HealthAnswers, agentapi.HealthRefuses:
-	default:
+	if e.probed.state == agentapi.HealthUnknown || mayRecover(e.probed) {
 		e.probed = answers(app, 0)
 		e.probed.at = h.cfg.Now()
 	}
 	h.cfg.Changes.Raise()
+}
+
+// mayRecover says whether an answer to a visitor shows that it is otherwise by now.
+// What refuses its address, or speaks another protocol, may answer with an error.
+func mayRecover(v verdict) bool {
+	switch v.state {
+	case agentapi.HealthNothing, agentapi.HealthSilent, agentapi.HealthWrong:
+		return v.option == nil
+	}
+	return false
 }
 
 // Hint notes that an app's answers show that one of its options should be on.

@@ -217,11 +217,7 @@ type shortConn struct {
 	left int
 }
 
-// What a probe finds wrong itself.
-var (
-	errLong    = &upstream.Broken{State: agentapi.HealthWrong, Reason: "the head of its answer is longer than 64 KiB"}
-	errNotHTTP = &upstream.Broken{State: agentapi.HealthWrong, Reason: "what it says is no HTTP"}
-)
+var errLong = &upstream.Broken{State: agentapi.HealthWrong, Reason: "the head of its answer is longer than 64 KiB"}
 
 func (c *shortConn) Read(b []byte) (int, error) {
 	if c.left == 0 {
@@ -302,8 +298,6 @@ func askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
 		return nil, other
 	case len(first) == 0:
 		return nil, err
-	case string(first) != "HTTP/"[:len(first)]:
-		return nil, errNotHTTP
 	}
 	for {
 		res, err := http.ReadResponse(r, req)

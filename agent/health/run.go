@@ -87,6 +87,9 @@ func (h *Health) ask(ctx context.Context, id string) {
 		socket = h.cfg.Socket(app)
 	}
 	if h.conclude(id, app, socket, r, ok) {
+		if mayRecover(r.verdict) && h.cfg.AwaitAnswer != nil {
+			h.cfg.AwaitAnswer(id)
+		}
 		h.cfg.Log.Info("asked an app", "app", id, "health", string(r.state))
 		h.cfg.Changes.Raise()
 	}

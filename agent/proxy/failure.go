@@ -122,6 +122,14 @@ func (p *Proxy) appFailed(v *visit, why upstream.Failure, down bool) {
 	}
 }
 
+// AwaitAnswer has OnAnswer called at the next answer of an app that was found, without
+// a visitor, not to answer.
+func (p *Proxy) AwaitAnswer(appID string) {
+	if _, failing := p.failing.LoadOrStore(appID, false); !failing {
+		p.failingCount.Add(1)
+	}
+}
+
 // appAnswered tells of the first answer after a failure.
 func (p *Proxy) appAnswered(id string) {
 	if p.failingCount.Load() == 0 {

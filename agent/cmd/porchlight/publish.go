@@ -83,7 +83,7 @@ open it.`,
 // the owner keeps everybody out meanwhile, which that does not tell.
 type publishedApp struct {
 	agentapi.Publication
-	Paused bool `json:"paused,omitempty"`
+	Paused bool               `json:"paused,omitempty"`
 	does   agentapi.AppHealth // as far as this user may know
 }
 
