@@ -201,7 +201,7 @@ func (a *Apps) Approve(ctx context.Context, name string, how agentapi.Approval) 
 	e := event{Kind: onApprove, NewID: newID(), Seen: how.Seen, Alone: how.Alone, Terminal: how.Terminal, PID: how.PID, Me: a.cfg.Me}
 	if app, ok := a.Lookup(name); ok && app.Status == agentapi.StatusPending {
 		e.Port = app.Port
-		a.lookSoon(ctx, &e, app)
+		a.lookSoon(ctx, &e, app, true)
 	}
 	out, _, err := a.apply(ctx, name, e)
 	if err != nil {

@@ -170,10 +170,10 @@ const lookFor = 3 * time.Second
 
 // lookSoon is look with a limit of lookFor. A program that was not found in that time
 // counts as one that cannot be seen: an owner who was shown one has to look again.
-func (a *Apps) lookSoon(ctx context.Context, e *event, app App) {
+func (a *Apps) lookSoon(ctx context.Context, e *event, app App, connect bool) {
 	found := make(chan event, 1)
 	go func(e event) {
-		a.look(&e, app, true)
+		a.look(&e, app, connect)
 		found <- e
 	}(*e)
 	ctx, cancel := context.WithTimeout(ctx, a.lookFor)
@@ -181,7 +181,7 @@ func (a *Apps) lookSoon(ctx context.Context, e *event, app App) {
 	select {
 	case *e = <-found:
 	case <-ctx.Done():
-		a.glance(e, app.places(e.Port), true)
+		a.glance(e, app.places(e.Port), connect)
 	}
 }
 

@@ -52,10 +52,11 @@ func (a *Apps) Unshare(ctx context.Context, name string) (agentapi.Closed, error
 	return closed, err
 }
 
-// lookToShare says in e who listens on the app's port.
+// lookToShare says in e who listens on the app's port. It connects to nobody: who is
+// there was not approved.
 func (a *Apps) lookToShare(ctx context.Context, e *event, app App) {
 	e.Port = app.Port
-	a.lookSoon(ctx, e, app)
+	a.lookSoon(ctx, e, app, false)
 }
 
 // share makes a name live as the owner has seen it.
@@ -65,6 +66,8 @@ func share(now stored, e event) (outcome, error) {
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval already. Approve it or deny it first, or choose another name.", now.App.Label)
 	}
 	switch {
+	case now.App != nil && now.App.Options.Socket() != "":
+		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is reached at a unix socket, so no port can be shared under its name. Choose another name.", now.App.Label)
 	case e.LabelTaken:
 		return same, labelTaken(e.Label)
 	case notAsSeen(*e.Seen, e):
@@ -86,7 +89,7 @@ func share(now stored, e event) (outcome, error) {
 		app.Shared = &store.Shared{At: e.At, PID: e.PID, Before: before}
 	}
 	out := outcome{stored: stored{App: &app}, Notices: []agentapi.Notice{approvedAtTerminal(app, e)}}
-	if now.App != nil && now.App.Status == agentapi.StatusLive && now.App.LocalPort != app.LocalPort {
+	if now.App != nil && now.App.Status == agentapi.StatusLive && (now.App.LocalPort != app.LocalPort || now.App.Address != app.Address) {
 		out.Gone = app.ID // what is open goes to the other port
 	}
 	return out, nil

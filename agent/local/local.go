@@ -170,6 +170,12 @@ func openControlPlane(ctx context.Context, cfg agent.Config) (p *controlPlane, e
 	return p, nil
 }
 
+// Used says whether a computer was on its own in dataDir before.
+func Used(dataDir string) bool {
+	_, err := os.Stat(storePath(dataDir))
+	return err == nil
+}
+
 func storePath(dataDir string) string { return filepath.Join(controlDir(dataDir), "control.db") }
 
 // build makes control plane and relay for the address they listen on.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func agentCommand(c cli) *cobra.Command {
 
 With --local everything is on this computer: no account, nothing to configure,
 and nobody else can reach it. With --control it belongs to the control plane at
-that address, once 'porchlight connect' has connected it there; from then on
+that address, once 'porchlight connect' has connected it there. From then on
 neither is needed, for the data directory knows. The secret that lets you approve
 apps is kept in a file only you can read, and so is the device credential of a
 connected computer.
@@ -74,11 +75,13 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		return err
 	}
 	if !o.local && o.control == "" && !host.Connected(dir) {
-		return commandline.Usagef("say --local for this computer alone, or --control and the address of a control plane")
+		if o.local = local.Used(dir); !o.local {
+			return commandline.Usagef("say --local for this computer alone, or --control and the address of a control plane")
+		}
 	}
 	cfg := host.Config{
 		DataDir:       dir,
-		API:           where.given(),
+		API:           cmp.Or(where.given(), agentapi.DefaultAddress),
 		Local:         o.local,
 		HTTPS:         o.https,
 		ControlURL:    o.control,
@@ -86,9 +89,6 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		Mode:          agentapi.ModeHeadless,
 		FirstPartyApp: o.firstParty,
 		OnDemand:      o.onDemand || o.firstParty != "",
-	}
-	if cfg.API == "" {
-		cfg.API = agentapi.DefaultAddress
 	}
 	if o.firstParty != "" {
 		cfg.Mode = agentapi.ModeBundled
@@ -99,17 +99,11 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 	if ends, err := runsAlready(ctx, term, cfg); ends || err != nil {
 		return err
 	}
-	secret, err := fileSecret(ctx, dir)
-	if err != nil {
-		return unlessStopped(err)
-	}
 	level := slog.LevelWarn
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	cfg.OwnerSecretHash = ownersecret.Hash(secret)
-	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
-	running, err := host.New(ctx, cfg)
+	running, _, err := newHost(ctx, cfg, level)
 	if err != nil {
 		// Two apps that bring Porchlight along may start it at the same moment.
 		if ends, found := runsAlready(ctx, term, cfg); ends || found != nil {
@@ -126,6 +120,17 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		greet(term, where, running)
 	}
 	return <-ended
+}
+
+// newHost makes an agent without a screen, whose owner secret is in a file.
+func newHost(ctx context.Context, cfg host.Config, level slog.Level) (running *host.Host, secret string, err error) {
+	if secret, err = fileSecret(ctx, cfg.DataDir); err != nil {
+		return nil, "", err
+	}
+	cfg.OwnerSecretHash = ownersecret.Hash(secret)
+	cfg.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	running, err = host.New(ctx, cfg)
+	return running, secret, err
 }
 
 // runsAlready looks for a Porchlight where this one would be. One that an app
@@ -177,13 +182,7 @@ func fileSecret(ctx context.Context, dataDir string) (string, error) {
 
 // greet says where it is and what to type next.
 func greet(term *terminal, where *location, running *host.Host) {
-	self, suffix := "porchlight", ""
-	if strings.ContainsRune(os.Args[0], filepath.Separator) {
-		self = os.Args[0] // not on the path
-	}
-	if where.data != "" {
-		suffix = " --data " + where.data
-	}
+	self, suffix := where.typed()
 	account := running.Account()
 	if account.URL == "" {
 		term.line(`Porchlight is on, and %s
@@ -211,6 +210,19 @@ its own certificates too. Every visitor's browser warns until it trusts
 (start with --acme-directory to order them from an authority of yours).`, root)
 	}
 	term.line("Stop with Ctrl-C.")
+}
+
+// typed is how this program is started again for the same data directory: what
+// comes before a command, and what after it.
+func (l *location) typed() (self, suffix string) {
+	self = "porchlight"
+	if strings.ContainsRune(os.Args[0], filepath.Separator) {
+		self = os.Args[0] // not on the path
+	}
+	if l.data != "" {
+		suffix = " --data " + l.data
+	}
+	return self, suffix
 }
 
 // printInstead is the flag open needs where it has no browser to open.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,13 @@ import (
 
 // TestMain keeps the owner secret's file out of the tester's home.
 func TestMain(m *testing.M) {
+	if os.Getenv("PORCHLIGHT_TEST_PROGRAM") != "" {
+		os.Unsetenv("PORCHLIGHT_TEST_PROGRAM") // its own children are what they are told to be
+		main()                                 // and no test: see inProcess
+	}
+	if how := os.Getenv("PORCHLIGHT_TEST_SERVER"); how != "" {
+		serve(how)
+	}
 	dir, err := os.MkdirTemp("", "porchlight-cli-")
 	if err != nil {
 		panic(err)
@@ -37,6 +45,18 @@ func TestMain(m *testing.M) {
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
+
+// serve is a local app: it prints its port, and greets.
+func serve(string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr().(*net.TCPAddr).Port)
+	panic(http.Serve(l, http.HandlerFunc(greets)))
+}
+
+func greets(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "the first page") }
 
 // output is a terminal's two streams.
 type output struct {

@@ -72,8 +72,7 @@ document a line.`,
 		case *asJSON && !*follow:
 			return c.json(requestLines(got.Requests))
 		case !got.On:
-			c.remark("Nothing of what visitors ask is kept. To change that: porchlight settings --requests")
-			return nil
+			return errNoneKept
 		case len(got.Requests) == 0 && !*follow:
 			c.line("Nobody has asked for anything since Porchlight was started.")
 			return nil
@@ -95,6 +94,8 @@ document a line.`,
 	return cmd
 }
 
+var errNoneKept = errors.New("nothing of what visitors ask is kept. To change that, type: porchlight settings --requests")
+
 // followRequests shows requests as they come, until ctx ends, whose error it
 // returns, or the owner wants none kept.
 func followRequests(ctx context.Context, client *agentapi.Client, app string, after uint64, show func(agentapi.VisitorRequest) error) error {
@@ -104,7 +105,7 @@ func followRequests(ctx context.Context, client *agentapi.Client, app string, af
 			return err
 		}
 		if !got.On {
-			return errors.New("the owner has just turned off that requests are kept")
+			return errNoneKept
 		}
 		after = got.Seq
 		for _, q := range got.Requests {

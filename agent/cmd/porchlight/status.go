@@ -57,7 +57,7 @@ func appsCommand(c cli) *cobra.Command {
 		state, err = client.State(ctx)
 		apps = make([]listedApp, len(state.Apps))
 		for i, a := range state.Apps {
-			apps[i] = listedApp{a.AppSummary, a.AppHealth}
+			apps[i] = listedApp{a.AppSummary, a.AppHealth, a.Shared}
 		}
 		return apps, err
 	}, func([]listedApp, []string) error {
@@ -77,6 +77,7 @@ func appsCommand(c cli) *cobra.Command {
 				c.line("%s To have it so, type: porchlight approve %s", changed, a.Name)
 			}
 			sayAilment(c.terminal, a)
+			sayShared(c.terminal, a)
 		}
 		sayClosed(c.terminal, state)
 		return nil
@@ -87,6 +88,7 @@ func appsCommand(c cli) *cobra.Command {
 type listedApp struct {
 	agentapi.AppSummary
 	agentapi.AppHealth
+	Shared *agentapi.Shared `json:"shared,omitempty"`
 }
 
 // sayClosed adds what keeps visitors out of every app, whatever an app's own
@@ -118,5 +120,19 @@ func statusWord(a agentapi.OwnerApp) string {
 	case a.URL == "":
 		return "approved, no address yet"
 	}
+	if a.Shared != nil {
+		return cmp.Or(a.Ailment(), "on, shared")
+	}
 	return cmp.Or(a.Ailment(), "on")
+}
+
+// sayShared says where an app comes from that is shared from a terminal.
+func sayShared(term *terminal, a agentapi.OwnerApp) {
+	switch s := a.Shared; {
+	case s == nil:
+	case s.PID != 0 && !alive(s.PID):
+		term.line("%s was shared at %s by process %d, which has ended and left it. To put back what was before, type: porchlight unshare %s", a.Name, moment(s.At), s.PID, a.Name)
+	case s.PID != 0:
+		term.line("%s is shared since %s by process %d, until that ends.", a.Name, moment(s.At), s.PID)
+	}
 }

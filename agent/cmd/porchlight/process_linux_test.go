@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"porchlight/test/programs"
+)
+
+// asProgram has this binary be the program, where a test needs one that can be
+// killed.
+const asProgram = "PORCHLIGHT_TEST_PROGRAM"
+
+// child is the command line in a process of its own.
+type child struct {
+	*exec.Cmd
+	t    *testing.T
+	tty  *os.File // the end of the terminal it runs on; nil for pipes
+	mu   sync.Mutex
+	said bytes.Buffer
+	read chan struct{}
+}
+
+func (p *child) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.Write(b)
+}
+
+func (p *child) output() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said.String()
+}
+
+// inProcess is the program with its line, not started.
+func inProcess(t *testing.T, dir string, args ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &child{Cmd: exec.Command(self, args...), t: t, read: make(chan struct{})}
+	p.Env = append(os.Environ(), asProgram+"=1", "PORCHLIGHT_DATA="+dir, "TERM=xterm")
+	p.Dir = filepath.Join(t.TempDir(), "My.Shop")
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// onPipes starts it with its output on pipes.
+func (p *child) onPipes() *child {
+	p.t.Helper()
+	p.Stdout, p.Stderr = p, p
+	close(p.read)
+	p.start()
+	return p
+}
+
+// onTerminal starts it on a terminal of its own, as its foreground.
+func (p *child) onTerminal() *child {
+	p.t.Helper()
+	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	inner, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.tty = tty
+	p.Stdin, p.Stdout, p.Stderr = inner, inner, inner
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.start()
+	inner.Close()
+	go func() {
+		defer close(p.read)
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			p.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *child) start() {
+	p.t.Helper()
+	if err := p.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		if p.ProcessState == nil {
+			p.Process.Kill()
+			p.Wait()
+		}
+		if p.tty != nil {
+			p.tty.Close()
+		}
+		if p.t.Failed() {
+			p.t.Logf("%s said:\n%s", strings.Join(p.Args[1:], " "), p.output())
+		}
+	})
+}
+
+// says waits until the program has said something.
+func (p *child) says(what string) {
+	p.t.Helper()
+	programs.Eventually(p.t, "the program says "+what, func() bool { return strings.Contains(p.output(), what) })
+}
+
+// ctrlC presses that on its terminal.
+func (p *child) ctrlC() {
+	p.t.Helper()
+	if _, err := p.tty.Write([]byte{3}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *child) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ends waits for the end with a code.
+func (p *child) ends(code int) {
+	p.t.Helper()
+	err := p.Wait()
+	if p.tty != nil {
+		<-p.read
+	}
+	if got := p.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("it ended with %d (%v), want %d:\n%s", got, err, code, p.output())
+	}
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+// putBackIn bounds what is done after Ctrl-C.
+const putBackIn = 10 * time.Second
+
+// sharing is one port that is shared for as long as a command runs.
+type sharing struct {
+	c     cli
+	port  int
+	name  string // empty until one was found
+	label string
+	keep  bool // leave the app on
+	yes   bool // another user's program too
+
+	client *agentapi.Client // as the owner; nil where the owner secret is not to be had
+	here   *here            // nil where an agent was running
+	state  agentapi.OwnerState
+	seen   agentapi.PortSeen
+	pub    agentapi.Publication
+	asked  uint64 // number of the newest request from before
+	// back undoes what was done; nil where there is nothing to put back.
+	back func(context.Context) error
+}
+
+func shareCommand(c cli) *cobra.Command {
+	s := sharing{c: c}
+	cmd := &cobra.Command{
+		Use:   "share PORT",
+		Short: "Put a local port at an address until Ctrl-C, and show who asks for what",
+		Long: `Put what listens on a local port at an address until Ctrl-C, and show who asks
+for what.
+
+What is shared is printed first: the port, the program, and its user. Only you can
+open it, and whom you invite. When Porchlight is not running, it runs in here until
+then; without the owner secret, the menu bar is asked first.
+
+At the end everything is as it was: a name that was not there before is revoked. An
+app that you had approved is off its address and keeps its people, label, port and
+options.`,
+		Example: `  porchlight share 3000
+  porchlight share 8000 --name notes --keep`,
+		Args: commandline.Exactly("the PORT the app listens on"),
+	}
+	s.flags(cmd)
+	cmd.Flags().StringVar(&s.name, "name", "", "name of its address (default: that of the directory or the program)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		port, err := strconv.Atoi(args[0])
+		if err != nil || port < 1 || port > 65535 {
+			return commandline.Usagef("share takes the port the app listens on, 1 to 65535, and not %q", args[0])
+		}
+		s.port = port
+		ctx, stop := untilTerminalEnds(cmd.Context())
+		defer stop()
+		if err := s.reach(ctx); err != nil {
+			return unlessStopped(err)
+		}
+		err = unlessStopped(s.show(ctx))
+		return errors.Join(err, s.end())
+	}
+	return cmd
+}
+
+// unshareCommand is for what a share left behind that was killed.
+func unshareCommand(c cli) *cobra.Command {
+	return endCommand(c, "unshare NAME", "End a share that was killed, and put back what was before",
+		(*agentapi.Client).Unshare, "%s is as it was before it was shared.")
+}
+
+func (s *sharing) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.label, "label", "", "name that people see (default: its name)")
+	f.BoolVar(&s.keep, "keep", false, "leave it at its address at the end")
+	f.BoolVar(&s.yes, "yes", false, "share it even if it is a program of another user of this computer")
+}
+
+// untilTerminalEnds also ends when the terminal is closed or whoever reads the output
+// is gone: what was shared has to be put back then, too.
+func untilTerminalEnds(ctx context.Context) (context.Context, context.CancelFunc) {
+	ends := []os.Signal{syscall.SIGPIPE}
+	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+		ends = append(ends, syscall.SIGHUP)
+	}
+	return signal.NotifyContext(ctx, ends...)
+}
+
+// reach finds the agent, or starts one.
+func (s *sharing) reach(ctx context.Context) (err error) {
+	if s.client, err = s.c.owner(ctx); err == nil {
+		s.state, err = s.client.State(ctx)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case !errors.Is(err, agentapi.ErrNotRunning):
+		s.client = nil
+		s.c.remark("You cannot approve it here: %s", err)
+		return nil
+	}
+	if s.here, err = startHere(ctx, s.c.location); err != nil {
+		return err
+	}
+	s.client = s.here.owner()
+	s.state, err = s.client.State(ctx)
+	if err != nil {
+		err = errors.Join(err, s.here.end())
+	}
+	return err
+}
+
+// show shares the port and follows what is asked of it until ctx ends.
+func (s *sharing) show(ctx context.Context) error {
+	if s.client == nil {
+		return s.ask(ctx)
+	}
+	if err := s.putOn(ctx); err != nil {
+		return err
+	}
+	if err := s.tell(ctx); err != nil {
+		return err
+	}
+	return s.follow(ctx)
+}
+
+// putOn puts the port at its address, as it was printed.
+func (s *sharing) putOn(ctx context.Context) (err error) {
+	if s.seen, err = s.client.Port(ctx, s.port); err != nil {
+		return err
+	}
+	named := s.name != ""
+	before, found := s.choose()
+	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
+	switch {
+	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && alive(before.Shared.PID):
+		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name", s.name, before.Shared.PID)
+	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
+		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
+		s.pub = agentapi.Publication{Status: before.Status, Host: before.Host, URL: before.URL}
+		return nil
+	case !s.seen.Own && !s.yes:
+		return fmt.Errorf("%s. That is not a program of yours; to share it all the same, add --yes", whatAsks(what))
+	case !s.seen.Listening:
+		s.c.line("Sharing %s on port %d. Nothing listens there yet; it is reached once something does.", printable(s.label), s.port)
+	default:
+		s.c.line("Sharing %s.", whatAsks(what))
+	}
+	earlier, err := s.client.Requests(ctx, "", 0, 0)
+	if err != nil {
+		return err
+	}
+	s.asked = earlier.Seq
+	// Not given up half way: what it did could not be told, and has to be put back.
+	s.pub, err = s.client.Share(context.WithoutCancel(ctx), s.name, agentapi.Share{Seen: agentapi.SeenOf(what), Others: s.yes, Keep: s.keep})
+	if err == nil && !s.keep {
+		s.back = s.unshare
+	}
+	return err
+}
+
+// choose settles name and label, and returns the app that has the name already. An
+// app that was approved for the port has the one it had.
+func (s *sharing) choose() (before agentapi.OwnerApp, found bool) {
+	if s.name == "" {
+		for _, app := range s.state.Apps {
+			if app.LocalPort == s.port && app.ApprovedAt != nil && app.Status != agentapi.StatusPending {
+				before, found, s.name = app, true, app.Name
+			}
+		}
+	} else if app, err := appIn(s.state, s.name); err == nil {
+		before, found = app, true
+	}
+	if s.name == "" {
+		s.name = suggestName(s.state, s.seen.Listener)
+	}
+	if s.label == "" && found {
+		s.label = before.Label
+	}
+	if s.label == "" {
+		s.label = s.name
+	}
+	return before, found
+}
+
+// tell says where it is by now, and who gets in.
+func (s *sharing) tell(ctx context.Context) error {
+	state, err := s.client.State(ctx)
+	if err != nil {
+		return err
+	}
+	app, err := appIn(state, s.name)
+	if err != nil {
+		return err
+	}
+	self, suffix := s.c.typed()
+	s.sayAddress()
+	who := "Only you can open it."
+	if others := app.OthersWhoOpen(printable); others != "" {
+		who = others + " can open it, too."
+	}
+	s.c.line("%s To invite somebody: %s people invite EMAIL --app %q%s", who, self, printable(app.Label), suffix)
+	if link, err := s.client.Open(ctx, s.name); err == nil {
+		s.c.line("To open it yourself, once, within a minute: %s", link.URL)
+	}
+	if state.Account.Local {
+		s.c.line("Nobody but this computer reaches it; for an address that others reach: %s connect URL%s", self, suffix)
+		s.c.line("Browsers here warn of the address until they trust this computer: %s trust%s", self, suffix)
+	}
+	if app.Paused {
+		s.c.line("It is paused: nobody gets in before you type: %s resume %s%s", self, s.name, suffix)
+	}
+	sayClosed(s.c.terminal, state)
+	return nil
+}
+
+// sayAddress prints where it is, large enough for a telephone's camera.
+func (s *sharing) sayAddress() {
+	if s.pub.URL == "" {
+		s.c.line("It gets its address once this computer is connected.")
+		return
+	}
+	s.c.line("\n  %s\n", s.pub.URL)
+	s.c.qr(s.pub.URL)
+}
+
+// follow shows what is asked until ctx ends, or the app is gone.
+func (s *sharing) follow(ctx context.Context) error {
+	end := "leaves it there"
+	if s.back != nil {
+		end = "takes it off its address again"
+	}
+	s.c.line("What visitors ask of it follows; Ctrl-C %s.\n", end)
+	for {
+		err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
+			s.asked = q.Seq
+			s.c.request(q, false)
+			return nil
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errNoneKept):
+			s.c.line("Nothing of what visitors ask is kept, so it cannot be shown.")
+			<-ctx.Done()
+			return ctx.Err()
+		case agentapi.CodeOf(err) == agentapi.CodeNotFound:
+			return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
+		case agentapi.CodeOf(err) != agentapi.CodeUnavailable:
+			return err
+		}
+		select { // the agent is busy, or another takes its place
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// end puts back what was before, and ends the agent that was needed for it.
+func (s *sharing) end() error {
+	ctx, cancel := context.WithTimeout(context.Background(), putBackIn)
+	defer cancel()
+	var err error
+	if s.back != nil {
+		err = s.back(ctx)
+	}
+	if errors.Is(err, agentapi.ErrNotRunning) {
+		self, suffix := s.c.typed()
+		err = fmt.Errorf("Porchlight was stopped before %s could be taken off its address. Once it runs again, type: %s revoke %s%s", s.name, self, s.name, suffix)
+	}
+	return errors.Join(err, s.here.end())
+}
+
+// unshare is what there is to put back for the owner.
+func (s *sharing) unshare(ctx context.Context) error {
+	closed, err := s.client.Unshare(ctx, s.name)
+	switch agentapi.CodeOf(err) {
+	case agentapi.CodeNotFound, agentapi.CodeConflict: // somebody has done it already
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.c.line("%s is off its address, and as it was before.", s.name)
+	s.c.closed(closed)
+	return nil
+}

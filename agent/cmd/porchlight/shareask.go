@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"porchlight/agent/agentapi"
+)
+
+// Sharing without the owner secret is publishing: the owner is asked elsewhere.
+
+// ask publishes the port, waits for the owner, and stays until ctx ends.
+func (s *sharing) ask(ctx context.Context) error {
+	client, err := s.c.open()
+	if err != nil {
+		return err
+	}
+	before, err := client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, app := range before.Apps { // the live ones: of others only the owner knows
+		s.state.Apps = append(s.state.Apps, agentapi.OwnerApp{AppSummary: app})
+	}
+	if s.name == "" {
+		s.name = suggestName(s.state, agentapi.Listener{})
+	}
+	had := slices.IndexFunc(before.Apps, func(a agentapi.AppSummary) bool { return a.Name == s.name })
+	if s.label == "" && had >= 0 {
+		s.label = before.Apps[had].Label
+	}
+	if s.label == "" {
+		s.label = s.name
+	}
+	if s.pub, err = client.Publish(context.WithoutCancel(ctx), agentapi.PublishRequest{Name: s.name, Label: s.label, LocalPort: s.port}); err != nil {
+		return err
+	}
+	if !s.keep {
+		s.back = func(ctx context.Context) error {
+			if had >= 0 {
+				was := before.Apps[had]
+				if _, err := client.Publish(ctx, agentapi.PublishRequest{Name: was.Name, Label: was.Label, LocalPort: was.LocalPort}); err != nil {
+					return err
+				}
+			}
+			return s.unpublish(ctx, client)
+		}
+	}
+	if s.pub.Status == agentapi.StatusPending {
+		s.c.line("%s on port %d waits for the owner: in the menu bar, or by: porchlight approve %s", printable(s.label), s.port, s.name)
+		pub, err := waitLive(ctx, client, s.name)
+		if err != nil {
+			return err
+		}
+		s.pub = pub
+	}
+	s.c.line("The owner has approved %s.", printable(s.label))
+	s.sayAddress()
+	s.c.line("Ctrl-C takes it off its address again.")
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *sharing) unpublish(ctx context.Context, client *agentapi.Client) error {
+	_, err := client.Unpublish(ctx, s.name)
+	switch {
+	case agentapi.CodeOf(err) == agentapi.CodeNotFound:
+		return nil // denied or revoked
+	case err != nil:
+		return err
+	case s.pub.Status == agentapi.StatusPending:
+		s.c.line("The request for %s is withdrawn.", s.name)
+	default:
+		s.c.line("%s is off its address.", s.name)
+	}
+	return nil
+}
