@@ -147,8 +147,7 @@ func (r *Relay) serve(life context.Context, conn stream, c *newcomer, decided fu
 	r.door.heard(c)
 	switch {
 	case p.kind == prefacePlainHTTP:
-		r.counters.malformed.Add(1)
-		refuse(conn, []byte(plainHTTPAnswer))
+		r.answerPlainHTTP(conn, p)
 	case p.kind == prefaceData:
 		decided()
 		r.park(conn, p.ticket, false)

@@ -18,12 +18,6 @@ func alertRecord(alert byte) []byte {
 	return []byte{recordAlert, 3, 3, 0, 2, fatal, alert}
 }
 
-const plainHTTPAnswer = "HTTP/1.1 400 Bad Request\r\n" +
-	"Content-Type: text/plain; charset=utf-8\r\n" +
-	"Connection: close\r\n" +
-	"Content-Length: 61\r\n\r\n" +
-	"This address speaks HTTPS. Begin the address with https://.\r\n"
-
 // refuseAtOnce is refuse for somebody of whom nothing was read and for whom there
 // is no file to wait with: the answer may be lost.
 func refuseAtOnce(conn net.Conn) {

@@ -8,12 +8,13 @@
 // computer goes to that computer's tunnel, undecrypted: the visitor is given one
 // of the data connections its agent has parked here, behind a PROXY header, and
 // from then on bytes are copied both ways by the kernel where it can. Everything
-// else gets a TLS alert, or a sentence when it was plain HTTP, and is closed.
+// else gets a TLS alert, or the way to HTTPS when it was plain HTTP, and is closed.
 //
 //	accept.go   connections to the first decision, door.go those that wait for it,
 //	            limits.go and ramp.go who is let in, reached.go who is not,
 //	            announced.go whom a load balancer in front names
 //	preface.go  the first bytes, hello.go the ClientHello in them
+//	plainhttp.go who speaks HTTP without TLS
 //	auth.go     what is decrypted here, head.go the memory that its requests take
 //	session.go  one control connection, pool.go its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
@@ -48,6 +49,11 @@ import (
 type Config struct {
 	// AuthHost is the host name, without a port, whose TLS ends here.
 	AuthHost string
+	// Domain is the parent of every computer's root host, and PublicPort the port of
+	// their addresses, 0 for 443: who speaks plain HTTP is sent on there. Without a
+	// domain only the computers that are here are known.
+	Domain     string
+	PublicPort int
 	// TLS holds the auth host's certificate. Its NextProtos are replaced.
 	TLS *tls.Config
 	// Handler answers HTTP on the auth host: the control plane.
@@ -123,7 +129,7 @@ func New(cfg Config) (*Relay, error) {
 	case cfg.TLS == nil || cfg.Handler == nil || cfg.Authenticate == nil:
 		return nil, errors.New("relay: TLS, Handler and Authenticate are required")
 	}
-	cfg.AuthHost = normalName(cfg.AuthHost)
+	cfg.AuthHost, cfg.Domain = normalName(cfg.AuthHost), normalName(cfg.Domain)
 	cfg.Limits = cfg.Limits.WithDefaults()
 	for field, value := range map[*time.Duration]time.Duration{
 		&cfg.Grace: 10 * time.Second, &cfg.VisitorWait: 10 * time.Second, &cfg.FirstBytes: 3 * time.Second,

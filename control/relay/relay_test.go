@@ -307,7 +307,6 @@ func TestFirstBytesThatAreNothing(t *testing.T) {
 		"half a preamble":   {"\x0epld", ""},
 		"another magic":     {"\x0eplXX", ""},
 		"a broken hello":    {"\x16\x03\x01\x00\x04\x02\x00\x00\x00", string(alertRecord(alertDecodeError))},
-		"plain HTTP":        {"GET / HTTP/1.1\r\nHost: maya.localhost\r\n\r\n", plainHTTPAnswer},
 		"an unknown ticket": {string(tunnelwire.AppendPreamble(nil, tunnelwire.NewTicket())), ""},
 	} {
 		got, err := io.ReadAll(visit(t, addr, []byte(c.send)))

@@ -63,7 +63,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		pages.KeptMail = cfg.KeptMail
 	}
 	way := cfg.Relay
-	way.AuthHost = domain.AuthHost
+	way.AuthHost, way.Domain, way.PublicPort = domain.AuthHost, domain.Domain, domain.PublicPort
 	way.Authenticate = p.Service.Agents.Authenticate
 	way.Handler = web.New(p.Service, pages)
 	if cfg.Wrap != nil {
