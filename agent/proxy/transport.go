@@ -41,6 +41,9 @@ func newTransport(dial dialFunc, idle, idlePerApp int) *http.Transport {
 // connections of which each carries one request: once.
 type transports struct{ http1, once, http2 *http.Transport }
 
+// onceBuffer is made for every request that may not be repeated, each way.
+const onceBuffer = 4 << 10
+
 // dialFunc dials for the visit that is the context.
 type dialFunc = func(ctx context.Context, protocols ...string) (net.Conn, error)
 
@@ -48,7 +51,9 @@ func newTransports(dial dialFunc, idle int) transports {
 	http2 := newTransport(func(ctx context.Context, _ ...string) (net.Conn, error) { return dial(ctx, "h2") }, idle, maxIdlePerApp)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	return transports{http1: newTransport(identify(dial), idle, maxIdlePerApp), once: newTransport(identify(dial), idle, -1), http2: http2}
+	once := newTransport(identify(dial), idle, -1)
+	once.ReadBufferSize, once.WriteBufferSize = onceBuffer, onceBuffer
+	return transports{http1: newTransport(identify(dial), idle, maxIdlePerApp), once: once, http2: http2}
 }
 
 func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
