@@ -65,7 +65,7 @@ type AppsConfig struct {
 	// OnGone closes what is open to an app, after its route is gone.
 	OnGone func(appID string) agentapi.Closed
 	// OnReached is called after an app became one that visitors reach, or one that
-	// they reach in another way, by the owner's doing or a program's. OnListening is
+	// they reach in another way, by the owner's choice or by itself. OnListening is
 	// called with each look at whether anybody listens for an app that is on. nil for
 	// not.
 	OnReached   func(appID string, byOwner bool)

@@ -19,7 +19,8 @@ func reachable(app *store.App) bool {
 	return app != nil && app.Status == agentapi.StatusLive && !app.Paused
 }
 
-// byOwner says whether an event is the owner's doing, and no program's.
+// byOwner says whether with an event the owner changes how an app is reached. Resuming
+// changes nothing of that.
 func (k kind) byOwner() bool {
-	return k != onPublish && k != onUnpublish && k != onFound
+	return k == onApprove || k == onShare || k == onUnshare || k == onChoose
 }
