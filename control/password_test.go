@@ -72,22 +72,33 @@ func (k keyring) told() (out []string) {
 	return out
 }
 
+// wokenBy fails unless somebody who watches the computer is woken by what do does.
+func (k keyring) wokenBy(what string, do func()) {
+	k.t.Helper()
+	watch := k.Agents.Watch(k.owner.Computer.ID)
+	defer watch.Stop()
+	do()
+	select {
+	case <-watch.Changed:
+	default:
+		k.t.Errorf("a waiting sync does not hear of %s", what)
+	}
+}
+
 // A password is shown once, is random, is kept as a hash, and the agent is told of
 // the hash at once; revoking takes it out of the snapshot.
 func TestAPasswordFromMakingToRevoking(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
-	watch := k.Agents.Watch(k.owner.Computer.ID)
-	defer watch.Stop()
 	before := ok[controlapi.Snapshot](t)(k.Agents.Snapshot(t.Context(), k.owner.Computer.ID))
-	made := k.made(k.bob, "app1")
+	var made MadePassword
+	k.wokenBy("a password made", func() { made = k.made(k.bob, "app1") })
 	if !regexp.MustCompile(`^plp_[a-z2-7]{32}$`).MatchString(made.Password) || len(made.Password) != controlapi.PasswordLen {
 		t.Errorf("made %q", made.Password)
 	}
 	if made.Host != "n-app1.maya.localhost:8443" || made.Label != "The app1" || made.Email != "bob@example.com" {
 		t.Errorf("made %+v", made)
 	}
-	<-watch.Changed
 	after := ok[controlapi.Snapshot](t)(k.Agents.Snapshot(t.Context(), k.owner.Computer.ID))
 	sum := sha256.Sum256([]byte(made.Password))
 	hash := base64.RawURLEncoding.EncodeToString(sum[:])
@@ -125,17 +136,20 @@ func TestAPasswordFromMakingToRevoking(t *testing.T) {
 		t.Errorf("bob has %d", n)
 	}
 
-	if err := k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", made.ID); err != nil {
-		t.Fatal(err)
-	}
-	<-watch.Changed
+	k.wokenBy("a password revoked", func() {
+		if err := k.Passwords.Revoke(t.Context(), k.bob.ID, "maya", made.ID); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if got := k.told(); len(got) != 1 {
 		t.Errorf("after revoking the agent hears of %v", got)
 	}
 	wantRefusal(t, k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, made.ID), controlapi.CodeNotFound)
-	if err := k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, list[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	k.wokenBy("a password revoked by the owner", func() {
+		if err := k.Passwords.RevokeForComputer(t.Context(), k.owner.Computer.ID, list[0].ID); err != nil {
+			t.Fatal(err)
+		}
+	})
 	if got := k.told(); len(got) != 0 || k.rows("password/") != 0 {
 		t.Errorf("left are %v", got)
 	}
