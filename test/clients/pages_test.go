@@ -107,6 +107,7 @@ func TestRemoteClientRuns(t *testing.T) {
 			"sudo apt install":    "build/setup.sh test has installed it; TestReaders runs the program, and has the person answer",
 			"bash reader.sh":      "TestReaders runs it, and has the person answer",
 			"#!/usr/bin/env bash": "it is the program itself",
+			"curl --user":         "it asks for an app password; test/e2e/passwords.test.mjs makes one in a browser and has curl use it",
 		},
 	}.typed(t, h)
 }
