@@ -13,13 +13,14 @@ const program = `${programs}/porchlight-control`
 
 // startControl resolves once the control plane answers. All of it ends with t.
 // args are further flags of serve, env what its environment has besides ours. A
-// browser finds hosts of another domain than localhost by --host-resolver-rules.
-export async function startControl(t, { args = [], env = {}, domain = 'localhost' } = {}) {
+// browser finds hosts of another domain than localhost by --host-resolver-rules;
+// a computer finds none, so that auth has to be under localhost for it.
+export async function startControl(t, { args = [], env = {}, domain = 'localhost', auth = `control.${domain}` } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-control-'))
   t.after(() => rm(dir, { recursive: true, force: true, maxRetries: 5 }))
   const data = path.join(dir, 'data')
   const port = await freePort()
-  const authUrl = `https://control.${domain}:${port}`
+  const authUrl = `https://${auth}:${port}`
   const lookup = (_, o, done) => (o.all ? done(null, [{ address: '127.0.0.1', family: 4 }]) : done(null, '127.0.0.1', 4))
   let ca
   // request speaks HTTPS without being a browser: no cookies, no redirects.
@@ -34,7 +35,7 @@ export async function startControl(t, { args = [], env = {}, domain = 'localhost
         .on('error', reject)
         .end(body)
     })
-  await startProcess(t, program, ['serve', '--data', data, '--domain', domain, '--listen', `127.0.0.1:${port}`, '--tunnel-address', `127.0.0.1:${port}`, ...args], { env: { ...process.env, ...env } }, async () => {
+  await startProcess(t, program, ['serve', '--data', data, '--domain', domain, '--auth-host', auth, '--listen', `127.0.0.1:${port}`, '--tunnel-address', `127.0.0.1:${port}`, ...args], { env: { ...process.env, ...env } }, async () => {
     try {
       ca = await readFile(path.join(data, 'ca', 'root.pem'))
       return (await request('/healthz')).status === 200

@@ -47,13 +47,7 @@ export async function startPorchlight(t, { measured = false } = {}) {
     dir,
     data,
     agent,
-    // cli runs a command and returns what it prints.
-    async cli(...args) {
-      return (await run(program, args, { env })).stdout.trim()
-    },
-    async json(...args) {
-      return JSON.parse(await porchlight.cli(...args, '--json'))
-    },
+    ...runProgram(program, env),
     // post and get speak to the loopback API as an app does.
     async post(pathname, body) {
       return answer(
@@ -107,18 +101,25 @@ export async function startPorchlight(t, { measured = false } = {}) {
   return porchlight
 }
 
+// runProgram is a command line, of which cli runs a command and returns what it
+// prints.
+export function runProgram(program, env) {
+  const cli = async (...args) => (await run(program, args, { env })).stdout.trim()
+  return { cli, json: async (...args) => JSON.parse(await cli(...args, '--json')) }
+}
+
 async function answer(response) {
   return { status: response.status, body: await response.json() }
 }
 
 // startBrowser opens Chromium with a fresh profile that trusts porchlight's root
-// certificate; args are more arguments of it.
-export async function startBrowser(t, porchlight, args = []) {
+// certificate, or those in the files roots; args are more arguments of it.
+export async function startBrowser(t, porchlight, args = [], roots = [path.join(porchlight.data, 'ca', 'root.pem')]) {
   const home = path.join(porchlight.dir, 'home-' + Math.random().toString(16).slice(2))
   const nss = path.join(home, '.pki', 'nssdb')
   await mkdir(nss, { recursive: true })
   await run('certutil', ['-N', '--empty-password', '-d', 'sql:' + nss])
-  await run('certutil', ['-A', '-d', 'sql:' + nss, '-n', 'porchlight', '-t', 'C,,', '-i', path.join(porchlight.data, 'ca', 'root.pem')])
+  for (const [i, root] of roots.entries()) await run('certutil', ['-A', '-d', 'sql:' + nss, '-n', 'porchlight' + i, '-t', 'C,,', '-i', root])
   const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     env: { ...process.env, HOME: home, XDG_CONFIG_HOME: path.join(home, '.config') },
