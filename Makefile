@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench against demo clean \
-        setup-cli setup-desktop setup-test setup-bench setup-package package test-package windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,8 +73,9 @@ test-frontend: frontend
 race: # the command line and the server with the race detector, in bin/race
 	CGO_ENABLED=1 go build -race -ldflags '$(LDFLAGS)' -o bin/race/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
 
-test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
+test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them; the quick ones of test-apps too
 	build/raced.sh test/e2e/run.sh
+	build/raced.sh test/apps/run.sh quick
 
 test-clients: race ## real OAuth client libraries against the real programs
 	build/raced.sh test/clients/run.sh
@@ -87,6 +88,9 @@ test-attack: cli
 
 attack: setup-test cli ## what a hostile stranger can send, by the thousand, against the real programs: nothing may get through
 	go run ./test/attack
+
+test-apps: setup-apps cli ## the apps of docs/recipes.md, each in local mode and connected, with real clients: some ten minutes
+	test/apps/run.sh
 
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
@@ -129,5 +133,5 @@ darwin: frontend ## Porchlight.app, on a Mac (written for one, run on none yet)
 clean: ## remove what was built
 	rm -rf bin out frontend/dist/assets frontend/dist/index.html
 
-setup-cli setup-desktop setup-test setup-bench setup-package: setup-%:
+setup-cli setup-desktop setup-test setup-apps setup-bench setup-package: setup-%:
 	@build/setup.sh $*

@@ -4,6 +4,7 @@
 #   build/setup.sh cli      Go: enough for the command line and the agent
 #   build/setup.sh desktop  cli, and what the menu-bar app is built from
 #   build/setup.sh test     desktop, and what the tests run against
+#   build/setup.sh apps     test, and the apps of docs/recipes.md that Debian has
 #   build/setup.sh package  desktop, and what packs it
 #   build/setup.sh bench    cli, and the peers the benchmarks compare with
 #
@@ -30,20 +31,27 @@ packages="ca-certificates curl git"
 case $want in
 cli) ;;
 bench) packages="$packages haproxy nginx nghttp2-client postgresql" ;;
-desktop | package | test)
+desktop | package | test | apps)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;
-*) fail "say cli, desktop, package, test or bench, not '$want'" ;;
+*) fail "say cli, desktop, package, test, apps or bench, not '$want'" ;;
 esac
 [ "$want" != package ] || packages="$packages nsis debootstrap"
-if [ "$want" = test ]; then
+if [ "$want" = test ] || [ "$want" = apps ]; then
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
 		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
-		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless"
+		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
+		nginx apache2-bin"
+fi
+if [ "$want" = apps ]; then
+	# Servers without the packages that would start them as services, where there are such.
+	packages="$packages
+		rclone python3-caldav
+		wordpress wordpress-theme-twentytwentythree libapache2-mod-php8.2 php8.2-mysql mariadb-server-core mariadb-client-core"
 fi
 
 have_go() {
@@ -60,7 +68,7 @@ have_node() {
 
 # What fetches Go and Node, where they are missing or too old.
 have_go || packages="$packages golang-go"
-if [ "$want" = desktop ] || [ "$want" = package ] || [ "$want" = test ]; then node=wanted; else node=; fi
+case $want in desktop | package | test | apps) node=wanted ;; *) node= ;; esac
 if [ -n "$node" ] && ! have_node; then
 	packages="$packages nodejs npm"
 fi
@@ -85,6 +93,15 @@ if [ -n "$missing" ]; then
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || fail "run this as root, or install sudo. It would install:$missing"
 		sudo=sudo
+	fi
+	# A server that comes along is not started: tests start their own, and nobody
+	# asked for a web server on port 80.
+	guard=/usr/sbin/policy-rc.d
+	if [ ! -e "$guard" ]; then
+		trap '$sudo rm -f "$guard"' EXIT
+		trap 'exit 1' HUP INT TERM
+		printf '#!/bin/sh\nexit 101\n' | $sudo tee "$guard" >/dev/null
+		$sudo chmod 755 "$guard"
 	fi
 	say "Installing Debian packages:$missing"
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 update

@@ -1,0 +1,3 @@
+export default function There() {
+  return <h1>There</h1>
+}
