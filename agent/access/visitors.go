@@ -55,7 +55,8 @@ func (a *Access) Visitors() []Visitor {
 // Disconnect closes what one visitor has open and ends the sessions it was
 // opened with, so that a stream that reconnects by itself does not get back in:
 // coming back takes signing in, which a browser that is signed in at the control
-// plane does by loading the page. The token of a remote client stays what it was.
+// plane does by loading the page. The token of a remote client stays what it was, and
+// so does an app password, which is a person's own.
 // Nothing else of the person is closed.
 func (a *Access) Disconnect(accountID, grantID string) (closed int, err error) {
 	v := Visitor{AccountID: accountID, GrantID: grantID}

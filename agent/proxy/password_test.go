@@ -465,24 +465,6 @@ func TestWrongPasswordsAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkWrongPassword is a wrong password over a connection that is kept, client and
-// agent in one process; 10,000 of them are to cost the agent less than a second.
-func BenchmarkWrongPassword(b *testing.B) {
-	for name, http2 := range map[string]bool{"h1": false, "h2": true} {
-		b.Run(name, func(b *testing.B) {
-			r := passwordRig(b)
-			visitor := r.browser(http2)
-			b.ReportAllocs()
-			for b.Loop() {
-				if res, _ := visitor.fetch("GET", origin+"/", basic(bobsMail, "plp_x")...); res.StatusCode != 401 && res.StatusCode != 429 {
-					b.Fatal(res.Status)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/100, "s/10000")
-		})
-	}
-}
-
 // A launcher leads to the page of the app passwords of its computer.
 func TestLauncherLeadsToPasswords(t *testing.T) {
 	t.Parallel()
