@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,12 @@ func TestConnectAndDisconnect(t *testing.T) {
 	if len(apps) != 1 || apps[0].Status != agentapi.StatusLive || apps[0].Host != "notes."+account.Host {
 		t.Fatalf("after connecting the apps are %+v", apps)
 	}
+	// Before its first visitor the app was asked by its new name.
+	programs.Eventually(t, "the app is asked by its new name", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return slices.Equal(w.probed, []string{"notes." + local.Host, "notes." + account.Host})
+	})
 	page := w.visit(apps[0].URL)
 	if page.Status != http.StatusOK || page.Body != "notes of "+owner {
 		t.Fatalf("the visit ended with %d at %s: %s", page.Status, page.URL, page.Body)

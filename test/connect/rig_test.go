@@ -71,8 +71,9 @@ type world struct {
 	roots   *x509.CertPool
 	app     *httptest.Server
 
-	mu   sync.Mutex
-	seen http.Header // of the last request that reached the app
+	mu     sync.Mutex
+	seen   http.Header // of the last visitor's request that reached the app
+	probed []string    // hosts it was asked by, to see how it does
 }
 
 func newWorld(t *testing.T) *world {
@@ -95,7 +96,11 @@ func newWorld(t *testing.T) *world {
 	w.roots.AppendCertsFromPEM([]byte(pem))
 	w.app = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
-		w.seen = r.Header.Clone()
+		if r.UserAgent() == "Porchlight-probe" {
+			w.probed = append(w.probed, r.Host)
+		} else {
+			w.seen = r.Header.Clone()
+		}
 		w.mu.Unlock()
 		fmt.Fprintf(rw, "notes of %s", r.Header.Get("X-Service-Email"))
 	}))
