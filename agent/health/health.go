@@ -144,7 +144,7 @@ func (e *entry) shown() verdict {
 		v = e.met
 	}
 	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil {
-		v.detail, v.option = writesHTTP, publicAddress
+		v.detail, v.option = unaware, publicAddress
 	}
 	return v
 }

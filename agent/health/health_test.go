@@ -241,6 +241,12 @@ func TestStates(t *testing.T) {
 			}), nil)
 		}, agentapi.AppOptions{}, "answers", "It answers", nil},
 		"own address in Location": {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"redirects to itself": {func(t *testing.T) int {
+			return serve(t, http.RedirectHandler("https://"+host+"/", http.StatusMovedPermanently), nil)
+		}, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"redirects elsewhere": {func(t *testing.T) int {
+			return serve(t, http.RedirectHandler("https://"+host+"/app", http.StatusMovedPermanently), nil)
+		}, agentapi.AppOptions{}, "answers", "It answers on", nil},
 		"told its address":        {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, told, "answers", "It answers", nil},
 		"own address in the page": {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`/x">`), nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
 		"another's address":       {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`.evil/x">`), nil) }, agentapi.AppOptions{}, "answers", "It answers on", nil},

@@ -65,7 +65,7 @@ func (h *Health) Hint(id, option string) {
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
 	if e.hint = true; e.probed.state == agentapi.HealthUnknown {
-		e.probed = verdict{state: agentapi.HealthAnswers, detail: writesHTTP, at: h.cfg.Now()}
+		e.probed = verdict{state: agentapi.HealthAnswers, detail: unaware, at: h.cfg.Now()}
 	}
 	h.cfg.Changes.Raise()
 }

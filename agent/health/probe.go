@@ -115,10 +115,11 @@ func (p *prober) answered(got page) verdict {
 	if p.app.toldAddress() {
 		return v
 	}
-	own := "http://" + p.app.Host
 	to, err := url.Parse(got.header.Get("Location"))
-	if err == nil && to.Scheme == "http" && strings.EqualFold(to.Host, p.app.Host) || names(got.start, own) {
-		v.detail, v.option = writesHTTP, publicAddress
+	toOwn := err == nil && strings.EqualFold(to.Host, p.app.Host)
+	onward := toOwn && to.Scheme == "https" && (strings.Trim(to.RequestURI(), "/") != "" || len(got.header["Set-Cookie"]) > 0)
+	if toOwn && !onward || names(got.start, "http://"+p.app.Host) {
+		v.detail, v.option = unaware, publicAddress
 	}
 	return v
 }

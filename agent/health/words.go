@@ -15,7 +15,9 @@ const optionPublicAddress = "publicAddress"
 
 var publicAddress = map[string]any{optionPublicAddress: true}
 
-const writesHTTP = "It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://."
+// unaware is told of an app that redirects to http://, writes it into its pages, or
+// redirects to the https:// address it was asked at.
+const unaware = "It answers, and does not know that its address begins with https://: the option public-address tells it."
 
 // where is the place an app was approved at, in a sentence.
 func where(t upstream.Target) string {

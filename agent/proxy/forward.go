@@ -152,7 +152,7 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	if v.id.ByBrowser() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
-	if v.at.toPublic(res.Header) {
+	if v.at.toPublic(res.Header) || v.at.leadsNowhere(res) {
 		p.suggestPublicAddress(v.at.app)
 	}
 	if v.renew != "" {
@@ -162,7 +162,17 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	return nil
 }
 
-// suggestPublicAddress tells of an app whose answers name its public address by http.
+// leadsNowhere says whether an app redirects to the https:// address it was asked at, as
+// those do that want HTTPS and do not know that they are reached by it. Who sets a cookie
+// on the way may let its bearer in the next time.
+func (at *place) leadsNowhere(res *http.Response) bool {
+	to := res.Header["Location"]
+	return len(to) == 1 && res.StatusCode >= 300 && res.StatusCode < 400 && len(res.Header["Set-Cookie"]) == 0 &&
+		to[0] == at.origin+res.Request.URL.RequestURI()
+}
+
+// suggestPublicAddress tells of an app whose answers show that it does not know its
+// public address.
 func (p *Proxy) suggestPublicAddress(app App) {
 	if app.Options.PublicAddress || app.Options.Forwarded || p.config.OnHint == nil {
 		return

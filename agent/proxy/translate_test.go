@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"net/http"
@@ -94,6 +95,7 @@ var outward = []struct{ field, says, want string }{
 
 // says is an app that answers with the fields it was told to.
 type says struct {
+	status int // 201 when 0; set before the first request
 	mu     sync.Mutex
 	header http.Header
 	asked  *http.Request
@@ -107,7 +109,7 @@ func (s *says) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, values := range s.header {
 		w.Header()[name] = values
 	}
-	w.WriteHeader(http.StatusCreated)
+	w.WriteHeader(cmp.Or(s.status, http.StatusCreated))
 }
 
 func (s *says) say(name string, values ...string) {
@@ -327,6 +329,35 @@ func TestPublicAddressIsTold(t *testing.T) {
 		slices.Sort(got)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.options, got, c.want)
+		}
+	}
+}
+
+// An app that wants HTTPS and does not know that it is reached by it redirects to what
+// was asked, for ever.
+func TestPublicAddressIsSuggestedToWhatLeadsNowhere(t *testing.T) {
+	t.Parallel()
+	hints := make(chan string, 10)
+	r, app, _ := saying(t, func(c *proxy.Config) {
+		c.OnHint = func(appID, option string) { hints <- appID + " " + option }
+	})
+	app.status = http.StatusFound
+	b := r.signedIn("notes", bobID, false)
+	for _, c := range []struct {
+		asked, to string
+		hint      bool
+	}{
+		{"/login", origin + "/", false},
+		{"/login", "/login", false},
+		{"/login?a=1", origin + "/login", false},
+		{"/login?a=%20&b", origin + "/login?a=%20&b", true},
+	} {
+		app.say("Location", c.to)
+		if res, _ := b.fetch("GET", origin+c.asked); res.StatusCode != http.StatusFound || res.Header.Get("Location") != c.to {
+			t.Errorf("%s: %s to %s", c.asked, res.Status, res.Header.Get("Location"))
+		}
+		if hint := len(hints) > 0; hint != c.hint {
+			t.Errorf("%s to %s: suggested %t", c.asked, c.to, hint)
 		}
 	}
 }

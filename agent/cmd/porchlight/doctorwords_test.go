@@ -158,7 +158,7 @@ func healths(port int) []agentapi.AppHealth {
 	return []agentapi.AppHealth{
 		{},
 		h(agentapi.HealthAnswers, "It answers on port PORT.", nil),
-		h(agentapi.HealthAnswers, "It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://.", map[string]any{"publicAddress": true}),
+		h(agentapi.HealthAnswers, "It answers, and does not know that its address begins with https://: the option public-address tells it.", map[string]any{"publicAddress": true}),
 		h(agentapi.HealthNothing, "It does not answer on port PORT: nothing listens there.", nil),
 		h(agentapi.HealthRefuses, "It refuses what is sent to notes.maya.example.net (status 403) and takes what is sent to localhost: the option localhost-host helps.", map[string]any{"localhostHost": true}),
 		h(agentapi.HealthHTTPS, "It speaks HTTPS on port PORT, and is asked in HTTP: the option upstream https helps.", map[string]any{"upstream": "https"}),
