@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"syscall"
+	"slices"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -132,8 +132,11 @@ func (t Target) connect(ctx context.Context) (conn net.Conn, peer agentapi.Liste
 	return conn, agentapi.Listener{}, err
 }
 
-// Refused says of an error of Dial that nobody listens there.
-func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+// Refused says of an error of Dial that nobody listens there, or that this computer has
+// no such address.
+func Refused(err error) bool {
+	return slices.ContainsFunc(refusals, func(refusal error) bool { return errors.Is(err, refusal) })
+}
 
 // secure shakes hands. Whose program it is was looked at before, so any certificate
 // will do, but for a key that is pinned.
