@@ -18,6 +18,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/admin"
 	"porchlight/control/archive"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/kv/pgtest"
 	"porchlight/control/serve"
@@ -61,11 +62,29 @@ func TestBackupAndRestore(t *testing.T) {
 	count := func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(acknowledged) }
 	programs.Eventually(t, "some accounts", func() bool { return len(count()) > 50 })
 	before := count()
+	pem := ok(t, "ca", "--data", dir)
+	maya, err := client.AddAccount(ctx, admin.AddAccount{Email: "maya@example.net", Short: "maya"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// agent is what the computer's agent asks with.
+	agent := func(s *server) *controlapi.Client {
+		return &controlapi.Client{BaseURL: s.authURL, Credential: maya.Credential, HTTP: s.browser(pem)}
+	}
+	if err := agent(s).PutApps(ctx, controlapi.Apps{Apps: []controlapi.App{{ID: "app1", Name: "notes", Label: "Notes", Live: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent(s).MakePassword(ctx, controlapi.MakePassword{App: "app1", Name: "sync"}); err != nil {
+		t.Fatal(err)
+	}
+	told, err := agent(s).Sync(ctx, "")
+	if err != nil || len(told.Passwords) != 1 {
+		t.Fatalf("the agent hears %+v, %v", told.Passwords, err)
+	}
 	ok(t, "backup", file, "--data", dir)
 	programs.Eventually(t, "further accounts", func() bool { return len(count()) > len(before)+20 })
 	cancel()
 	wg.Wait()
-	pem := ok(t, "ca", "--data", dir)
 	_, key := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey")
 	s.stop()
 
@@ -113,6 +132,9 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if _, got := fetch(t, s.browser(pem), s.authURL+"/auth/pubkey"); got != key {
 		t.Error("the restored signing key is another one")
+	}
+	if got, err := agent(s).Sync(t.Context(), ""); err != nil || !slices.Equal(got.Passwords, told.Passwords) {
+		t.Errorf("of app passwords the agent hears %+v, %v; before it was %+v", got.Passwords, err, told.Passwords)
 	}
 	if code, _, err := invoke(t, nil, "restore", file, "--data", fresh); code != commandline.ExitRefused || !strings.Contains(err, "stop that Porchlight first") {
 		t.Errorf("a restore into a running server: exit %d, %s", code, err)
