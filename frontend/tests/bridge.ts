@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Shell, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor } from '../src/lib/types';
 import { nothing } from './nothing';
 
 /** Some of it; undefined takes away. */
@@ -49,6 +49,18 @@ const many = () => [
       answering: i % 7 !== 1, connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
     }),
   ),
+];
+
+/** Apps in every state that an app can be in. */
+const ailing = () => [
+  app('board', 'Board', 3001, { health: 'refuses', healthDetail: 'It refuses what is sent to board.maya.porch.example (status 403) and takes what is sent to localhost: the option localhost-host helps.', healthOption: { localhostHost: true }, healthAt: minutesAgo(2), openTo: ['anna@example.com', 'bob@example.com'], openToCount: 2 }),
+  app('cluster', 'Cluster', 8443, { health: 'https', healthDetail: 'It speaks HTTPS on port 8443, and is asked in HTTP: the option upstream https helps.', healthOption: { upstream: 'https' }, healthAt: minutesAgo(0), lastError: { at: minutesAgo(3), text: 'It speaks HTTPS on port 8443, and is asked in HTTP.' } }),
+  app('flow', 'Flow', 50051, { health: 'h2c', healthDetail: 'It speaks HTTP/2 without TLS on port 50051, and is asked in HTTP: the option upstream h2c helps.', healthOption: { upstream: 'h2c' }, healthAt: minutesAgo(70) }),
+  app('gone', 'Gone', 3002, { health: 'nothing', answering: false, healthDetail: 'It does not answer on port 3002: nothing listens there.', healthAt: minutesAgo(1) }),
+  app('notes', 'Notes', 3000),
+  app('shop', long, 8081, { health: 'answers', healthDetail: 'It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://.', healthOption: { publicAddress: true }, healthAt: minutesAgo(4) }),
+  app('slow', 'Slow', 3003, { health: 'silent', healthDetail: 'It takes connections on port 3003 and does not answer a request within 2 seconds: it may be starting, or hang.', healthAt: minutesAgo(5), connections: 1, here: ['bob@example.com'], lastError: { at: minutesAgo(5), text: 'It did not answer within 60 seconds.' } }),
+  app('wrong', '<b>Wrong</b> \u202Eevil\u202C', 3004, { health: 'wrong', healthDetail: 'It answers what is not HTTP: “SSH-2.0-OpenSSH_9.2p1 Debian-2” instead of a status line.', healthAt: minutesAgo(1) }),
 ];
 
 const mail = (to: string, minutes: number, code: string): Mail => ({
@@ -111,6 +123,7 @@ const scenes: Record<string, () => Scene> = {
   paused: () => ({ account: connected, apps: few().map((one) => ({ ...one, paused: one.name === 'notes' })), mails: [] }),
   options: () => ({ account: connected, apps: few().map((one) => ({ ...one, options: { ...options, identityHeader: 'X-My-Own-Header', localhostHost: true } })), mails: [] }),
   apps: () => ({ account: local, apps: few(), mails: someMails() }),
+  health: () => ({ account: connected, apps: ailing(), mails: [] }),
   connected: () => ({ account: connected, apps: few(), mails: [] }),
   empty: () => ({ account: local, apps: [], mails: [] }),
   nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
@@ -130,7 +143,7 @@ let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
-let settings = { ...nothing.settings, failStaticHours: 24, quiet: ['connection'] };
+let settings = { ...nothing.settings, failStaticHours: 24, probe: true, requests: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
@@ -144,6 +157,7 @@ let state = {
 const subscribers: Record<string, ((...data: never[]) => void)[]> = {};
 const calls: unknown[][] = [];
 const failing = new Map((broken ?? []).map((name) => [name, 'The agent is still starting.'])); // name → sentence
+const doing = new Map<string, Partial<AppHealth>>(); // name → how an app does once it is approved
 const slow = new Map<string, Promise<void>>(); // name → what to wait for
 
 function emit() {
@@ -210,8 +224,9 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     const { label, localPort, listener: { program = '', user = '' } } = byName(name);
     if (seen.label !== label || seen.localPort !== localPort || seen.program !== program || seen.user !== user) throw new Error('The request has changed meanwhile.');
     const host = `${name}.${state.account.host}`;
-    change(name, { status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
-    return { status: 'live', host, url: `https://${host}` };
+    const does = doing.get(name) ?? { health: 'answers' };
+    change(name, { ...does, status: 'live', host, url: `https://${host}`, ...(alone ? { openTo: [], openToCount: 0 } : {}) });
+    return { ...does, status: 'live', host, url: `https://${host}` };
   },
   deny: ({ name }) => change(name, null),
   revoke: ({ name }) => ending(name, null),
@@ -219,9 +234,15 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   pause: ({ name }) => ending(name, { paused: true, connections: 0, here: [] }),
   resume: ({ name }) => change(name, { paused: false }),
   changeOptions: ({ name, ...some }) => {
-    const options = { ...byName(name).options, ...some } as OwnerApp['options'];
-    change(name, { options });
+    const now = byName(name);
+    const options = { ...now.options, ...some } as OwnerApp['options'];
+    const helps = Object.entries(now.healthOption ?? {}).every(([option, value]) => options[option as keyof typeof options] === value);
+    change(name, { options, ...(now.healthOption && helps ? { health: 'answers', healthDetail: '', healthOption: undefined, healthAt: minutesAgo(0) } : {}) });
     return options;
+  },
+  probe: ({ name }) => {
+    const { health, healthDetail, healthAt } = byName(name);
+    return { health, healthDetail, ...(healthAt && { healthAt }) };
   },
   goDark: () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 }),
   lightUp: () => (set({ darkSince: undefined }), done),
@@ -303,8 +324,14 @@ window.go = {
 };
 const stub = {
   calls,
+  /** The options of an app that has none set. */
+  options,
   /** Makes a call throw text; without one it works again. */
   fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
+  /** How an app turns out to do once it is approved. */
+  does: (name: string, health: Partial<AppHealth>) => void doing.set(name, health),
+  /** Changes what the agent keeps of the owner's choices. */
+  settings: (more: Partial<Settings>) => void (settings = { ...settings, ...more }),
   release: () => {},
   /** Holds a call's answer until stub.release is called. */
   hold: (name: string) => {

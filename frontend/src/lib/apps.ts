@@ -6,6 +6,9 @@ import type { Account, AppOptions, OwnerApp } from './types';
 /** An option that is on or off; the name an app is asked by reads as a choice of two. */
 export type Toggle = Exclude<{ [Name in keyof AppOptions]: AppOptions[Name] extends boolean ? Name : never }[keyof AppOptions], 'localhostHost'>;
 
+/** Those about how requests reach an app, which stand apart. */
+export const reachToggles: readonly Toggle[] = ['publicAddress', 'forwarded', 'h2c', 'pin'];
+
 export interface Shelves {
   /** Requests, longest waiting first, so that a new one never moves another. */
   waiting: OwnerApp[];

@@ -5,11 +5,12 @@
 import { getContext, setContext } from 'svelte';
 import { hostOf, seenOf } from './apps';
 import type { Bridge, Operation, Takes } from './bridge';
+import { ailmentOf, suggestionOf } from './health';
 import type { Owner } from './state.svelte';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
-import type { Notice, Grant, OwnerApp, Person, Visitor } from './types';
+import type { Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -21,6 +22,16 @@ export class Desk {
   /** Asks the agent for what shows by itself once it is done; a failure is said. */
   ask<Name extends Operation>(operation: Name, ...values: Takes<Name>): Promise<boolean> {
     return this.#try(() => this.bridge.ask(operation, ...values));
+  }
+
+  /** The same, for what is said in another place: why it failed, as a sentence, or nothing. */
+  async problemOf<Name extends Operation>(operation: Name, ...values: Takes<Name>): Promise<string> {
+    try {
+      await this.bridge.ask(operation, ...values);
+      return '';
+    } catch (error) {
+      return (error as Error).message;
+    }
   }
 
   /** The same of what the program around the page does. */
@@ -37,9 +48,33 @@ export class Desk {
         const account = this.owner.account;
         const host = account ? hostOf(app, account) : app.name;
         const open = { label: strings.app.open, run: () => void this.open(app) };
+        if (ailmentOf({ health: now.health ?? '', answering: true })) return this.#offerHelp(app, now);
         this.toasts.show(strings.toast.approved(app.label, host, strings.ask.whoCanOpen(app.openTo, alone ? 0 : app.openToCount)), this.owner.snapshot?.darkSince ? undefined : open);
       },
     );
+  }
+
+  /** Takes what the agent suggests for an app. Undo puts back what its options were. */
+  takeSuggestion(app: Pick<OwnerApp, 'name' | 'label' | 'healthOption' | 'options'>): Promise<boolean> {
+    const suggestion = suggestionOf(app);
+    if (!suggestion) return Promise.resolve(true);
+    const { change, before, words } = suggestion;
+    const undo = () => this.#try(() => this.bridge.ask('changeOptions', { name: app.name, ...before }), () => this.#tell(strings.toast.suggestionUndone(app.label)));
+    return this.#try(
+      () => this.bridge.ask('changeOptions', { name: app.name, ...change }),
+      () => this.toasts.show(strings.toast.suggestionTaken(app.label, words.done), { label: strings.people.undo, run: () => void undo() }),
+    );
+  }
+
+  /** Has an app asked how it does, and says what was not seen of the answer. */
+  async probe(app: OwnerApp): Promise<boolean> {
+    return this.#try(async () => {
+      const does = await this.bridge.ask('probe', { name: app.name });
+      if (does.health === 'answers') return this.#tell(strings.toast.answersNow(app.label));
+      if (does.healthAt !== app.healthAt) return;
+      const { probe } = await this.bridge.ask('settings');
+      this.#tell(probe ? strings.toast.askedLately : strings.toast.askingOff);
+    });
   }
 
   deny(app: OwnerApp): Promise<boolean> {
@@ -186,6 +221,13 @@ export class Desk {
       () => this.bridge.shell.Copy(text),
       () => this.toasts.say(strings.copied),
     );
+  }
+
+  /** Says of an app that was just approved what keeps visitors from it, with what would help. */
+  #offerHelp(app: OwnerApp, { healthDetail = '', healthOption }: Approved) {
+    const suggestion = suggestionOf({ ...(healthOption && { healthOption }), options: app.options });
+    const take = suggestion && { label: suggestion.words.button, run: () => void this.takeSuggestion({ ...app, ...(healthOption && { healthOption }) }) };
+    this.toasts.show(strings.toast.approvedAiling(app.label, healthDetail), take);
   }
 
   /** Says what was taken away, with Undo while it is held; otherwise with what comes next to it. */

@@ -4,6 +4,7 @@
  * waits for the next snapshot.
  */
 import type { Bridge } from './bridge';
+import { isLit } from './health';
 import { strings } from './strings';
 import type { OwnerState } from './types';
 
@@ -45,7 +46,7 @@ export class Owner {
   });
   /** Something of the owner's can be opened right now. */
   readonly lit = $derived(
-    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => app.status === 'live' && !app.paused && app.answering),
+    (this.standing === 'connected' || this.standing === 'local') && this.apps.some((app) => isLit(app)),
   );
 
   readonly #bridge: Pick<Bridge, 'ask' | 'onState'>;

@@ -3,6 +3,7 @@
  * happens and when.
  */
 import type { Toggle } from './apps';
+import type { Ailment, Reach } from './health';
 import { count, listed, number, type Sentence } from './sentence';
 
 /** " 3 connections closed.", or nothing where none were open. */
@@ -105,7 +106,8 @@ export const strings = {
     muted: 'You denied it twice, so it asks without a notification.',
     address: 'Address',
     comesFrom: 'Comes from',
-    comesFromPort: (port: number) => `Port ${port} on this computer`,
+    comesFromPort: (port: number, address: string) => `Port ${port} on this computer${address === '::1' ? ', at ::1' : ''}`,
+    newKey: 'Over HTTPS it shows another key than the one that was kept. Nobody gets in until you approve it.',
     program: 'Program',
     programUnknown: 'None was seen on that port',
     process: (program: string, pid: number, user: string) =>
@@ -125,6 +127,7 @@ export const strings = {
     shutPaused: 'Nobody can open it while it is paused.',
     shutDark: 'Nobody can open it while it is dark.',
     openApp: (label: string): Sentence => ['Open ', { name: label }],
+    fixFor: (button: string, label: string): Sentence => [`${button}: `, { name: label }],
     copy: 'Copy address',
     copyOf: (label: string): Sentence => ['Copy address of ', { name: label }],
     more: (label: string): Sentence => ['More for ', { name: label }],
@@ -155,10 +158,6 @@ export const strings = {
     identityValue: 'The header holds',
     identityEmail: 'the e-mail address',
     identityID: 'the account id',
-    host: 'Name the app sees',
-    hostText: 'Some development servers insist on localhost.',
-    hostPublic: 'The public address',
-    hostLocal: 'localhost',
     toggles: {
       forwarded: ['Pass on the visitor’s network address', 'Adds X-Forwarded-For, -Proto and -Host.'],
       publicAddress: ['Tell the app its public address', 'Adds X-Forwarded-Proto and -Host, for apps whose links begin with http://.'],
@@ -166,8 +165,8 @@ export const strings = {
         'Let your other apps act on it',
         'Otherwise a page of another app can link here, but not show this app in a frame, read it or change anything with a visitor’s sign-in.',
       ],
-      h2c: ['Speak HTTP/2 to the app', 'For apps that take HTTP/2 without encryption, gRPC for one.'],
-      pin: ['Ask me when its key changes', 'For apps reached over HTTPS: the key it shows first is kept.'],
+      h2c: ['Speak HTTP/2 there', 'For apps that take HTTP/2 without encryption, gRPC for one.'],
+      pin: ['Ask me when its key changes', 'The key it shows first is kept. With another one, nobody gets in until you say yes.'],
     } satisfies Record<Toggle, [title: string, text: string]>,
     state: 'State',
     certificate: 'Certificate',
@@ -184,12 +183,61 @@ export const strings = {
     saving: 'Saving…',
     noAddress: 'No address yet',
     noAddressWhy: 'It gets its address once this computer is connected.',
-    notAnswering: 'Not answering',
     notAnsweringWhy: (port: number) => `Nothing on port ${port} takes connections.`,
     stopped: 'Stopped',
     stoppedWhy: 'The app took itself off. It is on again as soon as it asks; you approved it before.',
+    lastError: 'Last error a visitor met',
     now: (n: number) => `now: ${number.format(n)}`,
     nowOf: (n: number) => (n === 1 ? 'connection' : 'connections'),
+  },
+
+  /** How an app does when it is asked. */
+  health: {
+    title: 'How it does',
+    states: {
+      nothing: 'Not answering',
+      silent: 'Not answering',
+      refuses: 'Refuses its address',
+      https: 'Speaks HTTPS',
+      h2c: 'Speaks HTTP/2',
+      wrong: 'Answers wrongly',
+    } satisfies Record<Ailment, string>,
+    better: 'It could do better',
+    ask: 'Ask again',
+    asking: 'Asking…',
+    asked: (ago: string) => `Asked ${ago}.`,
+    taking: 'One moment…',
+  },
+
+  /** What the agent suggests: its button, the option it changes as the app's page names it, and what came of it. */
+  suggest: {
+    https: { button: 'Reach it over HTTPS', does: ['Sets “The app speaks” to HTTPS.'], done: ' is reached over HTTPS now.' },
+    http: { button: 'Reach it over HTTP', does: ['Sets “The app speaks” to HTTP.'], done: ' is reached over HTTP now.' },
+    h2c: { button: 'Speak HTTP/2 to it', does: ['Sets “The app speaks” to HTTP/2 without TLS.'], done: ' is spoken to in HTTP/2 now.' },
+    localhost: { button: 'Call it localhost', does: ['Sets “Name the app sees” to localhost.'], done: ' sees localhost as its name now.' },
+    publicAddress: { button: 'Tell it its address', does: ['Turns on “Tell the app its public address”.'], done: ' is told its public address now.' },
+    other: { button: 'Change its options', does: ['Changes options of this app.'], done: ' has other options now.' },
+  } satisfies Record<string, { button: string; does: Sentence; done: string }>,
+
+  reach: {
+    title: 'How requests reach it',
+    asMost: 'As most apps need it',
+    told: 'told its address',
+    speaks: 'The app speaks',
+    speaksText: 'Most speak HTTP on their port.',
+    reaches: { http: 'HTTP', https: 'HTTPS', h2c: 'HTTP/2 without TLS', socket: 'HTTP at a unix socket…' } satisfies Record<Reach, string>,
+    atSocket: 'at a unix socket',
+    socket: 'Path of the socket',
+    host: 'Name the app sees',
+    hostText: 'Some development servers insist on localhost.',
+    hostPublic: 'The public address',
+    hostLocal: 'localhost',
+    hostOther: 'Another name…',
+    hostName: 'Name to send as Host',
+    patience: 'A page waits for its first word',
+    patienceText: 'After that, the visitor is told that the app does not answer.',
+    seconds: (n: number) => (n % 3600 === 0 ? count(n / 3600, 'hour', 'hours') : n % 60 === 0 ? count(n / 60, 'minute', 'minutes') : count(n, 'second', 'seconds')),
+    waits: (time: string) => `waits ${time}`,
   },
 
   copied: 'Copied',
@@ -199,6 +247,12 @@ export const strings = {
   toast: {
     undone: ['Undone.'] as Sentence,
     approved: (label: string, host: string, who: Sentence): Sentence => [{ name: label }, ` is on, at ${host}. `, ...who],
+    approvedAiling: (label: string, detail: string): Sentence => [{ name: label }, ` is approved. ${detail}`],
+    suggestionTaken: (label: string, done: string): Sentence => [{ name: label }, done],
+    suggestionUndone: (label: string): Sentence => [{ name: label }, ' is reached as before.'],
+    answersNow: (label: string): Sentence => [{ name: label }, ' answers.'],
+    askedLately: ['Nothing new: an app is asked at most once a minute.'] as Sentence,
+    askingOff: ['Asking apps how they do is off in Settings.'] as Sentence,
     approvedLater: (label: string): Sentence => [{ name: label }, ' is approved. It gets its address once this computer is connected.'],
     denied: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it for 10 minutes.'],
     deniedAgain: (label: string): Sentence => [{ name: label }, ' stays off. If it asks again, you won’t hear of it until you unmute it.'],

@@ -1,5 +1,6 @@
 // The page of one app: its address, who may open it, its options, its end.
 import { describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
 import type { AppOptions } from '../../src/lib/types';
 import { called, focusName, go, menuOf, open, section, toast, told } from './page';
 import type { Look } from './page';
@@ -9,6 +10,13 @@ async function detail(look: Look = { scene: 'connected' }, label = 'Notes') {
   await page.getByRole('button', { name: label, exact: true }).click();
   await page.getByRole('heading', { level: 1, name: label }).waitFor();
   return page;
+}
+
+/** The part about how requests reach the app, opened by the keyboard. */
+async function reached(page: Page) {
+  const reach = section(page, 'How requests reach it');
+  await reach.locator('summary').press('Enter');
+  return reach;
 }
 
 describe('coming and going', () => {
@@ -120,15 +128,16 @@ test('says who may open it and when they did, lets them in and out, and invites 
 describe('options', () => {
   test('each is set at once, and no other is named', async () => {
     const page = await detail();
-    const options = section(page, 'Options');
     const last = async () => (await called(page, 'changeOptions')).at(-1);
-    await options.getByRole('switch', { name: 'Pass on the visitor’s network address' }).click();
+    await section(page, 'Options').getByRole('switch', { name: 'Let your other apps act on it' }).click();
+    await expect.poll(last).toEqual([{ name: 'notes', allowCrossOrigin: true }]);
+    const reach = await reached(page);
+    await reach.getByRole('switch', { name: 'Pass on the visitor’s network address' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', forwarded: true }]);
-    await options.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'localhost' });
-    await expect.poll(last).toEqual([{ name: 'notes', localhostHost: true }]);
-    await options.getByRole('switch', { name: 'Let your other apps act on it' }).click();
-    await options.getByRole('switch', { name: 'Speak HTTP/2 to the app' }).click();
-    await expect.poll(last).toEqual([{ name: 'notes', h2c: true }]);
+    await reach.getByRole('switch', { name: 'Tell the app its public address' }).click();
+    await expect.poll(last).toEqual([{ name: 'notes', publicAddress: true }]);
+    await reach.getByRole('combobox', { name: 'A page waits for its first word' }).selectOption({ label: '5 minutes' });
+    await expect.poll(last).toEqual([{ name: 'notes', firstByte: 300 }]);
   });
 
   test('a header of the app’s own: a known one, or any', async () => {
@@ -145,8 +154,9 @@ describe('options', () => {
     await page.evaluate('stub.fail("changeOptions", "A header name has letters, digits and hyphens.")');
     await field.fill('not a header');
     await options.getByRole('button', { name: 'Save' }).click();
-    await told(page, 'A header name has letters, digits and hyphens.');
+    await options.getByRole('alert').getByText('A header name has letters, digits and hyphens.').waitFor();
     expect(await field.inputValue()).toBe('not a header');
+    expect(await field.getAttribute('aria-invalid')).toBe('true');
     await page.evaluate('stub.fail("changeOptions")');
     await field.fill('  X-Mine ');
     await field.press('Enter');
@@ -159,10 +169,65 @@ describe('options', () => {
   test('a choice that fails turns back', async () => {
     const page = await detail();
     await page.evaluate('stub.fail("changeOptions", "The agent is busy.")');
-    const choice = section(page, 'Options').getByRole('combobox', { name: 'Name the app sees' });
+    const choice = (await reached(page)).getByRole('combobox', { name: 'Name the app sees' });
     await choice.selectOption({ label: 'localhost' });
     await told(page, 'The agent is busy.');
     await expect.poll(() => choice.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('The public address');
+  });
+});
+
+describe('how requests reach it', () => {
+  const last = (page: Page) => async () => (await called(page, 'changeOptions')).at(-1);
+
+  test('is folded, and says what is otherwise than most apps need it', async () => {
+    const page = await detail();
+    const reach = section(page, 'How requests reach it');
+    await reach.getByText('As most apps need it').waitFor();
+    expect(await reach.getByRole('combobox').count()).toBe(0);
+    await page.evaluate(`stub.change('notes', {options: {...stub.options, upstream: 'https', hostHeader: 'intranet.example', publicAddress: true, firstByte: 300}})`);
+    await reach.getByText('HTTPS, intranet.example, told its address, waits 5 minutes').waitFor();
+  });
+
+  test('a choice turns off what would contradict it', async () => {
+    const page = await detail();
+    const reach = await reached(page);
+    const speaks = reach.getByRole('combobox', { name: 'The app speaks' });
+    expect(await reach.getByRole('switch', { name: 'Ask me when its key changes' }).count()).toBe(0);
+    await speaks.selectOption({ label: 'HTTPS' });
+    await expect.poll(last(page)).toEqual([{ name: 'notes', upstream: 'https', h2c: false }]);
+    await reach.getByRole('switch', { name: 'Ask me when its key changes' }).click();
+    await expect.poll(last(page)).toEqual([{ name: 'notes', pin: true }]);
+    await speaks.selectOption({ label: 'HTTP/2 without TLS' });
+    await expect.poll(last(page)).toEqual([{ name: 'notes', upstream: 'h2c', h2c: false, pin: false }]);
+    await speaks.selectOption({ label: 'HTTP' });
+    await expect.poll(last(page)).toEqual([{ name: 'notes', upstream: '', h2c: false, pin: false }]);
+  });
+
+  test('a socket, and a name of its own: what the agent says against them stands beside the field', async () => {
+    const page = await detail();
+    const reach = await reached(page);
+    await reach.getByRole('combobox', { name: 'The app speaks' }).selectOption({ label: 'HTTP at a unix socket…' });
+    expect(await called(page, 'changeOptions')).toEqual([]);
+    const path = reach.getByRole('textbox', { name: 'Path of the socket' });
+    await page.evaluate('stub.fail("changeOptions", "The socket is Docker’s, which nobody else may reach.")');
+    await path.fill('/var/run/docker.sock');
+    await path.press('Enter');
+    await reach.getByRole('alert').getByText('The socket is Docker’s, which nobody else may reach.').waitFor();
+    await page.evaluate('stub.fail("changeOptions")');
+    await path.fill('/run/notes.sock');
+    expect(await reach.getByRole('alert').count()).toBe(0);
+    await path.press('Enter');
+    await expect.poll(last(page)).toEqual([{ name: 'notes', upstream: 'unix:/run/notes.sock', pin: false }]);
+    await reach.getByRole('switch', { name: 'Speak HTTP/2 there' }).waitFor();
+    const host = reach.getByRole('combobox', { name: 'Name the app sees' });
+    await host.selectOption({ label: 'Another name…' });
+    const name = reach.getByRole('textbox', { name: 'Name to send as Host' });
+    await name.fill('intranet.example:8080');
+    await reach.getByRole('button', { name: 'Save' }).last().click();
+    await expect.poll(last(page)).toEqual([{ name: 'notes', hostHeader: 'intranet.example:8080', localhostHost: false }]);
+    await host.selectOption({ label: 'localhost' });
+    await expect.poll(last(page)).toEqual([{ name: 'notes', localhostHost: true, hostHeader: '' }]);
+    await name.waitFor({ state: 'detached' });
   });
 });
 

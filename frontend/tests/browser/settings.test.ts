@@ -49,7 +49,7 @@ test('appearance changes the colours at once, over the system’s and back', asy
 test('what the owner is told about', async () => {
   const page = await settings();
   const tell = section(page, 'Tell me when');
-  expect(await tell.getByRole('switch').count()).toBe(7);
+  expect(await tell.getByRole('switch').count()).toBe(8);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
   await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['connection', 'request'] }]);

@@ -34,7 +34,11 @@ const scenes: Scene[] = [
   { name: 'dark', scene: 'dark' },
   { name: 'paused', scene: 'paused' },
   { name: 'app', scene: 'connected', act: then(press('Notes'), press('QR code')) },
-  { name: 'app-tall', scene: 'options', height: 1300, act: press('Notes') },
+  { name: 'health', scene: 'health' },
+  { name: 'app-ailing', scene: 'health', height: 1300, act: then(press('Cluster'), (page) => page.locator('summary').click()) },
+  { name: 'app-better', scene: 'health', act: press(/^Quarterly/) },
+  { name: 'app-wrong', scene: 'health', act: press('<b>Wrong</b>') },
+  { name: 'app-tall', scene: 'options', height: 1500, act: then(press('Notes'), (page) => page.locator('summary').click(), (page) => page.getByRole('combobox', { name: 'Name the app sees' }).selectOption({ label: 'Another name…' })) },
   { name: 'people', scene: 'connected', act: then(go('People'), press('Apps for carla.nunes@example.org')) },
   { name: 'people-invite', scene: 'connected', act: then(go('People'), press('Invite'), (page) => page.getByLabel('Photos').check()) },
   {
