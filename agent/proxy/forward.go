@@ -138,6 +138,10 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	if res.StatusCode < 100 {
 		return upstream.ErrStatus // which net/http reads, and panics to write
 	}
+	if res.StatusCode == http.StatusNoContent || res.StatusCode == http.StatusNotModified {
+		// Over HTTP/2 a length says that so much comes, and none of these has a body.
+		delete(res.Header, "Content-Length")
+	}
 	for name := range res.Header {
 		if !httpguts.ValidHeaderFieldName(name) {
 			return upstream.ErrName // one with a space, which net/http reads: the length may be in it

@@ -51,7 +51,7 @@ func newTransports(dial dialFunc, idle int) transports {
 	http2 := newTransport(func(ctx context.Context, _ ...string) (net.Conn, error) { return dial(ctx, "h2") }, idle, maxIdlePerApp)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
-	once := newTransport(identify(dial), idle, -1)
+	once := newTransport(identify(hearOut(dial)), idle, -1)
 	once.ReadBufferSize, once.WriteBufferSize = onceBuffer, onceBuffer
 	return transports{http1: newTransport(identify(dial), idle, maxIdlePerApp), once: once, http2: http2}
 }
@@ -126,6 +126,40 @@ func identify(dial dialFunc) dialFunc {
 		}
 		return &identifiedConn{Conn: conn}, nil
 	}
+}
+
+// outspokenConn is a connection to an app that carries one request. The app may answer
+// before it has read all of that, that it is too large for one, and close: the rest
+// cannot be sent then, while the answer is here to be read. So a request that cannot be
+// sent to its end is no error. Reading says how it went.
+type outspokenConn struct {
+	net.Conn
+	begun bool // something was sent; both are the writer's
+	deaf  bool // the app takes no more
+}
+
+// hearOut has the connections of dial be of that kind.
+func hearOut(dial dialFunc) dialFunc {
+	return func(ctx context.Context, protocols ...string) (net.Conn, error) {
+		conn, err := dial(ctx, protocols...)
+		if err != nil {
+			return nil, err
+		}
+		return &outspokenConn{Conn: conn}, nil
+	}
+}
+
+func (c *outspokenConn) Write(p []byte) (int, error) {
+	if c.deaf {
+		return len(p), nil
+	}
+	n, err := c.Conn.Write(p)
+	if err != nil && c.begun && !errors.Is(err, net.ErrClosed) {
+		c.deaf = true
+		return len(p), nil
+	}
+	c.begun = c.begun || n > 0
+	return n, err
 }
 
 // trace has the connection that a request is sent on, an old or a new one, say who

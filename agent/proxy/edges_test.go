@@ -1,0 +1,85 @@
+package proxy_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+)
+
+// Over HTTP/2 a length promises so many bytes, which an answer without a body does not
+// keep: browsers took such a 204 for broken off.
+func TestAnswersWithoutABodyHaveNoLength(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	app, port := newTalker(t)
+	r.publish("notes", port)
+	for _, status := range []string{"204 No Content", "304 Not Modified"} {
+		app.say("HTTP/1.1 "+status+"\r\nContent-Length: 5\r\nX-Mine: yes\r\n\r\n", stays)
+		for _, http2 := range []bool{false, true} {
+			b := r.signedIn("notes", bobID, http2)
+			for _, method := range []string{"GET", "POST", "HEAD"} {
+				res, body := b.fetch(method, origin+"/", "Origin", origin)
+				if res.Status != status || body != "" || res.Header.Get("X-Mine") != "yes" || res.Header["Content-Length"] != nil {
+					t.Errorf("http2=%v: %s: %s %v %q", http2, method, res.Status, res.Header, body)
+				}
+			}
+		}
+	}
+}
+
+// One field of 70 kB over HTTP/2 is 431 on its stream, and the connection goes on.
+func TestOneLongFieldKeepsTheConnection(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	b := r.signedIn("notes", bobID, true)
+	var reused bool
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
+	for _, c := range []struct{ length, status int }{{60_000, 200}, {70_000, 431}, {700_000, 431}, {10, 200}} {
+		req := b.request("GET", origin+"/", nil, "X-Mine", strings.Repeat("x", c.length))
+		res, body := b.read(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+		if res.StatusCode != c.status || !reused {
+			t.Errorf("a field of %d: %s, on the same connection: %v\n%.200s", c.length, res.Status, reused, body)
+		}
+	}
+}
+
+// An app that finds an upload too large answers before it has read it, and closes. Its
+// answer is the visitor's, whoever notices first: 12 of 120 were a 502.
+func TestEarlyAnswers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
+			}
+			c.Close() // with a reset: much is unread
+		}
+	}()
+	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
+	upload := strings.Repeat("x", 4<<20)
+	b := r.signedIn("notes", bobID, true)
+	for i := range 60 {
+		var body io.Reader = strings.NewReader(upload)
+		if i%2 == 0 {
+			body = io.MultiReader(body) // of unknown length
+		}
+		res, text := b.read(b.request("POST", origin+"/", body, "Origin", origin))
+		if res.StatusCode != 413 || text != "too large" {
+			t.Fatalf("upload %d: %s %s", i, res.Status, text)
+		}
+	}
+}
