@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 )
 
@@ -87,10 +86,14 @@ func (a *Access) byPassword(basic Basic, appID string) (Identity, error) {
 		return Identity{}, errWrongPassword
 	}
 	p := st.people[row.AccountID]
-	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.User) || st.denied[store.DenyRecord{PasswordID: row.ID}] {
+	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.User) {
 		return Identity{}, errWrongPassword
 	}
-	return Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID}, nil
+	id := Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID}
+	if st.denies(id, appID) { // it ended with what was taken away, which a snapshot will show
+		return Identity{}, errWrongPassword
+	}
+	return id, nil
 }
 
 // AwaitPassword waits until the snapshot has an app password that was just made, or

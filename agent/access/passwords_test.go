@@ -208,6 +208,18 @@ func TestRevokedPasswordCloses(t *testing.T) {
 		t.Errorf("not taken back: %v", err)
 	}
 
+	for _, taken := range []store.PendingChange{{ID: 2, AccountID: bob}, {ID: 3, AccountID: bob, AppID: notes}} {
+		if _, err := a.TakeAway(taken); err != nil {
+			t.Fatal(err)
+		}
+		if _, present, err := a.Password([]string{basic("bob@example.com", bobs1)}, notes); !present || err == nil {
+			t.Errorf("it is taken without %+v", taken)
+		}
+		if err := a.GiveBack(taken); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	enter("bob's again", bobsID)
 	without := withPasswords(nil)
 	without.Passwords = without.Passwords[1:]

@@ -61,8 +61,8 @@ func (p *Proxy) challenges(r *http.Request, at place, bearer string) []string {
 	return []string{`Basic realm="` + at.host + `", charset="UTF-8"`, bearer}
 }
 
-// sentByBrowser says whether a request has a field that no page and no program sets by
-// accident.
+// sentByBrowser says whether a request has one of the fields that a browser adds, which
+// no page can leave out and no program has by accident.
 func sentByBrowser(r *http.Request) bool {
 	for name := range r.Header {
 		if strings.HasPrefix(name, "Sec-Fetch-") {
