@@ -33,6 +33,8 @@ type house struct {
 	listenersGone bool // the test closed the relay's listeners
 }
 
+// startHouse starts one that does not ask its apps how they do: what they are sent is
+// what visitors send.
 func startHouse(t *testing.T) *house {
 	t.Helper()
 	return startHouseWith(t, func(*Config) {})
@@ -50,12 +52,26 @@ func startHouseWith(t testing.TB, change func(*Config)) *house {
 	cfg := configOf(t.TempDir())
 	change(&cfg)
 	h.live(t, cfg)
+	h.asksApps(t, false)
 	t.Cleanup(func() {
 		if err := h.end(); err != nil && !h.listenersGone {
 			t.Errorf("it ended with %v", err)
 		}
 	})
 	return h
+}
+
+// asksApps has the agent ask apps how they do, or not.
+func (h *house) asksApps(t testing.TB, on bool) {
+	t.Helper()
+	settings, err := h.owner.Settings(t.Context())
+	if err == nil {
+		settings.Probe = on
+		_, err = h.owner.SetSettings(t.Context(), settings)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // live has it serve with cfg.
