@@ -127,6 +127,20 @@ func (h *heir) next() string {
 	return h.out.Text()
 }
 
+// unprobed has the agent ask no app for its first page: what an heir hears first is a
+// visitor's.
+func (h *house) unprobed(t *testing.T) {
+	t.Helper()
+	settings, err := h.owner.Settings(t.Context())
+	if err == nil {
+		settings.Probe = false
+		_, err = h.owner.SetSettings(t.Context(), settings)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -203,6 +217,7 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
+	h.unprobed(t)
 	end, start := h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	end()
@@ -256,6 +271,7 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
+	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	other := newHeir(t, 0)
@@ -301,6 +317,7 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
+	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	other := newHeir(t, 0)

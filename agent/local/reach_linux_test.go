@@ -81,6 +81,7 @@ func TestStolenTwinOfTheOtherAddress(t *testing.T) {
 		t.Run(own, func(t *testing.T) {
 			t.Parallel()
 			h := startHouse(t)
+			h.unprobed(t)
 			end, start := h.mortalOn(t, own)
 			get := h.theOwner(t, h.publish(t))
 			twin := newHeirAt(t, net.JoinHostPort(stolen, strconv.Itoa(h.port)))
@@ -128,6 +129,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
+	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	dir, err := os.MkdirTemp("", "sock")
