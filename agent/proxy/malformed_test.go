@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"bufio"
 	"context"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -292,6 +293,9 @@ func TestMalformedAnswers(t *testing.T) {
 			}
 			select {
 			case f := <-failures:
+				if way.b == owner && c.fate == page && c.state != agentapi.HealthSilent && !strings.Contains(html.UnescapeString(text), f.detail) {
+					t.Errorf("%s: the owner's page does not say %q\n%s", c.name, f.detail, text)
+				}
 				if f.app != "id-notes" || f.state != string(c.state) || !strings.Contains(f.detail, c.reason) {
 					t.Errorf("%s, %s: the owner is told %+v, want %s and %q", c.name, way.name, f, c.state, c.reason)
 				}

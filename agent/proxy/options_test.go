@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -226,6 +227,47 @@ func TestStuckAppIsTold(t *testing.T) {
 		if a := <-got; a.code != 200 || a.body != "late" {
 			t.Errorf("%s: %d %q", a.path, a.code, a.body)
 		}
+	}
+}
+
+// An app that its owner gave longer is waited for while others are given up.
+func TestFirstByteIsAnAppsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *proxy.Config) { c.Patience = time.Second })
+	release, asked := make(chan struct{}), make(chan struct{}, 10)
+	slow := func(w http.ResponseWriter, req *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-release:
+		case <-req.Context().Done():
+		}
+		io.WriteString(w, "the report")
+	}
+	r.app("notes", slow)
+	r.change("notes", func(a *proxy.App) { a.Options.FirstByte = agentapi.MaxFirstByte })
+	b := r.signedIn("notes", bobID, true)
+	got := make(chan string, 1)
+	req := b.request("GET", origin+"/report", nil, "Sec-Fetch-Mode", "navigate", "Accept", "text/html")
+	b.addCookies(req)
+	go func() {
+		res, err := b.client.Do(req)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		got <- fmt.Sprint(res.StatusCode, " ", string(body), " ", err)
+	}()
+	<-asked
+	// The one patience runs out after the other has begun, and would have as well.
+	r.change("notes", func(a *proxy.App) { a.Options.FirstByte = 0 })
+	if res, body := b.get(origin + "/report"); res.StatusCode != 504 {
+		t.Errorf("without the option: %s %s", res.Status, body)
+	}
+	close(release)
+	if report := <-got; report != "200 the report <nil>" {
+		t.Errorf("with the option: %s", report)
 	}
 }
 
