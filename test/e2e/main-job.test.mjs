@@ -9,8 +9,9 @@ const identity = ['x-service-user', 'x-service-email', 'x-service-name', 'x-serv
 test('publish, approve, sign in by the mailed link, see the app', async (t) => {
   const porchlight = await startPorchlight(t)
   const requests = []
+  const probes = [] // the agent's own questions, how the app does
   const port = await startServer(t, (req, res) => {
-    requests.push(req)
+    ;(req.headers['user-agent'] === 'Porchlight-probe' ? probes : requests).push(req)
     res.setHeader('Content-Type', 'text/html; charset=utf-8')
     res.end(`<title>Notes</title><h1>Notes of ${req.headers['x-service-email']}</h1><p id="path">${req.url}</p>`)
   })
@@ -19,6 +20,7 @@ test('publish, approve, sign in by the mailed link, see the app', async (t) => {
   assert.deepEqual(asked, { status: 202, body: { status: 'pending' } })
   assert.deepEqual(await porchlight.get('/publish/notes'), { status: 200, body: { status: 'pending' } })
 
+  assert.equal(probes.length, 0, 'the app is asked nothing before it is approved')
   await porchlight.cli('approve', 'notes')
   const account = await porchlight.json('account')
   const host = 'notes.' + account.host
@@ -26,6 +28,13 @@ test('publish, approve, sign in by the mailed link, see the app', async (t) => {
     status: 200,
     body: { status: 'live', host, url: 'https://' + host },
   })
+
+  assert.deepEqual(
+    probes.map((r) => [r.method, r.url, r.headers.host, Object.keys(r.headers).filter((h) => h.startsWith('x-') || h === 'cookie')]),
+    [['GET', '/', host, []]],
+    'it is asked once, by its name and in nobody’s',
+  )
+  assert.equal((await porchlight.json('apps'))[0].health, 'answers')
 
   const browser = await startBrowser(t, porchlight)
   const page = await browser.newPage()
