@@ -33,6 +33,12 @@ func Usage(err error) error { return usageError{err} }
 // Usagef makes such an error.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// Passed is the end of a program that ran another one: with its code, and with nothing
+// more to say.
+type Passed int
+
+func (p Passed) Error() string { return fmt.Sprintf("exit status %d", int(p)) }
+
 // FlagError is for cobra's SetFlagErrorFunc. Where a number was expected it names
 // what was typed, and not how it was read. A flag that is unknown because the word
 // before it is not a command is no fault of the flag.
@@ -103,6 +109,9 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	cmd, err := p.Root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
+	}
+	if passed, ok := errors.AsType[Passed](err); ok {
+		return int(passed)
 	}
 	said := err.Error()
 	if p.Sentence != nil {

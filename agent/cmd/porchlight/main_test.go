@@ -10,10 +10,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"porchlight/agent/agentapi"
@@ -46,9 +48,20 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serve is a local app: it prints its port, and greets.
-func serve(string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// serve is a local app: it prints its port, and greets. How says whether it takes the
+// port it was given, and what it makes of signals.
+func serve(how string) {
+	port := "0"
+	if strings.Contains(how, "port") {
+		port = os.Getenv("PORT")
+	}
+	if strings.Contains(how, "deaf") {
+		signal.Ignore(os.Interrupt)
+	}
+	if strings.Contains(how, "stubborn") {
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		panic(err)
 	}

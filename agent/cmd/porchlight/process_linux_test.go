@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,8 +21,8 @@ import (
 // killed.
 const asProgram = "PORCHLIGHT_TEST_PROGRAM"
 
-// child is the command line in a process of its own.
-type child struct {
+// process is the command line in a process of its own.
+type process struct {
 	*exec.Cmd
 	t    *testing.T
 	tty  *os.File // the end of the terminal it runs on; nil for pipes
@@ -30,26 +31,26 @@ type child struct {
 	read chan struct{}
 }
 
-func (p *child) Write(b []byte) (int, error) {
+func (p *process) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said.Write(b)
 }
 
-func (p *child) output() string {
+func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.said.String()
 }
 
 // inProcess is the program with its line, not started.
-func inProcess(t *testing.T, dir string, args ...string) *child {
+func inProcess(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &child{Cmd: exec.Command(self, args...), t: t, read: make(chan struct{})}
+	p := &process{Cmd: exec.Command(self, args...), t: t, read: make(chan struct{})}
 	p.Env = append(os.Environ(), asProgram+"=1", "PORCHLIGHT_DATA="+dir, "TERM=xterm")
 	p.Dir = filepath.Join(t.TempDir(), "My.Shop")
 	if err := os.Mkdir(p.Dir, 0o700); err != nil {
@@ -59,16 +60,17 @@ func inProcess(t *testing.T, dir string, args ...string) *child {
 }
 
 // onPipes starts it with its output on pipes.
-func (p *child) onPipes() *child {
+func (p *process) onPipes() *process {
 	p.t.Helper()
 	p.Stdout, p.Stderr = p, p
+	p.WaitDelay = 5 * time.Second // of what a killed one leaves behind
 	close(p.read)
 	p.start()
 	return p
 }
 
 // onTerminal starts it on a terminal of its own, as its foreground.
-func (p *child) onTerminal() *child {
+func (p *process) onTerminal() *process {
 	p.t.Helper()
 	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -104,7 +106,7 @@ func (p *child) onTerminal() *child {
 	return p
 }
 
-func (p *child) start() {
+func (p *process) start() {
 	p.t.Helper()
 	if err := p.Start(); err != nil {
 		p.t.Fatal(err)
@@ -124,20 +126,20 @@ func (p *child) start() {
 }
 
 // says waits until the program has said something.
-func (p *child) says(what string) {
+func (p *process) says(what string) {
 	p.t.Helper()
 	programs.Eventually(p.t, "the program says "+what, func() bool { return strings.Contains(p.output(), what) })
 }
 
 // ctrlC presses that on its terminal.
-func (p *child) ctrlC() {
+func (p *process) ctrlC() {
 	p.t.Helper()
 	if _, err := p.tty.Write([]byte{3}); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *child) signal(s syscall.Signal) {
+func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	if err := p.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
@@ -145,7 +147,7 @@ func (p *child) signal(s syscall.Signal) {
 }
 
 // ends waits for the end with a code.
-func (p *child) ends(code int) {
+func (p *process) ends(code int) {
 	p.t.Helper()
 	err := p.Wait()
 	if p.tty != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
 
@@ -146,7 +147,7 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	before, found := s.choose()
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
 	switch {
-	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && alive(before.Shared.PID):
+	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
 		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name", s.name, before.Shared.PID)
 	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
 		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))

@@ -167,7 +167,7 @@ func TestShareWithoutTheOwnerSecret(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
-	guest := func() *child {
+	guest := func() *process {
 		p := inProcess(t, s.dir, "share", port, "--name", "shop")
 		p.Env = append(p.Env, "XDG_CONFIG_HOME="+t.TempDir())
 		return p.onPipes()
@@ -251,7 +251,7 @@ func othersListener(t *testing.T) (port string) {
 func TestShareLines(t *testing.T) {
 	t.Parallel()
 	s := shell{t, filepath.Join(t.TempDir(), "data")}
-	for _, args := range [][]string{{"share"}, {"share", "x"}, {"share", "0"}, {"share", "70000"}, {"share", "1", "2"}} {
+	for _, args := range [][]string{{"share"}, {"share", "x"}, {"share", "0"}, {"share", "70000"}, {"share", "1", "2"}, {"run"}, {"run", "shop"}, {"run", "shop", "ls"}, {"run", "Not A Name", "--", "true"}, {"run", "--", "true"}} {
 		if code, _, said := s.run(args...); code != 2 {
 			t.Errorf("%v: %d %s", args, code, said)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/internal/commandline"
 )
 
@@ -130,7 +131,7 @@ func statusWord(a agentapi.OwnerApp) string {
 func sayShared(term *terminal, a agentapi.OwnerApp) {
 	switch s := a.Shared; {
 	case s == nil:
-	case s.PID != 0 && !alive(s.PID):
+	case s.PID != 0 && !procinfo.Runs(s.PID):
 		term.line("%s was shared at %s by process %d, which has ended and left it. To put back what was before, type: porchlight unshare %s", a.Name, moment(s.At), s.PID, a.Name)
 	case s.PID != 0:
 		term.line("%s is shared since %s by process %d, until that ends.", a.Name, moment(s.At), s.PID)

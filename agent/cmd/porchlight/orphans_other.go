@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+func dieWithUs(*syscall.SysProcAttr) {}
+
+const adoptsOrphans = false
+
+func adoptOrphans() {}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
+	"porchlight/test/programs"
+)
+
+// runs is `porchlight run shop` around a line, where $APP is a server that is how.
+func runs(t *testing.T, dir, how, line string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := inProcess(t, dir, "run", "shop", "--", "/bin/sh", "-c", line)
+	p.Env = append(p.Env, "APP="+self, "PORCHLIGHT_TEST_SERVER="+how)
+	return p
+}
+
+// Around a program that picks its own port, or one started by it that takes the port it
+// was given: the port is found, the page is there, what is typed reaches the program,
+// and Ctrl-C ends everything.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for how, line := range map[string]string{"own": `read x; echo "typed $x"; exec $APP`, "port": `read x; echo "typed $x"; $APP & wait`} {
+		s := startAgent(t)
+		p := runs(t, s.dir, how, line).onTerminal()
+		if _, err := p.tty.WriteString("hello\n"); err != nil {
+			t.Fatal(err)
+		}
+		p.says("typed hello")
+		p.says("Ctrl-C takes it off")
+		if page := browse(t, s.dir, onceLink.FindString(p.output())); page != "the first page" {
+			t.Errorf("%s: the page is %q", how, page)
+		}
+		app := ownerApp(t, s, "shop")
+		p.ctrlC()
+		p.ends(130)
+		if state := stateOf(t, s); len(state.Apps) != 0 {
+			t.Errorf("%s: left behind: %+v", how, state.Apps)
+		}
+		if res, err := http.Get("http://127.0.0.1:" + strconv.Itoa(app.LocalPort)); err == nil {
+			res.Body.Close()
+			t.Errorf("%s: the program still answers on port %d", how, app.LocalPort)
+		}
+	}
+}
+
+// The end of the program is that of the command, with its code, and what it left
+// running ends, too.
+func TestRunEndsWithTheProgram(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	p := runs(t, s.dir, "own", `exit 7`).onPipes()
+	p.ends(7)
+	p.says("ended before it listened on any port")
+	p = runs(t, s.dir, "own", `$APP & echo "left $!"; exit 3`).onPipes()
+	p.ends(3)
+	left := regexp.MustCompile(`left (\d+)`).FindStringSubmatch(p.output())
+	if left == nil {
+		t.Fatal(p.output())
+	}
+	pid, _ := strconv.Atoi(left[1])
+	if procinfo.Runs(pid) {
+		t.Errorf("what the program left behind still runs")
+	}
+	p = runs(t, s.dir, "own", `$APP & echo "mine $!"; wait; exit 5`).onPipes()
+	p.says("Ctrl-C takes it off")
+	mine := regexp.MustCompile(`mine (\d+)`).FindStringSubmatch(p.output())
+	pid, _ = strconv.Atoi(mine[1])
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.ends(5)
+	if state := stateOf(t, s); len(state.Apps) != 0 {
+		t.Errorf("left behind: %+v", state.Apps)
+	}
+	if code, _, said := s.run("run", "shop", "--", "/there/is/no/such/program"); code != 1 || !strings.Contains(said, "could not be started") {
+		t.Errorf("%d %s", code, said)
+	}
+}
+
+// A program that ignores Ctrl-C gets SIGTERM after a time, and one that ignores that as
+// well is killed, at once by another Ctrl-C. Its app is off its address before.
+func TestRunEndsAStubbornProgram(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	p := runs(t, s.dir, "deaf", `exec $APP`).onPipes()
+	p.says("Ctrl-C takes it off")
+	p.signal(syscall.SIGINT)
+	p.says("is off its address")
+	p.ends(128 + int(syscall.SIGTERM))
+	p = runs(t, s.dir, "stubborn", `exec $APP`).onTerminal()
+	p.says("Ctrl-C takes it off")
+	p.ctrlC()
+	p.says("is off its address")
+	p.ctrlC()
+	p.ends(128 + int(syscall.SIGKILL))
+	p.says("is off its address")
+}
+
+// Where no agent runs, run brings one along, and kill -9 leaves an app that the owner
+// sees and ends.
+func TestRunFromNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := inProcess(t, dir, "run", "shop", "--api", "127.0.0.1:0", "--", "/proc/self/exe")
+	p.Args[len(p.Args)-1] = p.Path
+	p.Env = append(p.Env, "PORCHLIGHT_TEST_SERVER=port")
+	p.onPipes()
+	p.says("Ctrl-C takes it off")
+	p.says("https://shop.")
+	p.signal(syscall.SIGKILL)
+	p.ends(-1)
+	s := startAgentIn(t, dir)
+	var apps []listedApp
+	s.json(&apps, "apps")
+	if len(apps) != 1 || apps[0].Status != agentapi.StatusLive || apps[0].Shared == nil || apps[0].Shared.PID != p.Process.Pid {
+		t.Errorf("left: %+v", apps)
+	}
+	programs.Eventually(t, "what was shared is put back", func() bool { return strings.Contains(s.ok("unshare", "shop"), "as it was before") })
+	if s.json(&apps, "apps"); len(apps) != 0 {
+		t.Errorf("afterwards: %+v", apps)
+	}
+}

@@ -1,0 +1,70 @@
+package procinfo
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// parents gives each process that runs its parent.
+func parents() map[int]int {
+	found := map[int]int{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return found
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		// pid (name) state parent …, and the name can hold anything.
+		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
+		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err == nil {
+			found[pid] = parent
+		}
+	}
+	return found
+}
+
+func portsOf(pids []int) (ports []int) {
+	listening := map[string]int{} // as the link of a file says it
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		raw, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(raw) {
+			r, ok := readRow(line)
+			if !ok || r.state != stateListen {
+				continue
+			}
+			if at := tableAddress(r.local); at.Addr().IsLoopback() || at.Addr().IsUnspecified() {
+				listening["socket:["+strconv.FormatUint(r.inode, 10)+"]"] = int(at.Port())
+			}
+		}
+	}
+	for _, pid := range pids {
+		dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
+		files, err := os.ReadDir(dir)
+		if err != nil {
+			continue // gone, or not ours to see
+		}
+		for _, file := range files {
+			target, err := os.Readlink(filepath.Join(dir, file.Name()))
+			if port, ok := listening[target]; ok && err == nil {
+				ports = append(ports, port)
+			}
+		}
+	}
+	return ports
+}
