@@ -107,8 +107,8 @@ func (b *answerBody) Read(into []byte) (int, error) {
 // says that nobody was there at all.
 func (p *Proxy) appFailed(v *visit, why upstream.Failure, down bool) {
 	id := v.at.app.ID
-	v.note.failed(why.Detail)
-	p.log.Debug("an app failed", "app", v.at.app.Name, "why", why.Detail)
+	v.note.failed(why.Sentence())
+	p.log.Debug("an app failed", "app", v.at.app.Name, "why", why.Sentence()) // nothing it said: that may be a secret
 	if _, failing := p.failing.LoadOrStore(id, down); !failing {
 		p.failingCount.Add(1)
 	} else {

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -272,6 +273,36 @@ func TestFixedHostIsTurnedBack(t *testing.T) {
 		if res, _ := b.fetch("GET", origin+"/"); res.Header.Get("Location") != want {
 			t.Errorf("%q leads to %q, want %q", to, res.Header.Get("Location"), want)
 		}
+	}
+}
+
+// The own address of an app that speaks HTTPS begins with https.
+func TestOwnAddressByHTTPS(t *testing.T) {
+	t.Parallel()
+	r, app := newRig(t), &says{}
+	srv := httptest.NewTLSServer(app)
+	t.Cleanup(srv.Close)
+	port := srv.Listener.Addr().(*net.TCPAddr).Port
+	r.publish("notes", port)
+	b := r.signedIn("notes", bobID, true)
+	for _, c := range []struct {
+		options agentapi.AppOptions
+		own     string
+	}{
+		{agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, LocalhostHost: true}, fmt.Sprint("https://localhost:", port)},
+		{agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, HostHeader: "nas.home"}, "https://nas.home"},
+	} {
+		r.change("notes", func(a *proxy.App) { a.Options = c.options })
+		app.say("Location", c.own+"/next")
+		res, text := b.fetch("POST", origin+"/", "Origin", origin, "Referer", origin+"/a")
+		if res.StatusCode != 201 || res.Header.Get("Location") != origin+"/next" {
+			t.Fatalf("%+v: %s to %q %s", c.options, res.Status, res.Header.Get("Location"), text)
+		}
+		app.mu.Lock()
+		if got := app.asked; "https://"+got.Host != c.own || got.Header.Get("Origin") != c.own || got.Header.Get("Referer") != c.own+"/a" {
+			t.Errorf("%+v: Host %q, Origin %q, Referer %q", c.options, got.Host, got.Header.Get("Origin"), got.Header.Get("Referer"))
+		}
+		app.mu.Unlock()
 	}
 }
 

@@ -26,6 +26,12 @@ type Failure struct {
 	Detail string
 }
 
+// Sentence is the reason as one, for what is kept and logged of a visitor's request.
+func (f Failure) Sentence() string { return sentence(f.Reason) + "." }
+
+// sentence is a clause with a capital letter.
+func sentence(clause string) string { return strings.ToUpper(clause[:1]) + clause[1:] }
+
 // Broken is an answer of an app that cannot be used, found by us: the reason of a
 // Failure.
 type Broken struct {
@@ -142,6 +148,9 @@ func Explain(err error) Failure {
 	text := err.Error()
 	for _, s := range saying {
 		if strings.Contains(text, s.part) {
+			if s.reason == badLine {
+				text = "" // it is the line, which may be a cookie
+			}
 			return failure(agentapi.HealthWrong, s.reason, text)
 		}
 	}
@@ -176,7 +185,7 @@ func isTLS(err error) bool {
 
 // failure makes a sentence of a reason. text is what the owner is told besides.
 func failure(state agentapi.Health, reason, text string) Failure {
-	detail := strings.ToUpper(reason[:1]) + reason[1:]
+	detail := sentence(reason)
 	if text != "" {
 		detail += " (" + printable(text) + ")"
 	}

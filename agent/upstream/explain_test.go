@@ -47,6 +47,7 @@ func TestExplain(t *testing.T) {
 		{fmt.Errorf("agree on TLS: %w", io.EOF), agentapi.HealthWrong, "It did not answer with TLS, and was spoken to with (agree on TLS: EOF)."},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, agentapi.HealthWrong,
 			"It did not answer with TLS, and was spoken to with (tls: first record does not look like a TLS handshake)."},
+		{errors.New(`malformed MIME header line: "Set-Cookie : session=secret"`), agentapi.HealthWrong, "A header line of its answer is malformed."},
 		{io.EOF, agentapi.HealthWrong, "It closed the connection before it answered."},
 		{errors.New("http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header"),
 			agentapi.HealthWrong, "It answered with HTTP/1.1, and was spoken to in HTTP/2"},
@@ -58,6 +59,9 @@ func TestExplain(t *testing.T) {
 		}
 		if len(why.Detail) > 400 || strings.ContainsFunc(why.Detail, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 			t.Errorf("%v: %q", c.err, why.Detail)
+		}
+		if strings.Contains(why.Detail, "secret") || !strings.EqualFold(why.Sentence(), why.Reason+".") {
+			t.Errorf("%v: %q, %q", c.err, why.Detail, why.Sentence())
 		}
 		if why.Reason == "" || why.Reason[0] < 'a' || why.Reason[0] > 'z' {
 			t.Errorf("%v: %q", c.err, why.Reason)
