@@ -25,7 +25,8 @@ func (k keeper) People(context.Context) (agentapi.People, error) { return agenta
 func (k keeper) Activity(context.Context, int) ([]agentapi.Activity, error) {
 	return nil, nil
 }
-func (k keeper) Settings(context.Context) (agentapi.Settings, error) { return agentapi.Settings{}, nil }
+func (k keeper) Settings(context.Context) (agentapi.Settings, error)       { return agentapi.Settings{}, nil }
+func (k keeper) Passwords(context.Context) ([]agentapi.AppPassword, error) { return nil, nil }
 
 // asksWhere is a window whose owner answers where to save something.
 type asksWhere struct {
