@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"context"
 	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
@@ -294,4 +297,104 @@ func TestWhoIsAtASocket(t *testing.T) {
 			t.Error("a socket has no other address")
 		}
 	}
+}
+
+// However programs of several users come and go on both addresses, show keys, publish
+// and are approved: what a visitor is sent to is of the user, and shows the key, that the
+// owner said yes to last, and nothing but a yes changes whose that is.
+func TestNoTwinIsEverWelcome(t *testing.T) {
+	t.Parallel()
+	all := []agentapi.Listener{ada, root, eve, mallet}
+	rapid.Check(t, func(t *rapid.T) {
+		h, w := openHost(t), new(twins)
+		h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
+			if l := w.at(at); l != nil {
+				return *l, 0
+			}
+			return agentapi.Listener{}, 0
+		}
+		h.apps.cfg.Listener = func(at upstream.Target, _ int) agentapi.Listener { l, _ := h.apps.cfg.ListenerUser(at); return l }
+		var keys [2]string // shown on each address
+		who := rapid.SampledFrom([]*agentapi.Listener{nil, &all[0], &all[0], &all[1], &all[2], &all[3]})
+		key := rapid.SampledFrom([]string{"k1", "k1", "k2"})
+		var approved *store.ListenerUser
+		var pinned string // the key the owner said yes to, or the first
+		ctx := context.Background()
+		index := func(at upstream.Target) int {
+			if at.Address == upstream.IPv6 {
+				return 1
+			}
+			return 0
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"listen": func(t *rapid.T) {
+				w.set(who.Draw(t, "on IPv4"), who.Draw(t, "on IPv6"))
+				keys = [2]string{key.Draw(t, "key of IPv4"), key.Draw(t, "key of IPv6")}
+			},
+			"publish": func(*rapid.T) {
+				h.apps.Publish(ctx, Caller{}, agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: 8000})
+			},
+			"approve": func(t *rapid.T) {
+				before, _ := h.apps.Lookup("notes")
+				if _, err := h.apps.Approve(ctx, "notes", agentapi.Approval{}); err != nil || before.Status != agentapi.StatusPending {
+					return
+				}
+				now, _ := h.apps.Lookup("notes")
+				approved, pinned = now.kept.ApprovedFor, now.Key
+				if l := w.at(now.Target()); l != nil && approved.ID != l.UserID {
+					t.Fatalf("approved for %+v, and %+v listens on %q", approved, l, now.Address)
+				}
+			},
+			"deny": func(*rapid.T) { h.apps.Deny(ctx, "notes") },
+			"pin": func(t *rapid.T) {
+				pin := rapid.Bool().Draw(t, "pin")
+				o, err := h.apps.ChangeOptions(ctx, "notes", func(o *agentapi.AppOptions) { o.Upstream, o.Pin = agentapi.UpstreamHTTPS, pin })
+				if err == nil && !o.Pin {
+					pinned = ""
+				}
+			},
+			"look": func(t *rapid.T) {
+				if app, ok := h.apps.Lookup("notes"); ok {
+					h.apps.carryOut(ctx, look{name: "notes", port: app.Port, moved: rapid.Bool().Draw(t, "moved") && w.at(app.Target()) == nil})
+				}
+			},
+			"visit": func(t *rapid.T) {
+				app, ok := h.apps.Lookup("notes")
+				if !ok || app.Status != agentapi.StatusLive {
+					return
+				}
+				at := app.Target()
+				if w.at(at) == nil { // the connection is refused
+					if !h.apps.Elsewhere(ctx, "notes", at) {
+						return
+					}
+					app, _ = h.apps.Lookup("notes")
+					at = app.Target()
+				}
+				if !h.apps.Welcomes("notes", at, agentapi.Listener{}) {
+					return
+				}
+				shown := keys[index(at)]
+				if at.Pin && shown != at.Key && !h.apps.ShowedKey(ctx, "notes", shown) {
+					return
+				}
+				l := w.at(at)
+				if l == nil || l.UserID != approved.ID && !(ownUsers(l.UserID) && ownUsers(approved.ID)) {
+					t.Fatalf("%+v on %q is served, approved was %+v", l, at.Address, approved)
+				}
+				if at.Pin && pinned == "" {
+					pinned = shown
+				}
+				if at.Pin && shown != pinned {
+					t.Fatalf("it shows %s and is served, the key was %s", shown, pinned)
+				}
+			},
+			"": func(t *rapid.T) {
+				app, ok := h.apps.Lookup("notes")
+				if ok && app.ID != "" && *app.kept.ApprovedFor != *approved {
+					t.Fatalf("approved for %+v, which nobody said yes to", app.kept.ApprovedFor)
+				}
+			},
+		})
+	})
 }

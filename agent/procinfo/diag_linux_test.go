@@ -415,3 +415,23 @@ func FuzzDiagReply(f *testing.F) {
 		}
 	})
 }
+
+// A listener on [::] that takes no IPv4 counts for [::1] alone, which only the kernel
+// says: its tables show the same line for one that takes both.
+func TestListenerOfIPv6Alone(t *testing.T) {
+	t.Parallel()
+	if !answers() {
+		t.Skip("this kernel does not answer about one socket")
+	}
+	ln := listen(t, "tcp6", "[::]:0") // which Go has take IPv6 alone
+	port := ln.Addr().(*net.TCPAddr).Port
+	if got := ListenerSocket(IPv6, port); got.UserID == "" {
+		t.Errorf("nobody is seen on [::1]: %+v", got)
+	}
+	if got := ListenerSocket(IPv4, port); got != (Socket{}) {
+		t.Errorf("it is seen on 127.0.0.1: %+v", got)
+	}
+	if got := listenerInTables(netip.AddrPortFrom(IPv4, uint16(port))); got == (socket{}) {
+		t.Error("the tables tell them apart by now: rank can, too")
+	}
+}
