@@ -54,13 +54,37 @@ func complete(root *cobra.Command, where *location) {
 		}
 		return out, err
 	})
+	users := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
+		state, err := c.State(ctx)
+		for _, u := range state.Users {
+			out = append(out, cobra.CompletionWithDesc(printable(u.Name), u.Standing))
+		}
+		return out, err
+	})
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
-		"open": names, "options": names, "requests": names, "unshare": names, "unpublish": names, "passwords add": names,
+		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
 		"people grant": people, "people withdraw": people, "people remove": people,
 		"grants revoke": grants, "passwords revoke": passwords,
 	} {
 		find(root, path).ValidArgsFunction = first(by)
+	}
+	for _, path := range []string{"users allow", "users deny", "users forget"} {
+		find(root, path).ValidArgsFunction = first(users)
+	}
+	find(root, "run").ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // a command, and files
+		}
+		return names(cmd, args, word)
+	}
+	for _, flag := range []struct {
+		path, name string
+		by         cobra.CompletionFunc
+	}{{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)}} {
+		if err := find(root, flag.path).RegisterFlagCompletionFunc(flag.name, flag.by); err != nil {
+			panic(err) // the flag is not there
+		}
 	}
 	find(root, "export").ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 	for _, path := range []string{"people invite", "people grant", "people withdraw"} {
@@ -68,6 +92,14 @@ func complete(root *cobra.Command, where *location) {
 			panic(err) // the flag is not there
 		}
 	}
+}
+
+// kindNames are what settings --quiet takes.
+func kindNames() (names []cobra.Completion) {
+	for _, k := range agentapi.Kinds() {
+		names = append(names, cobra.CompletionWithDesc(k.Name, k.About))
+	}
+	return names
 }
 
 // find is the command of a path below root, which has to be there.

@@ -28,6 +28,12 @@ func TestTheShellCompletesWhatThereIs(t *testing.T) {
 		"people remove ":                   bob + "\tpending\n",
 		"people withdraw bob@x.org --app ": "Notes\n",
 		"grants revoke ":                   "",
+		"requests ":                        "notes\tNotes\n",
+		"unshare ":                         "notes\tNotes\n",
+		"share --name ":                    "notes\tNotes\n",
+		"run ":                             "notes\tNotes\n",
+		"settings --quiet app":             "approved\tan app was approved at a terminal\n",
+		"users allow ":                     "",
 		"approve notes ":                   "",
 		"status ":                          "",
 	} {
@@ -38,6 +44,9 @@ func TestTheShellCompletesWhatThereIs(t *testing.T) {
 	}
 	if out := s.completed("approve", "notes", ""); strings.Contains(out, "Notes") {
 		t.Errorf("a second app is offered: %q", out)
+	}
+	if out := s.completed("run", "shop", "--", ""); !strings.HasSuffix(out, ":0\n") {
+		t.Errorf("run takes a program: %q", out)
 	}
 	if out := s.completed("export", ""); !strings.HasSuffix(out, ":0\n") {
 		t.Errorf("export takes a file: %q", out)

@@ -37,6 +37,9 @@ func sentence(err error) string {
 	if errors.Is(err, agentapi.ErrNotRunning) {
 		return "Porchlight is not running here. Start it from your applications menu, or type: porchlight agent --local"
 	}
+	if errors.Is(err, context.Canceled) {
+		return "Stopped before it was done."
+	}
 	return err.Error()
 }
 
@@ -46,10 +49,11 @@ func newRoot(term *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "porchlight",
 		Short: "Open the apps on this computer, at an address of yours, to exactly the people you choose",
-		Example: `  porchlight agent --local                            try it on this computer alone
-  porchlight publish notes --label Notes --port 8000  ask for an address
-  porchlight approve notes                            say yes
-  porchlight open notes                               open it in your browser`,
+		Example: `  porchlight share 3000                 put a local port at an address until Ctrl-C
+  porchlight agent --local              or stay: on this computer alone,
+  porchlight publish notes --port 8000  ask for an address,
+  porchlight approve notes              say yes,
+  porchlight open notes                 and open it in your browser`,
 		Version:       agent.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,

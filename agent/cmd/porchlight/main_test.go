@@ -229,6 +229,8 @@ func TestWordsForPeople(t *testing.T) {
 		want string
 	}{
 		{[]string{"apps"}, "No app has asked"},
+		{[]string{"publish", "shop", "--port", "8001"}, "waits for the owner's approval"},
+		{[]string{"unpublish", "shop"}, "never approved, so publishing it again asks"},
 		{[]string{"outbox"}, "No mail yet"},
 		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "waits for the owner's approval"},
 		{[]string{"status"}, "1 app waits"},
@@ -237,7 +239,8 @@ func TestWordsForPeople(t *testing.T) {
 		{[]string{"approve", "notes"}, "notes is on, at https://notes."},
 		{[]string{"apps"}, "Notes"},
 		{[]string{"unpublish", "notes"}, "needs no new approval"},
-		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "notes is on"},
+		{[]string{"publish", "notes", "--port", "8001"}, "notes is on"},
+		{[]string{"apps"}, "Notes"}, // the label it had
 		{[]string{"stop", "notes"}, "until you resume it"},
 		{[]string{"publish", "notes", "--label", "Notes", "--port", "8001"}, "paused by its owner"},
 		{[]string{"status"}, "paused"},
@@ -302,7 +305,6 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"agent", "--local", "--api", "0.0.0.0:0", "--https", "127.0.0.1:0"}, commandline.ExitRefused, "loopback"},
 		{absent, []string{"approve"}, commandline.ExitUsage, "NAME"},
 		{absent, []string{"approve", "a", "b"}, commandline.ExitUsage, "\"b\""},
-		{absent, []string{"publish", "notes", "--port", "1"}, commandline.ExitUsage, "--label"},
 		{absent, []string{"publish", "notes", "--label", "x"}, commandline.ExitUsage, "--port"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "abc"}, commandline.ExitUsage, "whole number"},
 		{absent, []string{"publish", "notes", "--label", "x", "--port", "99999999999999999999"}, commandline.ExitUsage, "whole number"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ func publishCommand(c cli) *cobra.Command {
 	var wait bool
 	connected := true
 	cmd := &cobra.Command{
-		Use:   "publish NAME --label LABEL --port PORT",
+		Use:   "publish NAME --port PORT",
 		Short: "Ask for an address for an app that listens on a local port",
 		Long: `Ask for an address for an app that listens on a local port.
 
@@ -30,22 +31,22 @@ open it.`,
 		Args:    commandline.Exactly("the NAME of its address"),
 		PreRunE: func(_ *cobra.Command, args []string) error {
 			req.Name = args[0]
-			if req.Label == "" {
-				return commandline.Usagef("publish needs --label, the name people see")
-			}
 			if req.LocalPort == 0 {
 				return commandline.Usagef("publish needs --port, where the app listens on 127.0.0.1")
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&req.Label, "label", "", "name that people see, 1 to 100 characters")
+	cmd.Flags().StringVar(&req.Label, "label", "", "name that people see, 1 to 100 characters (default: the one it has, or NAME)")
 	cmd.Flags().IntVar(&req.LocalPort, "port", 0, "port the app listens on, 1 to 65535")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until the owner has decided")
 	return command(c, cmd, func(ctx context.Context, _ []string) (publishedApp, error) {
 		client, err := c.open()
 		if err != nil {
 			return publishedApp{}, err
+		}
+		if req.Label == "" {
+			req.Label = labelOf(ctx, c, req.Name)
 		}
 		pub, err := client.Publish(ctx, req)
 		if err != nil {
@@ -64,7 +65,12 @@ open it.`,
 		approved := wait && pub.Status == agentapi.StatusPending
 		if approved {
 			c.remark("Waiting for the owner to approve %q in the menu bar, or by: porchlight approve %s", printable(req.Label), req.Name)
-			if pub, err = waitLive(ctx, client, req.Name); err != nil {
+			pub, err = waitLive(ctx, client, req.Name)
+			if ctx.Err() != nil {
+				self, suffix := c.typed()
+				return publishedApp{}, fmt.Errorf("Nobody waits for it any more, but %s still waits for the owner. To withdraw the request, type: %s unpublish %s%s", req.Name, self, req.Name, suffix)
+			}
+			if err != nil {
 				return publishedApp{}, err
 			}
 		}
@@ -77,6 +83,16 @@ open it.`,
 		printPublication(c.terminal, req, pub, connected)
 		return nil
 	})
+}
+
+// labelOf is what an app is called already, as far as this user may know; else its
+// name.
+func labelOf(ctx context.Context, c cli, name string) string {
+	state, _ := ownersState(ctx, c.location)
+	if app, err := appIn(state, name); err == nil {
+		return app.Label
+	}
+	return name
 }
 
 // publishedApp is what publish prints: the answer of POST /publish, and whether
@@ -122,16 +138,28 @@ func waitLive(ctx context.Context, client *agentapi.Client, name string) (agenta
 func unpublishCommand(c cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unpublish NAME",
-		Short: "Take an app off its address; the approval is kept",
+		Short: "Take an app off its address, or its request back; an approval is kept",
 		Args:  commandline.Exactly("the NAME of its address"),
 	}
+	said := "%s is off. Publishing it again needs no new approval."
 	return command(c, cmd, func(ctx context.Context, args []string) (agentapi.Publication, error) {
 		client, err := c.open()
 		if err != nil {
 			return agentapi.Publication{}, err
 		}
-		return client.Unpublish(ctx, args[0])
-	}, says[agentapi.Publication](c, "%s is off. Publishing it again needs no new approval."))
+		pub, err := client.Unpublish(ctx, args[0])
+		if err != nil {
+			return pub, err
+		}
+		// A name that was never approved is not there any more.
+		if _, err := client.Publication(ctx, args[0]); agentapi.CodeOf(err) == agentapi.CodeNotFound {
+			said = "The request for %s is withdrawn. It was never approved, so publishing it again asks the owner."
+		}
+		return pub, nil
+	}, func(_ agentapi.Publication, args []string) error {
+		c.line(said, printable(args[0]))
+		return nil
+	})
 }
 
 // printPublication says how it stands with an app; connected is whether there is an

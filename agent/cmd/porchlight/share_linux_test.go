@@ -291,3 +291,20 @@ func startAgentIn(t *testing.T, dir string) shell {
 	})
 	return shell{t, dir}
 }
+
+// Ctrl-C while publish waits is no fault of the program, and says what is left.
+func TestCtrlCWhilePublishWaits(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	p := inProcess(t, s.dir, "publish", "notes", "--port", "8001", "--wait").onPipes()
+	p.says("Waiting for the owner")
+	p.signal(syscall.SIGINT)
+	p.ends(1)
+	p.says("notes still waits for the owner. To withdraw the request, type: ")
+	if strings.Contains(p.output(), "canceled") {
+		t.Error(p.output())
+	}
+	if app := ownerApp(t, s, "notes"); app.Status != agentapi.StatusPending || app.Label != "notes" {
+		t.Errorf("%+v", app)
+	}
+}
