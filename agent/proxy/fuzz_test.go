@@ -177,6 +177,15 @@ func FuzzToPublic(f *testing.F) {
 	})
 }
 
+// Most answers name no address, and to look for one costs them nothing.
+func TestToPublicOfMostAnswersIsFree(t *testing.T) {
+	at := &place{app: App{Port: 3000}, host: "notes.maya.test", origin: "https://notes.maya.test"}
+	h := http.Header{"Content-Type": {"text/html"}, "Content-Length": {"5"}, "Etag": {"x"}}
+	if n := testing.AllocsPerRun(100, func() { at.toPublic(h) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // What is left of Clear-Site-Data never names cookies, in any reading.
 func FuzzSiteData(f *testing.F) {
 	for _, s := range []string{`"cookies"`, `"*"`, `"cache", "cookies"`, `"cache","*"`, `cookies`, `"COOKIES"`, `"cache" , "storage:x"`, `"a,b"`, `"cache\"cookies"`} {
