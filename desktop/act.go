@@ -169,7 +169,7 @@ func approved(label string, app agentapi.Approved) note {
 	case app.Status == agentapi.StatusPending:
 		n.title, n.body = label+" is approved", "It gets its address once this computer is connected."
 	case app.Does().Ails():
-		n.title, n.body = label+" is on", named(app.HealthDetail)
+		n.title, n.body = label+" is on", isolate(app.HealthDetail)
 	default:
 		return note{}
 	}

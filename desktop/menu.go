@@ -220,7 +220,8 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble []string) {
 	on := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
 	lit := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool {
-		return a.Status == agentapi.StatusLive && !a.Paused && a.Ailment() == ""
+		// One bad answer among good ones puts no lamp out.
+		return a.Status == agentapi.StatusLive && !a.Paused && (a.Ailment() == "" || a.Health == agentapi.HealthWrong)
 	})
 	icon, status = iconOff, "No app is on"
 	switch {

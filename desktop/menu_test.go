@@ -193,6 +193,9 @@ func TestIconOrder(t *testing.T) {
 		{iconOff, "No app is on", of(1, stopped)},
 		{iconOff, "No app answers", of(1, dead)},
 		{iconOff, "No app is on", of(1, paused)},
+		{iconOff, "No app answers", of(0, doing("a", agentapi.HealthHTTPS), doing("b", agentapi.HealthSilent))},
+		{iconReady, "On. Nobody here now", of(0, doing("a", agentapi.HealthHTTPS), doing("b", agentapi.HealthAnswers))},
+		{iconReady, "On. Nobody here now", of(0, doing("a", agentapi.HealthWrong))},
 		{iconReady, "On. Nobody here now", of(0, live("a", "A", 1))},
 		{iconConnected, "On. 1 person here now", of(1, busy, live("a", "A", 1))},
 		{iconConnected, "On. 2 people here now", of(2, busy, paused)},
@@ -208,6 +211,34 @@ func TestIconOrder(t *testing.T) {
 	} {
 		if m := menuOf(c.s, false); m.icon != c.want || m.status() != c.status {
 			t.Errorf("icon %q, %q; want %q, %q (%+v)", m.icon, m.status(), c.want, c.status, c.s)
+		}
+	}
+}
+
+// doing is a live app of which it is known how it does.
+func doing(name string, h agentapi.Health) agentapi.OwnerApp {
+	return with(live(name, "App "+name, 3000), func(a *agentapi.OwnerApp) { a.Health, a.HealthDetail = h, "It does "+string(h)+"." })
+}
+
+// What keeps visitors from an app stands behind its name.
+func TestAilments(t *testing.T) {
+	t.Parallel()
+	for h, want := range map[agentapi.Health]string{
+		agentapi.HealthUnknown: "", agentapi.HealthAnswers: "", agentapi.HealthNothing: ": not answering",
+		agentapi.HealthRefuses: ": refuses its address", agentapi.HealthHTTPS: ": speaks HTTPS", agentapi.HealthH2C: ": speaks HTTP/2",
+		agentapi.HealthSilent: ": not answering", agentapi.HealthWrong: ": answers wrongly", "of a later version": ": not answering",
+	} {
+		app := doing("a", h)
+		if got := appStanding(app); got != want {
+			t.Errorf("%q: %q, want %q", h, got, want)
+		}
+		app.Paused = true
+		if got := appStanding(app); got != ": paused" {
+			t.Errorf("%q, paused: %q", h, got)
+		}
+		n := approved("App a", agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &app.AppHealth})
+		if told := n.body != ""; told != (want != "") || told && (n.title != "App a is on" || !strings.Contains(n.body, app.HealthDetail)) {
+			t.Errorf("%q: told %+v", h, n)
 		}
 	}
 }

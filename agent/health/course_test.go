@@ -266,15 +266,20 @@ func TestWhatVisitorsMeet(t *testing.T) {
 	shows("answers", "somebody answers")
 }
 
-// TestRefusalOutlastsAnswers: that an app answers a visitor, with a refusal, is no
-// sign that it takes requests for its address.
-func TestRefusalOutlastsAnswers(t *testing.T) {
+// TestTheReasonOutlastsVisits: that an app answers a visitor, with a refusal, is no sign
+// that it takes requests for its address; nor does a failure that says less hide what
+// would help.
+func TestTheReasonOutlastsVisits(t *testing.T) {
 	t.Parallel()
 	h := build(t)
 	h.set("a", serve(t, status(403, 200), nil), agentapi.AppOptions{})
 	h.Probe(t.Context(), "a")
 	h.Failed("a", "silent", "It did not answer in time.")
-	if got := h.Of("a"); got.Health != agentapi.HealthSilent {
+	if got := h.Of("a"); got.Health != agentapi.HealthRefuses || got.LastError == nil {
+		t.Errorf("%+v", got)
+	}
+	h.Failed("a", "nothing", "Nothing listens there.")
+	if got := h.Of("a"); got.Health != agentapi.HealthNothing {
 		t.Errorf("%+v", got)
 	}
 	h.Answered("a")

@@ -140,13 +140,20 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 
 func (e *entry) shown() verdict {
 	v := e.probed
-	if e.met.state != agentapi.HealthUnknown {
+	if e.met.state != agentapi.HealthUnknown && !e.explained() {
 		v = e.met
 	}
 	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil {
 		v.detail, v.option = unaware, publicAddress
 	}
 	return v
+}
+
+// explained says whether the probe has found the reason of what a visitor met, and
+// what helps: that an app broke off says less than that it speaks HTTPS.
+func (e *entry) explained() bool {
+	known := e.probed.option != nil && e.probed.state != agentapi.HealthAnswers
+	return known && (e.met.state == agentapi.HealthWrong || e.met.state == agentapi.HealthSilent)
 }
 
 // entryOf returns what is known of a live app, made where there is none. mu is held.
