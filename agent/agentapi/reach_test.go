@@ -1,9 +1,13 @@
 package agentapi_test
 
 import (
+	"net/url"
+	"path"
 	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/agentapi"
 )
@@ -98,4 +102,24 @@ func TestSocketPaths(t *testing.T) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
+}
+
+// Whatever is kept can be sent as Host, or be dialled as it is.
+func FuzzReach(f *testing.F) {
+	for _, s := range []string{"a.example:80", "[::1]:1", "unix:/home/maya/app.sock", "https", "unix://x", "a\r\nb", "[::1%eth0]", "unix:/a\x00b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if o, err := (agentapi.AppOptions{HostHeader: s}).Checked(); err == nil && s != "" {
+			u, bad := url.Parse("http://" + o.HostHeader + "/")
+			if bad != nil || u.Host != s || u.Hostname() == "" || u.User != nil || !httpguts.ValidHostHeader(s) {
+				t.Errorf("%q is sent as Host: %v", s, bad)
+			}
+		}
+		if o, err := (agentapi.AppOptions{Upstream: s}).Checked(); err == nil && o.Socket() != "" {
+			if at := o.Socket(); !path.IsAbs(at) || path.Clean(at) != at || strings.ContainsAny(at, "\x00\n") || len(at) > 107 {
+				t.Errorf("%q is dialled", at)
+			}
+		}
+	})
 }

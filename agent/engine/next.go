@@ -167,7 +167,7 @@ func next(now stored, e event) (outcome, error) {
 			return same, err
 		}
 		if !app.Options.Pin {
-			app.Key = ""
+			forgetKey(&app)
 		}
 	}
 	return out, nil
@@ -375,6 +375,18 @@ func showed(now stored, e event) outcome {
 	return out
 }
 
+// forgetKey has the next key that is pinned be the first one. An app that waits because
+// of its key alone is live when it publishes again.
+func forgetKey(app *store.App) {
+	app.Key = ""
+	if app.Approved == nil {
+		return
+	}
+	was := *app.Approved
+	was.Key, was.OtherKey = "", false
+	app.Approved = &was
+}
+
 // askingAgain has an approved app wait for the owner because its port changed, the
 // user whose program listens there, or the key it shows. The approval stays as it was until they
 // answer.
@@ -414,6 +426,9 @@ func asApproved(app *store.App) store.App {
 	was, out := approvedOf(app), *app
 	out.Label, out.LocalPort, out.Listener, out.Asker, out.Approved = was.Label, was.LocalPort, was.Listener, was.Asker, nil
 	out.Address, out.Key = was.Address, was.Key
+	if !out.Options.Pin {
+		out.Key = ""
+	}
 	return out
 }
 

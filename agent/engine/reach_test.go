@@ -245,6 +245,19 @@ func TestKeys(t *testing.T) {
 	if now := step(pinned("k1"), event{Kind: onChoose, Change: func(o *agentapi.AppOptions) { o.Pin = false }}); now.App.Key != "" {
 		t.Errorf("not pinned any more: %+v", now.App)
 	}
+	choose := func(now stored, pin bool) stored {
+		return step(now, event{Kind: onChoose, Change: func(o *agentapi.AppOptions) { o.Pin = pin }})
+	}
+	forgot := choose(choose(again, false), true)
+	if now := step(forgot, event{Kind: onDeny}); now.App.Key != "" || forgot.App.Status != agentapi.StatusPending {
+		t.Errorf("pinned anew: %+v, denied %+v", forgot.App, now.App)
+	}
+	if now := step(choose(again, false), event{Kind: onPublish, Label: "Notes", Port: 8000, Listener: ada, Listening: true, Own: ownUsers}); now.App.Status != agentapi.StatusLive || now.App.Key != "" {
+		t.Errorf("not pinned any more, published again: %+v", now.App)
+	}
+	if again.App.Approved.Key != "k1" || !again.App.Approved.OtherKey {
+		t.Errorf("a step changed the row it was given: %+v", again.App.Approved)
+	}
 	loose := pinned("")
 	loose.App.Options.Pin = false
 	if now := step(loose, event{Kind: onKey, Key: "k1"}); now.App.Key != "" {
