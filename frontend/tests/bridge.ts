@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor } from '../src/lib/types';
+import type { Activity, AppHealth, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 /** Some of it; undefined takes away. */
@@ -102,6 +102,18 @@ const someActivity = () => [
   line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new' as Activity['kind']),
 ];
 const manyActivity = () => Array.from({ length: 1000 }, (_, i) => line(i * 13, `person-${i % 60}@example.com`, labels[i % 12]!, i % 17 ? 'opened' : 'client', i % 17 ? undefined : long));
+let lastSeq = 1_700_000_000_000_000;
+const asked = (seconds: number, app: string, method: string, path: string, status: number, ms: number, email: string, error = ''): VisitorRequest => ({ seq: ++lastSeq, at: new Date(Date.now() - seconds * 1000).toISOString(), app, method, path, status, ms, email, error });
+const someRequests = () => [
+  asked(3700, 'notes', 'GET', '/', 200, 12, 'bob@example.com'),
+  asked(3600, 'notes', 'POST', '/api/notes/2026-11-22/with-a-rather-long-name-that-goes-on-and-on-until-it-has-to-be-cut-somewhere', 201, 1840, 'carla.nunes@example.org'),
+  asked(900, 'photos', 'GET', '/albums/%D9%85%D8%B0%D9%83%D8%B1%D8%A7%D8%AA%D9%8A/%E2%80%AEgpj.exe', 304, 4, 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org'),
+  asked(600, 'home', 'GET', '/', 502, 2, 'bob@example.com', 'Nothing listens on port 8123.'),
+  asked(320, 'notes', 'GET', '/socket', 101, 61_000, 'bob@example.com'),
+  asked(60, 'notes', 'GET', '/<b>bold</b>', 404, 3, ''),
+  asked(5, 'home', 'PUT', '/slow', 0, 60_010, 'carla.nunes@example.org', 'It did not answer within 60 seconds.'),
+];
+const manyRequests = () => Array.from({ length: 3000 }, (_, i) => asked(3000 - i, `app-${i % 60}`, 'GET', `/page/${i}`, i % 40 ? 200 : 502, i % 900, `person-${i % 60}@example.com`, i % 40 ? '' : `Nothing listens on port ${30000 + (i % 60)}.`));
 const waiting: NonNullable<OwnerState['connecting']> = { state: 'waiting', authUrl: 'https://control.porch.example', userCode: 'WDJB-MJHT', verificationUrl: 'https://control.porch.example/device', verificationUrlComplete: 'https://control.porch.example/device?code=WDJB-MJHT', expiresAt: minutesAgo(-9.5) };
 const firstStart = { welcomed: false, startAtLogin: false };
 
@@ -110,6 +122,7 @@ interface Scene extends More<OwnerState> {
   mails: Mail[];
   people?: Person[];
   activity?: Activity[];
+  requested?: VisitorRequest[];
   preferences?: Partial<Preferences>;
   failing?: string[];
 }
@@ -118,7 +131,7 @@ const scenes: Record<string, () => Scene> = {
   welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
   'welcome-failed': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: { ...waiting, state: 'failed', problem: 'The code was not confirmed within ten minutes. Connect again for a new one.' } }),
-  alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [] }),
+  alone: () => ({ account: connected, apps: few(), mails: [], people: somePeople().slice(0, 1), grants: [], activity: [], requested: [] }),
   dark: () => ({ account: connected, apps: few().map((one) => ({ ...one, connections: 0, here: [] })), mails: [], darkSince: minutesAgo(3) }),
   paused: () => ({ account: connected, apps: few().map((one) => ({ ...one, paused: one.name === 'notes' })), mails: [] }),
   options: () => ({ account: connected, apps: few().map((one) => ({ ...one, options: { ...options, identityHeader: 'X-My-Own-Header', localhostHost: true } })), mails: [] }),
@@ -127,7 +140,7 @@ const scenes: Record<string, () => Scene> = {
   connected: () => ({ account: connected, apps: few(), mails: [] }),
   empty: () => ({ account: local, apps: [], mails: [] }),
   nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
-  stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
+  stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), requested: manyRequests(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
   requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
   muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
   unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
@@ -138,10 +151,12 @@ const scenes: Record<string, () => Scene> = {
   starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
 };
 
-const { mails: firstMails, people: firstPeople, activity: firstActivity, preferences: firstPreferences, failing: broken, ...shown } = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']!();
+const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, ...shown } = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']!();
 let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
+let requested = firstRequests ?? someRequests();
+let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
 let settings = { ...nothing.settings, failStaticHours: 24, probe: true, requests: true, quiet: ['connection'] };
 let preferences: Preferences = {
@@ -179,7 +194,7 @@ async function answer(name: string, values: unknown[], give: () => unknown) {
   calls.push([name, ...values]);
   await slow.get(name);
   if (failing.has(name)) throw new Error(failing.get(name));
-  return JSON.parse(JSON.stringify(give() ?? null));
+  return JSON.parse(JSON.stringify((await give()) ?? null));
 }
 const byName = (name: string) => state.apps.find((a) => a.name === name)!;
 const ending = (name: string, more: More<OwnerApp> | null) => {
@@ -218,7 +233,7 @@ const users = (id: string, standing: 'allowed' | 'denied') => {
 };
 
 /** Those that change something; the others have nothing to tell. */
-const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] } = {
+const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] | Promise<Operations[Name]['gives']> } = {
   ownerState: () => state,
   approve: ({ name, alone, ...seen }) => {
     const { label, localPort, listener: { program = '', user = '' } } = byName(name);
@@ -280,8 +295,18 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   activity: () => activity,
   clearActivity: () => ((activity = []), done),
 
+  requests: async ({ app, after = 0, wait = 0 }) => {
+    const found = () => (settings.requests ? requested.filter((one) => (!app || one.app === app) && one.seq > (after > lastSeq ? 0 : after)) : []);
+    if (wait && settings.requests && found().length === 0) await new Promise<void>((resolve) => ((heard = resolve), setTimeout(resolve, wait * 1000)));
+    return { on: settings.requests, seq: lastSeq, requests: found() };
+  },
+
   settings: () => settings,
-  setSettings: (value) => (settings = { ...settings, ...value }),
+  setSettings: (value) => {
+    settings = { ...settings, ...value };
+    if (!settings.requests) requested = [];
+    return settings;
+  },
   allowUser: ({ id }) => users(id, 'allowed'),
   denyUser: ({ id }) => users(id, 'denied'),
   forgetUser: ({ id }) => (set({ users: state.users.filter((one) => one.id !== id) }), done),
@@ -328,6 +353,17 @@ const stub = {
   options,
   /** Makes a call throw text; without one it works again. */
   fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
+  /** A visitor asks for something. */
+  request: (app: string, method: string, path: string, status: number, ms: number, email: string, error = '') => {
+    requested = [...requested, asked(0, app, method, path, status, ms, email, error)];
+    heard();
+  },
+  /** Another run of the agent: its numbers begin lower, and it has seen nothing. */
+  restarted: () => {
+    requested = [];
+    lastSeq -= 1_000_000;
+    heard();
+  },
   /** How an app turns out to do once it is approved. */
   does: (name: string, health: Partial<AppHealth>) => void doing.set(name, health),
   /** Changes what the agent keeps of the owner's choices. */

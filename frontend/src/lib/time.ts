@@ -21,12 +21,18 @@ export function ago(time: string, now: number): string {
 }
 
 const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const seconds = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long' });
 const dayOfYear = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric' });
 
 /** The time of day of an RFC 3339 time: "14:05". Empty for one never set. */
 export function timeOf(time: string): string {
   return set(time) ? clock.format(new Date(time)) : '';
+}
+
+/** The same with its seconds: "14:05:07". */
+export function secondOf(time: string): string {
+  return set(time) ? seconds.format(new Date(time)) : '';
 }
 
 /** The day of an RFC 3339 time: "2 October", with the year when it is another one. */

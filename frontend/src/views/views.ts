@@ -10,6 +10,7 @@ import Apps from './Apps.svelte';
 import Clients from './Clients.svelte';
 import Outbox from './Outbox.svelte';
 import People from './People.svelte';
+import Requests from './Requests.svelte';
 import Settings from './Settings.svelte';
 
 /** What a page is given; most take less. */
@@ -31,13 +32,14 @@ interface Row {
   there?: (account: Account | undefined) => boolean;
 }
 
-export type View = 'apps' | 'people' | 'clients' | 'activity' | 'outbox' | 'settings';
+export type View = 'apps' | 'people' | 'clients' | 'activity' | 'requests' | 'outbox' | 'settings';
 
 export const views: Record<View, Row> = {
   apps: { page: Apps, icon: 'apps' },
   people: { page: People, icon: 'people' },
   clients: { page: Clients, icon: 'link' },
   activity: { page: Activity, icon: 'activity' },
+  requests: { page: Requests, icon: 'list' },
   outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true },
   settings: { page: Settings, icon: 'settings' },
 };

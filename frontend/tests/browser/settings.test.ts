@@ -1,4 +1,5 @@
 // Settings: each control asks for what it says; what fails turns back.
+import type { Settings } from '../../src/lib/types';
 import { describe, expect, test } from 'vitest';
 import { called, focusName, go, open, section, told } from './page';
 import type { Look } from './page';
@@ -52,9 +53,20 @@ test('what the owner is told about', async () => {
   expect(await tell.getByRole('switch').count()).toBe(8);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['connection', 'request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, quiet: ['connection', 'request'] }]);
   await tell.getByRole('switch', { name: 'The connection is lost' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, quiet: ['request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, quiet: ['request'] }]);
+});
+
+test('whether apps are asked, and what visitors ask is kept', async () => {
+  const page = await settings();
+  const apps = section(page, 'Your apps');
+  const last = async () => ((await called(page, 'setSettings')).at(-1)?.[0] ?? {}) as Partial<Settings>;
+  await apps.getByRole('switch', { name: 'Ask them how they do' }).click();
+  await expect.poll(async () => (await last()).probe).toBe(false);
+  await apps.getByRole('switch', { name: 'Keep what visitors ask of them' }).click();
+  await expect.poll(async () => (await last()).requests).toBe(false);
+  expect((await last()).probe).toBe(false);
 });
 
 test('what happens while the server is away, in connected mode only; a failure turns back', async () => {
@@ -66,9 +78,9 @@ test('what happens while the server is away, in connected mode only; a failure t
   await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
   await page.evaluate('stub.fail("setSettings")');
   await hours.selectOption({ label: '6 hours' });
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, probe: true, requests: true, quiet: ['connection'] }]);
   await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, probe: true, requests: true, quiet: ['connection'] }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
   await go(page, 'Settings');
