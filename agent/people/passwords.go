@@ -63,41 +63,32 @@ func (p *People) appCalled(called string) (engine.App, bool) {
 // newest first, without those revoked here. With the control plane away it is what
 // the last snapshot has, so that they can be revoked then, too.
 func (p *People) ListPasswords(ctx context.Context) ([]agentapi.AppPassword, error) {
-	if err := p.connected(); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	all, away := []controlapi.PasswordInfo(nil), p.takenAway(unsentOnly)
-	err := refused(p.readPasswords(ctx))
+	away := p.takenAway(unsentOnly) // before the list is read: it lacks what is sent meanwhile
+	err := p.readPasswords(ctx)
 	switch {
 	case err == nil:
 		p.mu.Lock()
-		all = p.passwords
+		all := p.passwords
 		p.mu.Unlock()
-	case agentapi.CodeOf(err) == agentapi.CodeUnavailable && p.cfg.Access.Snapshot().Version != "":
-		all, away = p.knownPasswords(), p.takenAway(unconfirmed)
-	default:
-		return nil, err
+		return p.shownPasswords(all, away), nil
+	case agentapi.CodeOf(err) == agentapi.CodeUnavailable && p.cfg.Control != nil && p.cfg.Access.Snapshot().Version != "":
+		return p.shownPasswords(p.knownPasswords(), p.takenAway(unconfirmed)), nil
 	}
-	return p.shownPasswords(all, away), nil
-}
-
-// refused is refusal, of nothing too.
-func refused(err error) error {
-	if err == nil {
-		return nil
-	}
-	return refusal(err)
+	return nil, err
 }
 
 func (p *People) readPasswords(ctx context.Context) error {
+	if err := p.connected(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
 	all, err := p.cfg.Control.Passwords(ctx)
 	if e, ok := errors.AsType[*controlapi.Error](err); ok && e.Code == controlapi.CodeNotFound {
 		all, err = nil, nil // one that is too old to have any
 	}
 	if err != nil {
-		return err
+		return refusal(err)
 	}
 	p.mu.Lock()
 	p.passwords = all
