@@ -308,3 +308,19 @@ func TestCtrlCWhilePublishWaits(t *testing.T) {
 		t.Errorf("%+v", app)
 	}
 }
+
+// An approval by the command line is told in the menu bar, one of the menu bar's own
+// process is not.
+func TestApprovalsAtATerminalLeaveANotice(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	s.ok("publish", "notes", "--port", "8001")
+	s.ok("publish", "wiki", "--port", "8002")
+	s.ok("approve", "notes") // in the agent's process, as the menu bar's
+	p := inProcess(t, s.dir, "approve", "wiki").onPipes()
+	p.ends(0)
+	notices := stateOf(t, s).Notices
+	if len(notices) != 1 || notices[0].Kind != agentapi.NoticeApproved || notices[0].App != "wiki" || !strings.HasPrefix(notices[0].Text, "wiki was approved at a terminal, on port 8002") {
+		t.Errorf("%+v", notices)
+	}
+}
