@@ -6,7 +6,7 @@
 #   test/apps/run.sh quick      those of `make test` (build/setup.sh test)
 #   test/apps/run.sh HEADING,…  those of these sections
 #
-# Ends with a table of what each of them needed and did, kept in out/apps.txt.
+# Ends with a table of the options each of them was given and what came of it, kept in out/apps.txt.
 set -euo pipefail
 cd "$(dirname "$0")"
 export PORCHLIGHT_APPS=${1:-}

@@ -20,7 +20,8 @@ export class Stage {
     this.computer = computer
     this.recipe = recipe(heading)
     this.password = ''
-    this.needed = [] // the options that the app was given
+    this.given = [] // the options of the recipe, once the app has them
+    this.suggested = undefined // those that the computer said would help
   }
 
   // begin makes the app's directory, with the recipe's files in it. packages is the
@@ -60,12 +61,13 @@ export class Stage {
       .replaceAll(`maya@${domain}`, this.computer.account.email)
       .replaceAll(`maya%40${domain}`, encodeURIComponent(this.computer.account.email))
       .replaceAll('PASSWORD', this.password)
+      .replaceAll('/home/maya/app', this.dir)
   }
 
   // start runs the recipe's commands and waits until the app listens. within goes
   // before them, and change changes them. user is whom a service runs as that will
-  // not run as root.
-  async start({ within = [], change = (line) => line, env = {}, user } = {}) {
+  // not run as root; socket is where the app listens instead of its port.
+  async start({ within = [], change = (line) => line, env = {}, user, socket } = {}) {
     if (user && process.getuid() === 0) {
       await command(['chown', '-R', `${user}:`, this.dir], {})
       within = ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups', ...within]
@@ -73,7 +75,7 @@ export class Stage {
     const script = this.recipe.start.map((line) => change(this.here(line)))
     script.push('exec ' + script.pop())
     const launch = [...within, 'bash', '-euc', script.join('\n')]
-    await this.run(launch, { ...process.env, PATH: process.env.PATH + ':/usr/sbin', ...env }, () => listens(this.port))
+    await this.run(launch, { ...process.env, PATH: process.env.PATH + ':/usr/sbin', ...env }, () => (socket ? answers({ path: path.join(this.dir, socket) }) : listens(this.port)))
   }
 
   // run starts a program, with whatever it starts in a group of its own, and ends
@@ -130,7 +132,7 @@ export class Stage {
     const deadline = Date.now() + 30_000
     for (;;) {
       const app = await this.app()
-      if ((app.health === state && helped === !!app.healthOption)) return app
+      if (app.health === state && helped === !!app.healthOption) return app
       if (Date.now() > deadline) throw new Error(`${this.name} is said to be ${JSON.stringify([app.health, app.healthDetail, app.healthOption])}, not ${state}`)
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
@@ -142,7 +144,7 @@ export class Stage {
     const before = await this.computer.json('options', this.name)
     for (const line of this.recipe.options) {
       await this.porchlight(line)
-      this.needed.push(...words(line).slice(2))
+      this.given.push(...words(line).slice(2))
     }
     const now = await this.computer.json('options', this.name)
     if (!this.suggested) return
@@ -179,13 +181,19 @@ export async function command([program, ...args], options) {
 }
 
 async function listens(port) {
-  for (const host of ['127.0.0.1', '::1']) {
-    const socket = net.connect(port, host)
-    const open = await new Promise((resolve) => socket.on('connect', () => resolve(true)).on('error', () => resolve(false)))
-    socket.destroy()
-    if (open) return true
-  }
-  return false
+  return (await answers({ port, host: '127.0.0.1' })) || (await answers({ port, host: '::1' }))
+}
+
+// answers says whether something takes connections somewhere.
+function answers(where) {
+  return new Promise((resolve) => {
+    const socket = net.connect(where)
+    const done = (open) => {
+      socket.destroy()
+      resolve(open)
+    }
+    socket.on('connect', () => done(true)).on('error', () => done(false))
+  })
 }
 
 // end ends a group of processes, and waits until none of it is left.

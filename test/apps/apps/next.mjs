@@ -13,11 +13,12 @@ export default {
     await cp(source, stage.dir, { recursive: true })
     await stage.start({ env: { NEXT_TELEMETRY_DISABLED: '1' } })
     await stage.publish()
-    await stage.healthy('answers')
     await stage.options()
-    await stage.healthy('answers')
 
+    // It makes a page when that is first asked for, which takes it longer than it is
+    // asked for an answer: once a visitor has one, it answers.
     const page = await stage.page()
+    await stage.healthy('answers')
     await page.waitForFunction(() => document.querySelector('h1').textContent === 'before: 0', null, { timeout: 60_000 })
     await page.waitForSelector('[data-alive]') // its scripts run
     await page.click('#count')

@@ -1,0 +1,45 @@
+// A Jupyter notebook server: a page starts a kernel and has it reckon, over a
+// WebSocket whose Origin the server compares with its own address.
+import assert from 'node:assert/strict'
+
+export default {
+  heading: 'Jupyter',
+  async run(stage) {
+    await stage.begin()
+    await stage.start({ env: { JUPYTER_TOKEN: 'porch', HOME: stage.dir }, change: asRoot })
+    await stage.publish()
+    // Its first page is a redirect, which it gives everybody: nothing shows yet that
+    // the page after it is refused.
+    await stage.healthy('answers')
+    const page = await stage.page()
+    const refused = await page.goto(stage.url + '/tree?token=porch')
+    assert.equal(refused.status(), 403)
+    await stage.options()
+    await stage.healthy('answers')
+
+    await page.goto(stage.url + '/tree?token=porch')
+    assert.equal(page.url(), stage.url + '/tree')
+    assert.equal(await page.evaluate(reckon), '42')
+  },
+}
+
+// asRoot lets Jupyter run as root, where the tests do.
+const asRoot = (line) => (process.getuid() === 0 ? line + ' --allow-root' : line)
+
+// reckon is carried out by the page.
+async function reckon() {
+  const xsrf = document.cookie.match(/_xsrf=([^;]+)/)[1]
+  const made = await fetch('/api/kernels', { method: 'POST', headers: { 'X-XSRFToken': xsrf }, body: '{}' })
+  const { id } = await made.json()
+  const socket = new WebSocket(`wss://${location.host}/api/kernels/${id}/channels`)
+  return new Promise((resolve, reject) => {
+    const header = { msg_id: 'one', msg_type: 'execute_request', username: '', session: 'porch', date: '', version: '5.3' }
+    const content = { code: '6 * 7', silent: false, store_history: false, allow_stdin: false }
+    socket.onopen = () => socket.send(JSON.stringify({ header, parent_header: {}, metadata: {}, content, channel: 'shell', buffers: [] }))
+    socket.onerror = () => reject(new Error('the WebSocket failed'))
+    socket.onmessage = ({ data }) => {
+      const message = JSON.parse(data)
+      if (message.msg_type === 'execute_result') resolve(message.content.data['text/plain'])
+    }
+  })
+}
