@@ -48,6 +48,9 @@ func (p *Proxy) failure(r *http.Request, err error) *answer {
 	case errors.Is(err, errTarget):
 		return refuse(http.StatusBadRequest, "The request's target holds a control character.")
 	}
+	if odd := v.odd.Load(); odd != nil {
+		err = *odd
+	}
 	why := upstream.Explain(err)
 	op, network := errors.AsType[*net.OpError](err)
 	p.appFailed(v, why, network && op.Op == "dial")

@@ -5,8 +5,10 @@ import (
 	"context"
 	"html"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -354,5 +356,68 @@ func TestFailuresAreTold(t *testing.T) {
 		}
 		told = nil
 		mu.Unlock()
+	}
+}
+
+// An app that is spoken to in another protocol than its own is told apart, whichever
+// of them its owner chose.
+func TestAnotherProtocolThanItsOwn(t *testing.T) {
+	t.Parallel()
+	type told struct{ state, detail string }
+	failures := make(chan told, 10)
+	r := newRig(t, func(c *proxy.Config) {
+		c.OnFailure = func(_, state, detail string) { failures <- told{state, detail} }
+	})
+	fine := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "fine") })
+	serve := func(h2c, secure bool) int {
+		srv := httptest.NewUnstartedServer(fine)
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		srv.Config.Protocols = new(http.Protocols)
+		srv.Config.Protocols.SetHTTP1(!h2c)
+		srv.Config.Protocols.SetUnencryptedHTTP2(h2c)
+		if secure {
+			srv.StartTLS()
+		} else {
+			srv.Start()
+		}
+		t.Cleanup(srv.Close)
+		return srv.Listener.Addr().(*net.TCPAddr).Port
+	}
+	app, alert := newTalker(t)
+	app.say("\x15\x03\x01\x00\x02\x02\x46", stays)
+	_, closed := newTalker(t)
+	plain, secure, h2c := serve(false, false), serve(false, true), serve(true, false)
+	b := r.signedIn("notes", bobID, true)
+	for _, c := range []struct {
+		port     int
+		upstream string
+		reason   string // empty: it answers
+	}{
+		{plain, "", ""},
+		{plain, agentapi.UpstreamHTTPS, "it did not answer with TLS, and was spoken to with"},
+		{plain, agentapi.UpstreamH2C, "it answered with HTTP/1.1, and was spoken to in HTTP/2"},
+		{secure, agentapi.UpstreamHTTPS, ""},
+		{alert, agentapi.UpstreamH2C, "it answered with TLS, and was spoken to without"},
+		{closed, agentapi.UpstreamH2C, "it closed the connection before it answered"},
+		{h2c, agentapi.UpstreamH2C, ""},
+		{h2c, agentapi.UpstreamHTTPS, "it did not answer with TLS, and was spoken to with"},
+	} {
+		r.publish("notes", c.port)
+		r.change("notes", func(a *proxy.App) { a.Options.Upstream = c.upstream })
+		for _, method := range []string{"GET", "POST"} {
+			res, body := b.fetch(method, origin+"/", "Origin", origin)
+			if c.reason == "" {
+				if res.StatusCode != 200 || body != "fine" || len(failures) != 0 {
+					t.Errorf("%+v, %s: %s %s", c, method, res.Status, body)
+				}
+				continue
+			}
+			if res.StatusCode != 502 || !strings.Contains(body, c.reason) {
+				t.Errorf("%+v, %s: %s %s", c, method, res.Status, body)
+			}
+			if f := <-failures; !strings.HasPrefix(strings.ToLower(f.detail), strings.ToLower(c.reason)) {
+				t.Errorf("%+v, %s: %+v", c, method, f)
+			}
+		}
 	}
 }

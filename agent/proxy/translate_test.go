@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -272,6 +274,28 @@ func TestFixedHostIsTurnedBack(t *testing.T) {
 		app.say("Location", to)
 		if res, _ := b.fetch("GET", origin+"/"); res.Header.Get("Location") != want {
 			t.Errorf("%q leads to %q, want %q", to, res.Header.Get("Location"), want)
+		}
+	}
+}
+
+// A 103 names what to load, before there is an answer.
+func TestEarlyHintsLeadToThePublicAddress(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"GET", "POST"} {
+		r, b := newVisitor(t, true, nil)
+		var port string
+		srv := r.app("notes", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Link", "<http://localhost:"+port+"/a.css>; rel=preload")
+			w.WriteHeader(http.StatusEarlyHints)
+		})
+		_, port, _ = net.SplitHostPort(srv.Listener.Addr().String())
+		var early []string
+		trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { early = h["Link"]; return nil }}
+		req := b.request(method, origin+"/", nil, "Origin", origin)
+		res, _ := b.read(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+		want := []string{"<" + origin + "/a.css>; rel=preload"}
+		if !slices.Equal(early, want) || !slices.Equal(res.Header["Link"], want) {
+			t.Errorf("%s: %q, and then %q", method, early, res.Header["Link"])
 		}
 	}
 }

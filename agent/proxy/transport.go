@@ -48,7 +48,7 @@ const onceBuffer = 4 << 10
 type dialFunc = func(ctx context.Context, protocols ...string) (net.Conn, error)
 
 func newTransports(dial dialFunc, idle int) transports {
-	http2 := newTransport(func(ctx context.Context, _ ...string) (net.Conn, error) { return dial(ctx, "h2") }, idle, maxIdlePerApp)
+	http2 := newTransport(dialHTTP2(dial), idle, maxIdlePerApp)
 	http2.Protocols = new(http.Protocols)
 	http2.Protocols.SetUnencryptedHTTP2(true)
 	once := newTransport(identify(hearOut(dial)), idle, -1)
@@ -126,6 +126,38 @@ func identify(dial dialFunc) dialFunc {
 		}
 		return &identifiedConn{Conn: conn}, nil
 	}
+}
+
+// http2Conn is a connection to an app over which HTTP/2 is spoken. net/http forgets why
+// one could not be used, so the visit it was made for is told how the app began.
+type http2Conn struct {
+	net.Conn
+	visit *visit // nil once something came; the reader's
+}
+
+func dialHTTP2(dial dialFunc) dialFunc {
+	return func(ctx context.Context, _ ...string) (net.Conn, error) {
+		conn, err := dial(ctx, "h2")
+		if err != nil {
+			return nil, err
+		}
+		return &http2Conn{conn, ctx.Value(visitKey{}).(*visit)}, nil
+	}
+}
+
+func (c *http2Conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.visit == nil {
+		return n, err
+	}
+	if odd := upstream.SniffHTTP2(p[:n]); odd != nil {
+		n, err = 0, odd
+	}
+	if n == 0 && err != nil {
+		c.visit.odd.Store(&err)
+	}
+	c.visit = nil
+	return n, err
 }
 
 // outspokenConn is a connection to an app that carries one request. The app may answer

@@ -24,13 +24,14 @@ type visit struct {
 	tries    string // our cookie of that name, which the app's request lacks
 
 	cancel   context.CancelFunc
-	patience *time.Timer // until the app's first word has to be there; nil: no limit
-	late     atomic.Bool // it was not
-	shut     atomic.Bool // access ended
-	client   bool        // the answer is readable for a client's page
-	bodyDied atomic.Bool // the visitor's body could not be read
-	tooMany  atomic.Bool // the body's trailers make too many fields
-	stranger atomic.Bool // another's program is where the app was
+	patience *time.Timer           // until the app's first word has to be there; nil: no limit
+	late     atomic.Bool           // it was not
+	shut     atomic.Bool           // access ended
+	client   bool                  // the answer is readable for a client's page
+	bodyDied atomic.Bool           // the visitor's body could not be read
+	tooMany  atomic.Bool           // the body's trailers make too many fields
+	odd      atomic.Pointer[error] // how an app began that was to speak HTTP/2; nil for that
+	stranger atomic.Bool           // another's program is where the app was
 
 	mu      sync.Mutex // keeps end away from w once the handler is done
 	w       http.ResponseWriter

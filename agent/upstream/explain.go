@@ -46,6 +46,7 @@ func (b *Broken) Error() string { return "the app's answer cannot be used: " + b
 var (
 	ErrSpeaksTLS   = &Broken{State: agentapi.HealthHTTPS, Reason: "it answered with TLS, and was spoken to without"}
 	ErrSpeaksHTTP2 = &Broken{State: agentapi.HealthH2C, Reason: "it answered with HTTP/2, and was spoken to in HTTP/1.1"}
+	ErrSpeaksHTTP1 = &Broken{State: agentapi.HealthWrong, Reason: onlyHTTP1}
 	ErrLongHead    = &Broken{State: agentapi.HealthWrong, Reason: longHead}
 	ErrUnasked101  = &Broken{State: agentapi.HealthWrong, Reason: unasked101}
 	ErrStatus      = &Broken{State: agentapi.HealthWrong, Reason: noStatus}
@@ -56,6 +57,7 @@ var (
 const (
 	closedBefore = "it closed the connection before it answered"
 	brokeOff     = "it broke off in the middle of its answer"
+	onlyHTTP1    = "it answered with HTTP/1.1, and was spoken to in HTTP/2"
 	longHead     = "the head of its answer was longer than 256 KiB"
 	unasked101   = "it switched protocols without being asked"
 	noStatus     = "it answered with a status that is no number from 100 to 999"
@@ -88,6 +90,17 @@ func Sniff(first []byte) error {
 	return nil
 }
 
+// SniffHTTP2 is Sniff for a connection on which HTTP/2 was spoken.
+func SniffHTTP2(first []byte) error {
+	switch err := Sniff(first); {
+	case err == nil && len(first) > 0: // HTTP/1
+		return ErrSpeaksHTTP1
+	case errors.Is(err, ErrSpeaksTLS):
+		return err
+	}
+	return nil
+}
+
 // http1 is what every answer of HTTP/1 begins with.
 const http1 = "HTTP/"
 
@@ -109,7 +122,7 @@ var saying = []struct{ part, reason string }{
 	{"1xx informational responses", "it sent more interim answers than can be read"},
 	{"switch protocol", unasked101},
 	{"switch to invalid protocol", unasked101},
-	{"looked like an HTTP/1.1 header", "it answered with HTTP/1.1, and was spoken to in HTTP/2"},
+	{"looked like an HTTP/1.1 header", onlyHTTP1},
 	{"status pseudo header", noStatus},
 	{"reading trailer", oddTrailers},
 	{"long trailer", oddTrailers},
