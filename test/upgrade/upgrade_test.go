@@ -150,7 +150,7 @@ func (h *house) keepsEverything(t *testing.T) {
 	same(t, "people", people, h.kept.People, err)
 	settings, err := h.owner.Settings(ctx)
 	then := h.kept.Settings
-	then.Requests = true // came since, and is on until somebody turns it off
+	then.Probe, then.Requests = true, true // came since, and are on until somebody turns them off
 	same(t, "settings", settings, then, err)
 	grants, err := h.owner.Grants(ctx)
 	for i := range grants {
