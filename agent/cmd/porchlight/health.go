@@ -32,7 +32,7 @@ func sayOn(term *terminal, name string, port int, url, who string, h agentapi.Ap
 	}
 }
 
-// healthWithin is how long publish waits to learn how an app does that was just
+// healthWithin is how long a command waits to learn how an app does that was just
 // approved, and healthEvery how often it looks.
 const (
 	healthWithin = 3 * time.Second
@@ -40,18 +40,32 @@ const (
 )
 
 // lookAfter is how an app does that was published, as far as whoever published it may
-// know: its owner, what the agent knows; anybody, whether something listens. It waits
-// for one that was approved a moment ago, which is being asked.
+// know: its owner, what the agent knows; anybody, whether something listens. approved is
+// true of one that was approved a moment ago.
 func lookAfter(ctx context.Context, where *location, req agentapi.PublishRequest, approved bool) agentapi.AppHealth {
+	state, ok := ownersState(ctx, where)
+	if !ok {
+		return lookAtPort(req.LocalPort)
+	}
+	if approved {
+		if client, err := where.owner(ctx); err == nil {
+			return awaitHealth(ctx, client, req.Name)
+		}
+	}
+	app, _ := appIn(state, req.Name)
+	return app.AppHealth
+}
+
+// awaitHealth is how an app does that was approved a moment ago and is being asked, where
+// the agent asks any.
+func awaitHealth(ctx context.Context, client *agentapi.Client, name string) agentapi.AppHealth {
 	ctx, cancel := context.WithTimeout(ctx, healthWithin)
 	defer cancel()
+	settings, err := client.Settings(ctx)
 	for {
-		state, ok := ownersState(ctx, where)
-		if !ok {
-			return lookAtPort(req.LocalPort)
-		}
-		app, err := appIn(state, req.Name)
-		if err != nil || !approved || app.Health != agentapi.HealthUnknown || !asksApps(ctx, where) {
+		state, failed := client.State(ctx)
+		app, _ := appIn(state, name)
+		if err != nil || failed != nil || !settings.Probe || app.URL == "" || app.Health != agentapi.HealthUnknown {
 			return app.AppHealth
 		}
 		select {
@@ -60,16 +74,6 @@ func lookAfter(ctx context.Context, where *location, req agentapi.PublishRequest
 		case <-time.After(healthEvery):
 		}
 	}
-}
-
-// asksApps says whether the agent asks apps how they do.
-func asksApps(ctx context.Context, where *location) bool {
-	client, err := where.owner(ctx)
-	if err != nil {
-		return false
-	}
-	settings, err := client.Settings(ctx)
-	return err == nil && settings.Probe
 }
 
 // lookAtPort says whether something listens on a port, where the system tells that

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -223,6 +224,19 @@ func TestShareOtherListeners(t *testing.T) {
 	if app := ownerApp(t, s, "theirs"); app.Status != agentapi.StatusLive || app.Shared != nil || app.Listener.UserID != "65534" {
 		t.Errorf("kept: %+v", app)
 	}
+}
+
+// What keeps visitors out of what is shared is said before they come, with what helps.
+func TestShareSaysWhatKeepsVisitorsOut(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	port := plant(t, http.NotFoundHandler(), (*httptest.Server).StartTLS)
+	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	p.says("shop speaks HTTPS on port " + port)
+	p.says("porchlight options shop --upstream https")
+	p.says("Ctrl-C takes it off")
+	p.signal(syscall.SIGINT)
+	p.ends(0)
 }
 
 // othersListener is the port of a program of another user.
