@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor, VisitorRequest } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 /** Some of it; undefined takes away. */
@@ -155,6 +155,11 @@ const { mails: firstMails, people: firstPeople, activity: firstActivity, request
 let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
+const password = (id: string, appName: string, app: string, name: string, email: string, days: number): AppPassword => ({ id, accountId: `acc-${email}`, email, app, appName, name, createdAt: minutesAgo(60 * 24 * days) });
+let passwords = firstRequests?.length === 0 ? [] : [
+  password('p1', 'notes', 'Notes', 'Calendar on my phone', 'maya@example.com', 3), password('p2', 'notes', 'Notes', '<b>git</b> on the laptop \u202Eevil\u202C', 'carla.nunes@example.org', 80),
+  password('p3', 'photos', 'Photos', 'A backup client with a remarkably long name, one that goes on', 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', 400),
+];
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
@@ -292,6 +297,12 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     return { ok: true, closed: one?.connections ?? 0, milliseconds: 3 };
   },
   revokeGrant: ({ id }) => (set({ grants: state.grants.filter((one) => one.id !== id) }), { ok: true, closed: 1, milliseconds: 3 }),
+  passwords: () => passwords,
+  makePassword: ({ app, name }) => {
+    passwords = [password(`p${passwords.length + 9}`, app, byName(app).label, name, state.account.email, 0), ...passwords];
+    return { id: passwords[0]!.id, password: 'plp_abcdefghijklmnopqrstuvwxyz234567' };
+  },
+  revokePassword: ({ id }) => ((passwords = passwords.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   activity: () => activity,
   clearActivity: () => ((activity = []), done),
 
@@ -353,6 +364,11 @@ const stub = {
   options,
   /** Makes a call throw text; without one it works again. */
   fail: (name: string, text?: string) => (text ? failing.set(name, text) : failing.delete(name)),
+  /** Every app password ends. */
+  endPasswords: () => {
+    passwords = [];
+    stub.set({ peopleVersion: state.peopleVersion + '+' });
+  },
   /** A visitor asks for something. */
   request: (app: string, method: string, path: string, status: number, ms: number, email: string, error = '') => {
     requested = [...requested, asked(0, app, method, path, status, ms, email, error)];

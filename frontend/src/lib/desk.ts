@@ -10,7 +10,7 @@ import type { Owner } from './state.svelte';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
-import type { Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
+import type { AppPassword, Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -187,6 +187,13 @@ export class Desk {
     return this.#try(
       () => this.bridge.ask('revokeGrant', { id: grant.id }),
       ({ closed }) => this.#tell(strings.toast.clientRevoked(grant.clientName, closed)),
+    );
+  }
+
+  revokePassword(one: AppPassword, title: string): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('revokePassword', { id: one.id }),
+      ({ closed }) => this.#tell(strings.toast.passwordRevoked(title, closed)),
     );
   }
 

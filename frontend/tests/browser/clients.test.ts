@@ -46,7 +46,7 @@ test('a refusal keeps it and says why', async () => {
 test('the question closes when it ended elsewhere; with the last one the view teaches', async () => {
   const page = await clients();
   await section(page, 'Yours').getByRole('button', { name: /Revoke .?Pocket/ }).click();
-  await page.evaluate('stub.set({grants: []})');
+  await page.evaluate('stub.endPasswords(); stub.set({grants: []})');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   await page.getByRole('heading', { name: 'No connected apps' }).waitFor();
   await expect.poll(() => focusName(page)).toBe('Connected apps');

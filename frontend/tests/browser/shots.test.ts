@@ -68,6 +68,8 @@ const scenes: Scene[] = [
   { name: 'visitor-requests-off', scene: 'connected', act: then((page) => page.evaluate('stub.settings({requests: false})'), go('Requests'), (page) => page.getByText('Requests are not kept').waitFor()) },
   { name: 'visitor-requests-stress', scene: 'stress', act: then(go('Requests'), (page) => page.getByText('/page/2999').waitFor()) },
   { name: 'app-requests', scene: 'connected', height: 1500, act: then(press('Notes'), (page) => page.getByText('What visitors ask of it').click(), (page) => page.getByText('/socket').waitFor()) },
+  { name: 'password-form', scene: 'connected', height: 1000, act: then(press('Notes'), press('Make one')) },
+  { name: 'password-made', scene: 'connected', height: 1200, act: then(press('Notes'), press('Make one'), (page) => page.getByLabel('What is it for?').fill('مذكراتي <b>and</b> a rather long name of it, up to sixty'), (page) => page.getByLabel('What is it for?').press('Enter'), (page) => page.getByText('plp_').waitFor()) },
   { name: 'settings', act: go('Settings') },
   { name: 'settings-tall', scene: 'connected', height: 1500, act: go('Settings') },
   { name: 'apps' },
