@@ -24,7 +24,7 @@ func CheckSocketPath(at string) error {
 	case len(at) > maxSocketPath:
 		return Errorf(CodeInvalid, "The path of the socket has %d bytes; %d is the most.", len(at), maxSocketPath)
 	}
-	if what := notAnApps(at); what != "" {
+	if what := NotAnApps(at); what != "" {
 		return Errorf(CodeInvalid, "%.120q is a socket of %s, which opens far more than one app. Porchlight does not publish it.", at, what)
 	}
 	return nil
@@ -81,8 +81,8 @@ var runDirs = map[string]string{
 	"pulse": ofScreen, "pipewire": ofScreen,
 }
 
-// notAnApps says whose socket a path is known to be, if it is no app's.
-func notAnApps(at string) string {
+// NotAnApps says whose socket a path is known to be, if it is no app's.
+func NotAnApps(at string) string {
 	names := strings.Split(strings.TrimPrefix(at, "/"), "/")
 	last := names[len(names)-1]
 	if what := socketNames[last]; what != "" {

@@ -123,8 +123,24 @@ func TestSocketsThatAreRefused(t *testing.T) {
 		"a key agent's name": {func(t *testing.T, in string) string { return make(t, in+"/S.gpg-agent.ssh") }, "keeps keys"},
 		"a container's name": {func(t *testing.T, in string) string { return make(t, in+"/docker.sock") }, "container"},
 		"Porchlight's own":   {func(t *testing.T, in string) string { return make(t, in+"/porchlight-0123456789/owner.sock") }, "Porchlight itself"},
-		"another root":       {func(t *testing.T, _ string) string { return "app.sock" }, "whole path"},
-		"around":             {func(t *testing.T, in string) string { return in + "/../app.sock" }, "whole path"},
+		"a key agent's by another name": {func(t *testing.T, in string) string {
+			if err := os.Link(make(t, in+"/S.gpg-agent"), in+"/app.sock"); err != nil {
+				t.Fatal(err)
+			}
+			return in + "/app.sock"
+		}, "keeps keys"},
+		"Porchlight's own, moved": {func(t *testing.T, in string) string {
+			make(t, in+"/porchlight-0123456789/owner.sock")
+			if err := os.Rename(in+"/porchlight-0123456789", in+"/apps"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(in+"/apps/owner.sock", in+"/apps/app.sock"); err != nil {
+				t.Fatal(err)
+			}
+			return in + "/apps/app.sock"
+		}, "Porchlight itself"},
+		"another root": {func(t *testing.T, _ string) string { return "app.sock" }, "whole path"},
+		"around":       {func(t *testing.T, in string) string { return in + "/../app.sock" }, "whole path"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

@@ -45,11 +45,17 @@ func dialSocket(ctx context.Context, path string) (net.Conn, agentapi.Listener, 
 	}
 	defer at.close()
 	if what := others(at.stat); what != "" {
-		return nil, agentapi.Listener{}, SocketError(fmt.Sprintf("The socket %s is %s, which opens far more than one app. Porchlight does not reach it.", path, what))
+		return nil, agentapi.Listener{}, notReached(path, what)
 	}
 	conn, err := at.connect(ctx)
 	if err != nil {
 		return nil, agentapi.Listener{}, err
+	}
+	// However it is called by now, it was listened at by this name: a link of the file
+	// system, a mount or a new name for it changes nothing of that.
+	if what := agentapi.NotAnApps(conn.RemoteAddr().String()); what != "" {
+		conn.Close()
+		return nil, agentapi.Listener{}, notReached(path, "one of "+what)
 	}
 	peer, err := peerOf(conn)
 	if err != nil {
@@ -57,6 +63,11 @@ func dialSocket(ctx context.Context, path string) (net.Conn, agentapi.Listener, 
 		return nil, agentapi.Listener{}, fmt.Errorf("ask who is at the socket: %w", err)
 	}
 	return conn, peer, nil
+}
+
+// notReached refuses a socket that is no app's.
+func notReached(path, what string) error {
+	return SocketError(fmt.Sprintf("The socket %s is %s, which opens far more than one app. Porchlight does not reach it.", path, what))
 }
 
 // SocketOwner is whose the socket at a path is, and nobody where there is none or it is
