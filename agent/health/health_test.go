@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/health"
@@ -156,6 +157,19 @@ func dead(t *testing.T) int {
 
 func tlsOnly(s *httptest.Server) { s.StartTLS() }
 
+// rpc is a gRPC server, which answers no GET.
+func rpc(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ended := grpc.NewServer(), make(chan struct{})
+	go func() { defer close(ended); _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Stop(); <-ended })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 func h2cOnly(s *httptest.Server) {
 	s.Config.Protocols = new(http.Protocols)
 	s.Config.Protocols.SetUnencryptedHTTP2(true)
@@ -206,6 +220,8 @@ func TestStates(t *testing.T) {
 		"https as asked":   {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, https, "answers", "It answers", nil},
 		"h2c":              {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
 		"h2c as asked":     {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, h2c, "answers", "It answers", nil},
+		"grpc":             {rpc, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
+		"grpc as asked":    {rpc, h2c, "answers", "It answers", nil},
 		"h2c by the other": {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{H2C: true}, "answers", "It answers", nil},
 		"https for h2c":    {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{H2C: true}, "https", "is asked in HTTP/2", map[string]any{"upstream": "https", "h2c": false}},
 		"plain for https":  {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option upstream http helps", map[string]any{"upstream": "http"}},

@@ -132,7 +132,13 @@ func TestHealthReadsAlike(t *testing.T) {
 			if c.option == "" {
 				return
 			}
-			s.ok(append([]string{"options", name}, strings.Fields(c.option)...)...)
+			if _, err := client.ChangeOptions(t.Context(), name, listed.HealthOption); err != nil { // one click
+				t.Fatal(err)
+			}
+			now := s.ok("options", name)
+			if typed := s.ok(append([]string{"options", name}, strings.Fields(c.option)...)...); typed != now {
+				t.Errorf("typed, the options are %s, clicked they are %s", typed, now)
+			}
 			programs.Eventually(t, "it was asked again, and answers", func() bool {
 				h, _ := s.does(name)
 				return h.Health == agentapi.HealthAnswers && h.HealthOption == nil
