@@ -26,18 +26,22 @@ var harmless = map[string]string{
 	"denyUser":          `{"id":"nobody"}`,
 	"disconnectVisitor": `{"accountId":"nobody"}`,
 	"forgetUser":        `{"id":"nobody"}`,
+	"makePassword":      `{"app":"nothing","name":"Nothing"}`,
 	"ownerGrant":        `{"accountId":"nobody","app":"Nothing","granted":false}`,
 	"ownerInvite":       `{"email":"nobody","apps":["Nothing"]}`,
 	"ownerRemovePerson": `{"accountId":"nobody"}`,
 	"pause":             `{"name":"nothing"}`,
+	"probe":             `{"name":"nothing"}`,
 	"resume":            `{"name":"nothing"}`,
 	"revoke":            `{"name":"nothing"}`,
 	"revokeGrant":       `{"id":"none"}`,
+	"revokePassword":    `{"id":"none"}`,
 	"seeNotices":        `{"id":1}`,
 	"setSettings":       `{"failStaticHours":24,"askAgain":false,"trustEverybody":false,"quiet":[]}`,
 	"undoHeld":          `{"accountId":"nobody"}`,
 	"undoNotice":        `{"id":1}`,
 	"unmute":            `{"name":"nothing"}`,
+	"unshare":           `{"name":"nothing"}`,
 }
 
 // W1: a page of the real window asks for every operation of both interfaces. The

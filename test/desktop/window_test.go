@@ -211,11 +211,17 @@ func (p *program) connectClientIn(owner *visitor.Visitor, name string) (token st
 // body, or why there was no answer.
 func (p *program) asClient(token, address string) string {
 	p.t.Helper()
+	return p.asProgram(address, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+}
+
+// asProgram opens an address in no browser, signed in as by says.
+func (p *program) asProgram(address string, by func(*http.Request)) string {
+	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, address, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	by(req)
 	resp, err := p.guest().Do(req)
 	if err != nil {
 		return err.Error() // cut while it was answered, for one
