@@ -11,8 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy"
@@ -134,5 +137,65 @@ func TestNothingIsLostOrDoneTwice(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Weakness: net/http sends a request without a body again when an app that speaks HTTP/2
+// resets it with PROTOCOL_ERROR, which it may do after it has carried the request out.
+func TestNothingIsDoneTwiceOverHTTP2(t *testing.T) {
+	t.Parallel()
+	ln := listenAt(t, "tcp4", "127.0.0.1:0")
+	var heads atomic.Int64
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			done.Go(func() { resetEach(conn, &heads) })
+		}
+	})
+	t.Cleanup(func() { ln.Close(); done.Wait() })
+	r := newRig(t)
+	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
+	r.change("notes", func(a *proxy.App) { a.Options.Upstream = agentapi.UpstreamH2C })
+	b := r.signedIn("notes", bobID, false)
+	for _, method := range []string{"POST", "DELETE"} {
+		for _, body := range []string{"", "a=b"} {
+			before := heads.Load()
+			if res, _ := b.read(b.request(method, origin+"/", strings.NewReader(body), "Origin", origin)); res.StatusCode != http.StatusBadGateway {
+				t.Errorf("%s %q: %s", method, body, res.Status)
+			}
+			if n := heads.Load() - before; n != 1 {
+				t.Errorf("%s %q was sent %d times", method, body, n)
+			}
+		}
+	}
+}
+
+// resetEach is an HTTP/2 server that counts requests and resets them.
+func resetEach(conn net.Conn, heads *atomic.Int64) {
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch f := frame.(type) {
+		case *http2.SettingsFrame:
+			if !f.IsAck() {
+				framer.WriteSettingsAck()
+			}
+		case *http2.HeadersFrame:
+			heads.Add(1)
+			framer.WriteRSTStream(f.StreamID, http2.ErrCodeProtocol)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -62,6 +63,11 @@ func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
 		// In no order, and none is needed: an HTTP/2 server that finds too many
 		// fields refuses the request and reads none of it.
 		v.five.setIn(r.Header)
+		if !mayRepeat(r) && (r.Body == nil || r.Body == http.NoBody) {
+			// net/http sends what has no body again when it is reset with
+			// PROTOCOL_ERROR. One that is empty and cannot be read again, never.
+			r.Body = io.NopCloser(strings.NewReader(""))
+		}
 		return t.http2.RoundTrip(r)
 	}
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), v.five.trace()))
