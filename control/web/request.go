@@ -105,8 +105,8 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 			return toDevice(code)
 		}
 	case controlapi.PathPasswordPages:
-		name := strings.TrimPrefix(query, controlapi.ParamComputer+"=")
-		if query == "" || h.svc.ValidShortName(name) == nil {
+		name, named := strings.CutPrefix(query, controlapi.ParamComputer+"=")
+		if query == "" || named && h.svc.ValidShortName(name) == nil {
 			return toPasswords(name)
 		}
 	case controlapi.PathVisit:

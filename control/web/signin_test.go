@@ -193,12 +193,14 @@ func TestReturnLeadsNowhereElse(t *testing.T) {
 		"https://evil.example/", "//evil.example", `/\evil.example`, "/visit", "/visit?", "visit?x", "javascript:alert(1)",
 		"/visit?" + strings.Repeat("x", maxReturn), "/signout", "/account?x", " /account", "/visit/../x?y", "/account\r\nX: y",
 		visitPath("redirect_uri", "https://evil.example/.porchlight/callback"),
+		"/account/passwords/revoke?all=yes", "/account/passwords?computer=//evil.example", "/account/passwords?computer=maya&all=yes",
+		"/account/passwords?maya", "/account/passwords?computer=Maya", "/account/passwords/?computer=maya",
 	} {
 		if to := b.get("/signin?" + url.Values{"return": {bad}}.Encode()).to(t); to != "/account" {
 			t.Errorf("%q leads to %q", bad, to)
 		}
 	}
-	for _, good := range []string{"/account", visitPath()} {
+	for _, good := range []string{"/account", visitPath(), "/device", "/account/passwords", "/account/passwords?computer=maya"} {
 		if to := b.get("/signin?" + url.Values{"return": {good}}.Encode()).to(t); to != good {
 			t.Errorf("%q leads to %q", good, to)
 		}
