@@ -143,3 +143,17 @@ func TestNewerDatabaseIsLeftAlone(t *testing.T) {
 		t.Errorf("it changed at %v", at)
 	}
 }
+
+// Settings of a version that did not know of one that is on by default have it on.
+func TestOlderSettingsKeepWhatIsOn(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	old := []byte(`{"failStaticHours":4,"askAgain":true,"trustEverybody":false,"quiet":["access"]}`)
+	if err := s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(ownerSettingsKey, old) }); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := s.Settings()
+	if err != nil || !ok || !got.Requests || !got.Probe || got.FailStaticHours != 4 || !got.AskAgain {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+}

@@ -72,13 +72,15 @@ func (p *process) onPipes() *process {
 // onTerminal starts it on a terminal of its own, as its foreground.
 func (p *process) onTerminal() *process {
 	p.t.Helper()
-	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	// Not blocking, so that closing it ends the reading of it.
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	n, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPTN)
+	tty := os.NewFile(uintptr(fd), "/dev/ptmx")
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
-		err = unix.IoctlSetPointerInt(int(tty.Fd()), unix.TIOCSPTLCK, 0)
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
 	if err != nil {
 		p.t.Fatal(err)

@@ -338,3 +338,17 @@ func TestApprovalsAtATerminalLeaveANotice(t *testing.T) {
 		t.Errorf("%+v", notices)
 	}
 }
+
+// A terminal that is closed puts everything back, too.
+func TestShareOnATerminalThatIsClosed(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	p := inProcess(t, s.dir, "share", port, "--name", "shop").onTerminal()
+	p.says("Ctrl-C takes it off")
+	p.tty.Close()
+	p.ends(0)
+	if state := stateOf(t, s); len(state.Apps) != 0 {
+		t.Errorf("left behind: %+v", state.Apps)
+	}
+}
