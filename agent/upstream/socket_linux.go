@@ -14,6 +14,15 @@ import (
 
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
+// listening is the number of the socket that listens at the port; 0 where nobody is seen
+// to, and at a unix socket, which tells itself who took a connection.
+func (t Target) listening() uint64 {
+	if t.Socket != "" {
+		return 0
+	}
+	return procinfo.ListenerSocket(t.IP(), t.Port).Inode
+}
+
 // connect reaches the socket that was looked at, whatever has its name by now.
 func (f *found) connect(ctx context.Context) (net.Conn, error) {
 	fd, err := unix.Openat(f.dir, f.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)

@@ -2,11 +2,13 @@ package upstream_test
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -161,6 +163,59 @@ func TestSocketsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A program that takes a connection and leaves the port to the approved one before
+// anybody has looked who listens is sent nothing: the connection is made anew.
+func TestWhoTookTheConnectionStays(t *testing.T) {
+	t.Parallel()
+	for what, staying := range map[string]bool{"the approved one stays": true, "nobody stays": false} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ln := listen(t, "tcp4", "127.0.0.1:0")
+			address := ln.Addr().String()
+			var heard sync.WaitGroup
+			looks := 0
+			checks := upstream.Checks{Peer: func(agentapi.Listener) bool {
+				if looks++; looks > 1 && staying {
+					return true
+				}
+				conn, err := ln.Accept()
+				if err != nil {
+					t.Error(err)
+					return false
+				}
+				ln.Close()
+				ln = listen(t, "tcp4", address) // who is looked at
+				heard.Go(func() {
+					defer conn.Close()
+					if got, _ := io.ReadAll(conn); len(got) > 0 {
+						t.Errorf("who left the port heard %q", got)
+					}
+				})
+				return true
+			}}
+			conn, err := upstream.Target{Port: ln.Addr().(*net.TCPAddr).Port}.Dial(t.Context(), checks)
+			if err == nil {
+				io.WriteString(conn, "for the approved one")
+				conn.Close()
+			}
+			heard.Wait()
+			if (err == nil) != staying || err != nil && !upstream.Refused(err) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func listen(t *testing.T, network, address string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln
 }
 
 // A socket that this user's environment names is another program's, by whatever name.

@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -105,13 +106,9 @@ var dialer = &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 // Dial makes a new connection. The protocols are what is offered over TLS, the best
 // first; nil for HTTP/1.1.
 func (t Target) Dial(ctx context.Context, c Checks, protocols ...string) (net.Conn, error) {
-	conn, peer, err := t.connect(ctx)
+	conn, err := t.admitted(ctx, c)
 	if err != nil {
 		return nil, err
-	}
-	if c.Peer != nil && !c.Peer(peer) {
-		conn.Close()
-		return nil, ErrStranger
 	}
 	if t.Plain() {
 		return conn, nil
@@ -122,6 +119,32 @@ func (t Target) Dial(ctx context.Context, c Checks, protocols ...string) (net.Co
 		return nil, err
 	}
 	return secure, nil
+}
+
+// tries is how often a program that comes or goes just then has us connect anew.
+const tries = 3
+
+// admitted is a new connection to somebody the checks said yes to. Who took it is read
+// from who listens, and that says so only if the same socket listened from before the
+// connection was made until after the look: a program could take a connection, stop
+// listening, and leave the port to the one that was approved.
+func (t Target) admitted(ctx context.Context, c Checks) (net.Conn, error) {
+	for range tries {
+		before := t.listening()
+		conn, peer, err := t.connect(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.Peer != nil && !c.Peer(peer) {
+			conn.Close()
+			return nil, ErrStranger
+		}
+		if t.listening() == before {
+			return conn, nil
+		}
+		conn.Close()
+	}
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED} // nobody stays there
 }
 
 func (t Target) connect(ctx context.Context) (conn net.Conn, peer agentapi.Listener, err error) {
