@@ -78,6 +78,9 @@ func (p *prober) judge(ctx context.Context) (v verdict, told bool) {
 	case timedOut(err) || why.State == agentapi.HealthSilent:
 		return silent(p.app), true
 	}
+	if strings.Contains(err.Error(), noProtocol) && p.speaksTLS(ctx, "h2") {
+		return answersRPC(p.app), true
+	}
 	if scheme, ok := p.otherScheme(ctx); ok {
 		return speaks(p.app, scheme), true
 	}
@@ -103,7 +106,7 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 			return refuses(p.app, got.status)
 		}
 	}
-	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx) {
+	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx, bothProtocols...) {
 		return speaks(p.app, agentapi.UpstreamHTTPS)
 	}
 	return p.answered(got)
@@ -151,7 +154,7 @@ func (p *prober) otherScheme(ctx context.Context) (scheme string, ok bool) {
 		}
 	}
 	switch {
-	case asked != agentapi.UpstreamHTTPS && p.speaksTLS(ctx):
+	case asked != agentapi.UpstreamHTTPS && p.speaksTLS(ctx, bothProtocols...):
 		return agentapi.UpstreamHTTPS, true
 	case asked != agentapi.UpstreamH2C && p.speaksHTTP2(ctx):
 		return agentapi.UpstreamH2C, true
@@ -166,8 +169,15 @@ func (p *prober) in(scheme string) upstream.Target {
 	return t
 }
 
-func (p *prober) speaksTLS(ctx context.Context) bool {
-	conn, err := p.dial(ctx, p.in(agentapi.UpstreamHTTPS))
+// noProtocol is what crypto/tls says where HTTP/1.1 was offered alone and is not spoken.
+const noProtocol = "tls: no application protocol"
+
+// bothProtocols are offered where it does not matter which one is spoken.
+var bothProtocols = []string{"http/1.1", "h2"}
+
+// speaksTLS says whether an app speaks one of these over TLS.
+func (p *prober) speaksTLS(ctx context.Context, protocols ...string) bool {
+	conn, err := p.dial(ctx, p.in(agentapi.UpstreamHTTPS), protocols...)
 	if err != nil {
 		return false
 	}
@@ -195,14 +205,14 @@ func (p *prober) speaksHTTP2(ctx context.Context) bool {
 }
 
 // dial connects, for as long as the probe may take.
-func (p *prober) dial(ctx context.Context, t upstream.Target) (*shortConn, error) {
+func (p *prober) dial(ctx context.Context, t upstream.Target, protocols ...string) (*shortConn, error) {
 	checks := p.checks
 	checks.Peer = func(peer agentapi.Listener) bool {
 		ok := p.checks.Peer == nil || p.checks.Peer(peer)
 		p.sent = p.sent || ok
 		return ok
 	}
-	conn, err := t.Dial(ctx, checks)
+	conn, err := t.Dial(ctx, checks, protocols...)
 	if err != nil {
 		return nil, err
 	}

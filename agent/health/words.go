@@ -39,6 +39,14 @@ func answers(app App, status int) verdict {
 	return verdict{state: agentapi.HealthAnswers, detail: detail + "."}
 }
 
+// answersRPC is told of an app that speaks HTTP/2 alone over TLS, in which gRPC reaches it.
+func answersRPC(app App) verdict {
+	return verdict{
+		state:  agentapi.HealthAnswers,
+		detail: "It answers gRPC " + where(app.Target) + ". Browsers get no page, for it speaks HTTP/2 alone.",
+	}
+}
+
 func nothing(app App) verdict {
 	return verdict{
 		state:  agentapi.HealthNothing,
