@@ -46,7 +46,7 @@ const many = () => [
   ),
   ...Array.from({ length: 200 }, (_, i) =>
     app(i === 0 ? 'planning-board-northern-region-partners-volunteers-2026-27-live' : `app-${i}`, labels[i] ?? `App ${i}`, 30000 + i, {
-      answering: i % 7 !== 1, connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
+      answering: i % 7 !== 1, ...(i % 11 === 3 ? { health: 'https', healthDetail: 'It speaks HTTPS.', healthOption: { upstream: 'https' } } : {}), connections: i === 0 ? 5000 : i % 3, status: i % 50 === 49 ? 'revoked' : 'live',
     }),
   ),
 ];
