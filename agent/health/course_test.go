@@ -136,6 +136,45 @@ func TestWhatHasAnAppAsked(t *testing.T) {
 	settle(3, "switched off")
 }
 
+// Weakness: a program that withdraws its app and publishes it again has it asked each time.
+// Checked: it comes back as one that was asked already.
+func TestComingBackIsNoNewMinute(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	for range 5 {
+		h.set("a", app.port, agentapi.AppOptions{})
+		h.Changed("a")
+		h.Await(t.Context(), "a")
+		h.change(func() { delete(h.apps, "a") })
+		h.Gone("a")
+	}
+	if got := app.asked.Load(); got != 1 {
+		t.Errorf("asked %d times within a minute", got)
+	}
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Ask("a")
+	if h.Await(t.Context(), "a"); app.asked.Load() != 2 {
+		t.Errorf("approved again, it was asked %d times in all", app.asked.Load())
+	}
+}
+
+// An app that is closed while it is asked is asked nothing more.
+func TestClosedBetweenTwoQuestions(t *testing.T) {
+	t.Parallel()
+	h := build(t)
+	var asked atomic.Int64
+	port := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		h.change(func() { delete(h.apps, "a"); h.paused["a"] = true })
+		w.WriteHeader(http.StatusForbidden) // has it asked as localhost
+	}), nil)
+	h.set("a", port, agentapi.AppOptions{})
+	h.Ask("a")
+	if h.Await(t.Context(), "a"); asked.Load() != 1 {
+		t.Errorf("asked %d times", asked.Load())
+	}
+}
+
 // TestAnotherAppMeanwhile: what was asked before a change says nothing of what is
 // there after it.
 func TestAnotherAppMeanwhile(t *testing.T) {

@@ -11,6 +11,7 @@ package health
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -80,7 +81,8 @@ type Health struct {
 	wake chan struct{} // has one when apps may be due
 
 	mu   sync.Mutex
-	apps map[string]*entry // by id, of live apps only; guarded by mu
+	apps map[string]*entry    // by id, of live apps only; guarded by mu
+	gone map[string]time.Time // by id: when apps that are not on now were asked last; guarded by mu
 }
 
 // entry is what is known of one app. Health.mu guards it.
@@ -119,7 +121,7 @@ func New(cfg Config) *Health {
 	if cfg.Moved == nil {
 		cfg.Moved = func(context.Context, App) bool { return false }
 	}
-	return &Health{cfg: cfg, wake: make(chan struct{}, 1), apps: map[string]*entry{}}
+	return &Health{cfg: cfg, wake: make(chan struct{}, 1), apps: map[string]*entry{}, gone: map[string]time.Time{}}
 }
 
 // Of is how an app does, as far as is known.
@@ -160,7 +162,8 @@ func (e *entry) explained() bool {
 func (h *Health) entryOf(id string) *entry {
 	e := h.apps[id]
 	if e == nil {
-		e = &entry{}
+		e = &entry{asked: h.gone[id]}
+		delete(h.gone, id)
 		h.apps[id] = e
 	}
 	return e
@@ -255,17 +258,28 @@ func (h *Health) stale(app App) bool {
 	return !h.cfg.Now().Before(e.asked.Add(pause))
 }
 
-// Gone forgets an app that is not on any more. One that is paused is.
+// Gone forgets an app that is not on any more, but for when it was asked: it would be
+// asked each time that it comes back. One that is paused is on.
 func (h *Health) Gone(id string) {
 	if h.cfg.Live(id) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if e := h.apps[id]; e != nil {
-		e.end()
-		delete(h.apps, id)
+	now := h.cfg.Now()
+	maps.DeleteFunc(h.gone, func(_ string, asked time.Time) bool { return now.Sub(asked) >= pause })
+	e := h.apps[id]
+	if e == nil {
+		return
 	}
+	if e.running {
+		e.asked = now
+	}
+	if !e.asked.IsZero() {
+		h.gone[id] = e.asked
+	}
+	e.end()
+	delete(h.apps, id)
 }
 
 // end tells whoever waits that there is nothing to wait for. mu is held.

@@ -280,14 +280,18 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page,
 		return page{}, err
 	}
 	defer res.Body.Close()
-	start, err := readStart(conn, res.Body)
+	start, err := readStart(ctx, conn, res.Body)
 	return page{res.StatusCode, res.Header, start}, err
 }
 
 // readStart reads the beginning of a body: as much as comes soon. One that ends too
 // early is an error, one that is too long or too slow is not.
-func readStart(conn net.Conn, body io.Reader) ([]byte, error) {
-	_ = conn.SetReadDeadline(time.Now().Add(bodyFor))
+func readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, error) {
+	until := time.Now().Add(bodyFor)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
+	}
+	_ = conn.SetReadDeadline(until)
 	start, err := io.ReadAll(io.LimitReader(body, maxRead))
 	if errors.Is(err, error(errLong)) || timedOut(err) {
 		err = nil

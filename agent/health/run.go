@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
 )
 
 // Run asks the apps that are due, a few at a time, until ctx ends.
@@ -74,7 +75,7 @@ func (h *Health) ask(ctx context.Context, id string) {
 	app, ok := h.cfg.Find(id)
 	var r result
 	if ok = ok && h.cfg.On(); ok {
-		r = probe(ctx, app, h.cfg.Checks(ctx, app))
+		r = probe(ctx, app, h.checks(ctx, app))
 		r.at = h.cfg.Now()
 		if r.state == agentapi.HealthNothing && h.cfg.Moved(ctx, app) {
 			h.Changed(id)
@@ -94,6 +95,18 @@ func (h *Health) ask(ctx context.Context, id string) {
 		h.cfg.Changes.Raise()
 	}
 	h.signal() // it may be due again
+}
+
+// checks are those of a visitor's connection, and that the app is still asked the same:
+// a probe makes several connections, and the owner may pause the app between two.
+func (h *Health) checks(ctx context.Context, app App) upstream.Checks {
+	c := h.cfg.Checks(ctx, app)
+	peer := c.Peer
+	c.Peer = func(l agentapi.Listener) bool {
+		now, ok := h.cfg.Find(app.ID)
+		return ok && now.same(app) && h.cfg.On() && (peer == nil || peer(l))
+	}
+	return c
 }
 
 // conclude notes what a probe found; it is false where nothing changed that anybody
