@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -78,7 +79,7 @@ func (p *prober) judge(ctx context.Context) (v verdict, told bool) {
 	case timedOut(err) || why.State == agentapi.HealthSilent:
 		return silent(p.app), true
 	}
-	if strings.Contains(err.Error(), noProtocol) && p.speaksTLS(ctx, "h2") {
+	if p.app.Target.Scheme == agentapi.UpstreamHTTPS && !p.agrees(ctx, "http/1.1") && p.agrees(ctx, "h2") {
 		return answersRPC(p.app), true
 	}
 	if scheme, ok := p.otherScheme(ctx); ok {
@@ -106,7 +107,7 @@ func (p *prober) refused(ctx context.Context, got page) verdict {
 			return refuses(p.app, got.status)
 		}
 	}
-	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx, bothProtocols...) {
+	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx) {
 		return speaks(p.app, agentapi.UpstreamHTTPS)
 	}
 	return p.answered(got)
@@ -154,7 +155,7 @@ func (p *prober) otherScheme(ctx context.Context) (scheme string, ok bool) {
 		}
 	}
 	switch {
-	case asked != agentapi.UpstreamHTTPS && p.speaksTLS(ctx, bothProtocols...):
+	case asked != agentapi.UpstreamHTTPS && p.speaksTLS(ctx):
 		return agentapi.UpstreamHTTPS, true
 	case asked != agentapi.UpstreamH2C && p.speaksHTTP2(ctx):
 		return agentapi.UpstreamH2C, true
@@ -169,15 +170,19 @@ func (p *prober) in(scheme string) upstream.Target {
 	return t
 }
 
-// noProtocol is what crypto/tls says where HTTP/1.1 was offered alone and is not spoken.
-const noProtocol = "tls: no application protocol"
+// agrees says whether an app agrees over TLS to speak a protocol.
+func (p *prober) agrees(ctx context.Context, protocol string) bool {
+	conn, err := p.dial(ctx, p.in(agentapi.UpstreamHTTPS), protocol)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	secure, ok := conn.Conn.(*tls.Conn)
+	return ok && secure.ConnectionState().NegotiatedProtocol == protocol
+}
 
-// bothProtocols are offered where it does not matter which one is spoken.
-var bothProtocols = []string{"http/1.1", "h2"}
-
-// speaksTLS says whether an app speaks one of these over TLS.
-func (p *prober) speaksTLS(ctx context.Context, protocols ...string) bool {
-	conn, err := p.dial(ctx, p.in(agentapi.UpstreamHTTPS), protocols...)
+func (p *prober) speaksTLS(ctx context.Context) bool {
+	conn, err := p.dial(ctx, p.in(agentapi.UpstreamHTTPS), "http/1.1", "h2")
 	if err != nil {
 		return false
 	}
