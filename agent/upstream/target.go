@@ -17,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -171,6 +172,9 @@ func (t Target) secure(ctx context.Context, conn net.Conn, c Checks, protocols [
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if err := out.HandshakeContext(ctx); err != nil {
+		if protocols[0] == "h2" && strings.Contains(err.Error(), "no application protocol") {
+			err = ErrNoHTTP2 // of a server that says so; crypto/tls has no type for it
+		}
 		return nil, fmt.Errorf("agree on TLS: %w", err)
 	}
 	if got := out.ConnectionState().NegotiatedProtocol; protocols[0] == "h2" && got != "h2" {
