@@ -101,6 +101,13 @@ var errNoneKept = errors.New("nothing of what visitors ask is kept. To change th
 func followRequests(ctx context.Context, client *agentapi.Client, app string, after uint64, show func(agentapi.VisitorRequest) error) error {
 	for {
 		got, err := client.Requests(ctx, app, after, agentapi.MaxWait)
+		if agentapi.CodeOf(err) == agentapi.CodeUnavailable && ctx.Err() == nil {
+			select { // the agent is busy, or another takes its place
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -248,29 +248,21 @@ func (s *sharing) follow(ctx context.Context) error {
 		end = "takes it off its address again"
 	}
 	s.c.line("What visitors ask of it follows; Ctrl-C %s.\n", end)
-	for {
-		err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
-			s.asked = q.Seq
-			s.c.request(q, false)
-			return nil
-		})
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, errNoneKept):
-			s.c.line("Nothing of what visitors ask is kept, so it cannot be shown.")
-			<-ctx.Done()
-			return ctx.Err()
-		case agentapi.CodeOf(err) == agentapi.CodeNotFound:
-			return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
-		case agentapi.CodeOf(err) != agentapi.CodeUnavailable:
-			return err
-		}
-		select { // the agent is busy, or another takes its place
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-		}
+	err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
+		s.c.request(q, false)
+		return nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errNoneKept):
+		s.c.line("Nothing of what visitors ask is kept, so it cannot be shown.")
+		<-ctx.Done()
+		return ctx.Err()
+	case agentapi.CodeOf(err) == agentapi.CodeNotFound:
+		return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
 	}
+	return err
 }
 
 // end puts back what was before, and ends the agent that was needed for it.

@@ -352,3 +352,24 @@ func TestShareOnATerminalThatIsClosed(t *testing.T) {
 		t.Errorf("left behind: %+v", state.Apps)
 	}
 }
+
+// A share ends when its app is revoked elsewhere, and goes on, without requests, while
+// the owner wants none kept.
+func TestShareIsOvertaken(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	p.says("Ctrl-C takes it off")
+	s.ok("revoke", "shop")
+	p.says("shop was revoked elsewhere")
+	p.ends(1)
+	s.ok("settings", "--requests=false")
+	p = inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	p.says("so it cannot be shown")
+	p.signal(syscall.SIGINT)
+	p.ends(0)
+	if state := stateOf(t, s); len(state.Apps) != 0 {
+		t.Errorf("left behind: %+v", state.Apps)
+	}
+}
