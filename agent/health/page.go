@@ -1,0 +1,120 @@
+package health
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/upstream"
+)
+
+// page is what was read of a first page.
+type page struct {
+	status int
+	header http.Header
+	start  []byte // of its body
+}
+
+// get asks for / on a connection of its own. It follows nothing.
+func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page, error) {
+	conn, err := p.dial(ctx, t)
+	if err != nil {
+		return page{}, err
+	}
+	defer conn.Close()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host+"/", nil)
+	if err != nil {
+		return page{}, fmt.Errorf("ask for the first page: %w", err)
+	}
+	req.Header = http.Header{"User-Agent": {userAgent}, "Accept": {"*/*"}}
+	if p.app.toldAddress() {
+		req.Header["X-Forwarded-Proto"] = []string{"https"}
+		req.Header["X-Forwarded-Host"] = []string{p.app.Host}
+	}
+	ask := askHTTP1
+	if t.Scheme == agentapi.UpstreamH2C {
+		ask = askHTTP2
+	}
+	res, err := ask(conn, req)
+	switch {
+	case err != nil && conn.left == 0:
+		return page{}, errLong
+	case err != nil:
+		return page{}, err
+	}
+	defer res.Body.Close()
+	start, err := readStart(ctx, conn, res.Body)
+	return page{res.StatusCode, res.Header, start}, err
+}
+
+// readStart reads the beginning of a body: as much as comes soon. One that ends too
+// early is an error, one that is too long or too slow is not.
+func readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, error) {
+	until := time.Now().Add(bodyFor)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
+	}
+	_ = conn.SetReadDeadline(until)
+	start, err := io.ReadAll(io.LimitReader(body, maxRead))
+	if errors.Is(err, error(errLong)) || timedOut(err) {
+		err = nil
+	}
+	return start, err
+}
+
+// askHTTP1 reads what net/http reads of an answer, and refuses what cannot be passed
+// on.
+func askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
+	req.Close = true
+	if err := req.Write(conn); err != nil {
+		return nil, err
+	}
+	r := bufio.NewReader(conn)
+	first, err := r.Peek(len("HTTP/"))
+	switch other := upstream.Sniff(first); {
+	case other != nil:
+		return nil, other
+	case len(first) == 0:
+		return nil, err
+	}
+	for {
+		res, err := http.ReadResponse(r, req)
+		switch {
+		case err != nil:
+			return nil, err
+		case res.StatusCode < 100:
+			return nil, upstream.ErrStatus
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, upstream.ErrUnasked101
+		case res.StatusCode >= 200:
+			return res, nil
+		}
+	}
+}
+
+// askHTTP2 sends the request in HTTP/2 without TLS. A server that refuses the request
+// alone speaks it.
+func askHTTP2(conn net.Conn, req *http.Request) (*http.Response, error) {
+	t := &http.Transport{Protocols: new(http.Protocols), DisableCompression: true, MaxResponseHeaderBytes: maxRead}
+	t.Protocols.SetUnencryptedHTTP2(true)
+	taken := false
+	t.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		if taken {
+			return nil, errors.New("a probe has one connection")
+		}
+		taken = true
+		return conn, nil
+	}
+	res, err := t.RoundTrip(req)
+	if err != nil && strings.Contains(err.Error(), "stream error") {
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}
+	return res, err
+}
