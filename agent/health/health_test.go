@@ -249,7 +249,16 @@ func TestStates(t *testing.T) {
 				}
 			})
 		}, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
-		"no HTTP": {func(t *testing.T) int { return raw(t, says("220 mail.example.net ESMTP\r\n")) }, agentapi.AppOptions{}, "wrong", "does not begin as HTTP", nil},
+		"no HTTP": {func(t *testing.T) int { return raw(t, says("220 mail.example.net ESMTP\r\n")) }, agentapi.AppOptions{}, "wrong", "Its answer does not begin as HTTP does (220 mail.example.net ESMTP).", nil},
+		"SSH in pieces": {func(t *testing.T) int {
+			return raw(t, func(c net.Conn) {
+				for _, part := range []string{"SSH", "-2.0-Open", "SSH_9.6\x1b[31m\r", "\nmore"} {
+					_, _ = io.WriteString(c, part)
+					time.Sleep(10 * time.Millisecond)
+				}
+				_, _ = io.Copy(io.Discard, c)
+			})
+		}, agentapi.AppOptions{}, "wrong", `(SSH-2.0-OpenSSH_9.6\x1b[31m).`, nil},
 		"two lengths": {func(t *testing.T) int {
 			return raw(t, says("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"))
 		}, agentapi.AppOptions{}, "wrong", "two lengths", nil},

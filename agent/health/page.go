@@ -2,6 +2,7 @@ package health
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,16 +58,34 @@ func (p *prober) get(ctx context.Context, t upstream.Target, host string) (page,
 // readStart reads the beginning of a body: as much as comes soon. One that ends too
 // early is an error, one that is too long or too slow is not.
 func readStart(ctx context.Context, conn net.Conn, body io.Reader) ([]byte, error) {
-	until := time.Now().Add(bodyFor)
-	if end, ok := ctx.Deadline(); ok && end.Before(until) {
-		until = end
-	}
-	_ = conn.SetReadDeadline(until)
+	_ = conn.SetReadDeadline(soon(ctx))
 	start, err := io.ReadAll(io.LimitReader(body, maxRead))
 	if errors.Is(err, error(errLong)) || timedOut(err) {
 		err = nil
 	}
 	return start, err
+}
+
+// soon is when the rest of something is waited for no longer.
+func soon(ctx context.Context) time.Time {
+	until := time.Now().Add(bodyFor)
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		return end
+	}
+	return until
+}
+
+// peekLine is what comes up to a line's end, or as much as is told of it.
+func peekLine(r *bufio.Reader) []byte {
+	for {
+		line, _ := r.Peek(r.Buffered())
+		if len(line) >= upstream.MaxLine || bytes.IndexByte(line, '\n') >= 0 {
+			return line
+		}
+		if _, err := r.Peek(len(line) + 1); err != nil {
+			return line
+		}
+	}
 }
 
 // askHTTP1 reads what net/http reads of an answer, and refuses what cannot be passed
@@ -80,7 +99,8 @@ func askHTTP1(conn net.Conn, req *http.Request) (*http.Response, error) {
 	first, err := r.Peek(len("HTTP/"))
 	switch other := upstream.Sniff(first); {
 	case other != nil:
-		return nil, other
+		_ = conn.SetReadDeadline(soon(req.Context()))
+		return nil, upstream.Sniff(peekLine(r))
 	case len(first) == 0:
 		return nil, err
 	}

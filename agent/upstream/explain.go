@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -61,7 +62,7 @@ const (
 	longHead     = "the head of its answer was longer than 256 KiB"
 	unasked101   = "it switched protocols without being asked"
 	noStatus     = "it answered with a status that is no number from 100 to 999"
-	notHTTP      = "it does not begin as HTTP does"
+	notHTTP      = "its answer does not begin as HTTP does"
 	badLine      = "a header line of its answer is malformed"
 	badLength    = "it answered with a length that is no number"
 	badEncoding  = "it answered in a transfer encoding that is not known"
@@ -84,8 +85,7 @@ func Sniff(first []byte) error {
 	case len(first) > 3 && first[0] == 0 && (first[3] == settings || first[3] == goAway):
 		return ErrSpeaksHTTP2
 	case !strings.HasPrefix(http1, string(first[:min(len(first), len(http1))])):
-		const shown = 60
-		return &Broken{agentapi.HealthWrong, notHTTP, string(first[:min(len(first), shown)])}
+		return &Broken{agentapi.HealthWrong, notHTTP, firstLine(first)}
 	}
 	return nil
 }
@@ -99,6 +99,18 @@ func SniffHTTP2(first []byte) error {
 		return err
 	}
 	return nil
+}
+
+// MaxLine is how much is told of what is no HTTP, in bytes.
+const MaxLine = 60
+
+// firstLine is what there is up to a line's end, where anything is before that.
+func firstLine(first []byte) string {
+	first = first[:min(len(first), MaxLine)]
+	if end := bytes.IndexAny(first, "\r\n"); end > 0 {
+		first = first[:end]
+	}
+	return string(first)
 }
 
 // http1 is what every answer of HTTP/1 begins with.

@@ -88,4 +88,13 @@ func TestSniff(t *testing.T) {
 			t.Errorf("%q: %v, want %s", first, err, want)
 		}
 	}
+	for first, want := range map[string]string{
+		"SSH-2.0-OpenSSH_9.6\r\nmore":    "(SSH-2.0-OpenSSH_9.6).",
+		"\r\nHTTP/1.1 200 OK\r\n":        `(\r\nHTTP/1.1 200 OK\r\n).`,
+		strings.Repeat("x", 61) + "\r\n": "(" + strings.Repeat("x", 60) + ").",
+	} {
+		if got := upstream.Explain(upstream.Sniff([]byte(first))).Detail; got != "Its answer does not begin as HTTP does "+want {
+			t.Errorf("%q: %s", first, got)
+		}
+	}
 }
