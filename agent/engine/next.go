@@ -86,6 +86,8 @@ type event struct {
 	// its window; PID is the process that gave it, or shares. 0: not known.
 	Terminal bool
 	PID      int
+	// Killed, of onShare, is the process that was found to have left its share behind.
+	Killed int
 	// PortTaken is true when the request's port has become Porchlight's own.
 	PortTaken bool
 	// LabelTaken is true when another approved app has this name's label, or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
 )
 
@@ -37,6 +38,9 @@ func (a *Apps) Share(ctx context.Context, name string, pid int, s agentapi.Share
 	}
 	e := event{Kind: onShare, NewID: newID(), Label: label, Port: s.LocalPort, Seen: &s.Seen, Others: s.Others, Keep: s.Keep, PID: pid, Me: a.cfg.Me}
 	app, _ := a.Lookup(name)
+	if app.kept != nil && app.kept.Shared != nil && !procinfo.Runs(app.kept.Shared.PID) {
+		e.Killed = app.kept.Shared.PID
+	}
 	app.Port = s.LocalPort
 	a.lookToShare(ctx, &e, app)
 	out, _, err := a.apply(ctx, name, e)
@@ -66,6 +70,9 @@ func share(now stored, e event) (outcome, error) {
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q waits for your approval already. Approve it or deny it first, or choose another name.", now.App.Label)
 	}
 	switch {
+	case now.App != nil && sharedByAnother(now.App.Shared, e):
+		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is shared by process %d already. End that one first, or choose another name. If it is another program by now, type: porchlight unshare %s",
+			now.App.Label, now.App.Shared.PID, now.App.Name)
 	case now.App != nil && now.App.Options.Socket() != "":
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is reached at a unix socket, so no port can be shared under its name. Choose another name.", now.App.Label)
 	case e.LabelTaken:
@@ -93,6 +100,12 @@ func share(now stored, e event) (outcome, error) {
 		out.Gone = app.ID // what is open goes to the other port
 	}
 	return out, nil
+}
+
+// sharedByAnother says whether a process shares a name that may run: what it put at
+// the address it would take away under whoever came second.
+func sharedByAnother(shared *store.Shared, e event) bool {
+	return shared != nil && shared.PID != 0 && shared.PID != e.PID && shared.PID != e.Killed
 }
 
 // beforeShare is what an approved app was before it is shared; before the first time,

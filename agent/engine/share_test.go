@@ -43,7 +43,13 @@ func TestShareIsPutBack(t *testing.T) {
 			if len(shared.Notices) != 1 || shared.Notices[0].Kind != agentapi.NoticeApproved || shared.Notices[0].By != "process 4711" {
 				t.Errorf("%s: told %+v", what, shared.Notices)
 			}
-			again, err := next(shared.stored, shareOf(4000, "Again", ada)) // the first was killed
+			second := shareOf(4000, "Again", ada)
+			second.PID = 4712
+			if out, err := next(shared.stored, second); agentapi.CodeOf(err) != agentapi.CodeConflict || !reflect.DeepEqual(out.stored, shared.stored) {
+				t.Errorf("%s: shared twice: %v, %+v", what, err, out.stored)
+			}
+			second.Killed = 4711
+			again, err := next(shared.stored, second)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -69,7 +68,7 @@ func (s *sharing) run(ctx context.Context, line []string) error {
 		}
 		err = fmt.Errorf("%s could not be started: %w", printable(line[0]), err)
 	}
-	return errors.Join(err, s.end())
+	return s.over(err)
 }
 
 // with shares what a program listens on until it or ctx ends, and ends both.
@@ -92,7 +91,7 @@ func (s *sharing) with(ctx context.Context, c *child, wished int) error {
 		defer close(ending)
 		c.end(ctx.Err() != nil)
 	}()
-	err = errors.Join(unlessStopped(err), s.end()) // nobody is sent to a program that ends
+	err = s.over(unlessStopped(err)) // nobody is sent to a program that ends
 	<-ending
 	if err == nil && c.code() != 0 {
 		err = commandline.Passed(c.code())

@@ -20,6 +20,9 @@ import (
 // putBackIn bounds what is done after Ctrl-C.
 const putBackIn = 10 * time.Second
 
+// comesBack is how many seconds an agent may be away that is started anew.
+const comesBack = 30
+
 // sharing is one port that is shared for as long as a command runs.
 type sharing struct {
 	c     cli
@@ -34,7 +37,8 @@ type sharing struct {
 	state  agentapi.OwnerState
 	seen   agentapi.PortSeen
 	pub    agentapi.Publication
-	asked  uint64 // number of the newest request from before
+	asked  uint64    // number of the newest request from before
+	since  time.Time // when the agent noted the share; zero before that
 	// back undoes what was done; nil where there is nothing to put back.
 	back func(context.Context) error
 }
@@ -71,8 +75,7 @@ options.`,
 		if err := s.reach(ctx); err != nil {
 			return unlessStopped(err)
 		}
-		err = unlessStopped(s.show(ctx))
-		return errors.Join(err, s.end())
+		return s.over(unlessStopped(s.show(ctx)))
 	}
 	return cmd
 }
@@ -143,12 +146,16 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	if s.seen, err = s.client.Port(ctx, s.port); err != nil {
 		return err
 	}
+	if s.state, err = s.client.State(ctx); err != nil { // a program may have taken long to listen
+		return err
+	}
 	named := s.name != ""
 	before, found := s.choose()
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
 	switch {
 	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
-		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name", s.name, before.Shared.PID)
+		self, suffix := s.c.typed()
+		return fmt.Errorf("%s is shared by process %d already. End that one first, or choose another --name. If it is another program by now, type: %s unshare %s%s", s.name, before.Shared.PID, self, s.name, suffix)
 	case found && !named && before.Shared == nil && before.Status == agentapi.StatusLive && before.Label == s.label:
 		s.c.line("%s is on already, and stays on at the end.", whatAsks(before))
 		s.pub = agentapi.Publication{Status: before.Status, Host: before.Host, URL: before.URL}
@@ -207,6 +214,9 @@ func (s *sharing) tell(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if app.Shared != nil {
+		s.since = app.Shared.At
+	}
 	self, suffix := s.c.typed()
 	s.sayAddress()
 	who := "Only you can open it."
@@ -248,21 +258,42 @@ func (s *sharing) follow(ctx context.Context) error {
 		end = "takes it off its address again"
 	}
 	s.c.line("What visitors ask of it follows; Ctrl-C %s.\n", end)
-	err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
-		s.c.request(q, false)
-		return nil
-	})
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, errNoneKept):
-		s.c.line("Nothing of what visitors ask is kept, so it cannot be shown.")
-		<-ctx.Done()
-		return ctx.Err()
-	case agentapi.CodeOf(err) == agentapi.CodeNotFound:
-		return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
+	for missed := 0; ; {
+		err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
+			missed, s.asked = 0, q.Seq
+			s.c.request(q, false)
+			return nil
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, errNoneKept):
+			s.c.line("Nothing of what visitors ask is kept, so it cannot be shown.")
+			<-ctx.Done()
+			return ctx.Err()
+		case agentapi.CodeOf(err) == agentapi.CodeNotFound:
+			return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
+		case !errors.Is(err, agentapi.ErrNotRunning) || missed == comesBack:
+			return err
+		}
+		if missed++; missed == 1 {
+			s.c.line("Porchlight was stopped. Waiting for it to be started again.")
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
 	}
-	return err
+}
+
+// over ends it all; err is why. Of an agent that was stopped only what is left to do
+// is said.
+func (s *sharing) over(err error) error {
+	left := s.end()
+	if left != nil && errors.Is(err, agentapi.ErrNotRunning) {
+		return left
+	}
+	return errors.Join(err, left)
 }
 
 // end puts back what was before, and ends the agent that was needed for it.
@@ -275,13 +306,21 @@ func (s *sharing) end() error {
 	}
 	if errors.Is(err, agentapi.ErrNotRunning) {
 		self, suffix := s.c.typed()
-		err = fmt.Errorf("Porchlight was stopped before %s could be taken off its address. Once it runs again, type: %s revoke %s%s", s.name, self, s.name, suffix)
+		verb := "unshare"
+		if s.client == nil {
+			verb = "unpublish"
+		}
+		err = fmt.Errorf("Porchlight was stopped before %s could be taken off its address. Once it runs again, type: %s %s %s%s", s.name, self, verb, s.name, suffix)
 	}
 	return errors.Join(err, s.here.end())
 }
 
 // unshare is what there is to put back for the owner.
 func (s *sharing) unshare(ctx context.Context) error {
+	if s.endedElsewhere(ctx) {
+		s.c.line("%s was ended elsewhere, and stays as it is.", s.name)
+		return nil
+	}
 	closed, err := s.client.Unshare(ctx, s.name)
 	switch agentapi.CodeOf(err) {
 	case agentapi.CodeNotFound, agentapi.CodeConflict: // somebody has done it already
@@ -293,4 +332,15 @@ func (s *sharing) unshare(ctx context.Context) error {
 	s.c.line("%s is off its address, and as it was before.", s.name)
 	s.c.closed(closed)
 	return nil
+}
+
+// endedElsewhere says whether this share is over, so that what has the name by now is
+// somebody else's to end.
+func (s *sharing) endedElsewhere(ctx context.Context) bool {
+	state, err := s.client.State(ctx)
+	if err != nil || s.since.IsZero() {
+		return false
+	}
+	app, err := appIn(state, s.name)
+	return err == nil && (app.Shared == nil || !app.Shared.At.Equal(s.since))
 }

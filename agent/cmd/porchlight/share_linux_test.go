@@ -162,6 +162,60 @@ func TestShareIsKilled(t *testing.T) {
 	}
 }
 
+// A share that the owner ended elsewhere, and whose name another has by now, leaves
+// that one alone at its end.
+func TestShareEndsNoOther(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	first := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	first.says("Ctrl-C takes it off")
+	s.ok("unshare", "shop")
+	second := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
+	second.says("Ctrl-C takes it off")
+	first.signal(syscall.SIGINT)
+	first.ends(0)
+	if left := ownerApp(t, s, "shop"); left.Status != agentapi.StatusLive || left.Shared == nil || left.Shared.PID != second.Process.Pid {
+		t.Errorf("the other is %+v", left)
+	}
+	second.signal(syscall.SIGINT)
+	second.ends(0)
+}
+
+// What was shared when the agent ended is ended by the command that is named then, and
+// an app that was approved before keeps its people.
+func TestShareOutlivesTheAgent(t *testing.T) {
+	t.Parallel()
+	s := shell{t, filepath.Join(t.TempDir(), "data")}
+	agent := func() *process {
+		p := inProcess(t, s.dir, "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0").onPipes()
+		p.says("Stop with Ctrl-C")
+		return p
+	}
+	first := agent()
+	_, port := anApp(t, http.HandlerFunc(greets))
+	s.ok("publish", "notes", "--label", "Notes", "--port", port)
+	s.ok("approve", "notes")
+	p := inProcess(t, s.dir, "share", port, "--name", "notes").onPipes()
+	p.says("Ctrl-C takes it off")
+	first.signal(syscall.SIGTERM)
+	first.ends(0)
+	p.says("Waiting for it")
+	second := agent()
+	browse(t, s.dir, strings.TrimSpace(s.ok("open", "notes", "--print")))
+	p.says(" GET /  ") // it goes on with the next agent
+	second.signal(syscall.SIGTERM)
+	second.ends(0)
+	p.signal(syscall.SIGINT)
+	p.ends(1)
+	p.says("unshare notes")
+	s = startAgentIn(t, s.dir)
+	s.ok("unshare", "notes")
+	if app := ownerApp(t, s, "notes"); app.Status != agentapi.StatusStopped || app.Shared != nil {
+		t.Errorf("afterwards: %+v", app)
+	}
+}
+
 // Without the owner secret the request waits for the owner, who says yes; at the end
 // the app is off, or the request withdrawn.
 func TestShareWithoutTheOwnerSecret(t *testing.T) {
