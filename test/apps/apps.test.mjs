@@ -47,7 +47,7 @@ test('apps', async (t) => {
         const began = Date.now()
         const stage = new Stage(t, computer, app.heading)
         try {
-          await app.run(stage)
+          await app.run(stage, { quick: wanted === 'quick' })
           row[4] = 'ok'
         } finally {
           row[2] = stage.given.join(' ') || 'none'

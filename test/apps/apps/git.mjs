@@ -1,5 +1,5 @@
-// A repository of 50 MB, cloned and pushed to over git's smart HTTP with an app
-// password, by git http-backend behind Apache.
+// A repository of 50 MB (10 in the quick tests), cloned and pushed to over git's
+// smart HTTP with an app password, by git http-backend behind Apache.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -9,7 +9,7 @@ import { command } from '../stage.mjs'
 export default {
   heading: 'git',
   quick: true,
-  async run(stage) {
+  async run(stage, { quick }) {
     await stage.begin()
     await stage.start({ user: 'www-data' })
     await stage.publish()
@@ -24,7 +24,7 @@ export default {
     const [clone, ...push] = stage.recipe.elsewhere
     await stage.elsewhere(clone, away, env)
     const tree = path.join(away, 'notes')
-    const large = randomBytes(50 << 20)
+    const large = randomBytes((quick ? 10 : 50) << 20)
     await writeFile(path.join(tree, 'film.bin'), large)
     await stage.elsewhere('git add film.bin', tree, env)
     for (const line of push) await stage.elsewhere(line.replace(/^cd notes && /, ''), tree, env)
