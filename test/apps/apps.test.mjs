@@ -16,6 +16,7 @@ import jupyter from './apps/jupyter.mjs'
 import manifest from './apps/manifest.mjs'
 import next from './apps/next.mjs'
 import nginx from './apps/nginx.mjs'
+import sveltekit from './apps/sveltekit.mjs'
 import vite from './apps/vite.mjs'
 import webdav from './apps/webdav.mjs'
 import webpack from './apps/webpack.mjs'
@@ -23,9 +24,11 @@ import wordpress from './apps/wordpress.mjs'
 import { startHouse } from './house.mjs'
 import { Stage } from './stage.mjs'
 
-const apps = [nginx, vite, https, git, grpc, webpack, next, ...frameworks, wordpress, jupyter, webdav, caldav, manifest]
+const apps = [nginx, vite, https, git, grpc, sveltekit, webpack, next, ...frameworks, wordpress, jupyter, webdav, caldav, manifest]
 const wanted = process.env.PORCHLIGHT_APPS ?? ''
-const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : wanted.split(',').includes(app.heading)))
+const headings = wanted.split(',')
+const chosen = apps.filter((app) => !wanted || (wanted === 'quick' ? app.quick : headings.includes(app.heading)))
+if (wanted && wanted !== 'quick' && chosen.length < headings.length) throw new Error(`not all of these are tried: ${wanted}`)
 
 const rows = []
 after(async () => {

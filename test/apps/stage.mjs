@@ -78,6 +78,15 @@ export class Stage {
     await this.run(launch, { ...process.env, PATH: process.env.PATH + ':/usr/sbin', ...env }, () => (socket ? answers({ path: path.join(this.dir, socket) }) : listens(this.port)))
   }
 
+  // opened is what developers do first: they open the app on their own computer.
+  async opened() {
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const response = await fetch(`http://${host}:${this.port}/`).catch(() => undefined)
+      if (response?.ok) return
+    }
+    throw new Error(`${this.name} does not open on its own computer`)
+  }
+
   // run starts a program, with whatever it starts in a group of its own, and ends
   // all of them with the test.
   async run([command, ...args], env, ready) {

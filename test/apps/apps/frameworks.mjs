@@ -28,6 +28,7 @@ const django = {
   async run(stage) {
     await stage.begin()
     await stage.start()
+    await stage.opened()
     await stage.publish()
     if (stage.computer.name === 'connected') await stage.told('refuses')
     else await stage.healthy('answers')

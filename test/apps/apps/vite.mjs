@@ -14,6 +14,7 @@ export default {
     await stage.write('main.js', 'import text from "./text.js"\ndocument.querySelector("h1").textContent = text\n')
     await stage.write('text.js', 'export default "before"\n')
     await stage.start(await onIPv6(stage))
+    await stage.opened()
     await stage.publish()
     if (stage.computer.name === 'connected') await stage.told('refuses')
     else await stage.healthy('answers')

@@ -11,6 +11,7 @@ export default {
     )
     await stage.write('src/text.js', 'export default "before"\n')
     await stage.start()
+    await stage.opened()
     await stage.publish()
     if (stage.computer.name === 'connected') await stage.told('refuses')
     else await stage.healthy('answers')
