@@ -312,6 +312,36 @@ func TestWhoIsAtASocket(t *testing.T) {
 	}
 }
 
+// An app that an earlier version approved, which kept no user, is reached at a socket of
+// the owner's alone: a port keeps who is seen first, and a path may be anybody's.
+func TestSocketOfAnAppApprovedForNobodyKnown(t *testing.T) {
+	t.Parallel()
+	for _, owner := range []agentapi.Listener{ada, eve} {
+		h, w := twinHost(t)
+		w.set(&ada, nil)
+		askNotes(t, h)
+		if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
+			t.Fatal(err)
+		}
+		h.apps.mu.Lock()
+		row := h.apps.rows["notes"]
+		earlier := *row.App
+		earlier.ApprovedFor, earlier.Options.Upstream = nil, "unix:/home/ada/app.sock"
+		row.App = &earlier
+		h.apps.rows["notes"] = row
+		h.apps.swap()
+		h.apps.mu.Unlock()
+		h.apps.cfg.ListenerUser = func(upstream.Target) (agentapi.Listener, uint64) { return owner, 0 }
+		if got, want := h.apps.Welcomes("notes", h.notes(t).Target(), owner), owner == ada; got != want {
+			t.Errorf("%s is welcome: %v", owner.User, got)
+		}
+		if app := h.notes(t); (app.Status == agentapi.StatusPending) != (owner == eve) {
+			t.Errorf("%s: %+v", owner.User, app)
+		}
+		h.apps.OwnerApps(nil) // an app that waits for its owner is shown with whom it was approved for
+	}
+}
+
 // However programs of several users come and go on both addresses, show keys, publish
 // and are approved: what a visitor is sent to is of the user, and shows the key, that the
 // owner said yes to last, and nothing but a yes changes whose that is.

@@ -16,8 +16,10 @@ func (e event) own(userID string) bool { return e.Own != nil && e.Own(userID) }
 // is.
 func otherUser(app *store.App, e event) bool {
 	switch was := app.ApprovedFor; {
-	case was == nil, !e.Listening, e.Socket != "" && e.own(e.Listener.UserID):
+	case !e.Listening, e.Socket != "" && e.own(e.Listener.UserID):
 		return false
+	case was == nil:
+		return e.Socket != "" // where nobody but the owner was ever said yes to
 	case was.ID == "":
 		return e.Listener.UserID != "" && !e.own(e.Listener.UserID)
 	default:
@@ -72,6 +74,9 @@ func approvedFor(asked agentapi.Listener, e event) *store.ListenerUser {
 
 // approvedListener is who an app was approved for, as far as that is known.
 func approvedListener(app *store.App) *agentapi.Listener {
+	if app.ApprovedFor == nil {
+		return &app.Approved.Listener
+	}
 	was := agentapi.Listener{User: app.ApprovedFor.Name, UserID: app.ApprovedFor.ID}
 	if then := app.Approved.Listener; then.UserID == was.UserID {
 		was.Program = then.Program
