@@ -158,6 +158,24 @@ func TestComingBackIsNoNewMinute(t *testing.T) {
 	}
 }
 
+// Weakness: what answers without TLS in the place of an app whose key is kept would be
+// reached by one click, and the key forgotten.
+// Checked: once a key is kept no change is offered; before that, one is.
+func TestNoClickForgetsAKeyThatIsKept(t *testing.T) {
+	t.Parallel()
+	for key, offered := range map[string]bool{"": true, "kept": false} {
+		h, app := build(t), count(t)
+		a := h.set("a", app.port, agentapi.AppOptions{Upstream: agentapi.UpstreamHTTPS, Pin: true})
+		a.Target.Key = key
+		h.change(func() { h.apps["a"] = a })
+		h.Ask("a")
+		got := h.Await(t.Context(), "a")
+		if got.Health != agentapi.HealthWrong || (got.HealthOption != nil) != offered || !offered && !strings.Contains(got.HealthDetail, "which program listens") {
+			t.Errorf("key %q: %+v", key, got)
+		}
+	}
+}
+
 // An app that is closed while it is asked is asked nothing more.
 func TestClosedBetweenTwoQuestions(t *testing.T) {
 	t.Parallel()

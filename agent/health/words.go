@@ -75,6 +75,11 @@ func speaks(app App, scheme string) verdict {
 	default:
 		v.state = agentapi.HealthWrong
 	}
+	if app.Target.Pin && app.Target.Key != "" {
+		// Who has the key no longer answers: turning that off is not for one click.
+		v.detail += ", with a key that is kept: see which program listens before you turn the option pin off."
+		return v
+	}
 	if v.option = speaking(app, scheme); v.option == nil {
 		v.detail += ", which a socket needs: have it speak that, or listen on a port."
 		return v
