@@ -168,15 +168,25 @@ func (r *ring) add(seq uint64, v Visit) {
 		into = &r.rows[r.first]
 		r.first = (r.first + 1) % r.most
 	}
-	path := v.Target
-	if end := strings.IndexAny(path, "?#"); end >= 0 {
-		path = path[:end]
-	}
+	path := pathOf(v.Target)
 	*into = row{
 		seq: seq, at: v.At, ms: v.Took.Milliseconds(), status: v.Status,
 		method: method(v.Method), email: cut(v.Email, maxText), error: cut(v.Error, maxText),
 		path: append(into.path[:0], cut(path, maxPath+1)...), // one more shows that there was more
 	}
+}
+
+// pathOf a request's target, which may be a whole address: that of a proxy is, and
+// can have a user name and password in it.
+func pathOf(target string) string {
+	if end := strings.IndexAny(target, "?#"); end >= 0 {
+		target = target[:end]
+	}
+	if _, rest, whole := strings.Cut(target, "://"); whole && target[0] != '/' {
+		_, path, _ := strings.Cut(rest, "/")
+		return "/" + path
+	}
+	return target
 }
 
 // since appends the rows after a number to a list.

@@ -190,3 +190,29 @@ func TestConcurrently(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 }
+
+// Of a target that is a whole address only the path is kept: the address may have a
+// user name and password in it.
+func TestWholeAddresses(t *testing.T) {
+	t.Parallel()
+	w, l := open()
+	targets := map[string]string{
+		"https://bob:secret@notes.example:8443/a/b?q=secret": "/a/b",
+		"https://bob:secret@notes.example":                   "/",
+		"https://bob:secret@notes.example?to=/secret":        "/",
+		"HTTPS://bob:secret@notes.example#/secret":           "/",
+		"/to/https://bob@notes.example":                      "/to/https://bob@notes.example",
+		"//a/b":                                              "//a/b",
+		"*":                                                  "*",
+	}
+	for target := range targets {
+		v := visit("id-notes", "bob@example.com", target)
+		v.Error = target // so that each is told from the others
+		l.Add(v)
+	}
+	for _, q := range all(l, w) {
+		if want := targets[q.Error]; q.Path != want {
+			t.Errorf("of %s is kept %q, want %q", q.Error, q.Path, want)
+		}
+	}
+}
