@@ -114,6 +114,18 @@ func serve(t *testing.T, handler http.Handler, change func(*httptest.Server)) in
 	return s.Listener.Addr().(*net.TCPAddr).Port
 }
 
+// slowAsLocalhost refuses its public host at once, and has no answer as localhost until
+// whoever asked has gone.
+func slowAsLocalhost() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.Host, "localhost:") {
+			<-r.Context().Done()
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+	})
+}
+
 // raw answers each connection with what write does, after the head of a request was
 // read.
 func raw(t *testing.T, write func(net.Conn)) int {
@@ -215,30 +227,31 @@ func TestStates(t *testing.T) {
 		detail  string
 		option  map[string]any
 	}{
-		"answers":                {func(t *testing.T) int { return serve(t, page("hello"), nil) }, agentapi.AppOptions{}, "answers", "It answers on port", nil},
-		"401":                    {func(t *testing.T) int { return serve(t, status(401, 401), nil) }, agentapi.AppOptions{}, "answers", "with status 401", nil},
-		"404":                    {func(t *testing.T) int { return serve(t, status(404, 404), nil) }, agentapi.AppOptions{}, "answers", "with status 404", nil},
-		"500":                    {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "with status 500", nil},
-		"403 for all":            {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "with status 403", nil},
-		"400 for all":            {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
-		"nothing":                {dead, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
-		"refuses 403":            {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
-		"refuses 400":            {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "localhost-host helps", map[string]any{"localhostHost": true}},
-		"refuses 421":            {func(t *testing.T) int { return serve(t, status(421, 302), nil) }, agentapi.AppOptions{}, "refuses", "status 421", map[string]any{"localhostHost": true}},
-		"refused no more":        {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, local, "answers", "It answers on port", nil},
-		"https":                  {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
-		"https as asked":         {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, https, "answers", "It answers", nil},
-		"h2c":                    {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
-		"h2c as asked":           {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, h2c, "answers", "It answers", nil},
-		"grpc":                   {rpc, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
-		"grpc over TLS":          {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
-		"grpc over TLS as asked": {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, https, "answers", "It answers gRPC", nil},
-		"grpc as asked":          {rpc, h2c, "answers", "It answers", nil},
-		"h2c by the other":       {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{H2C: true}, "answers", "It answers", nil},
-		"https for h2c":          {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{H2C: true}, "https", "is asked in HTTP/2", map[string]any{"upstream": "https", "h2c": false}},
-		"plain for https":        {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option upstream http helps", map[string]any{"upstream": "http"}},
-		"plain for h2c":          {func(t *testing.T) int { return serve(t, page("hello"), nil) }, h2c, "wrong", "the option upstream http helps", map[string]any{"upstream": "http"}},
-		"silent":                 {func(t *testing.T) int { return raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) }, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
+		"answers":                             {func(t *testing.T) int { return serve(t, page("hello"), nil) }, agentapi.AppOptions{}, "answers", "It answers on port", nil},
+		"401":                                 {func(t *testing.T) int { return serve(t, status(401, 401), nil) }, agentapi.AppOptions{}, "answers", "with status 401", nil},
+		"404":                                 {func(t *testing.T) int { return serve(t, status(404, 404), nil) }, agentapi.AppOptions{}, "answers", "with status 404", nil},
+		"500":                                 {func(t *testing.T) int { return serve(t, status(500, 200), nil) }, agentapi.AppOptions{}, "answers", "with status 500", nil},
+		"403 for all":                         {func(t *testing.T) int { return serve(t, status(403, 403), nil) }, agentapi.AppOptions{}, "answers", "with status 403", nil},
+		"400 for all":                         {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
+		"nothing":                             {dead, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
+		"refuses 403":                         {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
+		"refuses 400":                         {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "localhost-host helps", map[string]any{"localhostHost": true}},
+		"refuses, and compiles for localhost": {func(t *testing.T) int { return serve(t, slowAsLocalhost(), nil) }, agentapi.AppOptions{}, "refuses", "does not refuse what is sent to localhost", map[string]any{"localhostHost": true}},
+		"refuses 421":                         {func(t *testing.T) int { return serve(t, status(421, 302), nil) }, agentapi.AppOptions{}, "refuses", "status 421", map[string]any{"localhostHost": true}},
+		"refused no more":                     {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, local, "answers", "It answers on port", nil},
+		"https":                               {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
+		"https as asked":                      {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, https, "answers", "It answers", nil},
+		"h2c":                                 {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
+		"h2c as asked":                        {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, h2c, "answers", "It answers", nil},
+		"grpc":                                {rpc, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
+		"grpc over TLS":                       {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
+		"grpc over TLS as asked":              {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, https, "answers", "It answers gRPC", nil},
+		"grpc as asked":                       {rpc, h2c, "answers", "It answers", nil},
+		"h2c by the other":                    {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{H2C: true}, "answers", "It answers", nil},
+		"https for h2c":                       {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{H2C: true}, "https", "is asked in HTTP/2", map[string]any{"upstream": "https", "h2c": false}},
+		"plain for https":                     {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option upstream http helps", map[string]any{"upstream": "http"}},
+		"plain for h2c":                       {func(t *testing.T) int { return serve(t, page("hello"), nil) }, h2c, "wrong", "the option upstream http helps", map[string]any{"upstream": "http"}},
+		"silent":                              {func(t *testing.T) int { return raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) }, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
 		"drips": {func(t *testing.T) int {
 			return raw(t, func(c net.Conn) {
 				for _, b := range []byte("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1000)) {

@@ -87,13 +87,18 @@ func refusal(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusForbidden || status == http.StatusMisdirectedRequest
 }
 
-// refused is what follows from a first page that was refused. Servers that speak TLS
-// answer 400 to whoever does not.
+// refused is what follows from a first page that was refused. An app that is still at
+// work on the page it is asked for as localhost, as a development server is that
+// compiles, did not refuse that one. Servers that speak TLS answer 400 to whoever does
+// not.
 func (p *prober) refused(ctx context.Context, got page) verdict {
 	if p.host() == p.app.Host {
 		local, err := p.get(ctx, p.app.Target, p.localhost())
-		if err == nil && !refusal(local.status) {
-			return refuses(p.app, got.status)
+		switch {
+		case err == nil && !refusal(local.status):
+			return refuses(p.app, got.status, "takes")
+		case got.status != http.StatusBadRequest && timedOut(err):
+			return refuses(p.app, got.status, "does not refuse")
 		}
 	}
 	if got.status == http.StatusBadRequest && p.app.Target.Plain() && p.speaksTLS(ctx) {

@@ -54,11 +54,12 @@ func nothing(app App) verdict {
 	}
 }
 
-func refuses(app App, status int) verdict {
+// refuses is told of an app that does otherwise with what is sent to localhost.
+func refuses(app App, status int, does string) verdict {
 	return verdict{
 		state: agentapi.HealthRefuses,
-		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and takes what is sent to localhost: the option localhost-host helps.",
-			app.Host, status),
+		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and %s what is sent to localhost: the option localhost-host helps.",
+			app.Host, status, does),
 		option: map[string]any{"localhostHost": true},
 	}
 }
