@@ -69,6 +69,6 @@ func (a *Agent) addressChanged(before, now controlapi.Computer) {
 		return
 	}
 	for _, app := range a.apps.Approved() {
-		a.health.Ask(app.ID)
+		a.health.Renamed(app.ID)
 	}
 }

@@ -2,6 +2,7 @@ package health_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -173,6 +174,36 @@ func TestNoClickForgetsAKeyThatIsKept(t *testing.T) {
 		if got.Health != agentapi.HealthWrong || (got.HealthOption != nil) != offered || !offered && !strings.Contains(got.HealthDetail, "which program listens") {
 			t.Errorf("key %q: %+v", key, got)
 		}
+	}
+}
+
+// Weakness: a control plane that gives the computer one address after another has every
+// app asked each time.
+// Checked: the first has it asked at once, also right after an approval, and others come
+// a minute later.
+func TestAddressesWithoutEnd(t *testing.T) {
+	t.Parallel()
+	h, app := build(t), count(t)
+	rename := func(n int) {
+		a := h.set("a", app.port, agentapi.AppOptions{})
+		a.Host = fmt.Sprintf("notes.maya%d.example.net", n)
+		h.change(func() { h.apps["a"] = a })
+		h.Renamed("a")
+		h.Await(t.Context(), "a")
+	}
+	h.set("a", app.port, agentapi.AppOptions{})
+	h.Ask("a")
+	h.Await(t.Context(), "a")
+	for n := range 5 {
+		rename(n)
+	}
+	if got := app.asked.Load(); got != 2 {
+		t.Errorf("asked %d times", got)
+	}
+	h.later(time.Minute)
+	rename(5)
+	if last := app.last.Load().Host; app.asked.Load() != 3 || last != "notes.maya5.example.net" {
+		t.Errorf("a minute later: asked %d times, at last as %s", app.asked.Load(), last)
 	}
 }
 

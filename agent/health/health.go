@@ -92,6 +92,7 @@ type entry struct {
 	hint    bool    // an answer showed that the app does not know its public address
 	last    *agentapi.AppError
 	asked   time.Time     // when a probe last reached the app
+	renamed time.Time     // when another address last had it asked at once
 	about   App           // what that probe asked
 	socket  uint64        // and of whom
 	due     time.Time     // when the next probe is; zero: none
@@ -176,6 +177,22 @@ func (h *Health) Ask(id string) { h.request(id, true) }
 // Changed has an app asked because a program changed who listens for it: not sooner
 // than a minute after it was asked last.
 func (h *Health) Changed(id string) { h.request(id, false) }
+
+// Renamed has an app asked because the computer got another address: at once, before
+// the first visitor comes by it, but for one whose address changed within the last
+// minute too. The control plane gives addresses, and could have no end of them.
+func (h *Health) Renamed(id string) {
+	h.mu.Lock()
+	now, e := h.cfg.Now(), h.apps[id]
+	first := e == nil || e.renamed.IsZero() || now.Sub(e.renamed) >= pause
+	h.mu.Unlock()
+	h.request(id, first)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e := h.apps[id]; e != nil && first {
+		e.renamed = now
+	}
+}
 
 func (h *Health) request(id string, owner bool) {
 	app, ok := h.cfg.Find(id)
