@@ -12,7 +12,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,7 +53,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run every test
-	@build/test.sh check test-go test-h2spec test-frontend test-e2e test-clients test-desktop test-attack
+	@build/test.sh check test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
@@ -73,8 +73,10 @@ test-frontend: frontend
 race: # the command line and the server with the race detector, in bin/race
 	CGO_ENABLED=1 go build -race -ldflags '$(LDFLAGS)' -o bin/race/ ./agent/cmd/porchlight ./control/cmd/porchlight-control
 
-test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them; the quick ones of test-apps too
+test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
 	build/raced.sh test/e2e/run.sh
+
+test-recipes: cli race ## the quick ones of test-apps
 	build/raced.sh test/apps/run.sh quick
 
 test-clients: race ## real OAuth client libraries against the real programs
