@@ -94,6 +94,8 @@ func TestSocketPaths(t *testing.T) {
 		"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/k3s/containerd/containerd.sock", "/run/buildkit/buildkitd.sock",
 		"/run/dbus/system_bus_socket", "/run/user/1000/bus", "/tmp/dbus-Ab12Cd", "/run/user/1000/dbus-1/services",
 		"/tmp/ssh-AbCdEf/agent.123", "/home/maya/.ssh/agent/s.1", "/run/user/1000/keyring/ssh", "/run/user/1000/gnupg/S.gpg-agent", "/home/maya/.gnupg/S.keyboxd",
+		"/home/maya/snap/bitwarden/current/.bitwarden-ssh-agent.sock", "/private/tmp/com.apple.launchd.AbCdEf/Listeners", "/home/maya/ssh-agent-work",
+		"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/folders/x/podman/podman-machine-default-api.sock",
 		"/run/user/1000/gcr/ssh", "/home/maya/.1password/agent.sock", "/run/systemd/private", "/run/user/1000/systemd/notify",
 		"/tmp/.X11-unix/X0", "/run/user/1000/wayland-0", "/run/user/1000/pipewire-0", "/run/user/1000/pulse/native",
 		"/run/user/1000/porchlight-0123456789/owner.sock", "/home/maya/control/admin.sock", "/home/maya/desktop.sock",

@@ -59,6 +59,8 @@ var socketForms = []struct {
 }{
 	{regexp.MustCompile(`^agent\.[0-9]+$`), ofKeys},
 	{regexp.MustCompile(`^S\.(gpg-agent|scdaemon|dirmngr|keyboxd|uiserver)`), ofKeys},
+	{regexp.MustCompile(`(ssh|gpg|tpm|yubikey)[-_]agent`), ofKeys},
+	{regexp.MustCompile(`^podman-machine-.+\.sock$`), ofContainers},
 	{regexp.MustCompile(`^dbus-[0-9A-Za-z]+$`), ofBus},
 	{regexp.MustCompile(`^(wayland|pipewire|pulse)-[0-9]`), ofScreen},
 }
@@ -93,7 +95,13 @@ func NotAnApps(at string) string {
 			return f.what
 		}
 	}
+	if last == "unix.socket" && len(names) > 1 && slices.Contains([]string{"lxd", "incus"}, names[len(names)-2]) {
+		return ofContainers // below /var/lib or /var/snap
+	}
 	for _, name := range names {
+		if strings.HasPrefix(name, "com.apple.launchd.") {
+			return ofKeys
+		}
 		if what := socketDirs[name]; what != "" {
 			return what
 		}
