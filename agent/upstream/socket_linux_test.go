@@ -1,10 +1,12 @@
 package upstream_test
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -162,6 +164,32 @@ func TestSocketsThatAreRefused(t *testing.T) {
 				t.Errorf("explained as %+v", f)
 			}
 		})
+	}
+}
+
+// A real agent of keys is known by its program, wherever it listens.
+func TestKeyAgentAtAnyPath(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("ssh-agent")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := dir(t) + "/app.sock"
+	agent := exec.Command(program, "-D", "-a", path)
+	out, err := agent.StdoutPipe()
+	if err == nil {
+		err = agent.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { agent.Process.Kill(); agent.Wait() }()
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil { // where it listens
+		t.Fatal(err)
+	}
+	_, err = at(path).Dial(t.Context(), upstream.Checks{})
+	if sentence, is := errors.AsType[upstream.SocketError](err); !is || !strings.Contains(string(sentence), "ssh-agent's") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -62,7 +63,17 @@ func dialSocket(ctx context.Context, path string) (net.Conn, agentapi.Listener, 
 		conn.Close()
 		return nil, agentapi.Listener{}, fmt.Errorf("ask who is at the socket: %w", err)
 	}
+	if slices.Contains(noApps, peer.Program) {
+		conn.Close()
+		return nil, agentapi.Listener{}, notReached(path, peer.Program+"'s")
+	}
 	return conn, peer, nil
+}
+
+// noApps are programs whose sockets open more than an app, wherever their users put
+// them. Linux names the program.
+var noApps = []string{
+	"ssh-agent", "gpg-agent", "gnome-keyring-daemon", "dbus-daemon", "dbus-broker", "dockerd", "containerd", "podman", "crio", "lxd", "incusd",
 }
 
 // notReached refuses a socket that is no app's.
