@@ -55,7 +55,7 @@ func startChild(line []string, port int) (*child, error) {
 		signal.Stop(c.signals)
 		return nil, err
 	}
-	c.group.started(cmd)
+	c.group.started(cmd, c.ended)
 	return c, nil
 }
 

@@ -25,7 +25,10 @@ func (g *group) prepare(cmd *exec.Cmd) {
 	dieWithUs(cmd.SysProcAttr)
 }
 
-func (g *group) started(cmd *exec.Cmd) { g.leader = cmd.Process.Pid }
+func (g *group) started(cmd *exec.Cmd, ended <-chan struct{}) {
+	g.leader = cmd.Process.Pid
+	go buryOrphans(g.leader, ended)
+}
 
 func (g *group) signal(s os.Signal) {
 	number, ok := s.(syscall.Signal)

@@ -19,7 +19,7 @@ type group struct {
 // prepare leaves the program on our console, where Ctrl-C reaches it.
 func (g *group) prepare(*exec.Cmd) { g.shared = true }
 
-func (g *group) started(cmd *exec.Cmd) {
+func (g *group) started(cmd *exec.Cmd, _ <-chan struct{}) {
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return

@@ -9,3 +9,5 @@ func dieWithUs(*syscall.SysProcAttr) {}
 const adoptsOrphans = false
 
 func adoptOrphans() {}
+
+func buryOrphans(int, <-chan struct{}) {}

@@ -133,3 +133,21 @@ func TestRunFromNothing(t *testing.T) {
 		t.Errorf("afterwards: %+v", apps)
 	}
 }
+
+// What a program leaves behind and ends before it is forgotten, and does not fill the
+// system's table of processes for as long as the program runs.
+func TestRunBuriesOrphans(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	p := runs(t, s.dir, "own", `for i in 1 2 3 4 5; do (/bin/sh -c 'echo orphan $$; exec sleep 0.2' &); done; exec $APP`).onPipes()
+	p.says("Ctrl-C takes it off")
+	programs.Eventually(t, "five orphans", func() bool { return strings.Count(p.output(), "orphan ") == 5 })
+	for _, orphan := range regexp.MustCompile(`orphan (\d+)`).FindAllStringSubmatch(p.output(), -1) {
+		programs.Eventually(t, orphan[0]+" is forgotten", func() bool {
+			_, err := os.Stat("/proc/" + orphan[1])
+			return os.IsNotExist(err)
+		})
+	}
+	p.signal(syscall.SIGINT)
+	p.ends(128 + int(syscall.SIGINT))
+}
