@@ -63,7 +63,7 @@ options.`,
 		Args: commandline.Exactly("the PORT the app listens on"),
 	}
 	s.flags(cmd)
-	cmd.Flags().StringVar(&s.name, "name", "", "name of its address (default: that of the directory or the program)")
+	cmd.Flags().StringVar(&s.name, "name", "", "name of its address (default: that of its app, the directory or the program)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		port, err := strconv.Atoi(args[0])
 		if err != nil || port < 1 || port > 65535 {
@@ -184,10 +184,8 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 // app that was approved for the port has the one it had.
 func (s *sharing) choose() (before agentapi.OwnerApp, found bool) {
 	if s.name == "" {
-		for _, app := range s.state.Apps {
-			if app.LocalPort == s.port && app.ApprovedAt != nil && app.Status != agentapi.StatusPending {
-				before, found, s.name = app, true, app.Name
-			}
+		if before, found = onPort(s.state.Apps, s.port); found {
+			s.name = before.Name
 		}
 	} else if app, err := appIn(s.state, s.name); err == nil {
 		before, found = app, true
@@ -202,6 +200,22 @@ func (s *sharing) choose() (before agentapi.OwnerApp, found bool) {
 		s.label = s.name
 	}
 	return before, found
+}
+
+// onPort finds the app that a port is meant for where no name is given: the live one;
+// else one that was approved for it and that only the owner opens, because what listens
+// there by now may be something else, and is not for the people of that app.
+func onPort(apps []agentapi.OwnerApp, port int) (found agentapi.OwnerApp, ok bool) {
+	for _, app := range apps {
+		switch {
+		case app.LocalPort != port || app.ApprovedAt == nil || app.Status == agentapi.StatusPending:
+		case app.Status == agentapi.StatusLive:
+			return app, true
+		case !ok && app.OpenToCount == 0:
+			found, ok = app, true
+		}
+	}
+	return found, ok
 }
 
 // tell says where it is by now, and who gets in.

@@ -162,6 +162,33 @@ func TestShareIsKilled(t *testing.T) {
 	}
 }
 
+// Without a name the port's live app is meant, and never one that is off and that others
+// open: by now the port may be another program's.
+func TestShareOfAPortIsNotForEarlierPeople(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	_, port := anApp(t, http.HandlerFunc(greets))
+	s.ok("publish", "old", "--label", "Old", "--port", port)
+	s.ok("approve", "old")
+	s.ok("people", "invite", "bob@example.com", "--app", "Old")
+	s.ok("unpublish", "old")
+	p := inProcess(t, s.dir, "share", port).onPipes()
+	p.says("Only you can open it")
+	p.says("Ctrl-C takes it off")
+	p.signal(syscall.SIGINT)
+	p.ends(0)
+	if app := ownerApp(t, s, "old"); app.Status != agentapi.StatusStopped {
+		t.Errorf("the earlier app is %+v", app)
+	}
+	s.ok("publish", "live", "--port", port)
+	s.ok("approve", "live")
+	p = inProcess(t, s.dir, "share", port).onPipes()
+	p.says("live on port " + port)
+	p.says("is on already")
+	p.signal(syscall.SIGINT)
+	p.ends(0)
+}
+
 // A share that the owner ended elsewhere, and whose name another has by now, leaves
 // that one alone at its end.
 func TestShareEndsNoOther(t *testing.T) {
