@@ -182,7 +182,7 @@ func Explain(err error) Failure {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return failure(agentapi.HealthWrong, brokeOff, "")
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed): // by our end, which read before that the app's was closed
 		return failure(agentapi.HealthWrong, closedBefore, "")
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return failure(agentapi.HealthWrong, "it reset the connection", "")

@@ -49,6 +49,7 @@ func TestExplain(t *testing.T) {
 			"It did not answer with TLS, and was spoken to with (tls: first record does not look like a TLS handshake)."},
 		{errors.New(`malformed MIME header line: "Set-Cookie : session=secret"`), agentapi.HealthWrong, "A header line of its answer is malformed."},
 		{io.EOF, agentapi.HealthWrong, "It closed the connection before it answered."},
+		{&net.OpError{Op: "read", Err: net.ErrClosed}, agentapi.HealthWrong, "It closed the connection before it answered."},
 		{errors.New("http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header"),
 			agentapi.HealthWrong, "It answered with HTTP/1.1, and was spoken to in HTTP/2"},
 		{errors.New("odd\x1b[31m \u202e\n" + strings.Repeat("x", 1000)), agentapi.HealthWrong, `Its answer could not be read (odd\x1b[31m \u202e\nxxx`},

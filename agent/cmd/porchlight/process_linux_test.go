@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -110,6 +111,10 @@ func (p *process) onTerminal() *process {
 
 func (p *process) start() {
 	p.t.Helper()
+	// A program that is started while SIGHUP is ignored, as under nohup, ignores it, too.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	if err := p.Start(); err != nil {
 		p.t.Fatal(err)
 	}
