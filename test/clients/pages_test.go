@@ -27,7 +27,10 @@ type page struct {
 	// serves are the beginnings of blocks that run until they are stopped, with what
 	// they print once they serve.
 	serves map[string]string
-	// stops are the beginnings of blocks before which those are stopped.
+	// ends are the beginnings of blocks that are stopped as soon as they have printed
+	// something, which is no failure of theirs.
+	ends map[string]string
+	// stops are the beginnings of blocks before which those that serve are stopped.
 	stops []string
 	// says are the beginnings of blocks, and what they have to print.
 	says map[string]string
@@ -45,12 +48,16 @@ func TestReadmeRuns(t *testing.T) {
 	app := strconv.Itoa(freePort(t))
 	page{
 		file:   "../../README.md",
-		here:   []string{"http.server --bind 127.0.0.1 8000", "http.server --bind 127.0.0.1 " + app, "--port 8000", "--port " + app},
+		here:   []string{"http.server --bind 127.0.0.1 8000", "http.server --bind 127.0.0.1 " + app, "--port 8000", "--port " + app, "share 8000", "share " + app},
 		serves: map[string]string{"python3 -m http.server": "Serving HTTP"},
+		ends:   map[string]string{"porchlight share": "What visitors ask of it follows"},
 		says: map[string]string{
 			"porchlight publish": "https://notes." + h.account.Host, "porchlight people": "Notes", "porchlight doctor": "Notes answers on port",
 		},
-		left: map[string]string{"make run": "the programs that it builds are the ones under test, and make test is what runs this"},
+		left: map[string]string{
+			"make run":       "the programs that it builds are the ones under test, and make test is what runs this",
+			"porchlight run": "it ends as the program that it runs does; the tests of agent/cmd/porchlight try it",
+		},
 	}.typed(t, h)
 }
 
@@ -141,7 +148,14 @@ func (p page) typed(t *testing.T, h *house) {
 			}
 		}
 		if ready, runs := begins(p.serves, m[2]); runs {
-			stop = h.serve(t, dir, block, ready)
+			end := h.serve(t, dir, block, ready)
+			stop = func() { _ = end() } // stopped by a signal, which some call a failure
+			continue
+		}
+		if ready, runs := begins(p.ends, m[2]); runs {
+			if err := h.serve(t, dir, block, ready)(); err != nil {
+				t.Errorf("%s: %v after\n%s", p.file, err, block)
+			}
 			continue
 		}
 		cmd := h.shell(t, dir, block)
@@ -192,8 +206,8 @@ func (h *house) shell(t *testing.T, dir, block string) *exec.Cmd {
 	return cmd
 }
 
-// serve runs a block until stop, and returns when it serves.
-func (h *house) serve(t *testing.T, dir, block, ready string) (stop func()) {
+// serve runs a block until stop, which returns how it ended, and returns when it serves.
+func (h *house) serve(t *testing.T, dir, block, ready string) (stop func() error) {
 	t.Helper()
 	cmd := h.shell(t, dir, "exec "+block)
 	out, err := cmd.StdoutPipe()
@@ -205,11 +219,15 @@ func (h *house) serve(t *testing.T, dir, block, ready string) (stop func()) {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.Contains(lines.Text(), ready) {
+
+	}
+	if !strings.Contains(lines.Text(), ready) {
+		t.Fatalf("%v before it printed %q: %s", cmd.Wait(), ready, block)
 	}
 	go io.Copy(io.Discard, out)
-	return func() {
+	return func() error {
 		cmd.Process.Signal(syscall.SIGTERM)
-		cmd.Wait()
+		return cmd.Wait()
 	}
 }
 
