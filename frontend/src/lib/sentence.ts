@@ -1,5 +1,5 @@
 /*
- * How the sentences of strings.ts are put together. One that names an app is a list
+ * How the sentences of strings/ are put together. One that names an app is a list
  * of parts, the name kept apart: names come from other programs, so <Sentence>
  * isolates their direction and never reads them as markup. plain() is the same
  * sentence where only text fits.
