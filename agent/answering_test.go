@@ -12,9 +12,11 @@ func TestListens(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
 		l, err := net.Listen("tcp", address)
+		if address == "[::]:0" && upstream.Refused(err) {
+			continue // a computer without IPv6
+		}
 		if err != nil {
-			t.Logf("%s: %v", address, err) // a computer without IPv6
-			continue
+			t.Fatal(err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		if !listens(upstream.Target{Port: port}) {

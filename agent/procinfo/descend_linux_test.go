@@ -1,4 +1,4 @@
-package procinfo_test
+package procinfo
 
 import (
 	"net"
@@ -6,8 +6,6 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
-
-	"porchlight/agent/procinfo"
 )
 
 // What a process has started is found however deep, and what listens on this computer's
@@ -15,7 +13,10 @@ import (
 func TestDescendantsAndTheirPorts(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("/bin/sh", "-c", "sh -c 'echo ready; read x; exit 0'; exit 0")
-	in, _ := cmd.StdinPipe()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -26,31 +27,28 @@ func TestDescendantsAndTheirPorts(t *testing.T) {
 	if _, err := out.Read(make([]byte, 6)); err != nil {
 		t.Fatal(err)
 	}
-	if found := procinfo.Descendants(cmd.Process.Pid); len(found) != 2 || found[0] != cmd.Process.Pid {
+	if found := Descendants(cmd.Process.Pid); len(found) != 2 || found[0] != cmd.Process.Pid {
 		t.Errorf("of %d: %v", cmd.Process.Pid, found)
 	}
-	if found := procinfo.Descendants(os.Getpid()); !slices.Contains(found, cmd.Process.Pid) || !procinfo.Runs(cmd.Process.Pid) {
+	if found := Descendants(os.Getpid()); !slices.Contains(found, cmd.Process.Pid) || !Runs(cmd.Process.Pid) {
 		t.Errorf("of ours: %v", found)
 	}
 	in.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if procinfo.Runs(cmd.Process.Pid) || len(procinfo.Descendants(cmd.Process.Pid)) != 0 {
+	if Runs(cmd.Process.Pid) || len(Descendants(cmd.Process.Pid)) != 0 {
 		t.Error("it still runs")
 	}
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"} {
-		l, err := net.Listen("tcp", at)
-		if err != nil {
-			continue // no IPv6 here
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		if ports := procinfo.PortsOf([]int{os.Getpid()}); !slices.Contains(ports, port) {
-			t.Errorf("%s, port %d, is not among %v", at, port, ports)
-		}
-		if ports := procinfo.PortsOf([]int{1}); slices.Contains(ports, port) {
-			t.Errorf("%s is somebody else's as well", at)
-		}
-		l.Close()
+		t.Run(at, func(t *testing.T) {
+			port := listen(t, "tcp", at).Addr().(*net.TCPAddr).Port
+			if ports := PortsOf([]int{os.Getpid()}); !slices.Contains(ports, port) {
+				t.Errorf("port %d is not among %v", port, ports)
+			}
+			if ports := PortsOf([]int{1}); slices.Contains(ports, port) {
+				t.Error("it is somebody else's as well")
+			}
+		})
 	}
 }

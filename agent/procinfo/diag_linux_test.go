@@ -98,6 +98,19 @@ func another(t *testing.T, attr *syscall.SysProcAttr, what, address string) (net
 	return at, cmd.Process.Pid
 }
 
+// needsAnswers skips the test on a kernel that was built without the answer about one
+// socket, or that keeps it from us. What else fails is our own mistake.
+func needsAnswers(t *testing.T) {
+	t.Helper()
+	ln := listen(t, "tcp4", "127.0.0.1:0")
+	switch _, err := diag.ask(ln.Addr().(*net.TCPAddr).AddrPort(), netip.AddrPort{}); {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EACCES):
+		t.Skipf("this kernel does not answer about one socket: %v", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+}
+
 func asNobody(t *testing.T) *syscall.SysProcAttr {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -270,9 +283,7 @@ func TestPortOfTwo(t *testing.T) {
 // tables, however many sockets there are: with many of them no more memory is
 // used than with few. It runs alone, for the memory is the whole process's.
 func TestOneQuestion(t *testing.T) {
-	if !answers() {
-		t.Skip("the kernel answers no such question here")
-	}
+	needsAnswers(t)
 	ln := listen(t, "tcp4", "127.0.0.1:0")
 	port := ln.Addr().(*net.TCPAddr).Port
 	manySockets(t, 2000)
@@ -347,14 +358,12 @@ func BenchmarkListenerUser(b *testing.B) {
 // is not taken.
 func TestAnswerOfAnother(t *testing.T) {
 	t.Parallel()
+	needsAnswers(t)
 	ln := listen(t, "tcp4", "127.0.0.1:0")
 	local := ln.Addr().(*net.TCPAddr).AddrPort()
 	var d diagnoser
 	defer func() { unix.Close(d.fd) }()
 	good, err := d.exchange(local, netip.AddrPort{})
-	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EACCES) {
-		t.Skipf("the kernel answers no such question: %v", err)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -420,9 +429,7 @@ func FuzzDiagReply(f *testing.F) {
 // says: its tables show the same line for one that takes both.
 func TestListenerOfIPv6Alone(t *testing.T) {
 	t.Parallel()
-	if !answers() {
-		t.Skip("this kernel does not answer about one socket")
-	}
+	needsAnswers(t)
 	ln := listen(t, "tcp6", "[::]:0") // which Go has take IPv6 alone
 	port := ln.Addr().(*net.TCPAddr).Port
 	if got := ListenerSocket(IPv6, port); got.UserID == "" {

@@ -19,9 +19,11 @@ func TestEachAddressAlone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ listens, on string }{{"127.0.0.1", ""}, {"127.0.0.1", upstream.IPv4}, {"::1", upstream.IPv6}} {
 		ln, err := net.Listen("tcp", net.JoinHostPort(tt.listens, "0"))
+		if tt.on == upstream.IPv6 && upstream.Refused(err) {
+			continue // a computer without IPv6
+		}
 		if err != nil {
-			t.Logf("%s: %v", tt.listens, err) // a computer without IPv6
-			continue
+			t.Fatal(err)
 		}
 		_, text, _ := net.SplitHostPort(ln.Addr().String())
 		port, _ := strconv.Atoi(text)
