@@ -38,7 +38,10 @@ func (w *twins) at(t upstream.Target) *agentapi.Listener {
 }
 
 // twinHost is an engine that sees them.
-func twinHost(t *testing.T) (*host, *twins) {
+func twinHost(t interface {
+	fataler
+	Cleanup(func())
+}) (*host, *twins) {
 	t.Helper()
 	h, w := openHost(t), new(twins)
 	h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
@@ -142,10 +145,7 @@ func TestElsewhere(t *testing.T) {
 	node := agentapi.Listener{User: "ada", UserID: "1000"}
 	h, w := twinHost(t)
 	w.set(&ada, nil)
-	askNotes(t, h)
-	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
-		t.Fatal(err)
-	}
+	h.live(t, "notes", "Notes", 8000)
 	first := h.notes(t).Target()
 	w.set(nil, nil)
 	if h.apps.Elsewhere(t.Context(), "notes", first) {
@@ -194,10 +194,7 @@ func TestMoveIsSeenWithoutAVisitor(t *testing.T) {
 	h, w := twinHost(t)
 	h.apps.cfg.Listens = func(at upstream.Target) bool { return w.at(at) != nil }
 	w.set(&ada, nil)
-	askNotes(t, h)
-	if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
-		t.Fatal(err)
-	}
+	h.live(t, "notes", "Notes", 8000)
 	w.set(nil, &ada)
 	h.apps.OwnerApps(nil)
 	h.apps.carryOut(t.Context(), <-h.apps.looks)
@@ -282,10 +279,7 @@ func TestWhoIsAtASocket(t *testing.T) {
 	} {
 		h, w := twinHost(t)
 		w.set(&tt.approved, nil)
-		askNotes(t, h)
-		if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
-			t.Fatal(err)
-		}
+		h.live(t, "notes", "Notes", 8000)
 		if _, err := h.apps.ChangeOptions(t.Context(), "notes", func(o *agentapi.AppOptions) { o.Upstream = "unix:/home/ada/app.sock" }); err != nil {
 			t.Fatal(err)
 		}
@@ -319,10 +313,7 @@ func TestSocketOfAnAppApprovedForNobodyKnown(t *testing.T) {
 	for _, owner := range []agentapi.Listener{ada, eve} {
 		h, w := twinHost(t)
 		w.set(&ada, nil)
-		askNotes(t, h)
-		if _, err := h.apps.Approve(t.Context(), "notes", agentapi.Approval{}); err != nil {
-			t.Fatal(err)
-		}
+		h.live(t, "notes", "Notes", 8000)
 		h.apps.mu.Lock()
 		row := h.apps.rows["notes"]
 		earlier := *row.App
@@ -349,14 +340,7 @@ func TestNoTwinIsEverWelcome(t *testing.T) {
 	t.Parallel()
 	all := []agentapi.Listener{ada, root, eve, mallet}
 	rapid.Check(t, func(t *rapid.T) {
-		h, w := openHost(t), new(twins)
-		h.apps.cfg.ListenerUser = func(at upstream.Target) (agentapi.Listener, uint64) {
-			if l := w.at(at); l != nil {
-				return *l, 0
-			}
-			return agentapi.Listener{}, 0
-		}
-		h.apps.cfg.Listener = func(at upstream.Target, _ int) agentapi.Listener { l, _ := h.apps.cfg.ListenerUser(at); return l }
+		h, w := twinHost(t)
 		var keys [2]string // shown on each address
 		who := rapid.SampledFrom([]*agentapi.Listener{nil, &all[0], &all[0], &all[1], &all[2], &all[3]})
 		key := rapid.SampledFrom([]string{"k1", "k1", "k2"})

@@ -18,10 +18,9 @@ func (a *Apps) PortSeen(ctx context.Context, port int) (agentapi.PortSeen, error
 	if err := checkPort(port, a.cfg.OwnPorts); err != nil {
 		return agentapi.PortSeen{}, err
 	}
-	var e event
-	a.lookToShare(ctx, &e, App{Port: port})
-	own := !e.Listening || a.cfg.Own != nil && a.cfg.Own(e.Listener.UserID)
-	return agentapi.PortSeen{LocalPort: port, Listening: e.Listening, Listener: e.Listener, Own: own}, nil
+	e := event{Port: port, Own: a.cfg.Own}
+	a.lookSoon(ctx, &e, App{}, false)
+	return agentapi.PortSeen{LocalPort: port, Listening: e.Listening, Listener: e.Listener, Own: !e.Listening || e.own(e.Listener.UserID)}, nil
 }
 
 // Share puts a port at the address of a name; pid is the process that does it.
@@ -41,8 +40,7 @@ func (a *Apps) Share(ctx context.Context, name string, pid int, s agentapi.Share
 	if app.kept != nil && app.kept.Shared != nil && !procinfo.Runs(app.kept.Shared.PID) {
 		e.Killed = app.kept.Shared.PID
 	}
-	app.Port = s.LocalPort
-	a.lookToShare(ctx, &e, app)
+	a.lookSoon(ctx, &e, app, false) // connects to nobody: who is there was not approved
 	out, _, err := a.apply(ctx, name, e)
 	if err != nil {
 		return agentapi.Publication{}, err
@@ -54,13 +52,6 @@ func (a *Apps) Share(ctx context.Context, name string, pid int, s agentapi.Share
 func (a *Apps) Unshare(ctx context.Context, name string) (agentapi.Closed, error) {
 	_, closed, err := a.apply(ctx, name, event{Kind: onUnshare})
 	return closed, err
-}
-
-// lookToShare says in e who listens on the app's port. It connects to nobody: who is
-// there was not approved.
-func (a *Apps) lookToShare(ctx context.Context, e *event, app App) {
-	e.Port = app.Port
-	a.lookSoon(ctx, e, app, false)
 }
 
 // share makes a name live as the owner has seen it.

@@ -60,7 +60,8 @@ func (a *Apps) Lookup(name string) (App, bool) {
 
 // Has says whether there is an approved app of an id. It takes no lock.
 func (a *Apps) Has(id string) bool {
-	return slices.ContainsFunc(a.shown.Load().byLabel, func(app App) bool { return app.ID == id && id != "" })
+	_, ok := a.ByID(id)
+	return ok
 }
 
 // List returns all apps and requests, by label.

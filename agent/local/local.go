@@ -138,7 +138,7 @@ func (l *Local) Close() error {
 // Agent is the agent of this Porchlight.
 func (l *Local) Agent() *agent.Agent { return l.agent }
 
-// plane is the control plane and relay of this computer.
+// controlPlane is the control plane and relay of this computer.
 type controlPlane struct {
 	*wiring.ControlPlane
 	ca         *localca.CA
