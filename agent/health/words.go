@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -85,15 +86,8 @@ func speaks(app App, scheme string) verdict {
 		v.detail += ", which a socket needs: have it speak that, or listen on a port."
 		return v
 	}
-	v.detail += fmt.Sprintf(": the option upstream %s helps.", or(scheme, agentapi.UpstreamHTTP))
+	v.detail += fmt.Sprintf(": the option upstream %s helps.", cmp.Or(scheme, agentapi.UpstreamHTTP))
 	return v
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }
 
 // speaking is the change of options after which an app is asked in a protocol; nil
@@ -105,7 +99,7 @@ func speaking(app App, scheme string) map[string]any {
 		}
 		return map[string]any{"h2c": scheme == agentapi.UpstreamH2C}
 	}
-	change := map[string]any{"upstream": or(scheme, agentapi.UpstreamHTTP)}
+	change := map[string]any{"upstream": cmp.Or(scheme, agentapi.UpstreamHTTP)}
 	if app.Options.H2C && scheme != agentapi.UpstreamH2C {
 		change["h2c"] = false
 	}

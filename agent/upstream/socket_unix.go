@@ -123,7 +123,7 @@ func find(path string) (*found, error) {
 	at := &found{path: path, dir: dir, name: names[last]}
 	err = unix.Fstatat(dir, at.name, &at.stat, unix.AT_SYMLINK_NOFOLLOW)
 	if err == nil {
-		err = at.check(path, dirs)
+		err = at.check(dirs)
 	} else {
 		err = notThere(err)
 	}
@@ -146,15 +146,15 @@ func onTheWay(err error, dir string) error {
 }
 
 // check refuses what is no socket, and directories that others could change.
-func (f *found) check(path string, dirs []unix.Stat_t) error {
+func (f *found) check(dirs []unix.Stat_t) error {
 	switch f.stat.Mode & unix.S_IFMT {
 	case unix.S_IFSOCK:
 	case unix.S_IFLNK:
-		return onTheWay(unix.ELOOP, path)
+		return onTheWay(unix.ELOOP, f.path)
 	default:
-		return SocketError(fmt.Sprintf("%s is no socket.", path))
+		return SocketError(fmt.Sprintf("%s is no socket.", f.path))
 	}
-	names := strings.Split(path, "/")
+	names := strings.Split(f.path, "/")
 	for i, dir := range dirs {
 		if open(dir, f.stat.Uid) {
 			return SocketError(fmt.Sprintf("Others can put a socket of theirs into %s. Take the right to write there from them (chmod go-w), or have the app listen elsewhere.",

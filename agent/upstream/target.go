@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
 )
 
 // The two addresses of this computer an app may listen on. IPv4 is the zero Target's.
@@ -75,9 +76,9 @@ func (t Target) Other() Target {
 // IP is the address that is dialled where there is no socket.
 func (t Target) IP() netip.Addr {
 	if t.Address == IPv6 {
-		return netip.IPv6Loopback()
+		return procinfo.IPv6
 	}
-	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	return procinfo.IPv4
 }
 
 // Errors of Dial. Where nobody answers, it is a *net.OpError, like that of net.Dial.
