@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -110,6 +111,12 @@ type requestBody struct {
 	visit   *visit
 	in      *http.Request
 	trailer http.Header
+	closed  atomic.Bool // by whoever sends it, who reads on for a moment
+}
+
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
 }
 
 func (b *requestBody) Read(p []byte) (int, error) {
@@ -124,7 +131,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		for name := range b.trailer {
 			b.trailer[name] = b.in.Trailer[name]
 		}
-	default:
+	case !b.closed.Load():
 		b.visit.bodyDied.Store(true)
 	}
 	return n, err
