@@ -1,37 +1,14 @@
-/*
- * The people of this computer: not part of the snapshot, which only says when to
- * ask again, because there may be thousands.
- */
+/* The people of this computer: not part of the snapshot, for there may be thousands. */
+import { Asked } from './asked.svelte';
 import type { Ask } from './bridge';
 import type { People as Listing, Person } from './types';
 
-export class People {
-  /** The last listing, or undefined before the first. */
-  listing = $state.raw<Listing>();
-  /** Why there is none, as a sentence; empty while all is well. */
-  problem = $state('');
-
-  readonly members = $derived(this.listing?.members ?? []);
-  readonly labels = $derived(this.listing?.publishedApps ?? []);
-
-  readonly #ask: Ask;
-  #asked = 0;
+export class People extends Asked<Listing> {
+  readonly members = $derived(this.answer?.members ?? []);
+  readonly labels = $derived(this.answer?.publishedApps ?? []);
 
   constructor(ask: Ask) {
-    this.#ask = ask;
-  }
-
-  /** Asks again; of several questions under way the last one counts. */
-  async read(): Promise<void> {
-    const mine = ++this.#asked;
-    try {
-      const listing = await this.#ask('ownerPeople');
-      if (mine !== this.#asked) return;
-      this.listing = listing;
-      this.problem = '';
-    } catch (error) {
-      if (mine === this.#asked) this.problem = (error as Error).message;
-    }
+    super(() => ask('ownerPeople'));
   }
 }
 

@@ -3,45 +3,29 @@
  * kept for 90 days, unless the owner clears it. A line less, where it cannot be
  * read.
  */
+import { Asked } from './asked.svelte';
 import type { Ask } from './bridge';
 import type { Activity } from './types';
 
 /** How many lines are asked for. */
 export const activityShown = 1000;
 
-export class Visits {
+export class Visits extends Asked<Activity[]> {
   /** True once the activity was read: what is not in it did not happen lately. */
-  known = $state(false);
+  readonly known = $derived(this.answer !== undefined);
 
-  #lines = $state.raw<Activity[]>([]);
   // The newest line is first, so the first of each is the last visit.
   readonly #last = $derived.by(() => {
     const last = new Map<string, string>();
-    for (const { kind, email, app, at } of this.#lines) {
+    for (const { kind, email, app, at } of this.answer ?? []) {
       if (kind !== 'opened' && kind !== 'client') continue;
       for (const key of [email, `${email}\n${app}`]) if (!last.has(key)) last.set(key, at);
     }
     return last;
   });
 
-  readonly #ask: Ask;
-  #asked = 0;
-
   constructor(ask: Ask) {
-    this.#ask = ask;
-  }
-
-  /** Asks again; of several questions under way the last one counts. */
-  async read(): Promise<void> {
-    const mine = ++this.#asked;
-    try {
-      const lines = await this.#ask('activity', { limit: activityShown });
-      if (mine !== this.#asked) return;
-      this.#lines = lines;
-      this.known = true;
-    } catch {
-      // What was read before still holds.
-    }
+    super(() => ask('activity', { limit: activityShown }));
   }
 
   /** When a person last opened an app, by its label, or any of them. Empty when there is no such line. */
