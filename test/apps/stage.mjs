@@ -27,7 +27,7 @@ export class Stage {
   // begin makes the app's directory, with the recipe's files in it. packages is the
   // directory here whose npm packages the app finds above its own.
   async begin({ packages } = {}) {
-    const parent = packages ? path.join(here, packages, 'work') : os.tmpdir()
+    const parent = packages ? path.join(here, packages, 'scratch') : os.tmpdir()
     await mkdir(parent, { recursive: true })
     this.dir = await mkdtemp(path.join(parent, 'porchlight-app-'))
     this.t.after(() => rm(this.dir, { recursive: true, force: true, maxRetries: 10 }))
