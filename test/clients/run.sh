@@ -7,23 +7,14 @@
 # Debian packages: python3-requests-oauthlib python3-authlib python3-jwt
 # python3-cryptography openjdk-17-jdk-headless.
 set -eu
-cd "$(dirname "$0")/node"
-if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
-	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
-	touch node_modules/.package-lock.json
-fi
-cd ../../..
-export PORCHLIGHT_PROGRAMS="${PORCHLIGHT_PROGRAMS:-$PWD/bin}"
-for program in porchlight porchlight-control; do
-	if [ ! -x "$PORCHLIGHT_PROGRAMS/$program" ]; then
-		echo "run.sh: $PORCHLIGHT_PROGRAMS/$program is not there; build it with: make cli" >&2
-		exit 2
-	fi
-done
+cd "$(dirname "$0")"
+. ../ready.sh
+has_packages node
+has_programs
 if ! /usr/bin/python3 -c 'import authlib, jwt, requests_oauthlib' 2>/dev/null; then
-	echo "run.sh: Python's OAuth libraries are missing; install them with: build/setup.sh test" >&2
-	exit 2
+	not_ready "Python's OAuth libraries are missing; install them with: build/setup.sh test"
 fi
+cd ../..
 mkdir -p out
 export PORCHLIGHT_TABLE="$PWD/out/clients.txt"
 rm -f "$PORCHLIGHT_TABLE"

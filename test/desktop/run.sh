@@ -12,21 +12,13 @@
 # chromium libnss3-tools. Not dbus-x11: with it, programs without
 # a session bus would start one.
 set -eu
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")"
+. ../ready.sh
+cd ../..
 export PORCHLIGHT_DESKTOP="${PORCHLIGHT_DESKTOP:-$PWD/bin/porchlight-desktop}"
 export PORCHLIGHT_SHOTS="${PORCHLIGHT_SHOTS:-$PWD/out/desktop}"
-if [ ! -x "$PORCHLIGHT_DESKTOP" ]; then
-	echo "run.sh: $PORCHLIGHT_DESKTOP is not there; build it with: make desktop" >&2
-	exit 2
-fi
-missing=
-for program in Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop WebKitWebDriver gcc chromium certutil; do
-	command -v "$program" >/dev/null || missing="$missing $program"
-done
-if [ -n "$missing" ]; then
-	echo "run.sh: missing:$missing; install them with: build/setup.sh test" >&2
-	exit 2
-fi
+[ -x "$PORCHLIGHT_DESKTOP" ] || not_ready "$PORCHLIGHT_DESKTOP is not there; build it with: make desktop"
+has_commands test Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop WebKitWebDriver gcc chromium certutil
 mkdir -p "$PORCHLIGHT_SHOTS"
 PORCHLIGHT_SHOTS=$(cd "$PORCHLIGHT_SHOTS" && pwd)
 exec go test -tags rig -count=1 -timeout 10m -v "$@" ./test/desktop
