@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"time"
@@ -12,14 +13,16 @@ import (
 // group is a job object: it holds a program and all that it starts, and ends them when
 // this process ends, however that comes.
 type group struct {
-	shared bool
-	job    windows.Handle
+	shared  bool
+	job     windows.Handle // 0 where there is none
+	program *os.Process
 }
 
 // prepare leaves the program on our console, where Ctrl-C reaches it.
 func (g *group) prepare(*exec.Cmd) { g.shared = true }
 
 func (g *group) started(cmd *exec.Cmd, _ <-chan struct{}) {
+	g.program = cmd.Process
 	job, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return
@@ -29,7 +32,9 @@ func (g *group) started(cmd *exec.Cmd, _ <-chan struct{}) {
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
 	if err == nil {
-		err = cmd.Process.WithHandle(func(h uintptr) { err = windows.AssignProcessToJobObject(job, windows.Handle(h)) })
+		var failed error
+		err = cmd.Process.WithHandle(func(h uintptr) { failed = windows.AssignProcessToJobObject(job, windows.Handle(h)) })
+		err = errors.Join(err, failed)
 	}
 	if err != nil {
 		windows.CloseHandle(job)
@@ -42,9 +47,11 @@ func (g *group) started(cmd *exec.Cmd, _ <-chan struct{}) {
 func (g *group) signal(os.Signal) { g.kill() }
 
 func (g *group) kill() {
-	if g.job != 0 {
-		_ = windows.TerminateJobObject(g.job, 1)
+	if g.job == 0 {
+		_ = g.program.Kill() // fails when it has ended
+		return
 	}
+	_ = windows.TerminateJobObject(g.job, 1)
 }
 
 // gone has nothing to wait for: what outlives the program is ended with the job.
