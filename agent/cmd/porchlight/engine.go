@@ -41,7 +41,7 @@ attached to it. The owner also sees which.`,
 		if err != nil {
 			return engineShown{}, err
 		}
-		state, _ := ownersState(ctx, c.location)
+		_, state := ownersState(ctx, c.location)
 		return engineShown{info, state.Registrants}, nil
 	}, func(info engineShown, _ []string) error {
 		c.line("Porchlight %s, protocol %d, process %d (%s)", info.EngineVersion, info.Protocol, info.PID, info.Mode)
@@ -69,18 +69,21 @@ func callerWords(r agentapi.Registrant) string {
 	return fmt.Sprintf("%s (process %d)", r.Program, r.CallerPID)
 }
 
-// ownersState is what the owner sees, where the caller is the owner of the agent
-// that was asked.
-func ownersState(ctx context.Context, where *location) (agentapi.OwnerState, bool) {
+// ownersState is what the owner sees, and a client of the owner's; nil where the
+// caller is not the owner of the agent that was asked.
+func ownersState(ctx context.Context, where *location) (*agentapi.Client, agentapi.OwnerState) {
 	if where.given() != "" {
-		return agentapi.OwnerState{}, false // named by its address: it may be of another data directory
+		return nil, agentapi.OwnerState{} // named by its address: it may be of another data directory
 	}
 	ctx, cancel := context.WithTimeout(ctx, ownerWithin)
 	defer cancel()
 	client, err := where.owner(ctx)
 	if err != nil {
-		return agentapi.OwnerState{}, false
+		return nil, agentapi.OwnerState{}
 	}
 	state, err := client.State(ctx)
-	return state, err == nil
+	if err != nil {
+		client = nil
+	}
+	return client, state
 }

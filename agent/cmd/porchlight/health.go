@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
-	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
@@ -24,56 +23,33 @@ func sayOn(term *terminal, name string, port int, url, who string, h agentapi.Ap
 		on += ". " + who
 	}
 	term.line("%s", on)
-	if h.Health != agentapi.HealthNothing && (h.Ails() || len(h.HealthOption) > 0) {
-		term.line("%s", printable(h.Sentence(name)))
-	}
-	if take := takeOption(name, h.HealthOption); take != "" {
-		term.line("%s", take)
+	if h.Health != agentapi.HealthNothing {
+		sayHealth(term, name, name, h)
 	}
 }
-
-// healthWithin is how long a command waits to learn how an app does that was just
-// approved, and healthEvery how often it looks.
-const (
-	healthWithin = 3 * time.Second
-	healthEvery  = 100 * time.Millisecond
-)
 
 // lookAfter is how an app does that was published, as far as whoever published it may
 // know: its owner, what the agent knows; anybody, whether something listens. approved is
-// true of one that was approved a moment ago.
+// true of one that was approved a moment ago and is being asked.
 func lookAfter(ctx context.Context, where *location, req agentapi.PublishRequest, approved bool) agentapi.AppHealth {
-	state, ok := ownersState(ctx, where)
-	if !ok {
+	client, state := ownersState(ctx, where)
+	if client == nil {
 		return lookAtPort(req.LocalPort)
 	}
-	if approved {
-		if client, err := where.owner(ctx); err == nil {
-			return awaitHealth(ctx, client, req.Name)
-		}
-	}
 	app, _ := appIn(state, req.Name)
+	if approved {
+		return awaitHealth(ctx, client, app)
+	}
 	return app.AppHealth
 }
 
-// awaitHealth is how an app does that was approved a moment ago and is being asked, where
-// the agent asks any.
-func awaitHealth(ctx context.Context, client *agentapi.Client, name string) agentapi.AppHealth {
-	ctx, cancel := context.WithTimeout(ctx, healthWithin)
-	defer cancel()
-	settings, err := client.Settings(ctx)
-	for {
-		state, failed := client.State(ctx)
-		app, _ := appIn(state, name)
-		if err != nil || failed != nil || !settings.Probe || app.URL == "" || app.Health != agentapi.HealthUnknown {
-			return app.AppHealth
-		}
-		select {
-		case <-ctx.Done():
-			return app.AppHealth
-		case <-time.After(healthEvery):
-		}
+// awaitHealth is how an app does that was just put at its address: the agent answers
+// once it has asked it.
+func awaitHealth(ctx context.Context, client *agentapi.Client, app agentapi.OwnerApp) agentapi.AppHealth {
+	if h, err := client.Probe(ctx, app.Name); err == nil {
+		return h
 	}
+	return app.AppHealth // paused, or an agent that is busy
 }
 
 // lookAtPort says whether something listens on a port, where the system tells that
@@ -93,11 +69,18 @@ func lookAtPort(port int) (h agentapi.AppHealth) {
 
 // sayAilment tells of an app what keeps visitors from it, and what helps.
 func sayAilment(term *terminal, a agentapi.OwnerApp) {
-	if a.Status != agentapi.StatusLive || a.Paused || !a.Ails() && len(a.HealthOption) == 0 {
-		return
+	if a.Status == agentapi.StatusLive && !a.Paused {
+		sayHealth(term, a.Name, a.Label, a.AppHealth)
 	}
-	term.line("%s", printable(a.Sentence(a.Label)))
-	if take := takeOption(a.Name, a.HealthOption); take != "" {
+}
+
+// sayHealth does so in words of the app as called; of one that needs nothing it says
+// nothing.
+func sayHealth(term *terminal, name, called string, h agentapi.AppHealth) {
+	if h.Ails() || len(h.HealthOption) > 0 {
+		term.line("%s", printable(h.Sentence(called)))
+	}
+	if take := takeOption(name, h.HealthOption); take != "" {
 		term.line("%s", take)
 	}
 }

@@ -88,7 +88,7 @@ open it.`,
 // labelOf is what an app is called already, as far as this user may know; else its
 // name.
 func labelOf(ctx context.Context, c cli, name string) string {
-	state, _ := ownersState(ctx, c.location)
+	_, state := ownersState(ctx, c.location)
 	if app, err := appIn(state, name); err == nil {
 		return app.Label
 	}

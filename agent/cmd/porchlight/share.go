@@ -249,7 +249,8 @@ func (s *sharing) tell(ctx context.Context) error {
 		s.c.line("It is paused: nobody gets in before you type: %s resume %s%s", self, s.name, suffix)
 	}
 	sayClosed(s.c.terminal, state)
-	if app.AppHealth = awaitHealth(ctx, s.client, s.name); s.seen.Listening {
+	if s.seen.Listening {
+		app.AppHealth = awaitHealth(ctx, s.client, app)
 		sayAilment(s.c.terminal, app)
 	}
 	return nil

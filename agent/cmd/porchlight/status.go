@@ -40,7 +40,7 @@ func statusCommand(c cli) *cobra.Command {
 		for _, a := range status.Apps {
 			c.line("  %s  %s%s", a.URL, printable(a.Label), pausedWord(a))
 		}
-		if state, ok := ownersState(cmd.Context(), c.location); ok {
+		if client, state := ownersState(cmd.Context(), c.location); client != nil {
 			sayClosed(c.terminal, state)
 		}
 		return nil
