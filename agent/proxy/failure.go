@@ -133,6 +133,18 @@ func (p *Proxy) AwaitAnswer(appID string) {
 	}
 }
 
+// Forget forgets how an app did that visitors cannot open any more: whoever OnAppDown
+// and OnHint tell has forgotten it, too.
+func (p *Proxy) Forget(appID string) {
+	p.HintAgain(appID)
+	if _, failing := p.failing.LoadAndDelete(appID); failing {
+		p.failingCount.Add(-1)
+	}
+}
+
+// HintAgain has OnHint called anew for an app whose options changed.
+func (p *Proxy) HintAgain(appID string) { p.hinted.Delete(appID) }
+
 // appAnswered tells of the first answer after a failure.
 func (p *Proxy) appAnswered(id string) {
 	if p.failingCount.Load() == 0 {

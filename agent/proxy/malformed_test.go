@@ -315,7 +315,7 @@ func TestMalformedAnswers(t *testing.T) {
 }
 
 // The owner is told of each failure, and of the first answer after one. That nobody
-// was there is told apart, until the app answers again.
+// was there is told apart, until the app answers again, or is forgotten.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -329,7 +329,7 @@ func TestFailuresAreTold(t *testing.T) {
 	})
 	app, port := newTalker(t)
 	b := r.signedIn("notes", bobID, false)
-	const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	const fine, forget = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", -1
 	for _, step := range []struct {
 		port       int
 		says, want string
@@ -346,7 +346,15 @@ func TestFailuresAreTold(t *testing.T) {
 		{port, fine, "up answer"},
 		{port, "\x15", "https"},
 		{port, fine, "answer"},
+		{1, "", "down nothing"},
+		{forget, "", ""},
+		{port, fine, ""},
+		{1, "", "down nothing"},
 	} {
+		if step.port == forget {
+			r.proxy.Forget("id-notes")
+			continue
+		}
 		app.say(step.says, closes)
 		r.publish("notes", step.port)
 		b.fetch("GET", origin+"/")

@@ -118,7 +118,8 @@ type Config struct {
 	OnFailure func(appID, state, detail string)
 	OnAnswer  func(appID string)
 	// OnHint is called when the answers of an app show that one of its options, named
-	// as in JSON, should be on: once for each app and option. nil for not.
+	// as in JSON, should be on: once for each app and option, until HintAgain or Forget.
+	// nil for not.
 	OnHint func(appID, option string)
 	// Requests keeps what visitors asked, for the owner; nil for not.
 	Requests *requests.Log

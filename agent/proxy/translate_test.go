@@ -442,9 +442,15 @@ func TestPublicAddressIsSuggested(t *testing.T) {
 	if len(hints) != 0 {
 		t.Errorf("suggested too early: %s", <-hints)
 	}
-	ask(byHTTP, agentapi.AppOptions{})
-	ask(byHTTP, agentapi.AppOptions{})
-	if got := <-hints; got != "id-notes publicAddress" || len(hints) != 0 {
-		t.Errorf("suggested %q and %d more", got, len(hints))
+	for _, forget := range []func(string){func(string) {}, r.proxy.HintAgain, r.proxy.Forget} {
+		forget("id-notes")
+		ask(byHTTP, agentapi.AppOptions{})
+		ask(byHTTP, agentapi.AppOptions{})
+		if len(hints) != 1 {
+			t.Fatalf("suggested %d times", len(hints))
+		}
+		if got := <-hints; got != "id-notes publicAddress" {
+			t.Errorf("suggested %q", got)
+		}
 	}
 }
