@@ -64,12 +64,9 @@ func (p *People) appCalled(called string) (engine.App, bool) {
 // the last snapshot has, so that they can be revoked then, too.
 func (p *People) ListPasswords(ctx context.Context) ([]agentapi.AppPassword, error) {
 	away := p.takenAway(unsentOnly) // before the list is read: it lacks what is sent meanwhile
-	err := p.readPasswords(ctx)
+	all, err := p.readPasswords(ctx)
 	switch {
 	case err == nil:
-		p.mu.Lock()
-		all := p.passwords
-		p.mu.Unlock()
 		return p.shownPasswords(all, away), nil
 	case agentapi.CodeOf(err) == agentapi.CodeUnavailable && p.cfg.Control != nil && p.cfg.Access.Snapshot().Version != "":
 		return p.shownPasswords(p.knownPasswords(), p.takenAway(unconfirmed)), nil
@@ -77,9 +74,9 @@ func (p *People) ListPasswords(ctx context.Context) ([]agentapi.AppPassword, err
 	return nil, err
 }
 
-func (p *People) readPasswords(ctx context.Context) error {
+func (p *People) readPasswords(ctx context.Context) ([]controlapi.PasswordInfo, error) {
 	if err := p.connected(); err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerIn)
 	defer cancel()
@@ -88,12 +85,12 @@ func (p *People) readPasswords(ctx context.Context) error {
 		all, err = nil, nil // one that is too old to have any
 	}
 	if err != nil {
-		return refusal(err)
+		return nil, refusal(err)
 	}
 	p.mu.Lock()
 	p.passwords = all
 	p.mu.Unlock()
-	return nil
+	return all, nil
 }
 
 // knownPasswords are those of the last snapshot, with what was last read of them.
@@ -160,20 +157,12 @@ func (p *People) RevokePassword(ctx context.Context, id string) (agentapi.Closed
 	if id == "" || len(id) > longest || strings.HasPrefix(id, controlapi.PasswordPrefix) {
 		return agentapi.Closed{}, noSuchPassword()
 	}
-	began := p.cfg.Now()
 	if !p.mayHavePassword(ctx, id) {
 		return agentapi.Closed{}, noSuchPassword()
 	}
-	c := store.PendingChange{PasswordID: id}
-	closed, _, err := p.takeAway(c, 0)
-	took := p.cfg.Now().Sub(began)
+	closed, err := p.revoke(ctx, store.PendingChange{PasswordID: id})
 	p.cfg.Changes.Raise()
-	p.sendSoon(ctx)
-	if err != nil && !p.wasSent(c) {
-		return agentapi.Closed{}, errUnwritten
-	}
-	p.cfg.Changes.Raise()
-	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took.Milliseconds())}, nil
+	return closed, err
 }
 
 // mayHavePassword says whether there is such an app password, or whether that cannot
@@ -187,12 +176,8 @@ func (p *People) mayHavePassword(ctx context.Context, id string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendIn)
 	defer cancel()
-	if p.readPasswords(ctx) != nil {
-		return true
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.passwords, func(info controlapi.PasswordInfo) bool { return info.ID == id })
+	all, err := p.readPasswords(ctx)
+	return err != nil || slices.ContainsFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id })
 }
 
 func noSuchPassword() error {

@@ -200,11 +200,27 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	if !p.mayExist(ctx, id) {
 		return agentapi.Closed{}, noSuchGrant()
 	}
-	began := p.cfg.Now()
 	row := p.rowOf(id)
+	changes := make([]store.PendingChange, len(row))
+	for i, id := range row {
+		changes[i].GrantID = id
+	}
+	closed, err := p.revoke(ctx, changes...)
+	if err != nil {
+		return closed, err
+	}
+	p.mu.Lock()
+	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
+	p.mu.Unlock()
+	p.cfg.Changes.Raise()
+	return closed, nil
+}
+
+// revoke takes grants or an app password away at once, and tells the control plane soon.
+func (p *People) revoke(ctx context.Context, changes ...store.PendingChange) (agentapi.Closed, error) {
+	began := p.cfg.Now()
 	closed, unwritten := 0, []store.PendingChange{}
-	for _, id := range row {
-		c := store.PendingChange{GrantID: id}
+	for _, c := range changes {
 		n, _, err := p.takeAway(c, 0)
 		closed += n
 		if err != nil {
@@ -217,10 +233,6 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	if slices.ContainsFunc(unwritten, func(c store.PendingChange) bool { return !p.wasSent(c) }) {
 		return agentapi.Closed{}, errUnwritten
 	}
-	p.mu.Lock()
-	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
-	p.mu.Unlock()
-	p.cfg.Changes.Raise()
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took / time.Millisecond)}, nil
 }
 
