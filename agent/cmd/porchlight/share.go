@@ -34,7 +34,6 @@ type sharing struct {
 
 	client *agentapi.Client // as the owner; nil where the owner secret is not to be had
 	here   *here            // nil where an agent was running
-	state  agentapi.OwnerState
 	seen   agentapi.PortSeen
 	pub    agentapi.Publication
 	asked  uint64    // number of the newest request from before
@@ -106,7 +105,7 @@ func untilTerminalEnds(ctx context.Context) (context.Context, context.CancelFunc
 // reach finds the agent, or starts one.
 func (s *sharing) reach(ctx context.Context) (err error) {
 	if s.client, err = s.c.owner(ctx); err == nil {
-		s.state, err = s.client.State(ctx)
+		_, err = s.client.State(ctx)
 	}
 	switch {
 	case err == nil || ctx.Err() != nil:
@@ -120,11 +119,7 @@ func (s *sharing) reach(ctx context.Context) (err error) {
 		return err
 	}
 	s.client = s.here.owner()
-	s.state, err = s.client.State(ctx)
-	if err != nil {
-		err = errors.Join(err, s.here.end())
-	}
-	return err
+	return nil
 }
 
 // show shares the port and follows what is asked of it until ctx ends.
@@ -146,11 +141,12 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 	if s.seen, err = s.client.Port(ctx, s.port); err != nil {
 		return err
 	}
-	if s.state, err = s.client.State(ctx); err != nil { // a program may have taken long to listen
+	state, err := s.client.State(ctx)
+	if err != nil {
 		return err
 	}
 	named := s.name != ""
-	before, found := s.choose()
+	before, found := s.choose(state)
 	what := agentapi.OwnerApp{AppSummary: agentapi.AppSummary{Label: s.label, LocalPort: s.port}, Listener: s.seen.Listener}
 	switch {
 	case found && before.Shared != nil && before.Shared.PID != os.Getpid() && procinfo.Runs(before.Shared.PID):
@@ -182,16 +178,16 @@ func (s *sharing) putOn(ctx context.Context) (err error) {
 
 // choose settles name and label, and returns the app that has the name already. An
 // app that was approved for the port has the one it had.
-func (s *sharing) choose() (before agentapi.OwnerApp, found bool) {
+func (s *sharing) choose(state agentapi.OwnerState) (before agentapi.OwnerApp, found bool) {
 	if s.name == "" {
-		if before, found = onPort(s.state.Apps, s.port); found {
+		if before, found = onPort(state.Apps, s.port); found {
 			s.name = before.Name
 		}
-	} else if app, err := appIn(s.state, s.name); err == nil {
+	} else if app, err := appIn(state, s.name); err == nil {
 		before, found = app, true
 	}
 	if s.name == "" {
-		s.name = suggestName(s.state, s.seen.Listener)
+		s.name = suggestName(state, s.seen.Listener)
 	}
 	if s.label == "" && found {
 		s.label = before.Label
@@ -273,9 +269,9 @@ func (s *sharing) follow(ctx context.Context) error {
 		end = "takes it off its address again"
 	}
 	s.c.line("What visitors ask of it follows; Ctrl-C %s.\n", end)
-	for missed := 0; ; {
+	for {
 		err := followRequests(ctx, s.client, s.name, s.asked, func(q agentapi.VisitorRequest) error {
-			missed, s.asked = 0, q.Seq
+			s.asked = q.Seq
 			s.c.request(q, false)
 			return nil
 		})
@@ -288,17 +284,29 @@ func (s *sharing) follow(ctx context.Context) error {
 			return ctx.Err()
 		case agentapi.CodeOf(err) == agentapi.CodeNotFound:
 			return fmt.Errorf("%s was revoked elsewhere, so it is not shared any more", s.name)
-		case !errors.Is(err, agentapi.ErrNotRunning) || missed == comesBack:
+		case !errors.Is(err, agentapi.ErrNotRunning):
 			return err
 		}
-		if missed++; missed == 1 {
-			s.c.line("Porchlight was stopped. Waiting for it to be started again.")
+		if err := s.awaitAgent(ctx); err != nil {
+			return err
 		}
+	}
+}
+
+// awaitAgent waits until an agent that was stopped answers again, whatever it says.
+func (s *sharing) awaitAgent(ctx context.Context) error {
+	s.c.line("Porchlight was stopped. Waiting for it to be started again.")
+	for range comesBack {
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if _, err := s.client.State(ctx); !errors.Is(err, agentapi.ErrNotRunning) {
+			return nil
 		}
 	}
+	return agentapi.ErrNotRunning
 }
 
 // over ends it all; err is why. Of an agent that was stopped only what is left to do

@@ -19,11 +19,12 @@ func (s *sharing) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var known agentapi.OwnerState
 	for _, app := range before.Apps { // the live ones: of others only the owner knows
-		s.state.Apps = append(s.state.Apps, agentapi.OwnerApp{AppSummary: app})
+		known.Apps = append(known.Apps, agentapi.OwnerApp{AppSummary: app})
 	}
 	if s.name == "" {
-		s.name = suggestName(s.state, agentapi.Listener{})
+		s.name = suggestName(known, agentapi.Listener{})
 	}
 	had := slices.IndexFunc(before.Apps, func(a agentapi.AppSummary) bool { return a.Name == s.name })
 	if s.label == "" && had >= 0 {
