@@ -66,11 +66,9 @@ func complete(root *cobra.Command, where *location) {
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
 		"people grant": people, "people withdraw": people, "people remove": people,
 		"grants revoke": grants, "passwords revoke": passwords,
+		"users allow": users, "users deny": users, "users forget": users,
 	} {
 		find(root, path).ValidArgsFunction = first(by)
-	}
-	for _, path := range []string{"users allow", "users deny", "users forget"} {
-		find(root, path).ValidArgsFunction = first(users)
 	}
 	find(root, "run").ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -81,17 +79,15 @@ func complete(root *cobra.Command, where *location) {
 	for _, flag := range []struct {
 		path, name string
 		by         cobra.CompletionFunc
-	}{{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)}} {
+	}{
+		{"share", "name", names}, {"settings", "quiet", cobra.FixedCompletions(kindNames(), none)},
+		{"people invite", "app", labels}, {"people grant", "app", labels}, {"people withdraw", "app", labels},
+	} {
 		if err := find(root, flag.path).RegisterFlagCompletionFunc(flag.name, flag.by); err != nil {
 			panic(err) // the flag is not there
 		}
 	}
 	find(root, "export").ValidArgsFunction = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
-	for _, path := range []string{"people invite", "people grant", "people withdraw"} {
-		if err := find(root, path).RegisterFlagCompletionFunc("app", labels); err != nil {
-			panic(err) // the flag is not there
-		}
-	}
 }
 
 // kindNames are what settings --quiet takes.

@@ -46,12 +46,7 @@ With --follow, go on with those that come, until Ctrl-C; with --json as well, on
 document a line.`,
 		Example: `  porchlight requests notes --follow
   porchlight settings --requests=false    keep none`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return commandline.Usagef("requests takes the NAME of one app, or none for all")
-			}
-			return nil
-		},
+		Args: commandline.AtMost("the NAME of the app"),
 	}
 	follow := cmd.Flags().Bool("follow", false, "go on with the requests that come")
 	asJSON := jsonFlag(cmd)
