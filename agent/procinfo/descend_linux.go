@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 )
 
 // parents gives each process that runs its parent.
@@ -24,13 +23,12 @@ func parents() map[int]int {
 		if err != nil {
 			continue
 		}
-		// pid (name) state parent …, and the name can hold anything.
-		fields := strings.Fields(string(raw[bytes.LastIndexByte(raw, ')')+1:]))
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+		fields, ok := fieldsOf(raw)
+		if !ok {
 			continue
 		}
-		if parent, err := strconv.Atoi(fields[1]); err == nil {
-			found[pid] = parent
+		if of, err := strconv.Atoi(fields[parent]); err == nil {
+			found[pid] = of
 		}
 	}
 	return found

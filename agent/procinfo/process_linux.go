@@ -129,17 +129,20 @@ func born(pid int) (string, bool) {
 	return birthOf(raw)
 }
 
-// birthOf parses a line of /proc/PID/stat; the name, in parentheses, may contain
-// anything, parentheses too.
 func birthOf(stat []byte) (string, bool) {
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return "", false
-	}
-	const state, startTime = 0, 19 // counted after the name
-	f := strings.Fields(string(stat[end+1:]))
-	if len(f) <= startTime || f[state] == "Z" || f[state] == "X" {
+	f, ok := fieldsOf(stat)
+	if !ok {
 		return "", false
 	}
 	return f[startTime], true
+}
+
+const state, parent, startTime = 0, 1, 19 // fields of a line, counted after the name
+
+// fieldsOf parses a line of /proc/PID/stat, false for one that has ended; the name, in
+// parentheses, may contain anything, parentheses too.
+func fieldsOf(stat []byte) (f []string, ok bool) {
+	end := bytes.LastIndexByte(stat, ')')
+	f = strings.Fields(string(stat[end+1:]))
+	return f, end >= 0 && len(f) > startTime && f[state] != "Z" && f[state] != "X"
 }
