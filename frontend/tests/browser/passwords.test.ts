@@ -98,3 +98,14 @@ test('nobody listed: nothing to see elsewhere, and what they are for on the page
   await page.evaluate('stub.set({peopleVersion: "another"})');
   await passwords(page).getByText('The server does not answer.').waitFor();
 });
+
+test('they and the people are asked for again as the snapshot says, and not with every other one', async () => {
+  const page = await notes();
+  const asked = async () => [(await called(page, 'passwords')).length, (await called(page, 'ownerPeople')).length];
+  expect(await asked()).toEqual([1, 1]);
+  await page.evaluate('stub.change("notes", {connections: 41})');
+  await page.getByText('41 connections').waitFor();
+  await page.evaluate('stub.endPasswords()');
+  await row(page, 'Calendar on my phone').waitFor({ state: 'detached' });
+  await expect.poll(asked).toEqual([2, 2]);
+});

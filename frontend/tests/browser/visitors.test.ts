@@ -85,7 +85,14 @@ test('the page of an app shows its newest, while they are unfolded', async () =>
   await page.getByRole('button', { name: 'Notes', exact: true }).click();
   const fold = section(page, 'What visitors ask of it');
   expect(await called(page, 'requests')).toEqual([]);
+  await page.evaluate('void stub.hold("requests")');
   await fold.locator('summary').press('Enter');
+  await expect.poll(async () => (await called(page, 'requests')).length).toBe(1);
+  // Another snapshot asks nothing anew.
+  await page.evaluate('stub.change("notes", {connections: 41})');
+  await page.getByText('41 connections').waitFor();
+  expect((await called(page, 'requests')).length).toBe(1);
+  await page.evaluate('stub.release()');
   await expect.poll(() => lines(page).count()).toBe(4);
   expect(((await called(page, 'requests'))[0] as [{ app: string }])[0].app).toBe('notes');
   await page.evaluate(`stub.request('notes', 'GET', '/fresh', 200, 5, 'bob@example.com')`);
