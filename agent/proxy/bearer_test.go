@@ -174,54 +174,68 @@ func specNoCall(t *testing.T) {
 	}
 }
 
+// lasting is an app whose streams and WebSockets do not end by themselves.
+func lasting(w http.ResponseWriter, q *http.Request) {
+	switch q.URL.Path {
+	case "/ws":
+		echo(w, q)
+	case "/stream":
+		fmt.Fprintln(w, "begun")
+		http.NewResponseController(w).Flush()
+		<-q.Context().Done()
+	}
+}
+
+// stream opens a stream of the app that is lasting.
+func (b *browser) stream(header ...string) *bufio.Reader {
+	b.r.t.Helper()
+	res := b.do(b.request("GET", origin+"/stream", nil, header...))
+	b.r.t.Cleanup(func() { res.Body.Close() })
+	body := bufio.NewReader(res.Body)
+	if line, err := body.ReadString('\n'); line != "begun\n" {
+		b.r.t.Fatalf("%s %q %v", res.Status, line, err)
+	}
+	return body
+}
+
+// openThree opens a stream over either version of HTTP, and a WebSocket. wantCut fails
+// unless all of them were cut off.
+func (r *rig) openThree(header ...string) (wantCut func()) {
+	r.t.Helper()
+	streams := map[string]*bufio.Reader{"HTTP/1.1": r.browser(false).stream(header...), "HTTP/2": r.browser(true).stream(header...)}
+	ws, _, err := r.browser(false).dial("wss://"+sni+"/ws", header...)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { ws.CloseNow() })
+	if _, _, err := ws.Read(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+	return func() {
+		r.t.Helper()
+		for what, body := range streams {
+			if _, err := body.ReadByte(); err == nil || errors.Is(err, io.EOF) {
+				r.t.Errorf("%s ended with %v, as if it were whole", what, err)
+			}
+		}
+		if _, _, err := ws.Read(r.t.Context()); err == nil {
+			r.t.Error("the WebSocket is open")
+		}
+	}
+}
+
 // A streaming answer and a WebSocket that a token opened end with its grant;
 // those of the same person's session go on.
 func specRevokedGrantCloses(t *testing.T) {
 	t.Parallel()
 	r := newBearerRig(t)
-	r.app("notes", func(w http.ResponseWriter, q *http.Request) {
-		if q.URL.Path == "/ws" {
-			echo(w, q)
-			return
-		}
-		fmt.Fprintln(w, "begun")
-		http.NewResponseController(w).Flush()
-		<-q.Context().Done()
-	})
-	session := r.signedIn("notes", bobID, false)
-	header := []string{"Authorization", "Bearer " + r.token(bobID)}
-	begin := func(b *browser, header ...string) *bufio.Reader {
-		res := b.do(b.request("GET", origin+"/", nil, header...))
-		t.Cleanup(func() { res.Body.Close() })
-		body := bufio.NewReader(res.Body)
-		if line, err := body.ReadString('\n'); line != "begun\n" {
-			t.Fatalf("%s %q %v", res.Status, line, err)
-		}
-		return body
-	}
-	streams := map[string]*bufio.Reader{
-		"HTTP/1.1": begin(r.browser(false), header...), "HTTP/2": begin(r.browser(true), header...),
-	}
-	begin(session)
-	ws, _, err := r.browser(false).dial("wss://notes."+rootHost+"/ws", header...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ws.CloseNow()
-	if _, _, err := ws.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r.app("notes", lasting)
+	wantCut := r.openThree("Authorization", "Bearer "+r.token(bobID))
+	r.signedIn("notes", bobID, false).stream()
 
 	if closed := r.revoke("g-" + bobID); closed != 3 {
 		t.Errorf("%d connections closed", closed)
 	}
-	for what, body := range streams {
-		if _, err := body.ReadByte(); err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("%s ended with %v, as if it were whole", what, err)
-		}
-	}
-	if _, _, err := ws.Read(t.Context()); err == nil {
-		t.Error("the WebSocket is open")
-	}
+	wantCut()
 	within(t, "only the session's is left", func() bool { return r.access.Connections()["id-notes"] == 1 })
 }

@@ -6,9 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -362,37 +360,11 @@ func TestPasswordFromOtherSites(t *testing.T) {
 func TestRevokedPasswordIsCutOff(t *testing.T) {
 	t.Parallel()
 	r := passwordRig(t)
-	r.app("notes", func(w http.ResponseWriter, q *http.Request) {
-		switch q.URL.Path {
-		case "/ws":
-			echo(w, q)
-		case "/stream":
-			fmt.Fprintln(w, "begun")
-			http.NewResponseController(w).Flush()
-			<-q.Context().Done()
-		}
-	})
+	r.app("notes", lasting)
 	header := basic(bobsMail, bobsPassword)
-	begin := func(b *browser, header ...string) *bufio.Reader {
-		res := b.do(b.request("GET", origin+"/stream", nil, header...))
-		t.Cleanup(func() { res.Body.Close() })
-		body := bufio.NewReader(res.Body)
-		if line, err := body.ReadString('\n'); line != "begun\n" {
-			t.Fatalf("%s %q %v", res.Status, line, err)
-		}
-		return body
-	}
-	streams := map[string]*bufio.Reader{"HTTP/1.1": begin(r.browser(false), header...), "HTTP/2": begin(r.browser(true), header...)}
-	begin(r.signedIn("notes", bobID, false))
-	begin(r.browser(true), basic("maya@example.com", mayasPassword)...)
-	ws, _, err := r.browser(false).dial("wss://"+sni+"/ws", header...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ws.CloseNow()
-	if _, _, err := ws.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	wantCut := r.openThree(header...)
+	r.signedIn("notes", bobID, false).stream()
+	r.browser(true).stream(basic("maya@example.com", mayasPassword)...)
 	kept := r.raw(sni, "GET / HTTP/1.1\r\nHost: "+sni+"\r\nAuthorization: "+header[1]+"\r\n\r\n")
 	answers := bufio.NewReader(kept)
 	if res, err := http.ReadResponse(answers, nil); err != nil || res.StatusCode != 200 || res.Close {
@@ -402,14 +374,7 @@ func TestRevokedPasswordIsCutOff(t *testing.T) {
 	if closed := r.revokePassword("p1"); closed != 3 {
 		t.Errorf("%d connections closed", closed)
 	}
-	for what, body := range streams {
-		if _, err := body.ReadByte(); err == nil || errors.Is(err, io.EOF) {
-			t.Errorf("%s ended with %v, as if it were whole", what, err)
-		}
-	}
-	if _, _, err := ws.Read(t.Context()); err == nil {
-		t.Error("the WebSocket is open")
-	}
+	wantCut()
 	within(t, "only what others have open is left", func() bool { return r.access.Connections()["id-notes"] == 2 })
 	if _, err := answers.ReadByte(); err == nil {
 		t.Error("a connection that was kept goes on")
