@@ -167,28 +167,42 @@ type recorder struct {
 }
 
 func newRecorder(t testing.TB) *recorder {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := &recorder{port: ln.Addr().(*net.TCPAddr).Port}
-	var wg sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
-	wg.Go(func() {
+	rec := &recorder{}
+	rec.port = rawApp(t, rec.serve)
+	return rec
+}
+
+// rawApp is an app of which serve has each connection, and returns its port.
+func rawApp(t testing.TB, serve func(net.Conn)) (port int) {
+	t.Helper()
+	ln := listenAt(t, "tcp4", "127.0.0.1:0")
+	serveConns(t, ln, serve)
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+// serveConns has serve take each connection of a listener. They are closed after it,
+// and when the test ends.
+func serveConns(t testing.TB, ln net.Listener, serve func(net.Conn)) {
+	over := t.Context()
+	var all sync.WaitGroup
+	t.Cleanup(func() { ln.Close(); all.Wait() })
+	all.Go(func() {
 		for {
 			c, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			wg.Go(func() { rec.serve(c) })
+			all.Go(func() {
+				defer c.Close()
+				defer context.AfterFunc(over, func() { c.Close() })()
+				serve(c)
+			})
 		}
 	})
-	return rec
 }
 
 // serve answers one request and closes, so that each connection is one request.
 func (rec *recorder) serve(c net.Conn) {
-	defer c.Close()
 	c.SetDeadline(time.Now().Add(20 * time.Second))
 	buf := new(bytes.Buffer)
 	rec.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,34 +103,18 @@ func sortedHead(request string) string {
 // scripted is an app that answers request number n on a connection with what
 // answer returns, as it is, and closes the connection for ok false.
 func scripted(t testing.TB, answer func(n int, req *http.Request, c net.Conn) (ok bool)) (port int, conns *atomic.Int64) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	conns = new(atomic.Int64)
-	var wg sync.WaitGroup
-	t.Cleanup(func() { ln.Close(); wg.Wait() })
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
+	return rawApp(t, func(c net.Conn) {
+		conns.Add(1)
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		br := bufio.NewReader(c)
+		for n := 0; ; n++ {
+			req, err := http.ReadRequest(br)
+			if err != nil || !answer(n, req, c) {
 				return
 			}
-			conns.Add(1)
-			wg.Go(func() {
-				defer c.Close()
-				c.SetDeadline(time.Now().Add(20 * time.Second))
-				br := bufio.NewReader(c)
-				for n := 0; ; n++ {
-					req, err := http.ReadRequest(br)
-					if err != nil || !answer(n, req, c) {
-						return
-					}
-				}
-			})
 		}
-	})
-	return ln.Addr().(*net.TCPAddr).Port, conns
+	}), conns
 }
 
 var answers = []string{

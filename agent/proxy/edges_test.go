@@ -52,24 +52,11 @@ func TestOneLongFieldKeepsTheConnection(t *testing.T) {
 func TestEarlyAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-				io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
-			}
-			c.Close() // with a reset: much is unread
-		}
-	}()
-	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
+	r.publish("notes", rawApp(t, func(c net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			io.WriteString(c, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large")
+		} // and closes with a reset: much is unread
+	}))
 	upload := strings.Repeat("x", 4<<20)
 	b := r.signedIn("notes", bobID, true)
 	for i := range 60 {

@@ -152,7 +152,6 @@ type talker struct {
 	mu   sync.Mutex
 	says string
 	ends ending
-	over chan struct{}
 }
 
 func (a *talker) say(says string, ends ending) {
@@ -163,36 +162,11 @@ func (a *talker) say(says string, ends ending) {
 
 func newTalker(t *testing.T) (a *talker, port int) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	a = &talker{over: make(chan struct{})}
-	var wg sync.WaitGroup
-	t.Cleanup(func() { close(a.over); ln.Close(); wg.Wait() })
-	wg.Go(func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { a.serve(c) })
-		}
-	})
-	return a, ln.Addr().(*net.TCPAddr).Port
+	a = &talker{}
+	return a, rawApp(t, a.serve)
 }
 
 func (a *talker) serve(c net.Conn) {
-	defer c.Close()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		select {
-		case <-a.over:
-			c.Close()
-		case <-stop:
-		}
-	}()
 	for r := bufio.NewReader(c); ; {
 		req, err := http.ReadRequest(r)
 		if err != nil {

@@ -24,30 +24,17 @@ import (
 // fickle is an app that closes each connection a moment after an answer on it, at the
 // worst of moments: when the next request is on its way. It counts what it has seen.
 type fickle struct {
-	ln   net.Listener
-	done sync.WaitGroup
-
 	mu   sync.Mutex
 	seen map[string]int // by X-Id; guarded by mu
 }
 
 func newFickle(t testing.TB, ln net.Listener) *fickle {
-	f := &fickle{ln: ln, seen: map[string]int{}}
-	f.done.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			f.done.Go(func() { f.serve(conn) })
-		}
-	})
-	t.Cleanup(func() { ln.Close(); f.done.Wait() })
+	f := &fickle{seen: map[string]int{}}
+	serveConns(t, ln, f.serve)
 	return f
 }
 
 func (f *fickle) serve(conn net.Conn) {
-	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	in := bufio.NewReader(conn)
 	for {
@@ -144,21 +131,9 @@ func TestNothingIsLostOrDoneTwice(t *testing.T) {
 // resets it with PROTOCOL_ERROR, which it may do after it has carried the request out.
 func TestNothingIsDoneTwiceOverHTTP2(t *testing.T) {
 	t.Parallel()
-	ln := listenAt(t, "tcp4", "127.0.0.1:0")
 	var heads atomic.Int64
-	var done sync.WaitGroup
-	done.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			done.Go(func() { resetEach(conn, &heads) })
-		}
-	})
-	t.Cleanup(func() { ln.Close(); done.Wait() })
 	r := newRig(t)
-	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
+	r.publish("notes", rawApp(t, func(conn net.Conn) { resetEach(conn, &heads) }))
 	r.change("notes", func(a *proxy.App) { a.Options.Upstream = agentapi.UpstreamH2C })
 	b := r.signedIn("notes", bobID, false)
 	for _, method := range []string{"POST", "DELETE"} {
@@ -176,7 +151,6 @@ func TestNothingIsDoneTwiceOverHTTP2(t *testing.T) {
 
 // resetEach is an HTTP/2 server that counts requests and resets them.
 func resetEach(conn net.Conn, heads *atomic.Int64) {
-	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
