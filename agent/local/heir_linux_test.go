@@ -127,24 +127,33 @@ func (h *heir) next() string {
 	return h.out.Text()
 }
 
-// unprobed has the agent ask no app for its first page: what an heir hears first is a
-// visitor's.
-func (h *house) unprobed(t *testing.T) {
-	t.Helper()
-	settings, err := h.owner.Settings(t.Context())
-	if err == nil {
-		settings.Probe = false
-		_, err = h.owner.SetSettings(t.Context(), settings)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a program as another user; run this test as root")
+	}
+}
+
+// says listens at an address or a path for an app that answers everything with a text,
+// once it is started.
+func says(t *testing.T, network, at, text string) *httptest.Server {
+	t.Helper()
+	ln, err := net.Listen(network, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, text) }))
+	srv.Listener.Close()
+	srv.Listener = ln
+	return srv
+}
+
+// asks has notes published on a port, and checks how it stands then.
+func (h *house) asks(t *testing.T, port int, want agentapi.Status) {
+	t.Helper()
+	pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: port})
+	if err != nil || pub.Status != want {
+		t.Fatalf("POST /publish: %+v, %v, want %s", pub, err, want)
 	}
 }
 
@@ -159,15 +168,9 @@ func (h *house) mortalOn(t *testing.T, address string) (end, start func()) {
 	t.Helper()
 	var app *httptest.Server
 	start = func() {
-		ln, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(h.port)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.port = portOf(t, ln.Addr().String())
-		app = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "the app") }))
-		app.Listener.Close()
-		app.Listener = ln
+		app = says(t, "tcp", net.JoinHostPort(address, strconv.Itoa(h.port)), "the app")
 		app.Start()
+		h.port = portOf(t, app.Listener.Addr().String())
 	}
 	end = func() { app.Close() }
 	h.port = 0
@@ -217,7 +220,6 @@ func TestS2DeadPortOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
-	h.unprobed(t)
 	end, start := h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	end()
@@ -271,33 +273,25 @@ func TestS1PublishedPortOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
-	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	other := newHeir(t, 0)
-	ask := func(port int, want agentapi.Status) {
-		t.Helper()
-		pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: port})
-		if err != nil || pub.Status != want {
-			t.Fatalf("POST /publish: %+v, %v, want %s", pub, err, want)
-		}
-	}
-	ask(other.port, agentapi.StatusPending)
+	h.asks(t, other.port, agentapi.StatusPending)
 	get(http.StatusNotFound, nothingHere)
 	app := h.standing(t, agentapi.StatusPending)
 	if app.LocalPort != other.port || app.Listener.UserID != "65534" || app.ApprovedListener == nil || app.ApprovedListener.UserID != "0" {
 		t.Errorf("the owner sees %+v, approved %+v", app, app.ApprovedListener)
 	}
-	ask(h.port, agentapi.StatusLive)
+	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
-	ask(other.port, agentapi.StatusPending)
+	h.asks(t, other.port, agentapi.StatusPending)
 	if err := h.owner.Deny(t.Context(), "notes"); err != nil {
 		t.Fatal(err)
 	}
 	if app := h.standing(t, agentapi.StatusStopped); app.LocalPort != h.port || app.ApprovedListener != nil {
 		t.Errorf("denied: %+v", app)
 	}
-	ask(h.port, agentapi.StatusLive)
+	h.asks(t, h.port, agentapi.StatusLive)
 	get(http.StatusOK, "the app")
 	// Nobody else connected before: its first visitor is the first it tells of.
 	if conn, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(other.port)); err == nil {
@@ -317,7 +311,6 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
-	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	other := newHeir(t, 0)
@@ -333,10 +326,7 @@ func TestEverybodyTrustedTakesAddressesOver(t *testing.T) {
 		}
 	}
 	trust(true)
-	pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: other.port})
-	if err != nil || pub.Status != agentapi.StatusLive {
-		t.Fatalf("POST /publish: %+v, %v", pub, err)
-	}
+	h.asks(t, other.port, agentapi.StatusLive)
 	get(http.StatusOK, "heir")
 	if heard := other.next(); heard != "GET /secret of owner" {
 		t.Errorf("the trusted program was sent %q", heard)

@@ -48,13 +48,7 @@ func TestAppOfEachAddress(t *testing.T) {
 			}
 			end()
 			get(http.StatusBadGateway, "")
-			other := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "moved") }))
-			ln, err := net.Listen("tcp", net.JoinHostPort(second, strconv.Itoa(h.port)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			other.Listener.Close()
-			other.Listener = ln
+			other := says(t, "tcp", net.JoinHostPort(second, strconv.Itoa(h.port)), "moved")
 			other.Start()
 			t.Cleanup(other.Close)
 			get(http.StatusOK, "moved")
@@ -81,7 +75,6 @@ func TestStolenTwinOfTheOtherAddress(t *testing.T) {
 		t.Run(own, func(t *testing.T) {
 			t.Parallel()
 			h := startHouse(t)
-			h.unprobed(t)
 			end, start := h.mortalOn(t, own)
 			get := h.theOwner(t, h.publish(t))
 			twin := newHeirAt(t, net.JoinHostPort(stolen, strconv.Itoa(h.port)))
@@ -96,9 +89,7 @@ func TestStolenTwinOfTheOtherAddress(t *testing.T) {
 				t.Errorf("the owner sees %+v on %s, approved %+v", app.Listener, app.ListensOn, app.ApprovedListener)
 			}
 			start()
-			if pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port}); err != nil || pub.Status != agentapi.StatusLive {
-				t.Fatalf("the app itself is back: %+v, %v", pub, err)
-			}
+			h.asks(t, h.port, agentapi.StatusLive) // itself is back
 			get(http.StatusOK, "the app")
 			if app := h.standing(t, agentapi.StatusLive); app.ListensOn != own {
 				t.Errorf("back on %s", app.ListensOn)
@@ -129,7 +120,6 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needsRoot(t)
 	h := startHouse(t)
-	h.unprobed(t)
 	h.mortal(t)
 	get := h.theOwner(t, h.publish(t))
 	dir, err := os.MkdirTemp("", "sock")
@@ -170,13 +160,7 @@ func TestSocketOfAnotherUser(t *testing.T) {
 	}
 	// A file of nobody's does not make a socket of ours theirs, nor the other way round.
 	own := filepath.Join(dir, "app.sock")
-	ln, err := net.Listen("unix", own)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "own") }))
-	srv.Listener.Close()
-	srv.Listener = ln
+	srv := says(t, "unix", own, "own")
 	srv.Start()
 	t.Cleanup(srv.Close)
 	if err := h.options(t, map[string]any{"upstream": "unix:" + own}); err != nil {
@@ -216,15 +200,10 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ln, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(h.port))
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.port = portOf(t, ln.Addr().String())
-		srv = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, body) }))
-		srv.Listener.Close()
-		srv.Listener, srv.TLS = ln, &tls.Config{Certificates: []tls.Certificate{*made}}
+		srv = says(t, "tcp", "127.0.0.1:"+strconv.Itoa(h.port), body)
+		srv.TLS = &tls.Config{Certificates: []tls.Certificate{*made}}
 		srv.StartTLS()
+		h.port = portOf(t, srv.Listener.Addr().String())
 	}
 	h.port = 0
 	start("the app", 1)
@@ -245,9 +224,7 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	if said := app.ListenerChange(strings.Clone); !app.NewKey || !strings.Contains(said, "another key") {
 		t.Errorf("the owner sees %+v: %q", app, said)
 	}
-	if pub, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: h.port}); err != nil || pub.Status != agentapi.StatusPending {
-		t.Errorf("published again: %+v, %v", pub, err)
-	}
+	h.asks(t, h.port, agentapi.StatusPending)
 	get(http.StatusNotFound, nothingHere)
 	if _, err := h.owner.Approve(t.Context(), "notes"); err != nil {
 		t.Fatal(err)
@@ -279,9 +256,7 @@ func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 		defer ln.Close()
 		port := portOf(t, ln.Addr().String())
 		for range 3 {
-			if _, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Notes", LocalPort: port}); err != nil {
-				t.Fatal(err)
-			}
+			h.asks(t, port, agentapi.StatusPending)
 			h.await(t, func() bool { return h.standing(t, agentapi.StatusPending).Listener.Program != "" })
 		}
 		if app := h.standing(t, agentapi.StatusPending); net.JoinHostPort(app.ListensOn, strconv.Itoa(port)) != ln.Addr().String() {
