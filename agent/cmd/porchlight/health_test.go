@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -89,7 +88,7 @@ func TestHealthReadsAlike(t *testing.T) {
 			app.Start()
 		}), agentapi.HealthH2C, "speaks HTTP/2", "the option upstream h2c helps", "--upstream h2c", wrong},
 		"silent": {hangs, agentapi.HealthSilent, "not answering", "does not answer a request", "", wrong},
-		"wrong":  {speaking(t, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), agentapi.HealthWrong, "answers wrongly", "two lengths", "", wrong},
+		"wrong":  {plant(t, http.HandlerFunc(twoLengths), plain), agentapi.HealthWrong, "answers wrongly", "two lengths", "", wrong},
 		"hinted": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			scheme := "http"
 			if proto := r.Header.Get("X-Forwarded-Proto"); proto != "" {
@@ -116,23 +115,15 @@ func TestHealthReadsAlike(t *testing.T) {
 			if again := s.ok("publish", name, "--label", "App "+name, "--port", c.port); !strings.Contains(again, c.said) {
 				t.Errorf("publish said %q", again)
 			}
-			client, err := (&location{data: s.dir}).owner(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			state, err := client.State(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			app, err := appIn(state, name)
-			if err != nil || !reflect.DeepEqual(app.AppHealth, listed) {
-				t.Errorf("the owner's state: %+v, listed %+v (%v)", app.AppHealth, listed, err)
+			app := s.ownerApp(name)
+			if !reflect.DeepEqual(app.AppHealth, listed) {
+				t.Errorf("the owner's state: %+v, listed %+v", app.AppHealth, listed)
 			}
 			s.finds("app "+name, c.state, app.Sentence(app.Label), c.option)
 			if c.option == "" {
 				return
 			}
-			if _, err := client.ChangeOptions(t.Context(), name, listed.HealthOption); err != nil { // one click
+			if _, err := s.owner().ChangeOptions(t.Context(), name, listed.HealthOption); err != nil { // one click
 				t.Fatal(err)
 			}
 			now := s.ok("options", name)
@@ -151,27 +142,13 @@ func TestHealthReadsAlike(t *testing.T) {
 	}
 }
 
-// speaking answers each connection with a text.
-func speaking(t *testing.T, text string) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// twoLengths answers in a way that no client may take.
+func twoLengths(w http.ResponseWriter, _ *http.Request) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil {
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx")
 	}
-	t.Cleanup(func() { ln.Close() })
-	go func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-				_, _ = io.WriteString(conn, text)
-			}
-			conn.Close()
-		}
-	}()
-	return portAt(ln)
 }
 
 // TestNothingIsSentBeforeTheApproval: what a program asks an address for is not
@@ -273,11 +250,7 @@ func TestApprovingDoesNotHang(t *testing.T) {
 	s.ok("publish", "slow", "--label", "Slow", "--port", port)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	client, err := (&location{data: s.dir}).owner(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pub, err := client.Approve(ctx, "slow")
+	pub, err := s.owner().Approve(ctx, "slow")
 	if err != nil || pub.Does().Health != agentapi.HealthSilent || pub.URL == "" {
 		t.Errorf("%+v, %v", pub, err)
 	}

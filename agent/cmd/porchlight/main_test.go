@@ -127,6 +127,36 @@ func (s shell) json(into any, args ...string) {
 	}
 }
 
+// owner is a client of the agent, as its owner's.
+func (s shell) owner() *agentapi.Client {
+	s.t.Helper()
+	client, err := (&location{data: s.dir}).owner(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return client
+}
+
+// state is all that the owner sees.
+func (s shell) state() agentapi.OwnerState {
+	s.t.Helper()
+	state, err := s.owner().State(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return state
+}
+
+// ownerApp is what the owner sees of one app.
+func (s shell) ownerApp(name string) agentapi.OwnerApp {
+	s.t.Helper()
+	app, err := appIn(s.state(), name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return app
+}
+
 // startAgent runs `porchlight agent --local` until the test ends.
 func startAgent(t *testing.T) shell {
 	t.Helper()

@@ -46,6 +46,21 @@ func (s shell) visitor(http2 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
+// fetch sends a request, and returns status and body of the answer.
+func fetch(t *testing.T, client *http.Client, req *http.Request) (status int, body string) {
+	t.Helper()
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(raw)
+}
+
 // TestPasswordsWork is the contract of --json for app passwords, told as one's life:
 // made on the command line, used by a program, revoked.
 func TestPasswordsWork(t *testing.T) {
@@ -69,16 +84,7 @@ func TestPasswordsWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		req.SetBasicAuth(user, password)
-		res, err := s.visitor(http2).Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer res.Body.Close()
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return res.StatusCode, string(body)
+		return fetch(t, s.visitor(http2), req)
 	}
 	for _, http2 := range []bool{false, true} {
 		if status, body := get(http2, strings.ToUpper(account.Email)); status != 200 || body != account.Email+"[]" {

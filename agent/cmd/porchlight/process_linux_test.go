@@ -153,6 +153,13 @@ func (p *process) signal(s syscall.Signal) {
 	}
 }
 
+// stops sends a signal, at which it ends well.
+func (p *process) stops(s syscall.Signal) {
+	p.t.Helper()
+	p.signal(s)
+	p.ends(0)
+}
+
 // ends waits for the end with a code.
 func (p *process) ends(code int) {
 	p.t.Helper()

@@ -18,7 +18,7 @@ func TestRequestsOfVisitors(t *testing.T) {
 	if out := s.ok("requests"); !strings.Contains(out, "Nobody has asked") {
 		t.Error(out)
 	}
-	browse(t, s.dir, strings.TrimSpace(s.ok("open", "notes", "--print")))
+	s.browse(strings.TrimSpace(s.ok("open", "notes", "--print")))
 	var lines []map[string]any
 	s.json(&lines, "requests", "notes")
 	if len(lines) != 1 || lines[0]["app"] != "notes" || lines[0]["method"] != "GET" || lines[0]["path"] != "/" || lines[0]["status"] != 200.0 || lines[0]["error"] != "" || lines[0]["email"] == "" || len(lines[0]) != 8 {
@@ -29,10 +29,9 @@ func TestRequestsOfVisitors(t *testing.T) {
 	}
 	p := inProcess(t, s.dir, "requests", "--follow", "--json").onPipes()
 	p.says(`"path":"/"`)
-	browse(t, s.dir, strings.TrimSpace(s.ok("open", "notes", "--print")))
+	s.browse(strings.TrimSpace(s.ok("open", "notes", "--print")))
 	programs.Eventually(t, "the next is followed", func() bool { return strings.Count(p.output(), "\n") == 2 })
-	p.signal(syscall.SIGINT)
-	p.ends(0)
+	p.stops(syscall.SIGINT)
 	s.ok("settings", "--requests=false")
 	if code, _, said := s.run("requests"); code != 1 || !strings.Contains(said, "porchlight settings --requests") {
 		t.Errorf("off: %d %s", code, said)

@@ -40,15 +40,13 @@ func TestRun(t *testing.T) {
 		}
 		p.says("typed hello")
 		p.says("Ctrl-C takes it off")
-		if page := browse(t, s.dir, onceLink.FindString(p.output())); page != "the first page" {
+		if page := s.browse(onceLink.FindString(p.output())); page != "the first page" {
 			t.Errorf("%s: the page is %q", how, page)
 		}
-		app := ownerApp(t, s, "shop")
+		app := s.ownerApp("shop")
 		p.ctrlC()
 		p.ends(130)
-		if state := stateOf(t, s); len(state.Apps) != 0 {
-			t.Errorf("%s: left behind: %+v", how, state.Apps)
-		}
+		s.hasNoApps()
 		if res, err := http.Get("http://127.0.0.1:" + strconv.Itoa(app.LocalPort)); err == nil {
 			res.Body.Close()
 			t.Errorf("%s: the program still answers on port %d", how, app.LocalPort)
@@ -82,9 +80,7 @@ func TestRunEndsWithTheProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.ends(5)
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("left behind: %+v", state.Apps)
-	}
+	s.hasNoApps()
 	if code, _, said := s.run("run", "shop", "--", "/there/is/no/such/program"); code != 1 || !strings.Contains(said, "could not be started") {
 		t.Errorf("%d %s", code, said)
 	}

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -20,49 +16,25 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
-	"porchlight/test/programs"
 )
 
 var onceLink = regexp.MustCompile(`https://(\S+)/\.porchlight/open\?token=\S+`)
 
-// browse opens a link as a browser of this computer does that trusts the directory's
+// browse opens a link as a browser of this computer does that trusts the shell's
 // authority, and returns the page behind it.
-func browse(t *testing.T, dir, link string) string {
-	t.Helper()
-	pem, err := os.ReadFile(filepath.Join(dir, "ca", "root.pem"))
+func (s shell) browse(link string) string {
+	s.t.Helper()
+	client := s.visitor(false)
+	defer client.CloseIdleConnections()
+	client.Jar, _ = cookiejar.New(nil) // never fails
+	req, err := http.NewRequestWithContext(s.t.Context(), "GET", link, nil)
 	if err != nil {
-		t.Fatal(err)
-	}
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem)
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots},
-		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
-			_, port, _ := net.SplitHostPort(addr)
-			return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+port)
-		},
-	}
-	defer tr.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", link, nil)
-	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	req.Header.Set("Accept", "text/html")
 	req.Header.Set("Sec-Fetch-Mode", "navigate")
-	res, err := (&http.Client{Transport: tr, Jar: jar}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	_, page := fetch(s.t, client, req)
+	return page
 }
 
 // From nothing to the first page in one command on one terminal, which shows the
@@ -79,7 +51,7 @@ func TestShareFromNothing(t *testing.T) {
 		t.Errorf("it said:\n%s", said)
 	}
 	link := onceLink.FindString(said)
-	if page := browse(t, dir, link); page != "the first page" {
+	if page := (shell{t, dir}).browse(link); page != "the first page" {
 		t.Errorf("the page is %q", page)
 	}
 	p.says(" 200 ")
@@ -115,16 +87,15 @@ func TestShareLeavesAnApprovedApp(t *testing.T) {
 		s.ok("people", "invite", "bob@example.com", "--app", "My Notes")
 		s.ok("options", "notes", "--forwarded")
 		s.ok("unpublish", "notes")
-		before := ownerApp(t, s, "notes")
-		p := inProcess(t, s.dir, "share", other, "--name", "notes").onPipes()
-		p.says("Ctrl-C takes it off")
+		before := s.ownerApp("notes")
+		p := s.shares(other, "--name", "notes")
 		p.says("bob@example.com can open it")
-		if during := ownerApp(t, s, "notes"); during.Status != agentapi.StatusLive || during.Label != "My Notes" || during.Shared == nil || during.Shared.PID != p.Process.Pid {
+		s.isSharedBy("notes", p)
+		if during := s.ownerApp("notes"); during.Label != "My Notes" {
 			t.Errorf("shared: %+v", during)
 		}
-		p.signal(end)
-		p.ends(0)
-		if after := ownerApp(t, s, "notes"); !reflect.DeepEqual(after, before) {
+		p.stops(end)
+		if after := s.ownerApp("notes"); !reflect.DeepEqual(after, before) {
 			t.Errorf("%v: afterwards it is\n%+v, and was\n%+v", end, after, before)
 		}
 	}
@@ -136,16 +107,13 @@ func TestShareIsKilled(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
-	first := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
-	first.says("Ctrl-C takes it off")
+	first := s.shares(port, "--name", "shop")
 	if code, _, said := s.run("share", port, "--name", "shop"); code != 1 || !strings.Contains(said, "is shared by process") {
 		t.Errorf("twice: %d %s", code, said)
 	}
 	first.signal(syscall.SIGKILL)
 	first.ends(-1)
-	if left := ownerApp(t, s, "shop"); left.Status != agentapi.StatusLive || left.Shared == nil || left.Shared.PID != first.Process.Pid {
-		t.Errorf("left: %+v", left)
-	}
+	s.isSharedBy("shop", first)
 	if out := s.ok("apps"); !strings.Contains(out, "which has ended and left it") {
 		t.Errorf("apps says:\n%s", out)
 	}
@@ -155,11 +123,8 @@ func TestShareIsKilled(t *testing.T) {
 	second := inProcess(t, s.dir, "share", port).onPipes()
 	second.says("Sharing shop on port")
 	second.says("Ctrl-C takes it off")
-	second.signal(syscall.SIGINT)
-	second.ends(0)
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("afterwards: %+v", state.Apps)
-	}
+	second.stops(syscall.SIGINT)
+	s.hasNoApps()
 }
 
 // Without a name the port's live app is meant, and never one that is off and that others
@@ -175,9 +140,8 @@ func TestShareOfAPortIsNotForEarlierPeople(t *testing.T) {
 	p := inProcess(t, s.dir, "share", port).onPipes()
 	p.says("Only you can open it")
 	p.says("Ctrl-C takes it off")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
-	if app := ownerApp(t, s, "old"); app.Status != agentapi.StatusStopped {
+	p.stops(syscall.SIGINT)
+	if app := s.ownerApp("old"); app.Status != agentapi.StatusStopped {
 		t.Errorf("the earlier app is %+v", app)
 	}
 	s.ok("publish", "live", "--port", port)
@@ -185,8 +149,7 @@ func TestShareOfAPortIsNotForEarlierPeople(t *testing.T) {
 	p = inProcess(t, s.dir, "share", port).onPipes()
 	p.says("live on port " + port)
 	p.says("is on already")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
+	p.stops(syscall.SIGINT)
 }
 
 // A share that the owner ended elsewhere, and whose name another has by now, leaves
@@ -195,18 +158,12 @@ func TestShareEndsNoOther(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
-	first := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
-	first.says("Ctrl-C takes it off")
+	first := s.shares(port, "--name", "shop")
 	s.ok("unshare", "shop")
-	second := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
-	second.says("Ctrl-C takes it off")
-	first.signal(syscall.SIGINT)
-	first.ends(0)
-	if left := ownerApp(t, s, "shop"); left.Status != agentapi.StatusLive || left.Shared == nil || left.Shared.PID != second.Process.Pid {
-		t.Errorf("the other is %+v", left)
-	}
-	second.signal(syscall.SIGINT)
-	second.ends(0)
+	second := s.shares(port, "--name", "shop")
+	first.stops(syscall.SIGINT)
+	s.isSharedBy("shop", second)
+	second.stops(syscall.SIGINT)
 }
 
 // What was shared when the agent ended is ended by the command that is named then, and
@@ -223,22 +180,19 @@ func TestShareOutlivesTheAgent(t *testing.T) {
 	_, port := anApp(t, http.HandlerFunc(greets))
 	s.ok("publish", "notes", "--label", "Notes", "--port", port)
 	s.ok("approve", "notes")
-	p := inProcess(t, s.dir, "share", port, "--name", "notes").onPipes()
-	p.says("Ctrl-C takes it off")
-	first.signal(syscall.SIGTERM)
-	first.ends(0)
+	p := s.shares(port, "--name", "notes")
+	first.stops(syscall.SIGTERM)
 	p.says("Waiting for it")
 	second := agent()
-	browse(t, s.dir, strings.TrimSpace(s.ok("open", "notes", "--print")))
+	s.browse(strings.TrimSpace(s.ok("open", "notes", "--print")))
 	p.says(" GET /  ") // it goes on with the next agent
-	second.signal(syscall.SIGTERM)
-	second.ends(0)
+	second.stops(syscall.SIGTERM)
 	p.signal(syscall.SIGINT)
 	p.ends(1)
 	p.says("unshare notes")
 	s = startAgentIn(t, s.dir)
 	s.ok("unshare", "notes")
-	if app := ownerApp(t, s, "notes"); app.Status != agentapi.StatusStopped || app.Shared != nil {
+	if app := s.ownerApp("notes"); app.Status != agentapi.StatusStopped || app.Shared != nil {
 		t.Errorf("afterwards: %+v", app)
 	}
 }
@@ -256,25 +210,20 @@ func TestShareWithoutTheOwnerSecret(t *testing.T) {
 	}
 	p := guest()
 	p.says("waits for the owner")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
+	p.stops(syscall.SIGINT)
 	p.says("withdrawn")
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("the request is left: %+v", state.Apps)
-	}
+	s.hasNoApps()
 	p = guest()
 	p.says("waits for the owner")
 	s.ok("approve", "shop")
 	p.says("https://shop.")
-	p.signal(syscall.SIGHUP)
-	p.ends(0)
-	if app := ownerApp(t, s, "shop"); app.Status != agentapi.StatusStopped {
+	p.stops(syscall.SIGHUP)
+	if app := s.ownerApp("shop"); app.Status != agentapi.StatusStopped {
 		t.Errorf("afterwards: %+v", app)
 	}
 	p = guest()
 	p.says("https://shop.")
-	p.signal(syscall.SIGTERM)
-	p.ends(0)
+	p.stops(syscall.SIGTERM)
 }
 
 // A port where nothing listens yet is shared; one of another user's program only when
@@ -285,8 +234,7 @@ func TestShareOtherListeners(t *testing.T) {
 	p := inProcess(t, s.dir, "share", "9", "--name", "later").onPipes()
 	p.says("Nothing listens there yet")
 	p.says("Ctrl-C takes it off")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
+	p.stops(syscall.SIGINT)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can start a program of another user")
 	}
@@ -295,14 +243,11 @@ func TestShareOtherListeners(t *testing.T) {
 	if code != 1 || !strings.Contains(said, "not a program of yours") || !strings.Contains(said, "--yes") {
 		t.Errorf("%d %s %s", code, out, said)
 	}
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("it is there all the same: %+v", state.Apps)
-	}
+	s.hasNoApps()
 	p = inProcess(t, s.dir, "share", port, "--name", "theirs", "--yes", "--keep").onPipes()
 	p.says("Ctrl-C leaves it there")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
-	if app := ownerApp(t, s, "theirs"); app.Status != agentapi.StatusLive || app.Shared != nil || app.Listener.UserID != "65534" {
+	p.stops(syscall.SIGINT)
+	if app := s.ownerApp("theirs"); app.Status != agentapi.StatusLive || app.Shared != nil || app.Listener.UserID != "65534" {
 		t.Errorf("kept: %+v", app)
 	}
 }
@@ -316,8 +261,7 @@ func TestShareSaysWhatKeepsVisitorsOut(t *testing.T) {
 	p.says("shop speaks HTTPS on port " + port)
 	p.says("porchlight options shop --upstream https")
 	p.says("Ctrl-C takes it off")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
+	p.stops(syscall.SIGINT)
 }
 
 // othersListener is the port of a program of another user.
@@ -353,37 +297,36 @@ func TestShareLines(t *testing.T) {
 	}
 }
 
-func stateOf(t *testing.T, s shell) agentapi.OwnerState {
-	t.Helper()
-	client, err := (&location{data: s.dir}).owner(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, err := client.State(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return state
+// shares is `porchlight share` with these arguments, once it shares.
+func (s shell) shares(args ...string) *process {
+	s.t.Helper()
+	p := inProcess(s.t, s.dir, append([]string{"share"}, args...)...).onPipes()
+	p.says("Ctrl-C takes it off")
+	return p
 }
 
-func ownerApp(t *testing.T, s shell, name string) agentapi.OwnerApp {
-	t.Helper()
-	app, err := appIn(stateOf(t, s), name)
-	if err != nil {
-		t.Fatal(err)
+// isSharedBy wants an app to be live, and shared by a process.
+func (s shell) isSharedBy(name string, p *process) {
+	s.t.Helper()
+	if app := s.ownerApp(name); app.Status != agentapi.StatusLive || app.Shared == nil || app.Shared.PID != p.Process.Pid {
+		s.t.Errorf("%s is %+v", name, app)
 	}
-	return app
+}
+
+// hasNoApps wants nothing to be left behind.
+func (s shell) hasNoApps() {
+	s.t.Helper()
+	if apps := s.state().Apps; len(apps) != 0 {
+		s.t.Errorf("left behind: %+v", apps)
+	}
 }
 
 // startAgentIn runs `porchlight agent` on a directory that knows what it is.
 func startAgentIn(t *testing.T, dir string) shell {
 	t.Helper()
 	p := inProcess(t, dir, "agent", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0").onPipes()
-	programs.Eventually(t, "the agent is up", func() bool { return strings.Contains(p.output(), "Stop with Ctrl-C") })
-	t.Cleanup(func() {
-		p.signal(syscall.SIGTERM)
-		p.ends(0)
-	})
+	p.says("Stop with Ctrl-C")
+	t.Cleanup(func() { p.stops(syscall.SIGTERM) })
 	return shell{t, dir}
 }
 
@@ -399,7 +342,7 @@ func TestCtrlCWhilePublishWaits(t *testing.T) {
 	if strings.Contains(p.output(), "canceled") {
 		t.Error(p.output())
 	}
-	if app := ownerApp(t, s, "notes"); app.Status != agentapi.StatusPending || app.Label != "notes" {
+	if app := s.ownerApp("notes"); app.Status != agentapi.StatusPending || app.Label != "notes" {
 		t.Errorf("%+v", app)
 	}
 }
@@ -414,7 +357,7 @@ func TestApprovalsAtATerminalLeaveANotice(t *testing.T) {
 	s.ok("approve", "notes") // in the agent's process, as the menu bar's
 	p := inProcess(t, s.dir, "approve", "wiki").onPipes()
 	p.ends(0)
-	notices := stateOf(t, s).Notices
+	notices := s.state().Notices
 	if len(notices) != 1 || notices[0].Kind != agentapi.NoticeApproved || notices[0].App != "wiki" || !strings.HasPrefix(notices[0].Text, "wiki was approved at a terminal, on port 8002") {
 		t.Errorf("%+v", notices)
 	}
@@ -429,9 +372,7 @@ func TestShareOnATerminalThatIsClosed(t *testing.T) {
 	p.says("Ctrl-C takes it off")
 	p.tty.Close()
 	p.ends(0)
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("left behind: %+v", state.Apps)
-	}
+	s.hasNoApps()
 }
 
 // A share ends when its app is revoked elsewhere, and goes on, without requests, while
@@ -440,17 +381,13 @@ func TestShareIsOvertaken(t *testing.T) {
 	t.Parallel()
 	s := startAgent(t)
 	_, port := anApp(t, http.HandlerFunc(greets))
-	p := inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
-	p.says("Ctrl-C takes it off")
+	p := s.shares(port, "--name", "shop")
 	s.ok("revoke", "shop")
 	p.says("shop was revoked elsewhere")
 	p.ends(1)
 	s.ok("settings", "--requests=false")
 	p = inProcess(t, s.dir, "share", port, "--name", "shop").onPipes()
 	p.says("so it cannot be shown")
-	p.signal(syscall.SIGINT)
-	p.ends(0)
-	if state := stateOf(t, s); len(state.Apps) != 0 {
-		t.Errorf("left behind: %+v", state.Apps)
-	}
+	p.stops(syscall.SIGINT)
+	s.hasNoApps()
 }
