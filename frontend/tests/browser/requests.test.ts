@@ -88,6 +88,21 @@ describe('deciding on a request', () => {
     expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 22, program: 'sshd', user: 'root' }]]);
   });
 
+  test('a press counts however often the rest of the computer changes', async () => {
+    const page = await open();
+    await settle(page);
+    await page.evaluate(async () => {
+      const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
+      stub.change('notes', { connections: 41 });
+      await new Promise<void>((resolve) => {
+        const look = () => (document.body.textContent?.includes('41 connections') ? resolve() : requestAnimationFrame(look));
+        look();
+      });
+      document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));
+    });
+    expect(await called(page, 'approve')).toHaveLength(1);
+  });
+
   test('a double click approves one request, not the next as well', async () => {
     const page = await open({ scene: 'requests' });
     await settle(page);
