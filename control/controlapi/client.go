@@ -133,43 +133,36 @@ func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
 
 // PutApps reports the approved apps, all of them.
 func (c *Client) PutApps(ctx context.Context, apps Apps) error {
-	req, err := c.request(ctx, http.MethodPut, PathApps, apps)
-	if err != nil {
-		return err
-	}
-	return c.do(req, nil, nil)
+	return c.call(ctx, http.MethodPut, PathApps, apps, nil)
 }
 
 // RedeemVisit exchanges a visitor's code for who they are.
 func (c *Client) RedeemVisit(ctx context.Context, r Redeem) (Visitor, error) {
-	req, err := c.request(ctx, http.MethodPost, PathVisits, r)
-	if err != nil {
-		return Visitor{}, err
-	}
 	var out Visitor
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodPost, PathVisits, r, &out)
 	return out, err
 }
 
 // Grants lists the grants for this computer.
 func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
-	req, err := c.request(ctx, http.MethodGet, PathGrants, nil)
-	if err != nil {
-		return nil, err
-	}
 	var out Grants
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodGet, PathGrants, nil, &out)
 	return out.Grants, err
 }
 
 // RevokeGrant ends a grant for this computer; one that has ended already
 // is no error.
 func (c *Client) RevokeGrant(ctx context.Context, id string) error {
-	req, err := c.request(ctx, http.MethodPost, PathGrantsRevoke, RevokeGrant{ID: id})
+	return c.call(ctx, http.MethodPost, PathGrantsRevoke, RevokeGrant{ID: id}, nil)
+}
+
+// call asks with the credential and reads an answer, unless that is nil.
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
+	req, err := c.request(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
-	return c.do(req, nil, nil)
+	return c.do(req, answer, nil)
 }
 
 func (c *Client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {

@@ -68,11 +68,7 @@ func (c *Client) PollEnrol(ctx context.Context, r EnrolPoll) (Enrolled, error) {
 
 // EndCredential ends this computer's credential. Its short name stays the account's.
 func (c *Client) EndCredential(ctx context.Context) error {
-	req, err := c.request(ctx, http.MethodDelete, PathComputer, nil)
-	if err != nil {
-		return err
-	}
-	return c.do(req, nil, nil)
+	return c.call(ctx, http.MethodDelete, PathComputer, nil, nil)
 }
 
 func unauthenticated[Answer any](ctx context.Context, c *Client, path string, body any) (Answer, error) {

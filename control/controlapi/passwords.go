@@ -82,34 +82,22 @@ type RevokePassword struct {
 
 // Passwords lists the app passwords of everybody for this computer.
 func (c *Client) Passwords(ctx context.Context) ([]PasswordInfo, error) {
-	req, err := c.request(ctx, http.MethodGet, PathPasswords, nil)
-	if err != nil {
-		return nil, err
-	}
 	var out Passwords
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodGet, PathPasswords, nil, &out)
 	return out.Passwords, noPasswordsThere(err)
 }
 
 // MakePassword makes an app password for the owner of this computer.
 func (c *Client) MakePassword(ctx context.Context, m MakePassword) (MadePassword, error) {
-	req, err := c.request(ctx, http.MethodPost, PathPasswords, m)
-	if err != nil {
-		return MadePassword{}, err
-	}
 	var out MadePassword
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodPost, PathPasswords, m, &out)
 	return out, noPasswordsThere(err)
 }
 
 // RevokePassword ends an app password for this computer, whosever it is. The next
 // snapshot is without it.
 func (c *Client) RevokePassword(ctx context.Context, id string) error {
-	req, err := c.request(ctx, http.MethodPost, PathPasswordsRevoke, RevokePassword{ID: id})
-	if err != nil {
-		return err
-	}
-	return c.do(req, nil, nil)
+	return c.call(ctx, http.MethodPost, PathPasswordsRevoke, RevokePassword{ID: id}, nil)
 }
 
 // noPasswordsThere says of a control plane from before app passwords what it

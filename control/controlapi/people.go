@@ -45,12 +45,8 @@ type Remove struct {
 
 // People lists who may reach the computer.
 func (c *Client) People(ctx context.Context) (People, error) {
-	req, err := c.request(ctx, http.MethodGet, PathPeople, nil)
-	if err != nil {
-		return People{}, err
-	}
 	var out People
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodGet, PathPeople, nil, &out)
 	return out, err
 }
 
@@ -71,11 +67,7 @@ func (c *Client) Remove(ctx context.Context, r Remove) (Person, error) {
 }
 
 func (c *Client) changePerson(ctx context.Context, path string, body any) (Person, error) {
-	req, err := c.request(ctx, http.MethodPost, path, body)
-	if err != nil {
-		return Person{}, err
-	}
 	var out Person
-	err = c.do(req, &out, nil)
+	err := c.call(ctx, http.MethodPost, path, body, &out)
 	return out, err
 }
