@@ -4,11 +4,9 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
 )
 
@@ -38,23 +36,4 @@ func (f *found) connect(ctx context.Context) (net.Conn, error) {
 		return nil, notThere(unix.EAGAIN) // another is there since, and is looked at next time
 	}
 	return dialer.DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(fd))
-}
-
-// peerOf is whose program listened when the connection was made.
-func peerOf(conn net.Conn) (agentapi.Listener, error) {
-	raw, err := conn.(syscall.Conn).SyscallConn()
-	if err != nil {
-		return agentapi.Listener{}, err
-	}
-	var peer *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) {
-		peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return agentapi.Listener{}, err
-	}
-	if failed != nil {
-		return agentapi.Listener{}, failed
-	}
-	return agentapi.Listener(procinfo.Named(int(peer.Pid), strconv.FormatUint(uint64(peer.Uid), 10))), nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -90,6 +91,15 @@ func SocketOwner(path string) agentapi.Listener {
 	}
 	at.close()
 	return listenerOf(at.stat.Uid)
+}
+
+// peerOf is whose program listened when the connection was made.
+func peerOf(conn net.Conn) (agentapi.Listener, error) {
+	pid, uid, err := procinfo.Peer(conn.(syscall.Conn))
+	if err != nil {
+		return agentapi.Listener{}, err
+	}
+	return agentapi.Listener(procinfo.Named(pid, strconv.FormatUint(uint64(uid), 10))), nil
 }
 
 func listenerOf(uid uint32) agentapi.Listener {
