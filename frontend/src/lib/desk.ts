@@ -232,8 +232,9 @@ export class Desk {
 
   /** Says of an app that was just approved what keeps visitors from it, with what would help. */
   #offerHelp(app: OwnerApp, { healthDetail = '', healthOption }: Approved) {
-    const suggestion = suggestionOf({ ...(healthOption && { healthOption }), options: app.options });
-    const take = suggestion && { label: suggestion.words.button, run: () => void this.takeSuggestion({ ...app, ...(healthOption && { healthOption }) }) };
+    const ailing = { ...app, ...(healthOption && { healthOption }) };
+    const suggestion = suggestionOf(ailing);
+    const take = suggestion && { label: suggestion.words.button, run: () => void this.takeSuggestion(ailing) };
     this.toasts.show(strings.toast.approvedAiling(app.label, healthDetail), take);
   }
 
