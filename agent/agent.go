@@ -129,8 +129,7 @@ func (a *Agent) makeEngine() (err error) {
 		Me:           me(),
 		OnGone: func(appID string) agentapi.Closed {
 			defer a.requests.Forget() // what was asked of an app that is gone for good
-			defer a.proxy.Forget(appID)
-			a.health.Gone(appID)
+			defer a.gone(appID)
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		OnReached:   a.reached,

@@ -13,11 +13,8 @@ import (
 // which apps there are.
 func (a *Agent) makeHealth() error {
 	a.health = health.New(health.Config{
-		Find: a.asked,
-		Live: func(id string) bool {
-			app, ok := a.apps.ByID(id)
-			return ok && app.Status == agentapi.StatusLive
-		},
+		Find:   a.asked,
+		Live:   a.live,
 		Checks: a.checksOf,
 		Moved: func(ctx context.Context, app health.App) bool {
 			now, ok := a.apps.ByID(app.ID)
@@ -33,6 +30,22 @@ func (a *Agent) makeHealth() error {
 		Log:     a.cfg.Log.With("part", "health"),
 	})
 	return nil
+}
+
+// live says whether an app is approved and on, paused or not.
+func (a *Agent) live(id string) bool {
+	app, ok := a.apps.ByID(id)
+	return ok && app.Status == agentapi.StatusLive
+}
+
+// gone forgets how an app did that visitors cannot open now. Of one that is on all the
+// same, paused or at another port, health keeps what it knows until the next answer.
+func (a *Agent) gone(id string) {
+	a.health.Gone(id)
+	a.proxy.Forget(id)
+	if a.live(id) {
+		a.proxy.AwaitAnswer(id)
+	}
 }
 
 // asked is an app as its health is asked for; false of one that visitors cannot open.
