@@ -218,11 +218,10 @@ func (h *house) serve(t *testing.T, dir, block, ready string) (stop func() error
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.Contains(lines.Text(), ready) {
-
-	}
-	if !strings.Contains(lines.Text(), ready) {
-		t.Fatalf("%v before it printed %q: %s", cmd.Wait(), ready, block)
+	for !strings.Contains(lines.Text(), ready) {
+		if !lines.Scan() {
+			t.Fatalf("%v before it printed %q: %s", cmd.Wait(), ready, block)
+		}
 	}
 	go io.Copy(io.Discard, out)
 	return func() error {
