@@ -95,7 +95,6 @@ export class Stage {
     child.stdout.on('data', (chunk) => (said += chunk))
     child.stderr.on('data', (chunk) => (said += chunk))
     const ended = once(child, 'close')
-    this.said = () => said
     this.t.after(async () => {
       await end(child.pid)
       await ended
@@ -159,6 +158,15 @@ export class Stage {
     if (!this.suggested) return
     const changed = Object.entries(now).filter(([name, value]) => value !== before[name])
     assert.deepEqual(this.suggested, Object.fromEntries(changed), 'the option that was named is the recipe’s')
+  }
+
+  // knowsLocalhostAlone goes for an app that refuses to be asked by the connected
+  // computer's name, until it has its options.
+  async knowsLocalhostAlone() {
+    if (this.computer.name === 'connected') await this.told('refuses')
+    else await this.healthy('answers')
+    await this.options()
+    await this.healthy('answers')
   }
 
   // elsewhere runs a line of the recipe as somebody on another computer does.

@@ -13,10 +13,7 @@ export default {
     await stage.start()
     await stage.opened()
     await stage.publish()
-    if (stage.computer.name === 'connected') await stage.told('refuses')
-    else await stage.healthy('answers')
-    await stage.options()
-    await stage.healthy('answers')
+    await stage.knowsLocalhostAlone()
 
     const page = await stage.page()
     await page.evaluate(() => (window.notReloaded = true))
