@@ -78,11 +78,15 @@ export class Stage {
     await this.run(launch, { ...process.env, PATH: process.env.PATH + ':/usr/sbin', ...env }, () => (socket ? answers({ path: path.join(this.dir, socket) }) : listens(this.port)))
   }
 
-  // opened is what developers do first: they open the app on their own computer.
+  // opened is what developers do first: they open the app on their own computer, and
+  // again where it listens before it answers.
   async opened() {
-    for (const host of ['127.0.0.1', '[::1]']) {
-      const response = await fetch(`http://${host}:${this.port}/`).catch(() => undefined)
-      if (response?.ok) return
+    for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
+      for (const host of ['127.0.0.1', '[::1]']) {
+        const response = await fetch(`http://${host}:${this.port}/`).catch(() => undefined)
+        if (response?.ok) return
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
     }
     throw new Error(`${this.name} does not open on its own computer`)
   }
