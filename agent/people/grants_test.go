@@ -74,3 +74,33 @@ func TestRevokingAnAppEndsAllItsLogins(t *testing.T) {
 		t.Errorf("%d changes wait for the control plane", len(waiting))
 	}
 }
+
+// Of two readings under way at once, the answer to the earlier question comes
+// last, and takes nothing back.
+func TestAnEarlierReadingOfGrantsTakesNothingBack(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	c, secret, err := r.service.Clients.Add(t.Context(), "Pocket Notes", []string{"https://pocket.example/cb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	early := r.gate.holdAnswer(controlapi.PathGrants)
+	read := make(chan error, 1)
+	go func() {
+		_, err := r.owner.Grants(t.Context())
+		read <- err
+	}()
+	<-early.made
+	r.login(t, control.Credentials{ID: c.ID, Secret: secret})
+	if rows, err := r.owner.Grants(t.Context()); err != nil || len(rows) != 1 {
+		t.Fatalf("listed %+v, %v", rows, err)
+	}
+	close(early.on)
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	r.down()
+	if rows, err := r.owner.Grants(t.Context()); err != nil || len(rows) != 1 {
+		t.Errorf("listed %+v, %v", rows, err)
+	}
+}

@@ -103,6 +103,9 @@ type People struct {
 	seen     view               // guarded by mu
 	grants   []controlapi.Grant // guarded by mu: all, not folded; see Grants
 	grantsV  string             // guarded by mu: version of the snapshot grants were read for
+	// Guarded by mu: readings of the grants, numbered as they were asked, and the
+	// oldest whose answer may still take the place of grants.
+	grantsAsked, grantsFrom int
 
 	passwords []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -79,6 +80,33 @@ type gate struct {
 	// syncs is held for writing while answers to syncs are held up.
 	syncs sync.RWMutex
 	asked atomic.Int64 // syncs that began
+	// late holds up the answer to the next request of a path; nil for none.
+	late atomic.Pointer[lateAnswer]
+}
+
+// lateAnswer is one answer that is made at once and sent when it is let go.
+type lateAnswer struct {
+	path     string
+	made, on chan struct{} // closed: it is made; it may be sent
+}
+
+func (g *gate) holdAnswer(path string) *lateAnswer {
+	l := &lateAnswer{path: path, made: make(chan struct{}), on: make(chan struct{})}
+	g.late.Store(l)
+	return l
+}
+
+func (l *lateAnswer) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	answer := httptest.NewRecorder()
+	next.ServeHTTP(answer, r)
+	close(l.made)
+	select {
+	case <-l.on:
+	case <-r.Context().Done():
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
 }
 
 // holdSyncs keeps every word of a sync on its way until arrive is called.
@@ -111,6 +139,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == controlapi.PathSync {
 		g.asked.Add(1)
 		w = heldWriter{w, g}
+	}
+	if l := g.late.Load(); l != nil && l.path == r.URL.Path && g.late.CompareAndSwap(l, nil) {
+		l.serve(w, r, g.next)
+		return
 	}
 	g.next.ServeHTTP(w, r)
 }

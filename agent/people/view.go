@@ -166,15 +166,25 @@ func (p *People) refreshGrants(ctx context.Context) error {
 	return p.readGrants(ctx)
 }
 
+// readGrants has the answer take effect unless what came of a later question is
+// there already: two may be under way at once.
 func (p *People) readGrants(ctx context.Context) error {
 	version := p.cfg.Access.Snapshot().Version
+	p.mu.Lock()
+	p.grantsAsked++
+	asked := p.grantsAsked
+	p.mu.Unlock()
 	grants, err := p.cfg.Control.Grants(ctx)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
+	if asked < p.grantsFrom {
+		p.mu.Unlock()
+		return nil
+	}
 	same := slices.Equal(grants, p.grants)
-	p.grants, p.grantsV = grants, version
+	p.grants, p.grantsV, p.grantsFrom = grants, version, asked
 	p.mu.Unlock()
 	names := make(map[string]string, len(grants))
 	for _, g := range grants {
@@ -211,6 +221,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	}
 	p.mu.Lock()
 	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
+	p.grantsFrom = p.grantsAsked + 1 // what was asked before may have them
 	p.mu.Unlock()
 	p.cfg.Changes.Raise()
 	return closed, nil
