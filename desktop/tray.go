@@ -26,6 +26,9 @@ const (
 	// GTK panels drop, for good, what is below a line they do not know yet as one
 	// that opens a menu.
 	level = 800 * time.Millisecond
+	// levelAnew is the same for a panel that has just started: it has much else to
+	// do, and on a busy machine was seen to know no line after level.
+	levelAnew = 2500 * time.Millisecond
 )
 
 // tray shows menus in the panel. systray can append lines and hide them, and can
@@ -46,7 +49,8 @@ type tray struct {
 	// Set before made is closed, changed by run only.
 	shown               menu
 	lines               []*trayLine
-	unfinished          bool // lines are missing whose turn has not come (see level)
+	level               time.Duration // level, or levelAnew once another panel read the menu
+	unfinished          bool          // lines are missing whose turn has not come
 	shownIcon, shownTip string
 }
 
@@ -56,9 +60,11 @@ func newTray(log *slog.Logger, panel assets.Panel, do func(action)) *tray {
 		log:  log,
 		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panel) },
 		do:   do,
-		next: make(chan menu, 1),
-		made: make(chan struct{}),
-		anew: make(chan struct{}, 1),
+
+		level: level,
+		next:  make(chan menu, 1),
+		made:  make(chan struct{}),
+		anew:  make(chan struct{}, 1),
 	}
 }
 
@@ -94,7 +100,7 @@ func (t *tray) run(ctx context.Context) {
 	for {
 		var rest <-chan time.Time
 		if t.unfinished {
-			rest = time.After(level)
+			rest = time.After(t.level)
 		}
 		m := t.shown
 		select {
@@ -104,7 +110,7 @@ func (t *tray) run(ctx context.Context) {
 		case <-rest:
 		case <-t.anew:
 			systray.ResetMenu()
-			t.lines = nil
+			t.lines, t.level = nil, levelAnew
 		}
 		t.apply(m)
 		select {
@@ -142,7 +148,7 @@ func (t *tray) draw(icon string) {
 
 // fill has the places below a line, or of the menu itself, show lines.
 func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLine {
-	early := under != nil && time.Since(under.since) < level
+	early := under != nil && time.Since(under.since) < t.level
 	for i, l := range lines {
 		if i == len(places) {
 			if early {
