@@ -7,6 +7,7 @@ import { hostOf, seenOf } from './apps';
 import type { Bridge, Operation, Takes } from './bridge';
 import { ailmentOf, suggestionOf } from './health';
 import type { Owner } from './state.svelte';
+import type { Go } from './places';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
 import type { Toast, Toasts } from './toasts.svelte';
@@ -17,6 +18,7 @@ export class Desk {
     readonly owner: Owner,
     readonly toasts: Toasts,
     readonly bridge: Bridge,
+    readonly go: Go = () => {},
   ) {}
 
   /** Asks the agent for what shows by itself once it is done; a failure is said. */

@@ -3,11 +3,13 @@
  * row here and its name in strings.nav.
  */
 import type { Component, ComponentProps, Snippet } from 'svelte';
+import type { View } from '../lib/places';
 import type { Account, OwnerState, Preferences } from '../lib/types';
 import type Icon from '../ui/Icon.svelte';
 import Activity from './Activity.svelte';
 import Apps from './Apps.svelte';
 import Clients from './Clients.svelte';
+import Health from './Health.svelte';
 import Outbox from './Outbox.svelte';
 import People from './People.svelte';
 import Requests from './Requests.svelte';
@@ -15,6 +17,10 @@ import Settings from './Settings.svelte';
 
 /** What a page is given; most take less. */
 interface Props {
+  /** Which of the views a page shows, where it shows more than one. */
+  view: View;
+  /** What of the view is asked for, empty for all of it: see Go in lib/places.ts. */
+  argument: string;
   snapshot: OwnerState;
   preferences: Preferences | undefined;
   version: string;
@@ -27,21 +33,24 @@ interface Props {
 
 interface Row {
   page: Component<Props>;
-  icon: ComponentProps<typeof Icon>['name'];
+  /** In the sidebar; one without is reached from elsewhere. */
+  icon?: ComponentProps<typeof Icon>['name'];
+  /** The entry of the sidebar that a view without one belongs to. */
+  within?: View;
   /** Whether there is such a page for an account, undefined while it is not known; always, where this is left out. */
   there?: (account: Account | undefined) => boolean;
 }
 
-export type View = 'apps' | 'people' | 'clients' | 'activity' | 'requests' | 'outbox' | 'settings';
-
 export const views: Record<View, Row> = {
   apps: { page: Apps, icon: 'apps' },
   people: { page: People, icon: 'people' },
+  invite: { page: People, within: 'people' },
   clients: { page: Clients, icon: 'link' },
   activity: { page: Activity, icon: 'activity' },
   requests: { page: Requests, icon: 'list' },
   outbox: { page: Outbox, icon: 'mail', there: (account) => account?.local === true },
   settings: { page: Settings, icon: 'settings' },
+  health: { page: Health },
 };
 
 /** The views there are for an account. */

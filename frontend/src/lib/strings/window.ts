@@ -13,11 +13,13 @@ export const ofWindow = {
   nav: {
     apps: 'Apps',
     people: 'People',
+    invite: 'Invite',
     clients: 'Connected apps',
     activity: 'Activity',
     requests: 'Requests',
     settings: 'Settings',
     outbox: 'Outbox',
+    health: 'Health',
     waiting: (n: number) => `${number.format(n)} waiting for you`,
     mails: (n: number) => count(n, 'mail', 'mails'),
   },
