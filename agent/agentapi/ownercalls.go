@@ -30,40 +30,6 @@ func (c *Client) LightUp(ctx context.Context) error {
 	return err
 }
 
-// Kinds of Activity.
-const (
-	ActivityOpened = "opened" // somebody opened an app in a browser
-	ActivityClient = "client" // a remote client opened an app for somebody
-	// What programs on this computer did through the capability.
-	ActivityInvited   = "invited"
-	ActivityGiven     = "granted"
-	ActivityWithdrawn = "withdrawn"
-	ActivityRemoved   = "removed"
-)
-
-// Activity is one line of what happened, kept on this computer only, 90 days.
-type Activity struct {
-	At    time.Time `json:"at"`
-	Email string    `json:"email"`
-	App   string    `json:"app"` // label as it was then
-	Kind  string    `json:"kind"`
-	// By names the program, or the remote client, that did it; empty for a
-	// browser.
-	By string `json:"by,omitempty"`
-}
-
-// Activity lists what happened, newest first, at most limit lines: GET
-// /owner/activity?limit=N.
-func (c *Client) Activity(ctx context.Context, limit int) ([]Activity, error) {
-	return call[[]Activity](ctx, c, http.MethodGet, "/owner/activity?limit="+strconv.Itoa(limit), nil)
-}
-
-// ClearActivity forgets all of it: DELETE /owner/activity.
-func (c *Client) ClearActivity(ctx context.Context) error {
-	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/activity", nil)
-	return err
-}
-
 // Settings of the owner that the agent keeps.
 type Settings struct {
 	// FailStaticHours is how long people keep their access while the control

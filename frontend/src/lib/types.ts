@@ -244,13 +244,34 @@ export interface Account {
 }
 
 export interface Activity {
-  /** Label as it was then. */
+  /** Of email. */
+  accountId?: string;
+  /** Label as it was then; empty for none. */
   app: string;
   at: string;
-  /** The program or remote client, empty for a browser. */
+  /** The program, the remote client or the person that did it; empty for a browser, the owner, and what happened by itself. */
   by?: string;
+  /** Connections that it closed. */
+  closed?: number;
+  /** How often in its hour, where more than once. */
+  count?: number;
+  /** Whom it is about; empty for nobody. */
   email: string;
-  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed';
+  /** Only grows, in the order things happened. */
+  id?: number;
+  /** A later version may know more. */
+  kind: 'opened' | 'client' | 'invited' | 'granted' | 'withdrawn' | 'removed' | 'restored' | 'accepted' | 'ended' | 'left' | 'knock-refused' | 'knock-muted' | 'approved' | 'denied' | 'paused' | 'resumed' | 'stopped' | 'revoked' | 'options' | 'renamed' | 'port-changed' | 'program-changed' | 'client-in' | 'client-out' | 'password-made' | 'password-revoked' | 'dark' | 'light' | 'connected' | 'disconnected' | 'settings' | 'user-allowed' | 'user-denied' | 'server-away' | 'server-back' | 'certificate-trouble' | 'certificate-renewed' | 'clock-ahead' | 'connect-failed' | 'knocked' | 'turned-away' | 'password-refused';
+  /** Of app, in its address. */
+  name?: string;
+  /** The notice that told of it. */
+  notice?: number;
+  /** The owner did it. */
+  owner?: boolean;
+  port?: number;
+  program?: string;
+  until?: string;
+  /** What it is about, where that is neither a person nor an app: a connected app, an app password, a server, an address. */
+  what?: string;
 }
 
 /** The last failure that a visitor met, since the agent started. */

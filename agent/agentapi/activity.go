@@ -1,0 +1,136 @@
+package agentapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Kinds of Activity that are visits.
+const (
+	ActivityOpened = "opened" // somebody opened an app in a browser
+	ActivityClient = "client" // a remote client opened an app for somebody
+)
+
+// Kinds of Activity that are decisions about people.
+const (
+	ActivityInvited   = "invited"
+	ActivityGiven     = "granted"   // an app; with Until where it ends
+	ActivityWithdrawn = "withdrawn" // an app
+	ActivityRemoved   = "removed"   // from the whole computer
+	ActivityRestored  = "restored"  // a withdrawal or removal was taken back while it was held
+	ActivityAccepted  = "accepted"  // an invitation
+	ActivityEnded     = "ended"     // an app's date came; Until is that date
+	ActivityLeft      = "left"      // a member gave the computer up
+	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.
+	ActivityKnockRefused = "knock-refused"
+	ActivityKnockMuted   = "knock-muted" // never ask again
+)
+
+// Kinds of Activity that are decisions about apps.
+const (
+	ActivityApproved       = "approved" // with Port and Program
+	ActivityDenied         = "denied"
+	ActivityPaused         = "paused"
+	ActivityResumed        = "resumed"
+	ActivityStopped        = "stopped" // the app took itself off its address
+	ActivityRevoked        = "revoked"
+	ActivityOptions        = "options" // its options were changed
+	ActivityRenamed        = "renamed" // What is its label before
+	ActivityPortChanged    = "port-changed"
+	ActivityProgramChanged = "program-changed"
+)
+
+// Kinds of Activity that are decisions about connected apps (What is the client's
+// name), app passwords (What is what it is called) and the computer.
+const (
+	ActivityClientIn        = "client-in"  // let in by the person in Email
+	ActivityClientOut       = "client-out" // its grant ended
+	ActivityPasswordMade    = "password-made"
+	ActivityPasswordRevoked = "password-revoked"
+	ActivityDark            = "dark"
+	ActivityLight           = "light"
+	ActivityConnected       = "connected"    // What is the server's host
+	ActivityDisconnected    = "disconnected" // likewise
+	ActivitySettings        = "settings"
+	ActivityUserAllowed     = "user-allowed" // another user of this computer, in What
+	ActivityUserDenied      = "user-denied"
+)
+
+// Kinds of Activity that are trouble, and the end of it.
+const (
+	ActivityServerAway         = "server-away"         // What is the server's host
+	ActivityServerBack         = "server-back"         // likewise
+	ActivityCertificateTrouble = "certificate-trouble" // What is the address
+	ActivityCertificateRenewed = "certificate-renewed" // likewise; Until is when the new one ends
+	ActivityClockAhead         = "clock-ahead"         // the clock is ahead: shares with a date are closed
+	ActivityConnectFailed      = "connect-failed"      // What is the server's host
+)
+
+// Kinds of Activity that strangers can cause. They are counted: one line an hour and
+// kind, in which Count says how often, and Email and App stay where all were the same.
+const (
+	ActivityKnocked         = "knocked"          // asked to be let in
+	ActivityTurnedAway      = "turned-away"      // signed in, and may not open the app
+	ActivityPasswordRefused = "password-refused" // no app password of this computer
+)
+
+// Activity is one line of what happened, kept on this computer only, 90 days. A field
+// that a kind has no use for is empty.
+type Activity struct {
+	// ID only grows, in the order things happened. The store gives it.
+	ID    uint64    `json:"id,omitempty"`
+	At    time.Time `json:"at"`
+	Email string    `json:"email"` // whom it is about
+	App   string    `json:"app"`   // label as it was then
+	Kind  string    `json:"kind"`
+	// By names the program, the remote client or the person that did it; empty for a
+	// browser, for the owner, and for what happened by itself.
+	By string `json:"by,omitempty"`
+	// Owner is true of what the owner did.
+	Owner bool `json:"owner,omitempty"`
+
+	AccountID string `json:"accountId,omitempty"` // of Email
+	Name      string `json:"name,omitempty"`      // of App, in its address
+	// What names what it is about, where that is neither a person nor an app.
+	What    string    `json:"what,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Port    int       `json:"port,omitempty"`
+	Program string    `json:"program,omitempty"`
+	Closed  int       `json:"closed,omitempty"` // connections that it closed
+	Count   int       `json:"count,omitempty"`  // how often in its hour, where more than once
+	Notice  uint64    `json:"notice,omitempty"` // that told the owner of it
+}
+
+// Groups of Kinds, as they are filtered.
+const (
+	GroupVisits    = "visits"
+	GroupDecisions = "decisions"
+	GroupTrouble   = "trouble"
+)
+
+// GroupOf a kind of Activity. One this version does not know is a decision, which is
+// what is kept longest.
+func GroupOf(kind string) string {
+	switch kind {
+	case ActivityOpened, ActivityClient:
+		return GroupVisits
+	case ActivityServerAway, ActivityServerBack, ActivityCertificateTrouble, ActivityCertificateRenewed,
+		ActivityClockAhead, ActivityConnectFailed, ActivityTurnedAway, ActivityPasswordRefused:
+		return GroupTrouble
+	}
+	return GroupDecisions
+}
+
+// Activity lists what happened, newest first, at most limit lines: GET
+// /owner/activity?limit=N.
+func (c *Client) Activity(ctx context.Context, limit int) ([]Activity, error) {
+	return call[[]Activity](ctx, c, http.MethodGet, "/owner/activity?limit="+strconv.Itoa(limit), nil)
+}
+
+// ClearActivity forgets all of it: DELETE /owner/activity.
+func (c *Client) ClearActivity(ctx context.Context) error {
+	_, err := call[Done](ctx, c, http.MethodDelete, "/owner/activity", nil)
+	return err
+}
