@@ -43,6 +43,7 @@ func (a *Agent) makeConnection() (err error) {
 		Control:     a.client,
 		Apps:        a.approvedApps,
 		AppsChanged: changed,
+		Knocks:      a.knocksFrom,
 		OnSnapshot:  a.takeSnapshot,
 		OnContact:   a.access.Touch,
 		OnChange:    a.connectionChanged,
@@ -115,6 +116,14 @@ func (a *Agent) approvedApps() []controlapi.App {
 		apps[i] = controlapi.App{ID: app.ID, Name: app.Name, Label: app.Label, Live: app.Status == agentapi.StatusLive}
 	}
 	return apps
+}
+
+// knocksFrom is from whom the owner takes knocks.
+func (a *Agent) knocksFrom() controlapi.KnocksFrom {
+	if a.settings.StrangersKnock() {
+		return controlapi.KnocksFromEverybody
+	}
+	return controlapi.KnocksFromKnown
 }
 
 func (a *Agent) redeem(ctx context.Context, r controlapi.Redeem) (controlapi.Visitor, error) {

@@ -136,6 +136,7 @@ func TestADay(t *testing.T) {
 		}
 		sync := remote.New(remote.Config{
 			Control: plane, Apps: func() []controlapi.App { return nil }, AppsChanged: make(chan struct{}),
+			Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 			OnSnapshot: func(s controlapi.Snapshot) { who.SetSnapshot(s) },
 			OnContact:  who.Touch, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
 		})

@@ -253,6 +253,8 @@ type OwnerState struct {
 	Undelivered []string `json:"undelivered"`
 	// Grants are the grants for this computer, newest first.
 	Grants []Grant `json:"grants"`
+	// Knocks are people who ask to be let in, oldest first, at most 20.
+	Knocks []Knock `json:"knocks"`
 	// Registrants are the programs attached to this engine.
 	Registrants []Registrant `json:"registrants"`
 	// Users are other users of this computer that asked or were answered, by name.

@@ -166,6 +166,8 @@ var routes = []route{
 	{"POST", "/owner/people/revoke", tierTake, byOwner((*API).remove)},
 	{"POST", "/owner/people/undo", tierTake, (*API).undoHeld},
 	{"POST", "/owner/people/settle", tierTake, (*API).settleHeld},
+	{"GET", "/owner/knocks", tierTake, (*API).knocks},
+	{"POST", "/owner/knocks/{id}/answer", tierTake, (*API).answerKnock},
 	{"GET", "/owner/visitors", tierTake, (*API).visitors},
 	{"POST", "/owner/visitors/disconnect", tierTake, (*API).disconnectVisitor},
 	{"GET", "/owner/grants", tierTake, (*API).grants},

@@ -174,6 +174,7 @@ func (a *API) addPeople(state *agentapi.OwnerState) {
 	state.PeopleVersion, state.PeopleCount = view.Version, view.Count
 	state.Undelivered = append([]string{}, view.Undelivered...)
 	state.Grants = a.cfg.People.Grants()
+	state.Knocks = a.cfg.People.Knocks()
 	here, people := a.cfg.Access.Here()
 	state.Here = people
 	for i := range state.Apps {

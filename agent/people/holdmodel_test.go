@@ -65,6 +65,10 @@ func (p *plane) MakePassword(context.Context, controlapi.MakePassword) (controla
 	return controlapi.MadePassword{}, nil
 }
 
+func (p *plane) AnswerKnock(context.Context, controlapi.AnswerKnock) (controlapi.Person, error) {
+	return controlapi.Person{}, nil
+}
+
 // taking is what the model knows of one thing that can be taken away: whether it
 // is taken and may be taken back, and whether it ever was taken for good.
 type taking struct {

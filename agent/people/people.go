@@ -45,6 +45,7 @@ type Control interface {
 	Passwords(ctx context.Context) ([]controlapi.PasswordInfo, error)
 	MakePassword(ctx context.Context, m controlapi.MakePassword) (controlapi.MadePassword, error)
 	RevokePassword(ctx context.Context, id string) error
+	AnswerKnock(ctx context.Context, a controlapi.AnswerKnock) (controlapi.Person, error)
 }
 
 // Config of New. Fields without a remark are required.
@@ -107,6 +108,8 @@ type People struct {
 	// oldest whose answer may still take the place of grants.
 	grantsAsked, grantsFrom int
 
+	answered map[string]bool // guarded by mu: ids of knocks answered here, that the snapshot still has
+
 	passwords []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
 }
 
@@ -123,6 +126,8 @@ func New(cfg Config) (*People, error) {
 		turn:    make(chan struct{}, 1),
 		pending: map[uint64]pending{},
 		grants:  []controlapi.Grant{},
+
+		answered: map[string]bool{},
 	}
 	return p, p.restore()
 }

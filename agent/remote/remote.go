@@ -39,6 +39,9 @@ type Config struct {
 	// whenever that may have changed.
 	Apps        func() []controlapi.App
 	AppsChanged <-chan struct{}
+	// Knocks says from whom knocks are taken, which is told with the apps; AppsChanged
+	// tells of it, too.
+	Knocks func() controlapi.KnocksFrom
 	// OnSnapshot takes each new snapshot; OnContact is called when the control
 	// plane answered that nothing changed; OnChange when State changed.
 	OnSnapshot func(controlapi.Snapshot)
@@ -65,9 +68,9 @@ type Remote struct {
 
 	version string // of the last snapshot taken, "" for none; the sync's goroutine owns it
 
-	report   chan struct{}    // holds one token while the apps are being reported
-	reported []controlapi.App // owned by who holds report: what the control plane has
-	told     bool             // owned by who holds report: reported is valid
+	report   chan struct{}   // holds one token while the apps are being reported
+	reported controlapi.Apps // owned by who holds report: what the control plane has
+	told     bool            // owned by who holds report: reported is valid
 
 	mu    sync.Mutex
 	woken chan struct{} // guarded by mu; closed and replaced by Wake
@@ -160,12 +163,12 @@ func (r *Remote) Report(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	apps := r.cfg.Apps()
-	if r.told && slices.Equal(apps, r.reported) {
+	apps := controlapi.Apps{Apps: r.cfg.Apps(), Knocks: r.cfg.Knocks()}
+	if r.told && apps.Knocks == r.reported.Knocks && slices.Equal(apps.Apps, r.reported.Apps) {
 		return nil
 	}
 	r.told = false // until it is certain again what the control plane has
-	if err := r.cfg.Control.PutApps(ctx, controlapi.Apps{Apps: apps}); err != nil {
+	if err := r.cfg.Control.PutApps(ctx, apps); err != nil {
 		return err
 	}
 	r.reported, r.told = apps, true

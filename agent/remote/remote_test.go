@@ -103,6 +103,7 @@ func start(t *testing.T, p *plane) *host {
 			return append([]controlapi.App(nil), h.apps...)
 		},
 		AppsChanged: h.changed,
+		Knocks:      func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
 		OnSnapshot: func(s controlapi.Snapshot) {
 			h.mu.Lock()
 			defer h.mu.Unlock()

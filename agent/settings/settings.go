@@ -69,6 +69,9 @@ func (s *Settings) Probe() bool { return s.now.Load().Probe }
 // Requests says whether visitors' requests are kept for the owner to see.
 func (s *Settings) Requests() bool { return s.now.Load().Requests }
 
+// StrangersKnock says whether people unknown to this computer may ask to be let in.
+func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
+
 // Set replaces the settings and returns them as they are kept. They are in force
 // when it returns.
 func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {

@@ -138,7 +138,14 @@ type Snapshot struct {
 	Undelivered []string `json:"undelivered,omitempty"`
 	// Passwords are the app passwords that hold for this computer, in no order.
 	Passwords []AppPassword `json:"passwords,omitempty"`
+	// Knocks wait for the owner's answer, oldest first, at most MaxKnocks. Knocking
+	// is from whom they are taken, as the agent last told it.
+	Knocks   []Knock    `json:"knocks,omitempty"`
+	Knocking KnocksFrom `json:"knocking,omitempty"`
 }
+
+// MaxKnocks is how many knocks of one computer wait at most.
+const MaxKnocks = 20
 
 // App is an approved app as reported to the control plane.
 type App struct {
@@ -151,6 +158,9 @@ type App struct {
 // Apps is the body of PUT PathApps: the whole list, replacing the last one.
 type Apps struct {
 	Apps []App `json:"apps"`
+	// Knocks is from whom this computer takes knocks. An agent that does not say
+	// cannot answer any.
+	Knocks KnocksFrom `json:"knocks,omitempty"`
 }
 
 // Redeem is the body of POST PathVisits: a visitor's code with the proof that

@@ -9,6 +9,10 @@ var operations = map[string]operation{
 	"allowUser": {"POST", "/owner/users/{id}/allow", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
+	"answerKnock": {"POST", "/owner/knocks/{id}/answer", []parameter{
+		{"id", inPath, aText, true, false},
+		{"answer", inBody, aText, true, false},
+	}},
 	"approve": {"POST", "/owner/apps/{name}/approve", []parameter{
 		{"name", inPath, aText, true, false},
 		{"alone", inBody, aBoolean, false, false},
@@ -52,6 +56,7 @@ var operations = map[string]operation{
 		{"id", inPath, aText, true, false},
 	}},
 	"goDark":  {"POST", "/owner/dark", []parameter{}},
+	"knocks":  {"GET", "/owner/knocks", []parameter{}},
 	"lightUp": {"DELETE", "/owner/dark", []parameter{}},
 	"makePassword": {"POST", "/owner/passwords", []parameter{
 		{"app", inBody, aText, true, false},
@@ -107,6 +112,7 @@ var operations = map[string]operation{
 		{"probe", inBody, aBoolean, false, false},
 		{"quiet", inBody, texts, true, false},
 		{"requests", inBody, aBoolean, false, false},
+		{"strangersKnock", inBody, aBoolean, false, false},
 		{"trustEverybody", inBody, aBoolean, false, false},
 	}},
 	"settings": {"GET", "/owner/settings", []parameter{}},

@@ -12,6 +12,11 @@ export interface Operations {
     takes: { id: string };
     gives: LocalUser;
   };
+  /** Answer somebody who asks to be let in. */
+  answerKnock: {
+    takes: { id: string; answer: 'today' | 'always' | 'no' | 'never' };
+    gives: KnockAnswered;
+  };
   /** Give an app its address. */
   approve: {
     takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; user: string };
@@ -66,6 +71,11 @@ export interface Operations {
   goDark: {
     takes: {};
     gives: Closed;
+  };
+  /** Who asks to be let in. */
+  knocks: {
+    takes: {};
+    gives: Knock[];
   };
   /** Open again. */
   lightUp: {
@@ -154,7 +164,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -436,6 +446,31 @@ export interface Invitation {
   url: string;
 }
 
+export interface Knock {
+  accountId: string;
+  /** Label of the app they would like; empty when they asked at the launcher. */
+  app: string;
+  at: string;
+  /** Verified, as they signed in with it. */
+  email: string;
+  id: string;
+  /** They are invited to this computer or active on it. */
+  known: boolean;
+}
+
+export interface KnockAnswered {
+  /** Label. */
+  app: string;
+  email: string;
+  ok: boolean;
+  /** After a yes: pending for somebody who has to accept on the page they wait on. */
+  status?: 'active' | 'pending';
+  /** When today ends. */
+  until?: string;
+  /** Of the app, after a yes. */
+  url?: string;
+}
+
 /** Who listens on a local port; what the operating system does not tell is left out. */
 export interface Listener {
   pid?: number;
@@ -546,6 +581,8 @@ export interface OwnerState {
   grants: Grant[];
   /** People who have something open now. */
   here: number;
+  /** People who ask to be let in, oldest first. */
+  knocks: Knock[];
   /** The agent has no owner secret, because the keychain is locked: whoever reads this is its own menu bar, which can take away and give nothing. */
   locked: boolean;
   mode: Mode;
@@ -633,6 +670,8 @@ export interface Settings {
   quiet: string[];
   /** Visitors' requests are kept in memory for the owner to see. Left out it stays as it is; off forgets them. */
   requests: boolean;
+  /** People unknown to this computer may ask to be let in. Left out it stays as it is. */
+  strangersKnock: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
 }

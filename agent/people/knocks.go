@@ -1,0 +1,133 @@
+package people
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// Knocks are those who ask to be let in, oldest first. It never waits: they are what
+// the last snapshot says, less what was answered here since, whose person was removed
+// here, and whose app is gone.
+func (p *People) Knocks() []agentapi.Knock {
+	snapshot := p.cfg.Access.Snapshot()
+	away := p.takenAway(unconfirmed)
+	labels, _, _ := p.labels()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.answered {
+		if !slices.ContainsFunc(snapshot.Knocks, func(k controlapi.Knock) bool { return k.ID == id }) {
+			delete(p.answered, id)
+		}
+	}
+	out := []agentapi.Knock{}
+	for _, k := range snapshot.Knocks {
+		label, there := labels[k.App]
+		if p.answered[k.ID] || away[store.DenyRecord{AccountID: k.AccountID}] || k.App != "" && !there || len(out) == controlapi.MaxKnocks {
+			continue
+		}
+		out = append(out, agentapi.Knock{ID: k.ID, AccountID: k.AccountID, Email: k.Email, App: label, Known: k.Known, At: k.At})
+	}
+	return out
+}
+
+// AnswerKnock carries out the owner's answer to a knock.
+func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.KnockAnswered, error) {
+	all := p.Knocks()
+	i := slices.IndexFunc(all, func(k agentapi.Knock) bool { return k.ID == id })
+	if i < 0 {
+		return agentapi.KnockAnswered{}, knockOver()
+	}
+	knock := all[i]
+	out := agentapi.KnockAnswered{OK: true, Email: knock.Email, App: knock.App}
+	ask := controlapi.AnswerKnock{ID: id}
+	switch answer {
+	case agentapi.KnockNo:
+		ask.Answer = controlapi.KnockNo
+	case agentapi.KnockNever:
+		ask.Answer = controlapi.KnockNever
+	case agentapi.KnockToday:
+		end := midnight(p.cfg.Now())
+		ask.Answer, ask.Until, out.Until = controlapi.KnockYes, end, &end
+	case agentapi.KnockAlways:
+		ask.Answer = controlapi.KnockYes
+	default:
+		return agentapi.KnockAnswered{}, agentapi.Errorf(agentapi.CodeInvalid, "A knock is answered by today, always, no or never, and not by %.40q.", answer)
+	}
+	var apps []engine.App
+	if ask.Answer == controlapi.KnockYes {
+		var err error
+		if knock.App == "" {
+			return agentapi.KnockAnswered{}, agentapi.Errorf(agentapi.CodeInvalid,
+				"%s asked at the launcher, for no app in particular. Invite them to the apps you choose.", knock.Email)
+		}
+		if apps, err = p.liveApps([]string{knock.App}); err != nil {
+			return agentapi.KnockAnswered{}, err
+		}
+	}
+	row, err := p.sendAnswer(ctx, knock, ask, apps)
+	if err != nil {
+		return agentapi.KnockAnswered{}, err
+	}
+	if len(apps) > 0 {
+		out.Status = string(row.Status)
+		if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
+			out.URL = pub.URL
+		}
+	}
+	return out, nil
+}
+
+// sendAnswer tells the control plane, after whatever was changed before, and notes
+// that the knock is answered. What was taken away of the app here is given with a yes.
+func (p *People) sendAnswer(ctx context.Context, knock agentapi.Knock, ask controlapi.AnswerKnock, apps []engine.App) (controlapi.Person, error) {
+	ctx, turn, err := p.begin(ctx, Owner, func(c pending) bool {
+		return len(apps) > 0 && c.AccountID == knock.AccountID && (c.AppID == "" || c.AppID == apps[0].ID)
+	})
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	defer turn.end()
+	row, err := p.cfg.Control.AnswerKnock(ctx, ask)
+	if isNotFound(err) {
+		p.forgetKnock(ask.ID)
+		return controlapi.Person{}, knockOver()
+	}
+	if err != nil {
+		return controlapi.Person{}, refusal(err)
+	}
+	p.forgetKnock(ask.ID)
+	if len(apps) > 0 {
+		p.liftGiven(row.AccountID, []string{apps[0].ID}, turn.upTo)
+	}
+	return row, nil
+}
+
+// forgetKnock leaves a knock out until the snapshot does.
+func (p *People) forgetKnock(id string) {
+	p.mu.Lock()
+	p.answered[id] = true
+	p.mu.Unlock()
+	p.cfg.Changes.Raise()
+}
+
+func knockOver() error {
+	return agentapi.Errorf(agentapi.CodeNotFound, "Nobody waits for this answer any more: it was given already, or took too long.")
+}
+
+// midnight is the end of the owner's day.
+func midnight(now time.Time) time.Time {
+	y, m, d := now.Local().Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, time.Local)
+}
+
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*controlapi.Error](err)
+	return ok && e.Code == controlapi.CodeNotFound
+}
