@@ -49,6 +49,10 @@ type Settings struct {
 	// StrangersKnock lets people who are unknown to this computer ask to be let in.
 	// It is off until the owner says otherwise.
 	StrangersKnock bool `json:"strangersKnock"`
+	// DisplayName is what the owner calls themselves to people they invite, beside
+	// their mail address and never in place of it; empty for the address alone. At
+	// most 60 characters, without @ and dots.
+	DisplayName string `json:"displayName"`
 	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }

@@ -13,6 +13,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/oneline"
 )
 
 // Settings is safe for concurrent use.
@@ -72,6 +73,9 @@ func (s *Settings) Requests() bool { return s.now.Load().Requests }
 // StrangersKnock says whether people unknown to this computer may ask to be let in.
 func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
 
+// DisplayName is what the owner calls themselves to people they invite, or empty.
+func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
+
 // Set replaces the settings and returns them as they are kept. They are in force
 // when it returns.
 func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
@@ -90,7 +94,10 @@ func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
 }
 
 // clean checks settings that came from outside.
-func clean(s agentapi.Settings) (agentapi.Settings, error) {
+func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
+	if s.DisplayName, err = oneline.Name(s.DisplayName); err != nil {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
+	}
 	if s.FailStaticHours < 0 || s.FailStaticHours > maxHours {
 		return s, agentapi.Errorf(agentapi.CodeInvalid,
 			"Access can outlive the control plane for 0 to %d hours, and not for %d.", maxHours, s.FailStaticHours)

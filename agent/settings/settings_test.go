@@ -34,17 +34,21 @@ func TestSettings(t *testing.T) {
 	changed, cancel := changes.Subscribe()
 	defer cancel()
 	s, db := open(t, dir, &changes)
-	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true StrangersKnock:false Quiet:[]}"
+	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true StrangersKnock:false DisplayName: Quiet:[]}"
 	if got := fmt.Sprintf("%+v", s.Get()); got != first {
 		t.Errorf("at first: %s", got)
 	}
 	for what, bad := range map[string]agentapi.Settings{
-		"negative hours":     {FailStaticHours: -1},
-		"more than a day":    {FailStaticHours: 25},
-		"an empty kind":      {Quiet: []string{""}},
-		"a kind with spaces": {Quiet: []string{"port changed"}},
-		"a long kind":        {Quiet: []string{strings.Repeat("a", 41)}},
-		"many kinds":         {Quiet: strings.Fields(kinds(51))},
+		"negative hours":            {FailStaticHours: -1},
+		"more than a day":           {FailStaticHours: 25},
+		"a name that is an address": {DisplayName: "maya@example.com"},
+		"a name of two lines":       {DisplayName: "Maya\r\nBcc: eve"},
+		"a name that turns around":  {DisplayName: "Maya\u202e"},
+		"a long name":               {DisplayName: strings.Repeat("é", 61)},
+		"an empty kind":             {Quiet: []string{""}},
+		"a kind with spaces":        {Quiet: []string{"port changed"}},
+		"a long kind":               {Quiet: []string{strings.Repeat("a", 41)}},
+		"many kinds":                {Quiet: strings.Fields(kinds(51))},
 	} {
 		if _, err := s.Set(bad); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 			t.Errorf("%s: %v", what, err)
@@ -53,8 +57,8 @@ func TestSettings(t *testing.T) {
 	if got := fmt.Sprintf("%+v", s.Get()); got != first || len(changed) != 0 {
 		t.Errorf("refusals changed something: %s, %d", got, len(changed))
 	}
-	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false StrangersKnock:true Quiet:[access request]}"
-	got, err := s.Set(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, Quiet: []string{"request", "access", "request"}})
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false StrangersKnock:true DisplayName:Maya Quiet:[access request]}"
+	got, err := s.Set(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, DisplayName: " Maya ", Quiet: []string{"request", "access", "request"}})
 	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || s.Probe() || s.Requests() || !s.StrangersKnock() || !s.AskAgain() || !s.TrustEverybody() || len(changed) != 1 {
 		t.Errorf("%+v, %v, %d told", got, err, len(changed))
 	}

@@ -12,6 +12,9 @@ const (
 	PathPeopleInvite = "/v1/people/invite" // POST Invite: Person
 	PathPeopleAccess = "/v1/people/grant"  // POST SetAccess: Person
 	PathPeopleRemove = "/v1/people/revoke" // POST Remove: Person
+
+	PathPeopleInvitations = "/v1/people/invitations" // POST Invitations: InvitationsMade
+	PathPeopleLink        = "/v1/people/link"        // POST LinkWanted: InvitationLink
 )
 
 // People is everybody with a row on the computer, removed ones included. Apps

@@ -108,6 +108,7 @@ var operations = map[string]operation{
 	}},
 	"setSettings": {"PUT", "/owner/settings", []parameter{
 		{"askAgain", inBody, aBoolean, true, false},
+		{"displayName", inBody, aText, false, false},
 		{"failStaticHours", inBody, aNumber, true, false},
 		{"probe", inBody, aBoolean, false, false},
 		{"quiet", inBody, texts, true, false},

@@ -29,6 +29,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --trust-everybody           programs of every user of this computer count as yours
   porchlight settings --probe=false               ask no app how it does; only visitors do
   porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
+  porchlight settings --display-name Maya         people you invite read "Maya" beside your address
   porchlight settings --quiet access,changed`,
 		Args:    commandline.Exactly(),
 		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
@@ -39,6 +40,7 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.TrustEverybody, "trust-everybody", false, "have programs of every user of this computer count as your own")
 	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
+	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
 		now, err := client.Settings(ctx)
@@ -61,6 +63,9 @@ shown; a flag that is not given stays as it is.
 		if f.Changed("requests") {
 			next.Requests = want.Requests
 		}
+		if f.Changed("display-name") {
+			next.DisplayName = want.DisplayName
+		}
 		if f.Changed("quiet") {
 			next.Quiet = want.Quiet
 		}
@@ -78,6 +83,11 @@ shown; a flag that is not given stays as it is.
 		c.line("Everybody on this computer is trusted: %s.", onOff(now.TrustEverybody))
 		c.line("Apps are asked how they do: %s.", onOff(now.Probe))
 		c.line("What visitors ask is kept in memory for you to see: %s.", onOff(now.Requests))
+		name := "none, your address alone"
+		if now.DisplayName != "" {
+			name = printable(now.DisplayName)
+		}
+		c.line("Your name, as people you invite read it: %s.", name)
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})

@@ -164,7 +164,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -663,6 +663,8 @@ export interface Registrant {
 
 export interface Settings {
   askAgain: boolean;
+  /** What the owner calls themselves to people they invite, beside their address. Left out it stays as it is. */
+  displayName: string;
   failStaticHours: number;
   /** Approved apps are asked for their first page. Left out it stays as it is. */
   probe: boolean;
