@@ -48,6 +48,7 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 	defer held.Close()
+	speak("")
 	kept, err := openSettings(o.data)
 	if err == nil {
 		err = kept.change(func(v *settingsValues) {

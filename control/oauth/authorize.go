@@ -238,7 +238,7 @@ func (h *Handler) consent(w http.ResponseWriter, r *http.Request, status int, re
 	} else {
 		status = http.StatusForbidden
 	}
-	return h.pages.Consent(w, status, c)
+	return h.pages.Consent(w, r, status, c)
 }
 
 // target is where a redirect URI leads, as a person reads it.

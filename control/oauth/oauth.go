@@ -44,7 +44,7 @@ type Pages interface {
 	// SignIn sends the browser to sign in, and back to a path of ours.
 	SignIn(w http.ResponseWriter, r *http.Request, back string) error
 	// Consent shows the consent page.
-	Consent(w http.ResponseWriter, status int, c Consent) error
+	Consent(w http.ResponseWriter, r *http.Request, status int, c Consent) error
 }
 
 // Consent is what the consent page says. Its form posts to the address it is

@@ -13,8 +13,8 @@ func (h *handler) home(w http.ResponseWriter, r *http.Request) error {
 	return seeOther(w, r, "/account")
 }
 
-func (h *handler) about(w http.ResponseWriter, _ *http.Request) error {
-	return h.show(w, http.StatusOK, "about", page{Title: "What this is"})
+func (h *handler) about(w http.ResponseWriter, r *http.Request) error {
+	return h.show(w, r, http.StatusOK, "about", page{Title: "What this is"})
 }
 
 // signedInOnly is the session of a page of the account. Where ok is false the
@@ -61,7 +61,7 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Sessions = append(p.Sessions, row)
 	}
-	return h.show(w, http.StatusOK, "account", p)
+	return h.show(w, r, http.StatusOK, "account", p)
 }
 
 // accountComputers fills in the computers of one's own and those shared.
@@ -160,7 +160,7 @@ func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, c := range own {
 		if c.Name == r.URL.Query().Get("computer") {
-			return h.show(w, http.StatusOK, "account-remove", page{
+			return h.show(w, r, http.StatusOK, "account-remove", page{
 				Title: "Remove " + c.Host + "?", Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: h.computerRow(c),
 			})
 		}
@@ -195,7 +195,7 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, m := range memberships {
 		if m.Role == controlapi.RoleMember && m.Computer.Name == r.URL.Query().Get("computer") {
-			return h.show(w, http.StatusOK, "account-leave", page{
+			return h.show(w, r, http.StatusOK, "account-leave", page{
 				Title: "Leave " + m.Computer.Host + "?", Email: session.Account.Email,
 				Host: m.Computer.Host, Name: m.Computer.Name, Owner: m.Owner, Apps: invitedRows(m.Apps),
 			})

@@ -43,9 +43,9 @@ func (h *handler) deviceForm(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if err := h.svc.Enrolment.MayEnrol(session.Account); err != nil {
-		return h.deviceRefused(w, session, err)
+		return h.deviceRefused(w, r, session, err)
 	}
-	return h.showDevice(w, http.StatusOK, session, page{Code: code})
+	return h.showDevice(w, r, http.StatusOK, session, page{Code: code})
 }
 
 // deviceDecide goes on with a posted step.
@@ -62,7 +62,7 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 	again := page{Code: f.Get("code")}
 	if wrong != nil {
 		again.Problem = wrong.Error()
-		return h.showDevice(w, http.StatusNotFound, session, again)
+		return h.showDevice(w, r, http.StatusNotFound, session, again)
 	}
 	switch f.Get("decision") {
 	case "":
@@ -79,9 +79,9 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case control.IsRefusal(err, controlapi.CodeNotFound):
 		again.Problem = err.Error()
-		return h.showDevice(w, http.StatusNotFound, session, again)
+		return h.showDevice(w, r, http.StatusNotFound, session, again)
 	case control.IsRefusal(err, controlapi.CodeForbidden):
-		return h.deviceRefused(w, session, err)
+		return h.deviceRefused(w, r, session, err)
 	}
 	return err
 }
@@ -125,7 +125,7 @@ func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
 			p.Title, p.Host = "Connected", m.Computer.Host
 		}
 	}
-	return h.show(w, http.StatusOK, "device-done", p)
+	return h.show(w, r, http.StatusOK, "device-done", p)
 }
 
 // freshly is the session of somebody who has just signed in; who has not is sent
@@ -142,9 +142,9 @@ func (h *handler) freshly(w http.ResponseWriter, r *http.Request, back destinati
 	return session, true, nil
 }
 
-func (h *handler) showDevice(w http.ResponseWriter, status int, session control.Session, p page) error {
+func (h *handler) showDevice(w http.ResponseWriter, r *http.Request, status int, session control.Session, p page) error {
 	p.Title, p.Email = "Connect a computer", session.Account.Email
-	return h.show(w, status, "device", p)
+	return h.show(w, r, status, "device", p)
 }
 
 func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int, session control.Session, p page) error {
@@ -158,7 +158,7 @@ func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int,
 	p.Title, p.Email = "Connect this computer?", session.Account.Email
 	p.Domain = h.svc.HostSuffix()
 	p.Device = h.deviceRow(r, asking)
-	return h.show(w, status, "device-confirm", p)
+	return h.show(w, r, status, "device-confirm", p)
 }
 
 func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session control.Session, code string, c controlapi.Computer) error {
@@ -166,7 +166,7 @@ func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session co
 	if err != nil {
 		return err
 	}
-	return h.show(w, http.StatusOK, "device-replace", page{
+	return h.show(w, r, http.StatusOK, "device-replace", page{
 		Title: "Replace " + c.Host + "?", Email: session.Account.Email, Code: code, Name: c.Name, Host: c.Host,
 		Device: h.deviceRow(r, asking),
 	})
@@ -184,8 +184,8 @@ func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
 }
 
 // deviceRefused tells somebody that their account may not connect computers.
-func (h *handler) deviceRefused(w http.ResponseWriter, session control.Session, err error) error {
-	return h.show(w, http.StatusForbidden, "error", page{
+func (h *handler) deviceRefused(w http.ResponseWriter, r *http.Request, session control.Session, err error) error {
+	return h.show(w, r, http.StatusForbidden, "error", page{
 		Title: "This address can’t connect computers", Email: session.Account.Email, Problem: err.Error(), Status: http.StatusForbidden, Back: "/account",
 	})
 }

@@ -26,9 +26,11 @@ func (h *handler) bounded(t tier, next http.Handler) http.Handler {
 			return
 		}
 		e := h.headTooLarge(w, t == tierPage && byCookie && loadsPage(r))
-		r.Header = http.Header{} // up to a megabyte, which need not wait for somebody who reads slowly
+		language := languageOf(r)
+		// Up to a megabyte, which need not wait for somebody who reads slowly.
+		r.Header = http.Header{"Accept-Language": {language.Tag()}}
 		if t == tierPage {
-			h.showError(w, e)
+			h.showError(w, r, e)
 		} else {
 			writeError(w, e)
 		}

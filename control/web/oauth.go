@@ -20,7 +20,7 @@ func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) 
 	return seeOther(w, r, signInPath("/signin", destination{path: back}))
 }
 
-func (p oauthPages) Consent(w http.ResponseWriter, status int, c oauth.Consent) error {
+func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, c oauth.Consent) error {
 	out := page{
 		Title: "Allow " + c.Client + "?", Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
 		Client: c.Client, Target: c.Target, Problem: c.Problem, formTarget: c.Source,
@@ -39,7 +39,7 @@ func (p oauthPages) Consent(w http.ResponseWriter, status int, c oauth.Consent) 
 		}
 		out.Choices = append(out.Choices, row)
 	}
-	return p.show(w, status, "consent", out)
+	return p.show(w, r, status, "consent", out)
 }
 
 // choiceRow is one computer on the consent page.

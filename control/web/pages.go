@@ -10,23 +10,33 @@ import (
 	"strings"
 
 	"porchlight/assets/style"
+	"porchlight/internal/words"
 )
 
 //go:embed templates
 var templateFiles embed.FS
 
-// pages by the name of their template. Each has its own set, so that each can
-// define "main".
+// pages by their language and the name of their template. Each has its own set, so
+// that each can define "main" and says its sentences in its language.
 var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account",
 	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
-func parsePages(names ...string) map[string]*template.Template {
-	out := map[string]*template.Template{}
-	for _, name := range names {
-		out[name] = template.Must(template.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+func parsePages(names ...string) map[words.Language]map[string]*template.Template {
+	out := map[words.Language]map[string]*template.Template{}
+	for _, l := range append(words.All(), words.Pseudo) {
+		out[l] = map[string]*template.Template{}
+		for _, name := range names {
+			empty := template.New(name).Funcs(l.Funcs())
+			out[l][name] = template.Must(empty.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+		}
 	}
 	return out
+}
+
+// languageOf is the language a page is said in: what the browser asks for.
+func languageOf(r *http.Request) words.Language {
+	return words.Accepted(r.Header.Get("Accept-Language"))
 }
 
 // page is what the templates show. Fields a page has no use for stay empty.
@@ -88,11 +98,11 @@ type invitedRow struct {
 }
 
 // show writes a page. The policy allows nothing but our style sheet and icon.
-func (h *handler) show(w http.ResponseWriter, status int, name string, p page) error {
+func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name string, p page) error {
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
 	var b bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&b, "layout", p); err != nil {
+	if err := pages[languageOf(r)][name].ExecuteTemplate(&b, "layout", p); err != nil {
 		return err
 	}
 	target := ""
@@ -101,7 +111,7 @@ func (h *handler) show(w http.ResponseWriter, status int, name string, p page) e
 	}
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
-	head.Set("Cache-Control", "no-store")
+	head.Set("Cache-Control", "no-store") // so nothing keeps one language's page for another
 	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self' data:; "+
 		"form-action 'self'"+target+"; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)

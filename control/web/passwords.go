@@ -73,7 +73,7 @@ func (h *handler) showPasswords(w http.ResponseWriter, r *http.Request, session 
 	if !told {
 		return refusal
 	}
-	return h.show(w, status, "passwords", p)
+	return h.show(w, r, status, "passwords", p)
 }
 
 func (h *handler) placeRow(place control.PasswordPlace) placeRow {
@@ -117,7 +117,7 @@ func (h *handler) makePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.show(w, http.StatusOK, "password-made", page{
+	return h.show(w, r, http.StatusOK, "password-made", page{
 		Title: "Your new app password", Email: made.Email, Host: made.Host, Client: made.Label, Name: made.Name,
 		Password: made.Password, Back: toPasswords(only).path,
 	})

@@ -71,9 +71,9 @@ func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
 	i, err := h.svc.People.LookAtInvitation(r.Context(), token, cookie(r, h.session))
 	if err != nil {
-		return h.invitationError(w, err)
+		return h.invitationError(w, r, err)
 	}
-	return h.show(w, http.StatusOK, "invitation", page{
+	return h.show(w, r, http.StatusOK, "invitation", page{
 		Title: "An invitation from " + i.Owner, Token: token, Email: i.Email,
 		Owner: i.Owner, Apps: invitedRows(i.Apps), Other: i.Other, Until: i.Until.UTC().Format("2 January"),
 		// Any of that computer's: by the time of the click another app may be the
@@ -99,7 +99,7 @@ func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error
 	}
 	accepted, err := h.svc.People.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
 	if err != nil {
-		return h.invitationError(w, err)
+		return h.invitationError(w, r, err)
 	}
 	if accepted.Token != "" {
 		setCookie(w, h.session, accepted.Token, control.SessionLife)
@@ -108,11 +108,11 @@ func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error
 	return seeOther(w, r, "https://"+accepted.Host+"/")
 }
 
-func (h *handler) invitationError(w http.ResponseWriter, err error) error {
+func (h *handler) invitationError(w http.ResponseWriter, r *http.Request, err error) error {
 	if !control.IsRefusal(err, controlapi.CodeNotFound) {
 		return err
 	}
-	return h.show(w, http.StatusNotFound, "error", page{
+	return h.show(w, r, http.StatusNotFound, "error", page{
 		Title: "This invitation is over", Problem: err.Error(), Status: http.StatusNotFound, Again: "/signin",
 	})
 }

@@ -21,12 +21,12 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if ok && (to.purpose == "" || h.svc.Sessions.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
-	return h.showSignIn(w, http.StatusOK, to, page{Email: session.Account.Email})
+	return h.showSignIn(w, r, http.StatusOK, to, page{Email: session.Account.Email})
 }
 
-func (h *handler) showSignIn(w http.ResponseWriter, status int, to destination, p page) error {
+func (h *handler) showSignIn(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
 	p.Title, p.Host, p.Client, p.Return, p.Purpose = "Sign in", to.host, to.app, to.path, to.purpose
-	return h.show(w, status, "signin", p)
+	return h.show(w, r, status, "signin", p)
 }
 
 // signInBegin answers every address alike.
@@ -38,7 +38,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
-		return h.showSignIn(w, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
+		return h.showSignIn(w, r, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
 	}
 	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
 	if err != nil {
@@ -63,12 +63,12 @@ func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", to))
 	}
-	return h.showCheckMail(w, http.StatusOK, to, page{Email: email})
+	return h.showCheckMail(w, r, http.StatusOK, to, page{Email: email})
 }
 
-func (h *handler) showCheckMail(w http.ResponseWriter, status int, to destination, p page) error {
+func (h *handler) showCheckMail(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
 	p.Title, p.Return, p.Again, p.formTarget = "Check your mail", to.path, signInPath("/signin", to), to.leads
-	return h.show(w, status, "check", p)
+	return h.show(w, r, status, "check", p)
 }
 
 func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
@@ -83,7 +83,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.showCheckMail(w, http.StatusForbidden, to, page{Email: email, Problem: err.Error()})
+		return h.showCheckMail(w, r, http.StatusForbidden, to, page{Email: email, Problem: err.Error()})
 	}
 	if err != nil {
 		return err
@@ -97,10 +97,10 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	token := r.URL.Query().Get("token")
 	email, returnTo, err := h.svc.SignIn.LookAtLink(r.Context(), token)
 	if err != nil {
-		return h.linkError(w, err)
+		return h.linkError(w, r, err)
 	}
 	to := h.parseReturn(r.Context(), returnTo)
-	return h.show(w, http.StatusOK, "link", page{
+	return h.show(w, r, http.StatusOK, "link", page{
 		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Token: token, formTarget: to.leads,
 	})
 }
@@ -112,16 +112,16 @@ func (h *handler) signInLink(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithLink(r.Context(), f.Get("token"), clientAddr(r))
 	if err != nil {
-		return h.linkError(w, err)
+		return h.linkError(w, r, err)
 	}
 	return h.signedIn(w, r, in)
 }
 
-func (h *handler) linkError(w http.ResponseWriter, err error) error {
+func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) error {
 	if !control.IsRefusal(err, controlapi.CodeNotFound) {
 		return err
 	}
-	return h.show(w, http.StatusNotFound, "error", page{
+	return h.show(w, r, http.StatusNotFound, "error", page{
 		Title: "This link is over", Problem: err.Error(), Status: http.StatusNotFound, Again: "/signin",
 	})
 }

@@ -194,7 +194,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	}
 	to, err := h.svc.Visits.Begin(r.Context(), v, session.Account)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.show(w, http.StatusForbidden, "no-access", page{
+		return h.show(w, r, http.StatusForbidden, "no-access", page{
 			Title: "No access", Email: session.Account.Email, Host: v.Host, Return: here.path,
 		})
 	}

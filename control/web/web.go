@@ -187,7 +187,7 @@ func (h *handler) dispatch(rt route) http.Handler {
 			}
 		}
 		if rt.tier == tierPage {
-			h.showError(w, refusal)
+			h.showError(w, r, refusal)
 		} else {
 			writeError(w, refusal)
 		}
@@ -196,13 +196,13 @@ func (h *handler) dispatch(rt route) http.Handler {
 		return h.bounded(rt.tier, next)
 	}
 	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.showError(w, &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This form was sent from another site. Go back and open the page here."})
+	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.showError(w, r, &controlapi.Error{Code: controlapi.CodeForbidden, Message: "This form was sent from another site. Go back and open the page here."})
 	}))
 	next = guard.Handler(next)
 	return h.bounded(rt.tier, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.TrimSuffix(strings.ToLower(r.Host), ":443") != h.svc.AuthHostPort() {
-			h.showError(w, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
+			h.showError(w, r, &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address.", HTTPStatus: http.StatusMisdirectedRequest})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -285,7 +285,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	json.NewEncoder(w).Encode(v) // an error means that nobody reads it any more
 }
 
-func (h *handler) showError(w http.ResponseWriter, e *controlapi.Error) {
+func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlapi.Error) {
 	status := statusOf(e)
 	p := page{Problem: e.Message, Status: status}
 	switch status {
@@ -301,7 +301,7 @@ func (h *handler) showError(w http.ResponseWriter, e *controlapi.Error) {
 		p.Title = "That can’t be opened"
 	}
 	retryAfter(w, e)
-	if err := h.show(w, status, "error", p); err != nil {
+	if err := h.show(w, r, status, "error", p); err != nil {
 		h.log.Error("an error page could not be written", "error", err)
 	}
 }

@@ -1,27 +1,40 @@
-// Package words puts into words what people read in more than one place.
+// Package words says what people read, in their language. A sentence is known by its
+// English words: they are the key, and what is said where a language has nothing for
+// them. It comes in as a format string with arguments, and goes out as text for
+// exactly one language: of the desktop, of a page's request, or of a mail.
+//
+// It never decides what is said, and nothing that a program reads (JSON, codes,
+// logs, the command line) goes through it.
 package words
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
 
+// And joins what an English sentence names: "Notes", "Notes and Photos", "Notes,
+// Photos and 7 more".
+func And(items ...string) string { return English.And(items...) }
+
+// List is And for names of which at most so many items are shown: of more, the
+// last item counts the rest.
+func List(names []string, most int) string { return English.List(names, most) }
+
 // And joins what a sentence names: "Notes", "Notes and Photos", "Notes, Photos and
-// 7 more".
-func And(items ...string) string {
+// Wiki".
+func (l Language) And(items ...string) string {
 	last := len(items) - 1
 	if last < 1 {
 		return strings.Join(items, "")
 	}
-	return strings.Join(items[:last], ", ") + " and " + items[last]
+	return l.Say("%[1]s and %[2]s", strings.Join(items[:last], ", "), items[last])
 }
 
 // List is And for names of which at most so many items are shown: of more, the
 // last item counts the rest.
-func List(names []string, most int) string {
+func (l Language) List(names []string, most int) string {
 	if rest := len(names) - most; rest > 0 {
-		names = append(slices.Clone(names[:most-1]), fmt.Sprintf("%d more", rest+1))
+		names = append(slices.Clone(names[:most-1]), l.Count(rest+1, "%d more", "%d more"))
 	}
-	return And(names...)
+	return l.And(names...)
 }

@@ -1,0 +1,4 @@
+package words
+
+// germanMails has the mails.
+var germanMails = map[string]string{}

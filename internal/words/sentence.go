@@ -1,0 +1,151 @@
+package words
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Sentence is one that is said later, where the language is known: its English
+// format and its arguments. It travels beside the English text it makes. An argument
+// is a string, a number, another Sentence, Names or a Day.
+type Sentence struct {
+	Key  string `json:"key"`
+	Args []any  `json:"args,omitempty"`
+}
+
+// Names are what a sentence names, joined as its language joins them. More says how
+// many are not shown.
+type Names struct {
+	Names []string `json:"names"`
+	More  int      `json:"more,omitempty"`
+}
+
+// Day is a time of which a sentence tells the day.
+type Day struct {
+	Day time.Time `json:"day"`
+}
+
+// Of is a sentence to be said later.
+func Of(key string, args ...any) Sentence { return Sentence{key, args} }
+
+// Counted is a sentence about n of something, one or many of it, to be said later. n
+// is the first of its arguments.
+func Counted(n int, one, many string, more ...any) Sentence {
+	if n == 1 {
+		many = one
+	}
+	return Sentence{many, append([]any{n}, more...)}
+}
+
+// String is the sentence in English.
+func (s Sentence) String() string { return English.Tell(s) }
+
+// IsZero says whether there is nothing to say.
+func (s Sentence) IsZero() bool { return s.Key == "" }
+
+// Tell says a sentence that was made before.
+func (l Language) Tell(s Sentence) string {
+	if s.Key == "" {
+		return ""
+	}
+	return l.Say(s.Key, append([]any(nil), s.Args...)...)
+}
+
+// Text is sentences that stand one after the other.
+type Text []Sentence
+
+// String is the text in English.
+func (t Text) String() string { return English.TellAll(t) }
+
+// TellAll says sentences one after the other.
+func (l Language) TellAll(t Text) string {
+	said := make([]string, 0, len(t))
+	for _, s := range t {
+		if told := l.Tell(s); told != "" {
+			said = append(said, told)
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// inWords is an argument as the language has it.
+func (l Language) inWords(arg any) any {
+	switch arg := arg.(type) {
+	case Sentence:
+		return l.Tell(arg)
+	case Text:
+		return l.TellAll(arg)
+	case Names:
+		names := arg.Names
+		if arg.More > 0 {
+			names = append(slices.Clone(names), l.Count(arg.More, "%d more", "%d more"))
+		}
+		return l.And(names...)
+	case Day:
+		return l.Day(arg.Day)
+	}
+	return arg
+}
+
+// UnmarshalJSON reads a sentence as it travels. What has another shape is refused:
+// it would be said wrongly.
+func (s *Sentence) UnmarshalJSON(raw []byte) error {
+	var wire struct {
+		Key  string            `json:"key"`
+		Args []json.RawMessage `json:"args"`
+	}
+	if err := json.Unmarshal(raw, &wire); err != nil {
+		return err
+	}
+	out := Sentence{Key: wire.Key}
+	for _, raw := range wire.Args {
+		arg, err := argument(raw)
+		if err != nil {
+			return err
+		}
+		out.Args = append(out.Args, arg)
+	}
+	*s = out
+	return nil
+}
+
+func argument(raw json.RawMessage) (any, error) {
+	var plain any
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return nil, err
+	}
+	switch v := plain.(type) {
+	case string:
+		return v, nil
+	case float64:
+		if v == math.Trunc(v) {
+			return int(v), nil
+		}
+		return v, nil
+	case map[string]any:
+		return named(raw, v)
+	}
+	return nil, fmt.Errorf("an argument of a sentence is %.40q", raw)
+}
+
+func named(raw json.RawMessage, fields map[string]any) (any, error) {
+	switch {
+	case fields["key"] != nil:
+		var s Sentence
+		err := json.Unmarshal(raw, &s)
+		return s, err
+	case fields["names"] != nil:
+		var n Names
+		err := json.Unmarshal(raw, &n)
+		return n, err
+	case fields["day"] != nil:
+		var d Day
+		err := json.Unmarshal(raw, &d)
+		return d, err
+	}
+	return nil, fmt.Errorf("an argument of a sentence is %.40q", raw)
+}

@@ -1,0 +1,5 @@
+//go:build !darwin && !windows
+
+package words
+
+func locales() []string { return environment() }

@@ -1,0 +1,39 @@
+package words
+
+import (
+	"html/template"
+)
+
+// Funcs are what templates say sentences with, one set for each language:
+//
+//	{{say "Leave %s?" .Host}}           text, escaped like any other
+//	{{rich "Leave <b>%s</b>?" .Host}}   the sentence's own marks stand; what is put in is escaped
+//	{{count .N "%d app" "%d apps"}}     one or many
+//	{{language}}                        for <html lang>
+func (l Language) Funcs() template.FuncMap {
+	return template.FuncMap{
+		"say":      l.Say,
+		"rich":     l.rich,
+		"count":    l.Count,
+		"tell":     l.Tell,
+		"language": l.Tag,
+	}
+}
+
+// rich says a sentence that has marks of HTML in it, in the place of text. The sentence
+// is a constant of a template or of a dictionary; a test holds that its marks are the
+// few harmless ones and the same in each language. Whatever is put in is escaped here.
+func (l Language) rich(sentence string, args ...any) template.HTML {
+	escaped := make([]any, len(args))
+	for i, arg := range args {
+		switch said := l.inWords(arg).(type) {
+		case int:
+			escaped[i] = said
+		case template.HTML: // said by rich
+			escaped[i] = said
+		default:
+			escaped[i] = template.HTMLEscaper(said)
+		}
+	}
+	return template.HTML(l.Say(sentence, escaped...))
+}
