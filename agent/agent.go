@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
+	"porchlight/agent/listening"
 	"porchlight/agent/localapi"
 	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
@@ -45,20 +46,21 @@ type Agent struct {
 	log   *slog.Logger
 	store *store.Store
 
-	changes  *broadcast.Signal // the server's, which outlives the agent
-	unfollow func()            // ends what remote learns by changes; nil without a control plane
-	settings *settings.Settings
-	requests *requests.Log
-	access   *access.Access
-	apps     *engine.Apps
-	users    *engine.Users
-	health   *health.Health
-	client   *controlapi.Client // nil without a control plane
-	tunnel   *tunnel.Tunnel     // nil without a control plane
-	remote   *remote.Remote     // nil without a control plane
-	people   *people.People
-	proxy    *proxy.Proxy
-	api      *localapi.API
+	changes   *broadcast.Signal // the server's, which outlives the agent
+	unfollow  func()            // ends what remote learns by changes; nil without a control plane
+	settings  *settings.Settings
+	requests  *requests.Log
+	access    *access.Access
+	apps      *engine.Apps
+	users     *engine.Users
+	health    *health.Health
+	client    *controlapi.Client // nil without a control plane
+	tunnel    *tunnel.Tunnel     // nil without a control plane
+	remote    *remote.Remote     // nil without a control plane
+	people    *people.People
+	listening *listening.Listening
+	proxy     *proxy.Proxy
+	api       *localapi.API
 
 	certs    certs.Reporter
 	acme     *certs.ACME   // nil where certificates are not ordered
@@ -75,7 +77,7 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
-		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeProxy,
+		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeProxy,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -201,14 +203,15 @@ func (a *Agent) makeProxy() error {
 
 func (a *Agent) makeAPI() {
 	a.api = localapi.New(localapi.Config{
-		Settings: a.settings,
-		Access:   a.access,
-		Apps:     a.apps,
-		Requests: a.requests,
-		Health:   a.health,
-		Server:   a.cfg.Server,
-		Users:    a.users,
-		People:   a.people,
+		Settings:  a.settings,
+		Access:    a.access,
+		Apps:      a.apps,
+		Requests:  a.requests,
+		Health:    a.health,
+		Listening: a.listening,
+		Server:    a.cfg.Server,
+		Users:     a.users,
+		People:    a.people,
 		Info: agentapi.EngineInfo{
 			EngineVersion: Version,
 			Protocol:      agentapi.Protocol,

@@ -46,6 +46,9 @@ type Settings struct {
 	// Requests has the last requests of visitors kept in memory, for the owner to
 	// see. It is on until the owner says otherwise; off forgets them.
 	Requests bool `json:"requests"`
+	// Titles has the agent ask programs of the owner for their titles and icons while
+	// the owner chooses what to share. It is on until the owner says otherwise.
+	Titles bool `json:"titles"`
 	// StrangersKnock lets people who are unknown to this computer ask to be let in.
 	// It is off until the owner says otherwise.
 	StrangersKnock bool `json:"strangersKnock"`

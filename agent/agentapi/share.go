@@ -23,10 +23,15 @@ type PortSeen struct {
 // address, as they have just seen it, for as long as a program of theirs keeps it.
 type Share struct {
 	Seen
+	// Listening refuses it with CodeConflict where nobody listens any more: the owner
+	// was shown somebody.
+	Listening bool `json:"listening,omitempty"`
 	// Others lets it be a program of another user, or one whose user cannot be seen.
 	Others bool `json:"others,omitempty"`
 	// Keep makes it an approval like any other: there is nothing to take back.
 	Keep bool `json:"keep,omitempty"`
+	// Menu is the agent's own finding: it is the menu bar that shares, or its window.
+	Menu bool `json:"-"`
 }
 
 // Shared is of an app that was put at its address by a Share.

@@ -82,6 +82,8 @@ type event struct {
 	Alone bool
 	// Others, of onShare, lets it be another user's program, and Keep is without an end.
 	Others, Keep bool
+	// There, of onShare, refuses it where nobody listens.
+	There bool
 	// Terminal is true of an approval that was given elsewhere than in the menu bar or
 	// its window; PID is the process that gave it, or shares. 0: not known.
 	Terminal bool

@@ -35,7 +35,7 @@ func (a *Apps) Share(ctx context.Context, name string, pid int, s agentapi.Share
 	if err := checkPort(s.LocalPort, a.cfg.OwnPorts); err != nil {
 		return agentapi.Publication{}, err
 	}
-	e := event{Kind: onShare, NewID: newID(), Label: label, Port: s.LocalPort, Seen: &s.Seen, Others: s.Others, Keep: s.Keep, PID: pid, Me: a.cfg.Me}
+	e := event{Kind: onShare, NewID: newID(), Label: label, Port: s.LocalPort, Seen: &s.Seen, Others: s.Others, Keep: s.Keep, Terminal: !s.Menu, There: s.Listening, PID: pid, Me: a.cfg.Me}
 	app, _ := a.Lookup(name)
 	if app.kept != nil && app.kept.Shared != nil && !procinfo.Runs(app.kept.Shared.PID) {
 		e.Killed = app.kept.Shared.PID
@@ -68,6 +68,8 @@ func share(now stored, e event) (outcome, error) {
 		return same, agentapi.Errorf(agentapi.CodeConflict, "%q is reached at a unix socket, so no port can be shared under its name. Choose another name.", now.App.Label)
 	case e.LabelTaken:
 		return same, labelTaken(e.Label)
+	case e.There && !e.Listening:
+		return same, agentapi.Errorf(agentapi.CodeConflict, "Port %d stopped listening.", e.Port)
 	case notAsSeen(*e.Seen, e):
 		return same, agentapi.Errorf(agentapi.CodeConflict,
 			"Another program listens on port %d than you were shown: now it is %s. Look again before you share it.", e.Port, programOf(e.Listener))
@@ -86,7 +88,10 @@ func share(now stored, e event) (outcome, error) {
 	if app.Shared = nil; !e.Keep {
 		app.Shared = &store.Shared{At: e.At, PID: e.PID, Before: before}
 	}
-	out := outcome{stored: stored{App: &app}, Notices: []agentapi.Notice{approvedAtTerminal(app, e)}}
+	out := outcome{stored: stored{App: &app}}
+	if e.Terminal {
+		out.Notices = []agentapi.Notice{approvedAtTerminal(app, e)}
+	}
 	if now.App != nil && now.App.Status == agentapi.StatusLive && (now.App.LocalPort != app.LocalPort || now.App.Address != app.Address) {
 		out.Gone = app.ID // what is open goes to the other port
 	}

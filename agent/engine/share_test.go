@@ -11,7 +11,7 @@ import (
 
 func shareOf(port int, label string, l agentapi.Listener) event {
 	return event{
-		Kind: onShare, At: time.Unix(1700000000, 0).UTC(), NewID: "id-new", Label: label, Port: port, PID: 4711,
+		Kind: onShare, At: time.Unix(1700000000, 0).UTC(), NewID: "id-new", Label: label, Port: port, PID: 4711, Terminal: true,
 		Listener: l, Listening: l != (agentapi.Listener{}), Own: ownUsers, Me: store.ListenerUser{ID: "1000", Name: "ada"},
 		Seen: &agentapi.Seen{Label: label, LocalPort: port, Program: &l.Program, User: &l.User},
 	}

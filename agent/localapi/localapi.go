@@ -25,6 +25,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
 	"porchlight/agent/health"
+	"porchlight/agent/listening"
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
@@ -63,6 +64,8 @@ type Config struct {
 	Requests *requests.Log
 	// Health is how apps do; nil where nothing is known.
 	Health *health.Health
+	// Listening is what listens on this computer; nil where nobody looks.
+	Listening *listening.Listening
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
 	// Connection is called for each answer that says something about it.
@@ -152,6 +155,8 @@ var routes = []route{
 	{"POST", "/owner/open", tierOwner, (*API).open},
 	{"POST", "/owner/apps/{name}/open", tierOwner, (*API).open},
 	{"GET", "/owner/ports/{port}", tierOwner, (*API).port},
+	{"GET", "/owner/listening", tierTake, (*API).listening},
+	{"POST", "/owner/listening/look", tierOwner, (*API).look},
 	{"POST", "/owner/apps/{name}/share", tierOwner, (*API).share},
 	{"DELETE", "/owner/apps/{name}/share", tierTake, (*API).unshare},
 	{"POST", "/owner/apps/{name}/probe", tierOwner, (*API).probe},

@@ -46,7 +46,7 @@ func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get()
 // forgotten would quietly become its default. What came later than the first version
 // stays as it is when it is not named.
 func (a *API) setSettings(r *http.Request) (any, error) {
-	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "strangersKnock", "displayName", "quiet")
+	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "titles", "strangersKnock", "displayName", "quiet")
 	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
 	now := a.cfg.Settings.Get()
 	for _, later := range []struct {
@@ -57,6 +57,7 @@ func (a *API) setSettings(r *http.Request) (any, error) {
 		{"probe", &now.Probe, &s.Probe},
 		{"requests", &now.Requests, &s.Requests},
 		{"strangersKnock", &now.StrangersKnock, &s.StrangersKnock},
+		{"titles", &now.Titles, &s.Titles},
 	} {
 		if *later.set = *later.kept; f.has(later.name) {
 			*later.set = f.truth(later.name)

@@ -174,7 +174,7 @@ func TestBodies(t *testing.T) {
 		{options, `{"forwarded":true,"laterOption":5}`, 200, strings.NewReplacer(`"forwarded":false`, `"forwarded":true`, `"h2c":false`, `"h2c":true`).Replace(full)},
 		{options, `{}`, 200, `"h2c":true`},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"strangersKnock":false,"displayName":"","quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","quiet":[]}`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"quiet":[]}`, 200, `"trustEverybody":true`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"trustEverybody":true`}, // stays
 		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":1,"quiet":[]}`, 400, "trustEverybody"},
@@ -183,6 +183,9 @@ func TestBodies(t *testing.T) {
 		{settings, `{"failStaticHours":5,"askAgain":true,"displayName":"maya@example.com","quiet":[]}`, 400, "neither an @ nor a dot"},
 		{settings, `{"failStaticHours":5,"askAgain":true,"probe":false,"quiet":[]}`, 200, `"probe":false`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"probe":false`}, // stays
+		{settings, `{"failStaticHours":5,"askAgain":true,"titles":false,"quiet":[]}`, 200, `"titles":false`},
+		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"titles":false`}, // stays
+		{settings, `{"failStaticHours":5,"askAgain":true,"titles":1,"quiet":[]}`, 400, "titles"},
 		{settings, `{"failStaticHours":5,"askAgain":true,"probe":1,"quiet":[]}`, 400, "probe"},
 		{settings, `{"failStaticHours":5,"askAgain":true,"requests":false,"quiet":[]}`, 200, `"requests":false`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"requests":false`}, // stays

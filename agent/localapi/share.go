@@ -3,6 +3,7 @@ package localapi
 import (
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 
 	"golang.org/x/net/netutil"
@@ -21,18 +22,18 @@ func (a *API) port(r *http.Request) (any, error) {
 }
 
 func (a *API) share(r *http.Request) (any, error) {
-	f := readFields(r, "label", "localPort", "program", "user", "others", "keep")
+	f := readFields(r, "label", "localPort", "program", "user", "listening", "others", "keep")
 	program, user := f.text("program"), f.text("user")
 	s := agentapi.Share{Seen: agentapi.Seen{Label: f.text("label"), LocalPort: f.integer("localPort"), Program: &program, User: &user}}
-	if f.has("others") {
-		s.Others = f.truth("others")
-	}
-	if f.has("keep") {
-		s.Keep = f.truth("keep")
+	for name, set := range map[string]*bool{"listening": &s.Listening, "others": &s.Others, "keep": &s.Keep} {
+		if f.has(name) {
+			*set = f.truth(name)
+		}
 	}
 	if f.err != nil {
 		return nil, f.err
 	}
+	s.Menu = peer(r) == os.Getpid() // the menu bar's process is the agent's
 	pub, err := a.cfg.Apps.Share(r.Context(), r.PathValue("name"), peer(r), s)
 	if err != nil {
 		return nil, err

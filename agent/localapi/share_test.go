@@ -31,8 +31,8 @@ func TestShare(t *testing.T) {
 	if err != nil || len(state.Apps) != 1 || state.Apps[0].Shared == nil || !state.Apps[0].Shared.Anew || state.Apps[0].Shared.PID != os.Getpid() {
 		t.Errorf("%+v, %v", state.Apps, err)
 	}
-	if n := state.Notices; len(n) != 1 || n[0].Kind != agentapi.NoticeApproved || n[0].App != "shop" {
-		t.Errorf("told %+v", n)
+	if len(state.Notices) != 0 { // this process is the agent's, as the menu bar's is, which says so itself
+		t.Errorf("told %+v", state.Notices)
 	}
 	if _, err := owner.Unshare(t.Context(), "shop"); err != nil {
 		t.Error(err)

@@ -39,7 +39,7 @@ func New(kept *store.Store, changes *broadcast.Signal) (*Settings, error) {
 		return nil, err
 	}
 	if !ok {
-		chosen = agentapi.Settings{FailStaticHours: maxHours, Probe: true, Requests: true, Quiet: []string{}}
+		chosen = agentapi.Settings{FailStaticHours: maxHours, Probe: true, Requests: true, Titles: true, Quiet: []string{}}
 	}
 	s := &Settings{store: kept, changes: changes}
 	s.now.Store(&chosen)
@@ -75,6 +75,10 @@ func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
 
 // DisplayName is what the owner calls themselves to people they invite, or empty.
 func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
+
+// Titles says whether programs may be asked for their titles and icons while the owner
+// chooses what to share.
+func (s *Settings) Titles() bool { return s.now.Load().Titles }
 
 // Set replaces the settings and returns them as they are kept. They are in force
 // when it returns.

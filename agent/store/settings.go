@@ -25,7 +25,7 @@ func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
 		if raw == nil {
 			return nil
 		}
-		settings.Probe, settings.Requests = true, true // on where an earlier version wrote nothing of them
+		settings.Probe, settings.Requests, settings.Titles = true, true, true // on where an earlier version wrote nothing of them
 		if err := json.Unmarshal(raw, &settings); err != nil {
 			return fmt.Errorf("the stored settings are damaged: %w", err)
 		}

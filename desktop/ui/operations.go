@@ -55,9 +55,14 @@ var operations = map[string]operation{
 	"forgetUser": {"DELETE", "/owner/users/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
-	"goDark":  {"POST", "/owner/dark", []parameter{}},
-	"knocks":  {"GET", "/owner/knocks", []parameter{}},
-	"lightUp": {"DELETE", "/owner/dark", []parameter{}},
+	"goDark":    {"POST", "/owner/dark", []parameter{}},
+	"knocks":    {"GET", "/owner/knocks", []parameter{}},
+	"lightUp":   {"DELETE", "/owner/dark", []parameter{}},
+	"listening": {"GET", "/owner/listening", []parameter{}},
+	"look": {"POST", "/owner/listening/look", []parameter{
+		{"asked", inBody, aBoolean, false, false},
+		{"port", inBody, aNumber, true, false},
+	}},
 	"makePassword": {"POST", "/owner/passwords", []parameter{
 		{"app", inBody, aText, true, false},
 		{"name", inBody, aText, true, false},
@@ -114,12 +119,23 @@ var operations = map[string]operation{
 		{"quiet", inBody, texts, true, false},
 		{"requests", inBody, aBoolean, false, false},
 		{"strangersKnock", inBody, aBoolean, false, false},
+		{"titles", inBody, aBoolean, false, false},
 		{"trustEverybody", inBody, aBoolean, false, false},
 	}},
 	"settings": {"GET", "/owner/settings", []parameter{}},
 	"settleHeld": {"POST", "/owner/people/settle", []parameter{
 		{"accountId", inBody, aText, false, false},
 		{"app", inBody, aText, false, false},
+	}},
+	"share": {"POST", "/owner/apps/{name}/share", []parameter{
+		{"name", inPath, aText, true, false},
+		{"keep", inBody, aBoolean, false, false},
+		{"label", inBody, aText, true, false},
+		{"listening", inBody, aBoolean, false, false},
+		{"localPort", inBody, aNumber, true, false},
+		{"others", inBody, aBoolean, false, false},
+		{"program", inBody, aText, true, false},
+		{"user", inBody, aText, true, false},
 	}},
 	"undoHeld": {"POST", "/owner/people/undo", []parameter{
 		{"accountId", inBody, aText, true, false},

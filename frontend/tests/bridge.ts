@@ -163,7 +163,7 @@ let passwords = firstRequests?.length === 0 ? [] : [
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
-let settings = { ...nothing.settings, failStaticHours: 24, probe: true, requests: true, quiet: ['connection'] };
+let settings = { ...nothing.settings, failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,

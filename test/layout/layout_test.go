@@ -81,6 +81,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi"},
 	},
 	{
+		why:  "what listens is read from the system and asked of the listener; which apps there are, it is told",
+		from: "agent/listening", to: "agent",
+		allow: []string{"agent/agentapi", "agent/procinfo", "agent/upstream"},
+	},
+	{
 		why:  "the engine knows nothing of HTTP",
 		from: "agent/engine", to: "agent/localapi",
 	},

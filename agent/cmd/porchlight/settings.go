@@ -30,6 +30,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --probe=false               ask no app how it does; only visitors do
   porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
   porchlight settings --display-name Maya         people you invite read "Maya" beside your address
+  porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --quiet access,changed`,
 		Args:    commandline.Exactly(),
 		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
@@ -41,6 +42,7 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
+	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
 		now, err := client.Settings(ctx)
@@ -66,6 +68,9 @@ shown; a flag that is not given stays as it is.
 		if f.Changed("display-name") {
 			next.DisplayName = want.DisplayName
 		}
+		if f.Changed("titles") {
+			next.Titles = want.Titles
+		}
 		if f.Changed("quiet") {
 			next.Quiet = want.Quiet
 		}
@@ -88,6 +93,7 @@ shown; a flag that is not given stays as it is.
 			name = printable(now.DisplayName)
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
+		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})

@@ -82,6 +82,16 @@ export interface Operations {
     takes: {};
     gives: Done;
   };
+  /** What listens on this computer now. */
+  listening: {
+    takes: {};
+    gives: Listening[];
+  };
+  /** Ask one listener for its title and icon. */
+  look: {
+    takes: { asked?: boolean; port: number };
+    gives: Looked;
+  };
   /** Make an app password for the owner. */
   makePassword: {
     takes: { app: string; name: string };
@@ -164,7 +174,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -176,6 +186,11 @@ export interface Operations {
   settleHeld: {
     takes: { accountId?: string; app?: string };
     gives: Done;
+  };
+  /** Put a local port at an address, as the owner has just seen it. */
+  share: {
+    takes: { name: string; keep?: boolean; label: string; listening?: boolean; localPort: number; others?: boolean; program: string; user: string };
+    gives: Publication;
   };
   /** Take back what is still held. */
   undoHeld: {
@@ -480,6 +495,33 @@ export interface Listener {
   userId?: string;
 }
 
+/** A port on which a program takes connections now. */
+export interface Listening {
+  /** Name of that app, or of the one that asks for the port or was approved for it. */
+  app?: string;
+  label: string;
+  /** It may be asked for its title without a button. */
+  looks: boolean;
+  /** What it could be shared as: a free name. */
+  name: string;
+  /** Other machines can open it as it is. */
+  network: boolean;
+  /** Why nobody is offered to share it. */
+  notOffered?: 'own' | 'database' | 'login' | 'mail' | 'names' | 'screen' | 'printing' | 'files' | 'messages' | 'control' | 'system';
+  /** A program of the user Porchlight runs as. */
+  own: boolean;
+  port: number;
+  /** As far as the system tells; empty where it does not. */
+  program: string;
+  /** A live app is at this port. */
+  published: boolean;
+  /** When it was first seen to listen. */
+  since: string;
+  /** Of that app. */
+  status?: 'pending' | 'live' | 'revoked';
+  user: string;
+}
+
 export interface Live {
   host: string;
   status: 'live';
@@ -493,6 +535,16 @@ export interface LocalUser {
   id: string;
   name: string;
   standing: 'asks' | 'allowed' | 'denied';
+}
+
+export interface Looked {
+  /** A PNG of 64 by 64, drawn anew, as base64; left out for none. */
+  icon?: string;
+  label: string;
+  name: string;
+  port: number;
+  /** Fit to be shown; empty for none. */
+  title: string;
 }
 
 export interface MadePassword {
@@ -674,6 +726,8 @@ export interface Settings {
   requests: boolean;
   /** People unknown to this computer may ask to be let in. Left out it stays as it is. */
   strangersKnock: boolean;
+  /** Programs of the owner are asked for titles and icons while the owner chooses what to share. Left out it stays as it is. */
+  titles: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
 }

@@ -1,0 +1,97 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+
+	"porchlight/agent/agentapi"
+)
+
+// maxSuggested is the longest name that is suggested, in characters: people read it
+// aloud. Room is left for a number.
+const maxSuggested = 30
+
+// Suggest makes a name and a label, which a new app may have now, of the first text
+// that gives any. The name is of the first text that has letters or digits of a name.
+func (a *Apps) Suggest(texts ...string) (name, label string) {
+	for _, text := range texts {
+		clean, err := cleanLabel(text)
+		if err != nil {
+			continue
+		}
+		if label == "" {
+			label = clean
+		}
+		if name = AsName(clean); name != "" {
+			break
+		}
+	}
+	if name == "" {
+		name = "app"
+	}
+	if label == "" {
+		label = name
+	}
+	return a.free(name, label)
+}
+
+// free adds the first number with which neither name nor label is another app's.
+func (a *Apps) free(name, label string) (string, string) {
+	root, shown := a.cfg.Root(), a.shown.Load()
+	labels := map[string]bool{}
+	for _, app := range shown.byLabel {
+		labels[app.folded] = true
+		if was := app.kept.Approved; was != nil {
+			labels[foldLabel(was.Label)] = true
+		}
+	}
+	for n := 1; ; n++ {
+		tryName, tryLabel := name, label
+		if n > 1 {
+			number := strconv.Itoa(n)
+			tryName, tryLabel = name+"-"+number, label+" "+number
+		}
+		_, taken := shown.byName[tryName]
+		if !taken && checkName(tryName, root) == nil && !labels[foldLabel(tryLabel)] {
+			return tryName, tryLabel
+		}
+	}
+}
+
+// AsName is a text as a name: lower-case letters, digits, and single hyphens for all
+// else between them. It ends with a whole word where one fits.
+func AsName(text string) string {
+	name := ""
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	}) {
+		switch next := strings.TrimPrefix(name+"-"+word, "-"); {
+		case len(next) <= maxSuggested:
+			name = next
+		case name == "":
+			return word[:maxSuggested]
+		default:
+			return name
+		}
+	}
+	return name
+}
+
+// OnPort is the app that a port is meant for: the live one; else the one that asks for
+// it; else one that was approved for it and that others cannot open, because what
+// listens there by now may be something else and is not for them. othersOpen counts
+// them by app id.
+func (a *Apps) OnPort(port int, othersOpen func(appID string) int) (found App, ok bool) {
+	for _, app := range a.shown.Load().byLabel {
+		switch {
+		case app.Port != port || app.Options.Socket() != "":
+		case app.Status == agentapi.StatusLive:
+			return app, true
+		case app.Status == agentapi.StatusPending:
+			found, ok = app, true
+		case !ok && othersOpen(app.ID) == 0:
+			found, ok = app, true
+		}
+	}
+	return found, ok
+}

@@ -1,0 +1,21 @@
+package agent
+
+import (
+	"porchlight/agent/listening"
+)
+
+// makeListening comes after the people, whom it asks who may open what.
+func (a *Agent) makeListening() error {
+	a.listening = listening.New(listening.Config{
+		App: func(port int) (listening.App, bool) {
+			open := a.people.View().Open
+			app, ok := a.apps.OnPort(port, func(id string) int { return open[id].Count })
+			return listening.App{Name: app.Name, Label: app.Label, Status: app.Status}, ok
+		},
+		Suggest:  a.apps.Suggest,
+		OwnPorts: a.ownPorts,
+		Me:       me().ID,
+		Titles:   a.settings.Titles,
+	})
+	return nil
+}

@@ -1,0 +1,170 @@
+// Package listening tells the owner what listens on this computer now, so that one of
+// it can be put at an address: which program of which user, at which port.
+//
+// The list comes out of the system's tables of sockets, and nobody is sent anything
+// for it. Only Look sends something, one GET / and one GET of an icon, and only to a
+// listener that the owner's open list names: see there. It decides nothing about apps:
+// which there are, and what a new one may be called, it is told.
+package listening
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/procinfo"
+)
+
+const (
+	// lookFor bounds how long programs are looked for: the rest of a list has none.
+	lookFor = 3 * time.Second
+	// maxListed is far beyond what listens on any real computer.
+	maxListed = 2000
+)
+
+// App is one that a port is meant for.
+type App struct {
+	Name, Label string
+	Status      agentapi.Status
+}
+
+// Config of New. All of it is required.
+type Config struct {
+	// App is the app that a port is meant for; false for none.
+	App func(port int) (App, bool)
+	// Suggest makes a free name and label out of the first text that gives any.
+	Suggest func(texts ...string) (name, label string)
+	// OwnPorts are Porchlight's own.
+	OwnPorts []int
+	// Me is the user whose programs are the owner's, by the system's own id.
+	Me string
+	// Titles says whether Look may ask for titles and icons: the owner's setting.
+	Titles func() bool
+}
+
+// Listening is made by New. It is safe for concurrent use.
+type Listening struct {
+	cfg  Config
+	slot chan struct{} // one for each Look under way
+
+	mu   sync.Mutex
+	seen map[spot]time.Time // since when; guarded by mu
+}
+
+// spot is what makes two listeners the same one for the owner.
+type spot struct {
+	port   int
+	userID string
+	inode  uint64
+}
+
+// New starts nothing.
+func New(cfg Config) *Listening {
+	return &Listening{cfg: cfg, slot: make(chan struct{}, atOnce), seen: map[spot]time.Time{}}
+}
+
+// listener is who takes connections to a port of this computer.
+type listener struct {
+	procinfo.Bound
+	port    int
+	v6      bool // on [::1] and not on 127.0.0.1
+	network bool // other machines reach it too
+}
+
+// List is what listens now, by port.
+func (l *Listening) List() []agentapi.Listening {
+	found := reachable(procinfo.AllBound())
+	since := l.since(found)
+	until := time.Now().Add(lookFor)
+	out := make([]agentapi.Listening, 0, len(found))
+	for _, one := range found[:min(len(found), maxListed)] {
+		who := one.Remembered()
+		if who.PID == 0 && time.Now().Before(until) {
+			who = one.Find()
+		}
+		out = append(out, l.entry(one, who, since[one.spot()]))
+	}
+	return out
+}
+
+func (one listener) spot() spot { return spot{one.port, one.UserID, one.Inode} }
+
+// reachable picks for each port the socket that a connection of this computer arrives
+// at: on 127.0.0.1, and where nobody is there, on [::1].
+func reachable(all []procinfo.Bound) []listener {
+	byPort := map[int]*listener{}
+	for _, address := range []bool{false, true} {
+		best := map[int]int{}
+		for _, b := range all {
+			at := procinfo.IPv4
+			if address {
+				at = procinfo.IPv6
+			}
+			port, rank := int(b.At.Port()), b.Reaches(at)
+			if was := byPort[port]; rank == 0 || was != nil && was.v6 != address || rank <= best[port] {
+				continue
+			}
+			best[port] = rank
+			byPort[port] = &listener{Bound: b, port: port, v6: address}
+		}
+	}
+	for _, b := range all {
+		if one := byPort[int(b.At.Port())]; one != nil && one.UserID == b.UserID && !b.At.Addr().IsLoopback() {
+			one.network = true
+		}
+	}
+	out := make([]listener, 0, len(byPort))
+	for _, port := range slices.Sorted(maps.Keys(byPort)) {
+		out = append(out, *byPort[port])
+	}
+	return out
+}
+
+// since notes what listens now, forgets what does no longer, and says when each was
+// first seen.
+func (l *Listening) since(found []listener) map[spot]time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, next := time.Now().UTC(), make(map[spot]time.Time, len(found))
+	for _, one := range found {
+		at, ok := l.seen[one.spot()]
+		if !ok {
+			at = now
+		}
+		next[one.spot()] = at
+	}
+	l.seen = next
+	return maps.Clone(next)
+}
+
+// entry is what the owner is told of one listener.
+func (l *Listening) entry(one listener, who procinfo.Process, since time.Time) agentapi.Listening {
+	out := agentapi.Listening{
+		Port: one.port, Program: who.Program, User: cmp.Or(who.User, one.User), Since: since,
+		Own: one.UserID != "" && one.UserID == l.cfg.Me, Network: one.network,
+	}
+	out.NotOffered = l.notOffered(one.port, who.Program)
+	if app, ok := l.cfg.App(one.port); ok {
+		out.App, out.Status, out.Published = app.Name, app.Status, app.Status == agentapi.StatusLive
+		out.Name, out.Label = app.Name, app.Label
+	} else {
+		out.Name, out.Label = l.cfg.Suggest(named(who.Program), portLabel(one.port))
+	}
+	out.Looks = l.cfg.Titles() && out.Own && !out.Published && out.NotOffered == ""
+	return out
+}
+
+// notOffered says why a port is not offered; empty where it is.
+func (l *Listening) notOffered(port int, program string) string {
+	if slices.Contains(l.cfg.OwnPorts, port) || strings.HasPrefix(program, "porchlight") {
+		return agentapi.NotOfferedOwn
+	}
+	return other(port, program)
+}
+
+func portLabel(port int) string { return "Port " + strconv.Itoa(port) }

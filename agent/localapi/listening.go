@@ -1,0 +1,32 @@
+package localapi
+
+import (
+	"net/http"
+
+	"porchlight/agent/agentapi"
+)
+
+// What listens on this computer, for the owner to choose from.
+
+func (a *API) listening(*http.Request) (any, error) {
+	if a.cfg.Listening == nil {
+		return []agentapi.Listening{}, nil
+	}
+	return a.cfg.Listening.List(), nil
+}
+
+// look asks one listener for its title and icon: the owner has the list open.
+func (a *API) look(r *http.Request) (any, error) {
+	f := readFields(r, "port", "asked")
+	look := agentapi.Look{Port: f.integer("port")}
+	if f.has("asked") {
+		look.Asked = f.truth("asked")
+	}
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case a.cfg.Listening == nil:
+		return nil, nothingHere()
+	}
+	return a.cfg.Listening.Look(r.Context(), look)
+}

@@ -1,0 +1,23 @@
+package procinfo
+
+import (
+	"bytes"
+	"os"
+)
+
+func allBound() (all []Bound) {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		raw, err := os.ReadFile(table)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(raw) {
+			if r, ok := readRow(line); ok && r.state == stateListen {
+				if at := tableAddress(r.local); at.IsValid() {
+					all = append(all, Bound{at, described(r.socket)})
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin && !windows
+
+package procinfo
+
+func allBound() []Bound { return nil }
