@@ -65,7 +65,11 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		local := fmt.Sprintf("%064d", n)
 		return strings.ReplaceAll(local, "00", "&&") + "@" + strings.Repeat(strings.Repeat("a", 60)+".", 3) + "example"
 	}
-	full := maxGiven / MaxApps
+	full := maxGiven / MaxApps / 2 // each ends
+	allUntil := map[string]time.Time{}
+	for _, id := range ids {
+		allUntil[id] = b.clock.Now().Add(controlapi.MaxUntil).UTC().Truncate(time.Second)
+	}
 	err := b.update(t.Context(), func(tx *txn) error {
 		for n := range maxPeople - 1 { // the owner is one
 			p := person{
@@ -73,9 +77,9 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 				Status: controlapi.PersonActive, Epoch: laterEpoch(0, tx.now),
 			}
 			if n < full {
-				p.Apps = ids
+				p.Apps, p.Until = ids, allUntil
 			}
-			if err := tx.putPerson(e.Computer.ID, p); err != nil {
+			if err := put(tx, keyPerson(e.Computer.ID, p.AccountID), p, 0); err != nil {
 				return err
 			}
 		}
@@ -105,9 +109,9 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 		t.Errorf("the list of passwords has %d bytes, %v", len(list), err)
 	}
 
-	_, err = b.People.Give(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0])
+	_, err = b.People.Give(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", full), ids[0], "")
 	wantRefusal(t, err, controlapi.CodeForbidden)
-	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "as many people") {
 		t.Errorf("got %v", err)
 	}
@@ -115,12 +119,12 @@ func TestTheLargestSnapshotCanBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1])
+	_, err = b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]})
 	if !IsRefusal(err, controlapi.CodeForbidden) || !strings.Contains(err.Error(), "Withdraw") {
 		t.Errorf("got %v", err)
 	}
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, fmt.Sprintf("%026d", 0), ids[0]))
-	ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", ids[:1]))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: ids[:1]}))
 }
 
 // An auth host that an app could have is refused: the relay would not know whose

@@ -23,7 +23,7 @@ func TestOwnersInvitationsADay(t *testing.T) {
 		if n%2 == 1 {
 			computer, app = second.Computer.ID, "app2"
 		}
-		_, err := b.People.Invite(t.Context(), computer, fmt.Sprintf("p%d@example.com", n), []string{app})
+		_, err := b.People.Invite(t.Context(), computer, controlapi.Invite{Email: fmt.Sprintf("p%d@example.com", n), Apps: []string{app}})
 		return err
 	}
 	for n := range 50 {
@@ -44,7 +44,7 @@ func TestOwnersInvitationsADay(t *testing.T) {
 	// Others are not held up by it.
 	bob := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "bob@example.com", "bob"))
 	b.apps(bob, "app3")
-	ok[controlapi.Person](t)(b.People.Invite(t.Context(), bob.Computer.ID, "p50@example.com", []string{"app3"}))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), bob.Computer.ID, controlapi.Invite{Email: "p50@example.com", Apps: []string{"app3"}}))
 	b.clock.Add(refusal.RetryAfter)
 	if err := invite(50); err != nil {
 		t.Errorf("after the wait: %v", err)

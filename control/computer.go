@@ -220,8 +220,11 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if _, err = tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword); err != nil {
 			return err
 		}
-		err = each(tx, keyPersons(c.ID), func(accountID string, _ []byte) error {
+		err = eachValue(tx, keyPersons(c.ID), func(accountID string, p person) error {
 			if err := tx.voidInvitations(c.ID, accountID); err != nil {
+				return err
+			}
+			if err := tx.indexEnds(c.ID, p, person{}); err != nil {
 				return err
 			}
 			if err := tx.Delete(keyMembership(accountID, c.ID)); err != nil {

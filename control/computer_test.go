@@ -307,7 +307,7 @@ func TestChoices(t *testing.T) {
 	for _, short := range []string{"active", "invited", "revoked"} {
 		e := ok[controlapi.Enrolled](t)(b.Computers.Ensure(t.Context(), "maya@example.com", short))
 		b.apps(e, "app1")
-		p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+		p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}}))
 		switch short {
 		case "active":
 			ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
@@ -367,7 +367,7 @@ func TestRemoveAccount(t *testing.T) {
 	wantRefusal(t, b.Accounts.Remove(t.Context(), "bob@example.com"), controlapi.CodeNotFound)
 
 	// The address can begin anew, as somebody else.
-	again := ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "bob@example.com", []string{"app1"}))
+	again := ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}}))
 	if again.AccountID == bob.AccountID || again.Status != controlapi.PersonPending {
 		t.Errorf("invited again: %+v", again)
 	}

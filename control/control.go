@@ -91,7 +91,8 @@ type core struct {
 	// endedHere are the endings of credentials this node told of itself, on a
 	// shared store: endedEvent, true.
 	endedHere sync.Map
-	pace      *pace // what one node remembers of the budgets
+	pace      *pace         // what one node remembers of the budgets
+	endsWake  chan struct{} // there is an end to look at
 }
 
 // Sweeping removes rows whose time is over; they are unreadable long before.
@@ -124,6 +125,8 @@ func New(cfg Config) (*Service, error) {
 		now:   cfg.Now,
 		log:   cfg.Log,
 		pace:  newPace(),
+
+		endsWake: make(chan struct{}, 1),
 	}
 	ring, err := s.loadKeys(context.Background())
 	if err != nil {
@@ -155,7 +158,7 @@ func New(cfg Config) (*Service, error) {
 
 // Run does what is not anybody's request: it writes the mails of sign-ins,
 // delivers mail, sweeps expired rows and, on a shared store, looks for other
-// nodes' changes. It blocks until ctx is done, and then until the mails of the
+// nodes' changes; and it ends the shares whose time has come. It blocks until ctx is done, and then until the mails of the
 // sign-ins answered so far are written; later ones are refused. Waiting syncs are
 // answered. It may be called once.
 func (s *Service) Run(ctx context.Context) error {
@@ -165,6 +168,7 @@ func (s *Service) Run(ctx context.Context) error {
 		g.Go(func() error { return s.SignIn.run(ctx) })
 	}
 	g.Go(func() error { return s.runSweeper(ctx) })
+	g.Go(func() error { return s.People.runEnds(ctx) })
 	g.Go(func() error { return s.cfg.Mail.Run(ctx) })
 	if s.cfg.SharedStore {
 		g.Go(func() error { return s.Agents.runVersionReader(ctx) })

@@ -149,7 +149,7 @@ func (b *bench) owner() controlapi.Enrolled {
 // joined invites somebody to apps of a computer, and takes the invitation.
 func (b *bench) joined(computerID, email string, apps ...string) Account {
 	b.t.Helper()
-	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), computerID, email, apps))
+	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), computerID, controlapi.Invite{Email: email, Apps: apps}))
 	ok[Accepted](b.t)(b.People.AcceptInvitation(b.t.Context(), b.invitation(email), "", home))
 	return Account{ID: p.AccountID, Email: email}
 }

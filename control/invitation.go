@@ -72,16 +72,21 @@ func invitationOver() error {
 		"If you used it before, sign in to see what you can open.")
 }
 
-// Invite invites an address to the apps with these ids, all of which the
-// computer must serve now: it writes the person's row, makes their account when
+// Invite invites an address to apps, all of which the computer must serve now, until
+// the end that is asked for: it writes the person's row, makes their account when
 // there is none, and mails a link. The inviting owner and the address both spend
 // from the mail budget. Somebody active keeps that status and has the apps
 // added. A refusal leaves nothing behind.
-func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []string) (controlapi.Person, error) {
-	email, err := ParseEmail(email)
+func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Invite) (controlapi.Person, error) {
+	email, err := ParseEmail(i.Email)
 	if err != nil {
 		return controlapi.Person{}, err
 	}
+	end, err := parseUntil(i.Until, s.now())
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	appIDs := i.Apps
 	switch {
 	case len(appIDs) == 0:
 		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
@@ -101,7 +106,7 @@ func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []
 		if err != nil {
 			return controlapi.Person{}, err
 		}
-		p, err := tx.changePerson(computerID, account, personInvited, appIDs)
+		p, err := tx.changePerson(computerID, account, personInvited, end, appIDs)
 		if err != nil {
 			return controlapi.Person{}, err
 		}
@@ -115,7 +120,7 @@ func (s *People) Invite(ctx context.Context, computerID, email string, appIDs []
 		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil {
 			return controlapi.Person{}, err
 		}
-		return p.wire(), s.mailInvitation(tx, mailID, link, c, owner, email, row)
+		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row)
 	})
 }
 
@@ -169,7 +174,7 @@ func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string
 		if err != nil {
 			return Accepted{}, err
 		}
-		if p, err = tx.changePerson(c.ID, Account{ID: p.AccountID}, personAccepted, nil); err != nil {
+		if p, err = tx.changePerson(c.ID, Account{ID: p.AccountID}, personAccepted, until{keep: true}, nil); err != nil {
 			return Accepted{}, err
 		}
 		if err := tx.deleteInvitation(c.ID, p.AccountID, hash); err != nil {

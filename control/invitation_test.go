@@ -20,7 +20,7 @@ const bob = "bob@example.com"
 // invite invites bob and returns the token of the link mailed.
 func (b *bench) invite(e controlapi.Enrolled, apps ...string) (controlapi.Person, string) {
 	b.t.Helper()
-	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), e.Computer.ID, bob, apps))
+	p := ok[controlapi.Person](b.t)(b.People.Invite(b.t.Context(), e.Computer.ID, controlapi.Invite{Email: bob, Apps: apps}))
 	return p, b.invitation(bob)
 }
 
@@ -122,7 +122,7 @@ func TestInvitationOfSomebodyRevoked(t *testing.T) {
 			return err
 		}
 		row.Status = controlapi.PersonRemoved
-		return tx.putPerson(e.Computer.ID, row)
+		return tx.putPerson(e.Computer.ID, row, row)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestLimitedSession(t *testing.T) {
 
 	// Somebody else's browser passes nothing on.
 	b.clock.Add(time.Hour)
-	ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, "carol@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(b.People.Invite(t.Context(), maya.Computer.ID, controlapi.Invite{Email: "carol@example.com", Apps: []string{"app1"}}))
 	u := ok[*url.URL](t)(url.Parse(b.mails()[0].Links[0]))
 	third := ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), u.Query().Get("token"), second.Token, home))
 	may(third.Token, "maya", true)
@@ -239,7 +239,7 @@ func TestInvitationNeedsItsMail(t *testing.T) {
 	b := newBench(t, func(c *Config) { c.Mail = brokenQueue{full} })
 	e := b.owner()
 	b.apps(e, "app1")
-	if _, err := b.People.Invite(t.Context(), e.Computer.ID, bob, []string{"app1"}); !errors.Is(err, full) {
+	if _, err := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: bob, Apps: []string{"app1"}}); !errors.Is(err, full) {
 		t.Fatalf("got %v", err)
 	}
 	if people := ok[[]controlapi.Person](t)(b.People.List(t.Context(), e.Computer.ID)); len(people) != 1 || b.rows("invitation/")+b.rows("budget/") != 0 {

@@ -289,7 +289,7 @@ func TestTheSnapshotLooksAtThePerson(t *testing.T) {
 		err := k.update(t.Context(), func(tx *txn) error {
 			p, _, err := get[person](tx, keyPerson(k.owner.Computer.ID, k.bob.ID))
 			if change(&p); err == nil {
-				err = tx.putPerson(k.owner.Computer.ID, p)
+				err = tx.putPerson(k.owner.Computer.ID, p, p)
 			}
 			return err
 		})
@@ -307,7 +307,7 @@ func TestPasswordsRefused(t *testing.T) {
 	t.Parallel()
 	k := newKeyring(t)
 	olga := ok[controlapi.Enrolled](t)(k.Computers.Ensure(t.Context(), "olga@example.com", "olga"))
-	ok[controlapi.Person](t)(k.People.Invite(t.Context(), k.owner.Computer.ID, "carl@example.com", []string{"app1"}))
+	ok[controlapi.Person](t)(k.People.Invite(t.Context(), k.owner.Computer.ID, controlapi.Invite{Email: "carl@example.com", Apps: []string{"app1"}}))
 	carl := ok[Account](t)(k.Accounts.ByEmail(t.Context(), "carl@example.com"))
 	eve := ok[Account](t)(k.Accounts.Ensure(t.Context(), "eve@example.com"))
 	gone := k.joined(k.owner.Computer.ID, "gone@example.com", "app1")

@@ -13,14 +13,16 @@ import (
 // OfComputer lists the passwords of everybody for a computer, newest first.
 func (s *Passwords) OfComputer(ctx context.Context, computerID string) ([]controlapi.PasswordInfo, error) {
 	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.PasswordInfo, error) {
-		emails := map[string]string{}
-		err := eachPerson(tx, computerID, func(p person) error { emails[p.AccountID] = p.Email; return nil })
+		people := map[string]person{}
+		err := eachPerson(tx, computerID, func(p person) error { people[p.AccountID] = p.at(s.now()); return nil })
 		if err != nil {
 			return nil, err
 		}
 		out := []controlapi.PasswordInfo{}
 		err = eachPassword(tx, keyPasswords(computerID), func(row appPassword) error {
-			out = append(out, row.info(emails[row.AccountID]))
+			if p := people[row.AccountID]; p.Ended[row.AppID].IsZero() { // else it opens nothing, and goes with the share
+				out = append(out, row.info(p.Email))
+			}
 			return nil
 		})
 		newestFirst(out)
@@ -79,7 +81,7 @@ func (s *Passwords) eachActive(tx kv.Tx, accountID string, fn func(computer, per
 		if err != nil || !found {
 			return err
 		}
-		return fn(c, p)
+		return fn(c, p.at(s.now()))
 	})
 }
 

@@ -15,7 +15,7 @@ const (
 	// have.
 	maxPeople = 1000
 	// maxGiven is how many apps the persons of one computer may have been given,
-	// counted once for each person. With maxPeople it keeps a snapshot below what
+	// counted once for each person, and once more where one ends. With maxPeople it keeps a snapshot below what
 	// a controlapi.Client reads.
 	maxGiven = 50_000
 )
@@ -30,7 +30,9 @@ type person struct {
 	Email     string                  `json:"email"` // as the account's, which never changes
 	Role      controlapi.Role         `json:"role"`
 	Status    controlapi.PersonStatus `json:"status"`
-	Apps      []string                `json:"apps"` // app ids, sorted
+	Apps      []string                `json:"apps"`            // app ids, sorted
+	Until     map[string]time.Time    `json:"until,omitempty"` // of Apps, those that end
+	Ended     map[string]time.Time    `json:"ended,omitempty"` // of apps that were among Apps until then
 	Epoch     int64                   `json:"epoch"`
 	InvitedAt time.Time               `json:"invitedAt"`
 	ChangedAt time.Time               `json:"changedAt"` // of Status
@@ -67,10 +69,10 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 	case personInvited:
 		switch p.Status {
 		case controlapi.PersonPending, controlapi.PersonActive:
-			p.Apps = withApps(p.Apps, apps)
+			p = p.given(apps)
 		default: // new, or removed before: only what this invitation names
 			p.Role, p.InvitedAt = controlapi.RoleMember, now.UTC()
-			p.Apps = withApps(nil, apps)
+			p.Apps, p.Until, p.Ended = withApps(nil, apps), nil, nil
 			p.Epoch = laterEpoch(p.Epoch, now)
 			become(controlapi.PersonPending)
 		}
@@ -80,9 +82,9 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 		}
 		become(controlapi.PersonActive)
 	case personGiven:
-		p.Apps = withApps(p.Apps, apps)
+		p = p.given(apps)
 	case personWithdrawn:
-		p.Apps = withoutApps(p.Apps, func(id string) bool { return slices.Contains(apps, id) })
+		p = p.without(func(id string) bool { return slices.Contains(apps, id) })
 	case personRemoved:
 		if p.Status != controlapi.PersonRemoved {
 			p.Epoch = laterEpoch(p.Epoch, now)
@@ -92,6 +94,17 @@ func (p person) next(ev personEvent, apps []string, now time.Time) (person, erro
 		p.Epoch = laterEpoch(p.Epoch, now)
 	}
 	return p, nil
+}
+
+// given is the row with more apps; without is that with fewer, and their ends.
+func (p person) given(apps []string) person {
+	p.Apps, p.Ended = withApps(p.Apps, apps), dropped(p.Ended, func(id string) bool { return slices.Contains(apps, id) })
+	return p
+}
+
+func (p person) without(gone func(id string) bool) person {
+	p.Apps, p.Until, p.Ended = withoutApps(p.Apps, gone), dropped(p.Until, gone), dropped(p.Ended, gone)
+	return p
 }
 
 // laterEpoch rises even for a row that was deleted and made again, so that no
@@ -117,13 +130,16 @@ func (p person) mayOpen(appID string) bool {
 	return appID == "" || p.Role == controlapi.RoleOwner || slices.Contains(p.Apps, appID)
 }
 
-func (p person) wire() controlapi.Person {
+// wire is the row as agents are told of it at a moment.
+func (p person) wire(now time.Time) controlapi.Person {
+	p = p.at(now)
 	apps := p.Apps
 	if apps == nil {
 		apps = []string{}
 	}
 	return controlapi.Person{
 		AccountID: p.AccountID, Email: p.Email, Role: p.Role, Status: p.Status, Apps: apps, Epoch: p.Epoch,
+		Until: p.Until, Ended: p.Ended,
 	}
 }
 
@@ -133,7 +149,7 @@ func (s *People) List(ctx context.Context, computerID string) ([]controlapi.Pers
 	return viewed(ctx, s.core, func(tx kv.Tx) ([]controlapi.Person, error) {
 		out := []controlapi.Person{}
 		err := eachPerson(tx, computerID, func(p person) error {
-			out = append(out, p.wire())
+			out = append(out, p.wire(s.now()))
 			return nil
 		})
 		return out, err
@@ -145,54 +161,65 @@ func eachPerson(tx kv.Tx, computerID string, fn func(person) error) error {
 	return eachValue(tx, keyPersons(computerID), func(_ string, p person) error { return fn(p) })
 }
 
-// Give gives a person one app this computer has approved.
-func (s *People) Give(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personGiven, appID)
+// Give gives a person one app this computer has approved, until what
+// controlapi.SetAccess.Until says.
+func (s *People) Give(ctx context.Context, computerID, accountID, appID, end string) (controlapi.Person, error) {
+	u, err := parseUntil(end, s.now())
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	return s.change(ctx, computerID, accountID, personGiven, u, appID)
 }
 
 // Withdraw takes one app from a person; one they never had is no error.
 func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personWithdrawn, appID)
+	return s.change(ctx, computerID, accountID, personWithdrawn, until{keep: true}, appID)
 }
 
 // Remove ends a person's access to the whole computer, every session they have
 // on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
 func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
-	return s.change(ctx, computerID, accountID, personRemoved)
+	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
 }
 
-func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, apps ...string) (controlapi.Person, error) {
+func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, u until, apps ...string) (controlapi.Person, error) {
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
 		if ev == personGiven {
 			if err := tx.liveApps(computerID, apps); err != nil {
 				return controlapi.Person{}, err
 			}
 		}
-		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, apps)
+		p, err := tx.changePerson(computerID, Account{ID: accountID}, ev, u, apps)
 		if err == nil && ev == personGiven {
 			err = tx.roomFor(computerID, p)
 		}
-		return p.wire(), err
+		return p.wire(tx.now), err
 	})
 }
 
-// changePerson applies an event to a row and stores it. The account needs its
-// Email only where a row may be made.
-func (t *txn) changePerson(computerID string, account Account, ev personEvent, apps []string) (person, error) {
-	p, found, err := get[person](t, keyPerson(computerID, account.ID))
+// changePerson applies an event to a row, with the end that the apps are to have,
+// and stores it. The account needs its Email only where a row may be made.
+func (t *txn) changePerson(computerID string, account Account, ev personEvent, u until, apps []string) (person, error) {
+	before, found, err := get[person](t, keyPerson(computerID, account.ID))
 	if err != nil {
 		return person{}, err
 	}
 	if !found {
-		p = person{AccountID: account.ID, Email: account.Email}
+		before = person{AccountID: account.ID, Email: account.Email}
 	}
-	if p, err = p.next(ev, apps, t.now); err != nil {
+	now := before.at(t.now)
+	p, err := now.next(ev, apps, t.now)
+	if err != nil {
 		return person{}, err
 	}
 	if err := t.endWith(ev, computerID, account.ID, apps); err != nil {
 		return person{}, err
 	}
-	return p, t.putPerson(computerID, p)
+	if err := t.startAnew(ev, computerID, now, apps); err != nil {
+		return person{}, err
+	}
+	p = p.ending(apps, u)
+	return p, t.putPerson(computerID, before, p)
 }
 
 // endWith ends what does not outlive an event of a person.
@@ -215,7 +242,23 @@ func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []strin
 	return nil
 }
 
-func (t *txn) putPerson(computerID string, p person) error {
+// startAnew ends what apps that had ended for p left behind, when they are given again.
+func (t *txn) startAnew(ev personEvent, computerID string, p person, apps []string) error {
+	if ev != personGiven && ev != personInvited {
+		return nil
+	}
+	again := slices.DeleteFunc(slices.Clone(apps), func(id string) bool { return p.Ended[id].IsZero() })
+	if len(again) == 0 {
+		return nil
+	}
+	return t.endWith(personWithdrawn, computerID, p.AccountID, again)
+}
+
+// putPerson stores a row that was before, zero where there was none.
+func (t *txn) putPerson(computerID string, before, p person) error {
+	if err := t.indexEnds(computerID, before, p); err != nil {
+		return err
+	}
 	if err := put(t, keyPerson(computerID, p.AccountID), p, 0); err != nil {
 		return err
 	}
@@ -230,7 +273,7 @@ func (t *txn) ensureOwner(computerID string, a Account) error {
 	if err != nil || found {
 		return err
 	}
-	return t.putPerson(computerID, person{
+	return t.putPerson(computerID, person{}, person{
 		AccountID: a.ID, Email: a.Email,
 		Role: controlapi.RoleOwner, Status: controlapi.PersonActive,
 		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(),
@@ -251,12 +294,15 @@ func (t *txn) liveApps(computerID string, ids []string) error {
 	return nil
 }
 
+// weight is how much a row counts against maxGiven.
+func (p person) weight() int { return len(p.Apps) + len(p.Until) + len(p.Ended) }
+
 // roomFor refuses the row p when with it a computer has more than it can have.
 func (t *txn) roomFor(computerID string, p person) error {
-	people, grants := 1, len(p.Apps)
+	people, grants := 1, p.weight()
 	err := eachPerson(t, computerID, func(other person) error {
 		if other.AccountID != p.AccountID {
-			people, grants = people+1, grants+len(other.Apps)
+			people, grants = people+1, grants+other.weight()
 		}
 		return nil
 	})
@@ -281,12 +327,11 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 		return err
 	}
 	return eachPerson(t, computerID, func(p person) error {
-		kept := withoutApps(p.Apps, func(id string) bool { return gone[id] })
-		if len(kept) == len(p.Apps) {
+		kept := p.without(func(id string) bool { return gone[id] })
+		if len(kept.Apps) == len(p.Apps) && len(kept.Ended) == len(p.Ended) {
 			return nil
 		}
-		p.Apps = kept
-		return t.putPerson(computerID, p)
+		return t.putPerson(computerID, p, kept)
 	})
 }
 
@@ -321,6 +366,7 @@ func (s *People) Memberships(ctx context.Context, accountID string) ([]Membershi
 			if err != nil {
 				return err
 			}
+			p = p.at(s.now())
 			m := Membership{Computer: s.computer(c), Role: p.Role, Status: p.Status, Owner: owner.Email}
 			for _, a := range apps {
 				if a.Live && p.mayOpen(a.ID) {
@@ -374,7 +420,7 @@ func (s *People) Leave(ctx context.Context, accountID, short string) error {
 		if p.Status == controlapi.PersonRemoved {
 			return none
 		}
-		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, nil)
+		_, err = tx.changePerson(c.ID, Account{ID: accountID}, personRemoved, until{keep: true}, nil)
 		return err
 	})
 }

@@ -82,7 +82,7 @@ func TestPersonModel(t *testing.T) {
 				apps := rapid.SliceOfN(anApp, 1, 3).Draw(t, "apps")
 				p := model[email]
 				allowed := !slices.ContainsFunc(apps, func(a string) bool { return !slices.Contains(live, a) })
-				_, err := b.People.Invite(ctx, id, email, apps)
+				_, err := b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: apps})
 				expect("invite", err, allowed)
 				if !allowed {
 					return
@@ -111,7 +111,7 @@ func TestPersonModel(t *testing.T) {
 			"grant": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.People.Give(ctx, id, accounts[email], app)
+				_, err := b.People.Give(ctx, id, accounts[email], app, "")
 				expect("grant", err, p.exists && slices.Contains(live, app))
 				if err == nil {
 					p.apps[app] = true
@@ -219,13 +219,13 @@ func TestEpochRisesWhenSessionsEnd(t *testing.T) {
 	invite := func() {
 		t.Helper()
 		b.clock.Add(time.Hour)
-		ok[controlapi.Person](t)(b.People.Invite(t.Context(), id, "bob@example.com", []string{"app1"}))
+		ok[controlapi.Person](t)(b.People.Invite(t.Context(), id, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}}))
 	}
 	invite()
 	look("invited", true)
 	ok[Accepted](t)(b.People.AcceptInvitation(t.Context(), b.invitation("bob@example.com"), "", home))
 	look("accepted", false)
-	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2"))
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2", ""))
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), id, account, "app1"))
 	look("granted and withdrawn", false)
 	invite()
@@ -262,10 +262,10 @@ func TestOwnerCannotBeChanged(t *testing.T) {
 	id, me := e.Computer.ID, e.AccountID
 	tries := map[string]func() error{
 		"invite": func() error {
-			_, err := b.People.Invite(t.Context(), id, e.Email, []string{"app1"})
+			_, err := b.People.Invite(t.Context(), id, controlapi.Invite{Email: e.Email, Apps: []string{"app1"}})
 			return err
 		},
-		"grant":    func() error { _, err := b.People.Give(t.Context(), id, me, "app1"); return err },
+		"grant":    func() error { _, err := b.People.Give(t.Context(), id, me, "app1", ""); return err },
 		"withdraw": func() error { _, err := b.People.Withdraw(t.Context(), id, me, "app1"); return err },
 		"revoke":   func() error { _, err := b.People.Remove(t.Context(), id, me); return err },
 	}
@@ -294,7 +294,7 @@ func TestInviteRefuses(t *testing.T) {
 		"no app":         {"bob@example.com", nil},
 		"unknown app":    {"bob@example.com", []string{"app1", "app9"}},
 	} {
-		_, err := b.People.Invite(t.Context(), e.Computer.ID, tt.email, tt.apps)
+		_, err := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: tt.email, Apps: tt.apps})
 		if !IsRefusal(err, controlapi.CodeInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

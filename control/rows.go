@@ -25,6 +25,8 @@ import (
 //	enrolment/DEVICEHASH            enrolment
 //	user-code/HASH                  hash of the device code
 //	person/COMPUTER/ACCOUNT         person
+//	ends/TIME/COMPUTER/ACCOUNT/APP  nothing: the index of person.Until by time
+//	ended/TIME/COMPUTER/ACCOUNT/APP nothing: the index of person.Ended by time
 //	membership/ACCOUNT/COMPUTER     nothing: the index of person by account
 //	version/COMPUTER                opaque, new whenever the computer's snapshot changed
 //	session/HASH                    session
@@ -108,9 +110,18 @@ func keyPassword(computer, account, id string) string {
 }
 func keyPasswordForm(account, hash string) string { return "password-form/" + account + "/" + hash }
 
+// endTime is how the indexes of ends write a time: as it sorts.
+const endTime = "20060102T150405Z"
+
+func keyEnd(prefix string, at time.Time, computer, account, app string) string {
+	return prefix + at.UTC().Format(endTime) + "/" + computer + "/" + account + "/" + app
+}
+
 const (
 	keyKeys    = "keys"
 	keyClients = "client/"
+	keyEnds    = "ends/"
+	keyEnded   = "ended/"
 
 	keyEndedCredentials = "ended-credential/"
 )
@@ -123,6 +134,7 @@ type txn struct {
 	version string // of every computer touched; made before, as fn may run twice
 	touched map[string]bool
 	ended   []string // computers whose credential ended
+	ends    bool     // an end was given to a share
 }
 
 // touch raises the version of a computer: everybody holding a sync for it is to
@@ -162,6 +174,12 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	}
 	for id := range t.touched {
 		s.watchers.wake(id)
+	}
+	if t.ends {
+		select {
+		case s.endsWake <- struct{}{}:
+		default: // it is to look already
+		}
 	}
 	for _, id := range t.ended {
 		if s.cfg.SharedStore { // its reader is to leave this one alone

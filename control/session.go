@@ -248,7 +248,7 @@ func (s *Sessions) End(ctx context.Context, accountID, id string) error {
 // raiseEpochs ends an account's sessions on every computer.
 func (t *txn) raiseEpochs(accountID string) error {
 	return each(t, keyMemberships(accountID), func(computerID string, _ []byte) error {
-		_, err := t.changePerson(computerID, Account{ID: accountID}, personSignedOut, nil)
+		_, err := t.changePerson(computerID, Account{ID: accountID}, personSignedOut, until{keep: true}, nil)
 		if IsRefusal(err, controlapi.CodeNotFound) {
 			return nil
 		}

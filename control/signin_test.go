@@ -310,9 +310,9 @@ func TestMailBudgets(t *testing.T) {
 		e := b.owner()
 		b.apps(e, "app1")
 		for range 5 {
-			ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"}))
+			ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}}))
 		}
-		_, err := b.People.Invite(t.Context(), e.Computer.ID, "bob@example.com", []string{"app1"})
+		_, err := b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})
 		wantWait(t, err, 15*time.Minute)
 		wantWait(t, spend(b, "bob@example.com", home), 15*time.Minute)
 	})

@@ -30,7 +30,7 @@ const syncsPerComputer = 4
 // what. Its version is a hash of its content, so that whatever changes it, a
 // new relay address as well as a person, makes it another version.
 func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Snapshot, error) {
-	relays := s.relaysFor(computerID)
+	relays, now := s.relaysFor(computerID), s.now()
 	out, err := viewed(ctx, s.core, func(tx kv.Tx) (out controlapi.Snapshot, err error) {
 		c, err := find[computer](tx, keyComputer(computerID), credentialUnknown())
 		if err != nil {
@@ -41,6 +41,7 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 			PublicKeys: s.keys.Public(),
 			Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
 			Relays:     relays,
+			Ends:       true,
 		}
 		if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(computerID)); err != nil {
 			return out, err
@@ -54,7 +55,7 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 		out.People = []controlapi.Person{}
 		people := map[string]person{}
 		err = eachPerson(tx, computerID, func(p person) error {
-			out.People, people[p.AccountID] = append(out.People, p.wire()), p
+			out.People, people[p.AccountID] = append(out.People, p.wire(now)), p.at(now)
 			return nil
 		})
 		if err != nil {

@@ -46,7 +46,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 		do   func() error
 	}{
 		{"invite", func() error {
-			p, err := b.People.Invite(t.Context(), id, "eve@example.com", []string{"app1"})
+			p, err := b.People.Invite(t.Context(), id, controlapi.Invite{Email: "eve@example.com", Apps: []string{"app1"}})
 			account = p.AccountID
 			return err
 		}},
@@ -54,7 +54,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 			_, err := b.People.AcceptInvitation(t.Context(), b.invitation("eve@example.com"), "", home)
 			return err
 		}},
-		{"grant", func() error { _, err := b.People.Give(t.Context(), id, account, "app2"); return err }},
+		{"grant", func() error { _, err := b.People.Give(t.Context(), id, account, "app2", ""); return err }},
 		{"withdraw", func() error { _, err := b.People.Withdraw(t.Context(), id, account, "app1"); return err }},
 		{"app gone", func() error { return b.Agents.PutApps(t.Context(), id, nil) }},
 		{"sign out", func() error { return b.Sessions.SignOutEverywhere(t.Context(), account) }},

@@ -126,7 +126,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		if err != nil {
 			return err
 		}
-		if !p.mayOpen(v.App) {
+		if !p.at(tx.now).mayOpen(v.App) {
 			return refused
 		}
 		if ok, err := s.hostIsApps(tx, c, v); err != nil {
@@ -193,7 +193,7 @@ func (s *Visits) Redeem(ctx context.Context, computerID string, r controlapi.Red
 		if err != nil {
 			return controlapi.Visitor{}, err
 		}
-		if !p.mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
+		if !p.at(tx.now).mayOpen(row.AppID) || row.RedirectURI != r.RedirectURI || !proves(r.CodeVerifier, row.Challenge) {
 			return controlapi.Visitor{}, kept{refused}
 		}
 		return controlapi.Visitor{

@@ -112,7 +112,7 @@ func TestVisitRefusesAlike(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, "pending@example.com", []string{"app1"}))
+	invited := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: "pending@example.com", Apps: []string{"app1"}}))
 	member := b.joined(e.Computer.ID, "member@example.com", "app1")
 	removed := b.joined(e.Computer.ID, "removed@example.com", "app1")
 	ok[controlapi.Person](t)(b.People.Remove(t.Context(), e.Computer.ID, removed.ID))

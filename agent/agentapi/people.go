@@ -25,7 +25,15 @@ type Person struct {
 	Role      string   `json:"role"`
 	Status    string   `json:"status"`
 	Apps      []string `json:"apps"`
+	// Until says when some of Apps end, by label; the others do not. Ended says of
+	// apps that have ended when they did, for 30 days unless they are given again
+	// before. Both are for the owner: programs are told neither.
+	Until map[string]time.Time `json:"until,omitempty"`
+	Ended map[string]time.Time `json:"ended,omitempty"`
 }
+
+// UntilNever is an Until that gives an app without an end.
+const UntilNever = "never"
 
 // People answers GET /people and GET /owner/people.
 type People struct {
@@ -38,6 +46,9 @@ type People struct {
 type InviteRequest struct {
 	Email string   `json:"email"`
 	Apps  []string `json:"apps"` // labels
+	// Until is when the apps end for them: an RFC 3339 time, UntilNever, or empty to
+	// keep the end that each has already. From a program it is ignored.
+	Until string `json:"until,omitempty"`
 }
 
 // Invitation answers an invitation (M4).
@@ -52,6 +63,9 @@ type AccessRequest struct {
 	AccountID string `json:"accountId"`
 	App       string `json:"app"` // label
 	Granted   bool   `json:"granted"`
+	// Until is what it is in InviteRequest. Giving an app that they have already
+	// prolongs it, or ends it sooner.
+	Until string `json:"until,omitempty"`
 	// HoldSeconds keeps a withdrawal of the owner's from the control plane for
 	// so long, at most MaxHold: see Client.UndoHeld. Elsewhere it is ignored.
 	HoldSeconds int `json:"holdSeconds,omitempty"`

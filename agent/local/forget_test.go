@@ -17,7 +17,7 @@ func TestForgetPeople(t *testing.T) {
 	if err := r.controlPlane.Service.Agents.PutApps(t.Context(), r.controlPlane.computerID, []controlapi.App{{ID: "a1", Name: "notes", Label: "Notes", Live: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, "bob@example.com", []string{"a1"}); err != nil {
+	if _, err := r.controlPlane.Service.People.Invite(t.Context(), r.controlPlane.computerID, controlapi.Invite{Email: "bob@example.com", Apps: []string{"a1"}}); err != nil {
 		t.Fatal(err)
 	}
 	r.allowClient(t, r.agent.Account().Email)

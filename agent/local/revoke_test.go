@@ -285,7 +285,7 @@ var causes = []cause{
 		},
 		spares: []string{otherApp, otherPerson},
 		undo: func(t *testing.T, s *scene) error {
-			_, err := s.controlPlane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID)
+			_, err := s.controlPlane.Service.People.Give(t.Context(), s.computerID(t), s.bobID, s.notesID, "")
 			return err
 		},
 	},

@@ -88,7 +88,7 @@ func TestFiguresElsewhere(t *testing.T) {
 		return err
 	}
 	give := func() error {
-		_, err := f.elsewhere.People.Give(t.Context(), computer, f.bobID, f.notesID)
+		_, err := f.elsewhere.People.Give(t.Context(), computer, f.bobID, f.notesID, "")
 		return err
 	}
 	f.measure(t, "a withdrawal at another node", n.sockets, n.trials, withdraw, give)

@@ -33,8 +33,8 @@ func byOwner(serve func(*API, *http.Request, people.Actor) (any, error)) handler
 }
 
 func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
-	f := readFields(r, "email", "apps")
-	req := agentapi.InviteRequest{Email: f.text("email"), Apps: f.texts("apps")}
+	f := readFields(r, "email", "apps", "until")
+	req := agentapi.InviteRequest{Email: f.text("email"), Apps: f.texts("apps"), Until: until(f, by)}
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -42,9 +42,10 @@ func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
 }
 
 func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
-	f := readFields(r, "accountId", "app", "granted", "holdSeconds")
+	f := readFields(r, "accountId", "app", "granted", "until", "holdSeconds")
 	req := agentapi.AccessRequest{
-		AccountID: f.text("accountId"), App: f.text("app"), Granted: f.truth("granted"), HoldSeconds: holdSeconds(f, by),
+		AccountID: f.text("accountId"), App: f.text("app"), Granted: f.truth("granted"), Until: until(f, by),
+		HoldSeconds: holdSeconds(f, by),
 	}
 	if f.err != nil {
 		return nil, f.err
@@ -73,6 +74,15 @@ func holdSeconds(f *fields, by people.Actor) int {
 		return 0
 	}
 	return f.integer("holdSeconds")
+}
+
+// until reads when the owner wants a share to end. In the request of a program the field
+// is one that nobody knows.
+func until(f *fields, by people.Actor) string {
+	if !by.Owner {
+		return ""
+	}
+	return f.optional("until")
 }
 
 // undoHeld takes back what the owner took away a moment ago: the window's Undo.

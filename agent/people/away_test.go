@@ -178,7 +178,7 @@ func TestWithdrawnBeforeItWasSeen(t *testing.T) {
 	r.serveAndSync(t)
 	arrive := r.gate.holdSyncs()
 	defer arrive()
-	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes); err != nil {
+	if _, err := r.service.People.Give(t.Context(), r.device.Computer.ID, id, notes, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.owner.SetAccess(t.Context(), withdraw); err != nil {

@@ -27,6 +27,9 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
+	if err := p.canEnd(req.Until); err != nil {
+		return agentapi.Invitation{}, err
+	}
 	release, err := p.room(by)
 	if err != nil {
 		return agentapi.Invitation{}, err
@@ -41,7 +44,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	for i, app := range apps {
 		ids[i] = app.ID
 	}
-	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids})
+	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until})
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}
@@ -91,6 +94,9 @@ func (p *People) Remove(ctx context.Context, by Actor, req agentapi.RemoveReques
 }
 
 func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
+	if err := p.canEnd(req.Until); err != nil {
+		return agentapi.PersonChanged{}, err
+	}
 	if changed, ok, err := p.givenBack(by, req); ok || err != nil {
 		return changed, err
 	}
@@ -105,7 +111,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 		return agentapi.PersonChanged{}, err
 	}
 	defer turn.end()
-	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true})
+	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true, Until: req.Until})
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
@@ -113,7 +119,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 	if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
 		p.tell(by, agentapi.ActivityGiven, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
 	}
-	return agentapi.PersonChanged{OK: true, Person: p.shown(after)}, nil
+	return agentapi.PersonChanged{OK: true, Person: p.shown(by, after)}, nil
 }
 
 // end takes access away: here at once, then, when hold is over, at the control
@@ -144,7 +150,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 		return agentapi.PersonChanged{}, errUnwritten
 	}
 	p.tellEnded(by, row, c)
-	out.Person = p.shown(after(row, c))
+	out.Person = p.shown(by, after(row, c))
 	return out, nil
 }
 
@@ -167,7 +173,7 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 		return agentapi.PersonChanged{}, refusal(err)
 	}
 	p.tellEnded(by, turn.before[c.AccountID], c)
-	return agentapi.PersonChanged{OK: true, Person: p.shown(row)}, nil
+	return agentapi.PersonChanged{OK: true, Person: p.shown(by, row)}, nil
 }
 
 // after is a row once a change is carried out.
@@ -176,8 +182,7 @@ func after(row controlapi.Person, c store.PendingChange) controlapi.Person {
 		row.Status = controlapi.PersonRemoved
 		return row
 	}
-	row.Apps = slices.DeleteFunc(slices.Clone(row.Apps), func(id string) bool { return id == c.AppID })
-	return row
+	return without(row, func(id string) bool { return id == c.AppID })
 }
 
 // turn is the time in which something is changed at the control plane. It lasts

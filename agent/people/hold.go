@@ -86,7 +86,7 @@ func (p *People) asKnown(accountID string) agentapi.PersonChanged {
 		row = controlapi.Person{AccountID: accountID, Role: controlapi.RoleMember, Status: controlapi.PersonRemoved}
 	}
 	labels, all, _ := p.labels()
-	return agentapi.PersonChanged{OK: true, Person: wire(p.takenAway(unconfirmed).without(row), labels, all)}
+	return agentapi.PersonChanged{OK: true, Person: p.wire(p.takenAway(unconfirmed).without(row), labels, all)}
 }
 
 // Settle carries out POST /owner/people/settle: what is held cannot be taken
@@ -159,7 +159,7 @@ func (p *People) finish() {
 func (p *People) givenBack(by Actor, req agentapi.AccessRequest) (changed agentapi.PersonChanged, ok bool, err error) {
 	app, found := p.cfg.Apps.ByLabel(req.App)
 	row, known := p.inSnapshot(req.AccountID)
-	if !by.Owner || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRemoved {
+	if !by.Owner || req.Until != "" || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRemoved {
 		return changed, false, nil
 	}
 	if ok, err = p.takeBack(store.PendingChange{AccountID: req.AccountID, AppID: app.ID}); !ok || err != nil {

@@ -177,9 +177,15 @@ func (t taken) without(m controlapi.Person) controlapi.Person {
 	if t[store.DenyRecord{AccountID: m.AccountID}] {
 		m.Status = controlapi.PersonRemoved
 	}
-	m.Apps = slices.DeleteFunc(slices.Clone(m.Apps), func(id string) bool {
-		return t[store.DenyRecord{AccountID: m.AccountID, AppID: id}]
-	})
+	return without(m, func(id string) bool { return t[store.DenyRecord{AccountID: m.AccountID, AppID: id}] })
+}
+
+// without is a row with fewer apps, and without their ends.
+func without(m controlapi.Person, gone func(id string) bool) controlapi.Person {
+	drop := func(id string, _ time.Time) bool { return gone(id) }
+	m.Apps, m.Until, m.Ended = slices.DeleteFunc(slices.Clone(m.Apps), gone), maps.Clone(m.Until), maps.Clone(m.Ended)
+	maps.DeleteFunc(m.Until, drop)
+	maps.DeleteFunc(m.Ended, drop)
 	return m
 }
 

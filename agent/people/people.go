@@ -133,8 +133,16 @@ func New(cfg Config) (*People, error) {
 }
 
 // List carries out GET /people: everybody with a row, removed ones included, the
-// owner first.
+// owner first, and of no app when it ends.
 func (p *People) List(ctx context.Context) (agentapi.People, error) {
+	people, err := p.list(ctx)
+	for i, m := range people.Members {
+		people.Members[i] = forWhom(Actor{}, m)
+	}
+	return people, err
+}
+
+func (p *People) list(ctx context.Context) (agentapi.People, error) {
 	if err := p.connected(); err != nil {
 		return agentapi.People{}, err
 	}
@@ -147,10 +155,10 @@ func (p *People) List(ctx context.Context) (agentapi.People, error) {
 	return p.listing(got.Name, got.Members, p.takenAway(unsentOnly)), nil
 }
 
-// ListKnown is List for the owner: with the control plane away it is what the
+// ListKnown is List for the owner, with the ends of what ends: with the control plane away it is what the
 // last snapshot says, so that access can be taken away then, too.
 func (p *People) ListKnown(ctx context.Context) (agentapi.People, error) {
-	people, err := p.List(ctx)
+	people, err := p.list(ctx)
 	if agentapi.CodeOf(err) != agentapi.CodeUnavailable {
 		return people, err
 	}
@@ -165,7 +173,7 @@ func (p *People) listing(name string, members []controlapi.Person, away taken) a
 	labels, all, live := p.labels()
 	out := agentapi.People{Name: name, Members: make([]agentapi.Person, len(members)), PublishedApps: live}
 	for i, m := range members {
-		out.Members[i] = wire(away.without(m), labels, all)
+		out.Members[i] = p.wire(away.without(m), labels, all)
 	}
 	slices.SortStableFunc(out.Members, func(a, b agentapi.Person) int {
 		return cmp.Or(owners(b)-owners(a), strings.Compare(a.Email, b.Email))
@@ -195,9 +203,9 @@ func (p *People) labels() (byID map[string]string, all, live []string) {
 	return byID, all, live
 }
 
-// wire is a person as the loopback API shows them. An app whose approval is gone
-// has no label any more and opens nothing; it is left out.
-func wire(m controlapi.Person, labels map[string]string, all []string) agentapi.Person {
+// wire is a person as the loopback API shows them to the owner. An app whose approval
+// is gone has no label any more and opens nothing; it is left out.
+func (p *People) wire(m controlapi.Person, labels map[string]string, all []string) agentapi.Person {
 	out := agentapi.Person{Email: m.Email, AccountID: m.AccountID, Role: string(m.Role), Status: string(m.Status), Apps: []string{}}
 	if m.Role == controlapi.RoleOwner {
 		out.Apps = append(out.Apps, all...)
@@ -209,12 +217,35 @@ func wire(m controlapi.Person, labels map[string]string, all []string) agentapi.
 		}
 	}
 	slices.Sort(out.Apps)
+	out.Until, out.Ended = labelled(m.Until, labels), labelled(m.Ended, labels)
 	return out
 }
 
-func (p *People) shown(m controlapi.Person) agentapi.Person {
+// labelled is ends by the labels of the apps; nil where there is none.
+func labelled(ends map[string]time.Time, labels map[string]string) map[string]time.Time {
+	var out map[string]time.Time
+	for id, at := range ends {
+		if label, ok := labels[id]; ok {
+			if out == nil {
+				out = map[string]time.Time{}
+			}
+			out[label] = at
+		}
+	}
+	return out
+}
+
+// shown is a person as whoever changed them is told. Programs know of no ends.
+func (p *People) shown(by Actor, m controlapi.Person) agentapi.Person {
 	labels, all, _ := p.labels()
-	return wire(p.takenAway(unsentOnly).without(m), labels, all)
+	return forWhom(by, p.wire(p.takenAway(unsentOnly).without(m), labels, all))
+}
+
+func forWhom(by Actor, m agentapi.Person) agentapi.Person {
+	if !by.Owner {
+		m.Until, m.Ended = nil, nil
+	}
+	return m
 }
 
 // inSnapshot is a person's row in the last snapshot.

@@ -106,6 +106,8 @@ func unnamed(s *openapi3.Schema) string {
 		is = "number"
 	case s.Type.Is("array"):
 		is = typeOf(s.Items) + "[]"
+	case s.AdditionalProperties.Schema != nil: // a table by names that are not fixed
+		is = "Record<string, " + typeOf(s.AdditionalProperties.Schema) + ">"
 	default:
 		is = "string"
 	}

@@ -89,6 +89,10 @@ type Person struct {
 	Role      Role         `json:"role"`
 	Status    PersonStatus `json:"status"`
 	Apps      []string     `json:"apps"`
+	// Until says when some of Apps end, by id; the others do not. Ended says of apps
+	// that have ended when they did, for 30 days unless they are given again before.
+	Until map[string]time.Time `json:"until,omitempty"`
+	Ended map[string]time.Time `json:"ended,omitempty"`
 	// Epoch is raised whenever every session of this person on this computer
 	// must end (signed out everywhere, revoked). A session made under a lower
 	// epoch is over.
@@ -142,6 +146,9 @@ type Snapshot struct {
 	// is from whom they are taken, as the agent last told it.
 	Knocks   []Knock    `json:"knocks,omitempty"`
 	Knocking KnocksFrom `json:"knocking,omitempty"`
+	// Ends says that this control plane knows of Person.Until. One that does not
+	// would give for ever what it is asked to give for a while.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // MaxKnocks is how many knocks of one computer wait at most.

@@ -3,6 +3,7 @@ package controlapi
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // Paths of who may reach the computer whose device credential is sent. Only the
@@ -31,7 +32,17 @@ type People struct {
 type Invite struct {
 	Email string   `json:"email"`
 	Apps  []string `json:"apps"` // ids, at least one; the link opens the first
+	// Until is when the apps end: an RFC 3339 time, UntilNever, or empty to keep the
+	// end that each has already. A time that is over or farther away than MaxUntil is
+	// refused (CodeInvalid).
+	Until string `json:"until,omitempty"`
 }
+
+// UntilNever gives an app without an end, and takes the end away that it has.
+const UntilNever = "never"
+
+// MaxUntil is how far away the end of an app can be.
+const MaxUntil = 10 * 366 * 24 * time.Hour
 
 // SetAccess is the body of POST PathPeopleAccess: one app for one person. Only an app
 // that is live can be given; any can be withdrawn.
@@ -39,6 +50,8 @@ type SetAccess struct {
 	AccountID string `json:"accountId"`
 	App       string `json:"app"` // id
 	Granted   bool   `json:"granted"`
+	// Until is what it is in Invite; of no account where Granted is false.
+	Until string `json:"until,omitempty"`
 }
 
 // Remove is the body of POST PathPeopleRemove: the whole computer is taken away.

@@ -167,7 +167,7 @@ func (r *rig) member(email string, apps ...string) controlapi.Person {
 
 func (r *rig) memberOf(computerID, email string, apps ...string) controlapi.Person {
 	r.t.Helper()
-	p := must(r.svc.People.Invite(r.t.Context(), computerID, email, apps))
+	p := must(r.svc.People.Invite(r.t.Context(), computerID, controlapi.Invite{Email: email, Apps: apps}))
 	link := tokenOf(r.t, r.mailsNamed("", email, 1))
 	in := must(r.svc.People.AcceptInvitation(r.t.Context(), link, "", netip.Addr{}))
 	if err := r.svc.Sessions.SignOut(r.t.Context(), in.Token); err != nil {

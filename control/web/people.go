@@ -27,7 +27,7 @@ func (h *handler) invite(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	p, err := h.svc.People.Invite(r.Context(), c.ID, body.Email, body.Apps)
+	p, err := h.svc.People.Invite(r.Context(), c.ID, body)
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,13 @@ func (h *handler) setAccess(w http.ResponseWriter, r *http.Request, c controlapi
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	change := h.svc.People.Withdraw
+	var p controlapi.Person
+	var err error
 	if body.Granted {
-		change = h.svc.People.Give
+		p, err = h.svc.People.Give(r.Context(), c.ID, body.AccountID, body.App, body.Until)
+	} else {
+		p, err = h.svc.People.Withdraw(r.Context(), c.ID, body.AccountID, body.App)
 	}
-	p, err := change(r.Context(), c.ID, body.AccountID, body.App)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,7 @@ func TestAcceptingWhileRevoking(t *testing.T) {
 	onStores(t, func(t *testing.T, r *rig) {
 		for i := range 10 {
 			email := fmt.Sprintf("p%d@example.com", i)
-			p := must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, email, []string{"app1"}))
+			p := must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, controlapi.Invite{Email: email, Apps: []string{"app1"}}))
 			token := tokenOf(t, r.invitations(email, 1))
 			var both sync.WaitGroup
 			both.Go(func() {
@@ -298,7 +298,7 @@ func TestOneBrowserWins(t *testing.T) {
 		jar := asking.http.Jar
 		winners("code", func() *browser { b := r.browser(); b.http.Jar = jar; return b }, "/signin/code", "code", code)
 
-		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
+		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, controlapi.Invite{Email: "ben@example.com", Apps: []string{"app1"}}))
 		winners("invitation", r.browser, "/invitation", "token", tokenOf(t, r.invitations("ben@example.com", 1)))
 	})
 }
@@ -344,7 +344,7 @@ func TestExpiredRowsAreSwept(t *testing.T) {
 		c.allow(b, c.authorizePath()) // a code that is never used
 		r.browser().post("/signin", "email", "maya@example.com").want(t, http.StatusSeeOther)
 		r.mails("maya@example.com", 2) // a link that is never used
-		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, "ben@example.com", []string{"app1"}))
+		must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, controlapi.Invite{Email: "ben@example.com", Apps: []string{"app1"}}))
 		c.refresh(tokens.RefreshToken).want(t, http.StatusOK)
 		if n := count(store, short...); n < len(short) {
 			t.Fatalf("%s: only %d rows to sweep", name, n)

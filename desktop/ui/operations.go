@@ -73,10 +73,12 @@ var operations = map[string]operation{
 		{"app", inBody, aText, true, false},
 		{"granted", inBody, aBoolean, true, false},
 		{"holdSeconds", inBody, aNumber, false, false},
+		{"until", inBody, aText, false, false},
 	}},
 	"ownerInvite": {"POST", "/owner/people/invite", []parameter{
 		{"apps", inBody, texts, true, false},
 		{"email", inBody, aText, true, false},
+		{"until", inBody, aText, false, false},
 	}},
 	"ownerPeople": {"GET", "/owner/people", []parameter{}},
 	"ownerRemovePerson": {"POST", "/owner/people/revoke", []parameter{

@@ -104,12 +104,12 @@ export interface Operations {
   };
   /** Give or withdraw one app for one person. */
   ownerGrant: {
-    takes: { accountId: string; app: string; granted: boolean; holdSeconds?: number };
+    takes: { accountId: string; app: string; granted: boolean; holdSeconds?: number; until?: string };
     gives: PersonChanged;
   };
   /** Invite an address to apps. */
   ownerInvite: {
-    takes: { apps: string[]; email: string };
+    takes: { apps: string[]; email: string; until?: string };
     gives: Invitation;
   };
   /** Who may reach this computer. */
@@ -676,8 +676,12 @@ export interface Person {
   /** Labels; the owner's are all there are. */
   apps: string[];
   email: string;
+  /** Of the owner tier. When apps that had an end ended, by label; for 30 days, unless they are given again. */
+  ended?: Record<string, string>;
   role: 'owner' | 'member';
   status: 'active' | 'pending' | 'revoked';
+  /** Of the owner tier. When some of the apps end, by label. */
+  until?: Record<string, string>;
 }
 
 export interface PersonChanged {

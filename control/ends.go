@@ -1,0 +1,297 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Shares that end. An end belongs to one app of one person and stands in the
+// person's row. When it comes, the app leaves the row's apps, as if it had been
+// withdrawn, so that agents that know nothing of ends see it too; the row keeps when
+// that was, and the app passwords, which open nothing now.
+//
+// Nothing is lost when the clock that ended a share was ahead: once it is right
+// again, the app is back. So what a share leaves behind is deleted only when the app
+// is given again, and otherwise after endedFor.
+
+const (
+	// endedFor is how long a row says that a share has ended.
+	endedFor = 30 * 24 * time.Hour
+	// endedAhead is by how much a clock was ahead before what it ended comes back:
+	// the clocks of several nodes may differ a little.
+	endedAhead = controlapi.ClockSkew
+
+	// How long runEnds waits at most: timers stop while a computer sleeps, clocks
+	// are set, and other nodes give ends.
+	endsWithin      = 15 * time.Second
+	endedWithin     = time.Minute
+	endsElsewhereIn = 5 * time.Second
+	// endsBatch bounds the ends of one look.
+	endsBatch = 256
+)
+
+// until is what somebody asks of the end of an app.
+type until struct {
+	keep bool      // as it is
+	at   time.Time // zero for never
+}
+
+// parseUntil reads Invite.Until and SetAccess.Until.
+func parseUntil(text string, now time.Time) (until, error) {
+	switch text {
+	case "":
+		return until{keep: true}, nil
+	case controlapi.UntilNever:
+		return until{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	at = at.UTC().Truncate(time.Second)
+	switch {
+	case err != nil:
+		return until{}, refuse(controlapi.CodeInvalid, "The end of a share is written like 2030-01-31T18:00:00Z.")
+	case !at.After(now):
+		return until{}, refuse(controlapi.CodeInvalid, "The end of a share has to be later than now. The server's clock says "+now.UTC().Format("15:04 on 2 January 2006")+" (UTC).")
+	case at.Sub(now) > controlapi.MaxUntil:
+		return until{}, refuse(controlapi.CodeInvalid, "A share can end in ten years at the latest. Give it without an end instead.")
+	}
+	return until{at: at}, nil
+}
+
+// ending is the row with that end for these of its apps.
+func (p person) ending(apps []string, u until) person {
+	if u.keep || len(apps) == 0 {
+		return p
+	}
+	p.Until = maps.Clone(p.Until)
+	for _, id := range apps {
+		if u.at.IsZero() {
+			delete(p.Until, id)
+			continue
+		}
+		if p.Until == nil {
+			p.Until = map[string]time.Time{}
+		}
+		p.Until[id] = u.at
+	}
+	return p
+}
+
+// at is the row as it is at a moment.
+func (p person) at(now time.Time) person {
+	if len(p.Until) == 0 && len(p.Ended) == 0 {
+		return p
+	}
+	p.Until, p.Ended = cloned(p.Until), cloned(p.Ended)
+	for id, end := range p.Until {
+		if !now.Before(end) {
+			p.Apps = withoutApps(p.Apps, func(other string) bool { return other == id })
+			p.Ended[id] = end
+			delete(p.Until, id)
+		}
+	}
+	for id, end := range p.Ended {
+		if end.Sub(now) > endedAhead {
+			p.Apps = withApps(p.Apps, []string{id})
+			p.Until[id] = end
+			delete(p.Ended, id)
+		}
+	}
+	return p
+}
+
+// dropped is ends without those of some apps.
+func dropped(ends map[string]time.Time, which func(id string) bool) map[string]time.Time {
+	ends = maps.Clone(ends)
+	maps.DeleteFunc(ends, func(id string, _ time.Time) bool { return which(id) })
+	return ends
+}
+
+func cloned(m map[string]time.Time) map[string]time.Time {
+	if m == nil {
+		return map[string]time.Time{}
+	}
+	return maps.Clone(m)
+}
+
+func sameEnds(a, b map[string]time.Time) bool { return maps.EqualFunc(a, b, time.Time.Equal) }
+
+// indexEnds has the indexes of ends follow a row.
+func (t *txn) indexEnds(computerID string, before, after person) error {
+	account := before.AccountID
+	if account == "" {
+		account = after.AccountID
+	}
+	index := func(prefix string, before, after map[string]time.Time) error {
+		for id, at := range before {
+			if !after[id].Equal(at) {
+				if err := t.Delete(keyEnd(prefix, at, computerID, account, id)); err != nil {
+					return err
+				}
+			}
+		}
+		for id, at := range after {
+			if !before[id].Equal(at) {
+				t.ends = true
+				if err := put(t, keyEnd(prefix, at, computerID, account, id), struct{}{}, 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := index(keyEnds, before.Until, after.Until); err != nil {
+		return err
+	}
+	return index(keyEnded, before.Ended, after.Ended)
+}
+
+// anEnd is one row of an index of ends.
+type anEnd struct {
+	key                    string
+	at                     time.Time
+	computer, account, app string
+}
+
+// endsAfter reads the ends below a prefix that come after a moment, the earliest
+// first, at most endsBatch; a zero moment is the beginning.
+func endsAfter(tx kv.Tx, prefix string, after time.Time) ([]anEnd, error) {
+	from := ""
+	if !after.IsZero() {
+		from = prefix + after.UTC().Format(endTime) + "0" // follows the slash
+	}
+	items, err := tx.Scan(prefix, from, endsBatch)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]anEnd, 0, len(items))
+	for _, it := range items {
+		parts := strings.Split(it.Key[len(prefix):], "/")
+		if len(parts) != 4 {
+			continue
+		}
+		at, err := time.Parse(endTime, parts[0])
+		if err != nil {
+			continue
+		}
+		out = append(out, anEnd{it.Key, at, parts[1], parts[2], parts[3]})
+	}
+	return out, nil
+}
+
+// runEnds takes from the rows what has ended, until ctx is done.
+func (s *People) runEnds(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		case <-s.endsWake:
+		}
+		wait, err := s.endDue(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("ending shares failed; it is tried again", "error", err)
+			wait = endsElsewhereIn
+		}
+		timer.Stop()
+		if wait > 0 {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// endDue ends what is to end, brings back what a clock that was ahead had ended, and
+// forgets what ended long ago. It says when to look again; 0 for when an end is given.
+func (s *People) endDue(ctx context.Context) (wait time.Duration, err error) {
+	for {
+		var due []anEnd
+		if due, wait, err = s.lookAtEnds(ctx); err != nil || len(due) == 0 {
+			return wait, err
+		}
+		for _, e := range due {
+			if err := s.update(ctx, func(tx *txn) error { return tx.end(e) }); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duration, err error) {
+	now := s.now()
+	err = s.store.View(ctx, func(tx kv.Tx) error {
+		due, wait = nil, 0
+		coming, err := endsAfter(tx, keyEnds, time.Time{})
+		if err != nil {
+			return err
+		}
+		for _, e := range coming {
+			if now.Before(e.at) {
+				wait = min(e.at.Sub(now), endsWithin)
+				break
+			}
+			due = append(due, e)
+		}
+		old, err := endsAfter(tx, keyEnded, time.Time{})
+		if err != nil {
+			return err
+		}
+		if len(old) > 0 && wait == 0 {
+			wait = endedWithin
+		}
+		early, err := endsAfter(tx, keyEnded, now.Add(endedAhead))
+		if err != nil {
+			return err
+		}
+		due = append(due, early...)
+		for _, e := range old {
+			if now.Sub(e.at) >= endedFor {
+				due = append(due, e)
+			}
+		}
+		return nil
+	})
+	if s.cfg.SharedStore && (wait == 0 || wait > endsElsewhereIn) {
+		wait = endsElsewhereIn
+	}
+	return due, wait, err
+}
+
+// end carries out what an index says is to be done with one app of a person, and
+// drops the line of the index where the row says otherwise.
+func (t *txn) end(e anEnd) error {
+	before, found, err := get[person](t, keyPerson(e.computer, e.account))
+	if err != nil {
+		return err
+	}
+	if !found {
+		return t.Delete(e.key)
+	}
+	p := before
+	if _, dated := p.Until[e.app]; !dated && strings.HasPrefix(e.key, keyEnds) && slices.Contains(p.Apps, e.app) {
+		// A node of an earlier version wrote the row and left the end out.
+		p = p.ending([]string{e.app}, until{at: e.at})
+	}
+	p = p.at(t.now)
+	if ended, ok := p.Ended[e.app]; ok && t.now.Sub(ended) >= endedFor {
+		p.Ended = dropped(p.Ended, func(id string) bool { return id == e.app })
+		if err := t.endWith(personWithdrawn, e.computer, e.account, []string{e.app}); err != nil {
+			return err
+		}
+	}
+	if !slices.Equal(p.Apps, before.Apps) || !sameEnds(p.Until, before.Until) || !sameEnds(p.Ended, before.Ended) {
+		if err := t.putPerson(e.computer, before, p); err != nil {
+			return err
+		}
+	}
+	if !p.Until[e.app].Equal(e.at) && strings.HasPrefix(e.key, keyEnds) || !p.Ended[e.app].Equal(e.at) && strings.HasPrefix(e.key, keyEnded) {
+		return t.Delete(e.key)
+	}
+	return nil
+}
