@@ -120,8 +120,8 @@ against: setup-bench ## this version beside an earlier one, in one run: make aga
 
 ## Packing it ------------------------------------------------------------------
 
-package: setup-package desktop cli ## Debian packages of the menu-bar app and of the server, into out/
-	build/package.sh '$(VERSION)'
+package: setup-package frontend ## Debian packages of the menu-bar app and of the server, into out/, looked over by lintian
+	build/package.sh '$(VERSION)' '$(LDFLAGS)' '$(TAGS)'
 
 test-package: package ## install the packages on a clean Debian 12 (debootstrap, as root), use them, remove them
 	test/package/run.sh

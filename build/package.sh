@@ -1,12 +1,13 @@
 #!/bin/bash
-# Makes the Debian packages of this machine's architecture from bin/, into out/.
-# usage: build/package.sh VERSION
+# Makes the Debian packages of this machine's architecture, into out/, and looks
+# them over.
+# usage: build/package.sh VERSION LDFLAGS TAGS
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # A Debian version begins with a digit: v1.2.3-4-gabc becomes 1.2.3+4.gabc, and
 # a checkout without a tag 0+g1234567.
-version=${1#v}
+version=${1#v} ldflags=$2 tags=$3
 case $version in
 [0-9]*.*) version=$(sed 's/-\([0-9]*\)-g/+\1.g/; s/-dirty/+dirty/' <<<"$version") ;;
 *) version=0+g$(sed 's/-dirty/+dirty/' <<<"$version") ;;
@@ -23,7 +24,12 @@ umask 022
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
-install -D -m 755 -t "$stage/bin" bin/porchlight bin/porchlight-control bin/porchlight-desktop
+# As Debian wants programs: at an address of their own each time (PIE), and with
+# the tables of the linker closed before they run.
+mkdir -p "$stage/bin"
+CGO_ENABLED=0 go build -trimpath -buildmode=pie -ldflags "$ldflags" -o "$stage/bin/" ./agent/cmd/porchlight ./control/cmd/porchlight-control
+go build -trimpath -buildmode=pie -tags "$tags" -ldflags "$ldflags -extldflags=-Wl,-z,relro,-z,now" -o "$stage/bin/porchlight-desktop" .
+
 for program in porchlight porchlight-control; do
 	case $program in
 	porchlight) source=./agent/cmd/porchlight ;;
@@ -38,16 +44,23 @@ for program in porchlight porchlight-control; do
 	gzip -9n "$stage/man/$program"/*
 	mkdir -p "$stage/completions"
 	for shell in bash zsh fish; do
-		"bin/$program" completion $shell >"$stage/completions/$program.$shell"
+		"$stage/bin/$program" completion $shell >"$stage/completions/$program.$shell"
 	done
 	{
 		printf '%s (%s) stable; urgency=medium\n\n  * See the history of the source.\n\n' "$program" "$version"
 		printf ' -- The Porchlight authors <porchlight@porchlight.invalid>  %s\n' "$(date -u -R -d "@$SOURCE_DATE_EPOCH")"
 	} | gzip -9n >"$stage/changelog.$program.gz"
 done
+sed "s/@VERSION@/$version/; s/@DATE@/$(date -u -d "@$SOURCE_DATE_EPOCH" +%F)/" \
+	build/linux/app.porchlight.desktop.metainfo.xml >"$stage/app.porchlight.desktop.metainfo.xml"
+appstreamcli validate --no-net --explain "$stage/app.porchlight.desktop.metainfo.xml"
+desktop-file-validate build/linux/porchlight.desktop
 gzip -9nc build/linux/porchlight-desktop.1 >"$stage/man/porchlight/porchlight-desktop.1.gz"
 
 mkdir -p out
 for config in nfpm nfpm-control; do
 	go tool -modfile=build/tools/go.mod nfpm package --config "build/linux/$config.yaml" --packager deb --target out/
 done
+
+# lintian says that it should not run as root; CI is root.
+lintian --allow-root --fail-on error,warning "out/porchlight_${VERSION}"*.deb "out/porchlight-control_${VERSION}"*.deb

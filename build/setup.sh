@@ -36,7 +36,7 @@ desktop | package | test | apps)
 	;;
 *) fail "say cli, desktop, package, test, apps or bench, not '$want'" ;;
 esac
-[ "$want" != package ] || packages="$packages nsis debootstrap"
+[ "$want" != package ] || packages="$packages nsis debootstrap lintian appstream desktop-file-utils"
 if [ "$want" = test ] || [ "$want" = apps ]; then
 	# A screen, a session bus, a keyring, notifications and a panel; a browser;
 	# real apps and tools the tests use.
