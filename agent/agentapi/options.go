@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -66,6 +67,18 @@ type Option struct {
 	Help    string // what it does, in a few words
 	Default any    // false for one that is on or off, "" for a text, 0 for a whole number
 	field   int    // of AppOptions
+}
+
+// Flag is the option on the command line: localhostHost is --localhost-host.
+func (o Option) Flag() string {
+	var b strings.Builder
+	for _, c := range o.Name {
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
 }
 
 // Options are the fields of AppOptions, in their order.

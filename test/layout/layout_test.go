@@ -95,6 +95,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "agent/upstream", "agent/health"},
 	},
 	{
+		why:  "doctor asks what a stranger could ask, and is told the rest",
+		from: "agent/doctor", to: "agent",
+		allow: []string{"agent/agentapi", "agent/store", "agent/trust", "agent/doctor"},
+	},
+	{
 		why:  "storage is below everything",
 		from: "agent/store", to: "agent",
 		allow: []string{"agent/agentapi", "agent/store"},

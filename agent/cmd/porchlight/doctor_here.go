@@ -5,70 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"time"
 
 	"porchlight/agent"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/procinfo"
-	"porchlight/agent/store"
 )
-
-// roomWanted is how much has to be free on the disk of the data directory, in
-// bytes: a store grows before it shrinks.
-const roomWanted = 100 << 20
-
-// checkData looks at the data directory. One finding that is wrong means that
-// nothing more can be said.
-func checkData(dir string) []finding {
-	info, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return []finding{{"data", note, dir + " is not there yet.", "Porchlight makes it when it starts."}}
-	case err != nil:
-		return []finding{{"data", wrong, told(fmt.Errorf("the data directory cannot be read: %w", err)), "Name the right one with --data, or run this as its owner."}}
-	}
-	if user, ours := ownerOf(info); !ours {
-		return []finding{{"data", wrong, fmt.Sprintf("%s belongs to %s, and this command runs as somebody else.", dir, user), fmt.Sprintf("Run it as %s, or name a directory of yours with --data.", user)}}
-	}
-	found := finding{"data", fine, dir, ""}
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		found = finding{"data", wrong, fmt.Sprintf("%s can be entered by others (mode %o).", dir, info.Mode().Perm()), "Type: chmod 700 " + dir}
-	}
-	return []finding{found, checkDisk(dir)}
-}
-
-func checkDisk(dir string) finding {
-	free, err := freeSpace(dir)
-	switch {
-	case err != nil:
-		return finding{"disk", note, "How much room there is on the disk of " + dir + " is not known.", ""}
-	case free < roomWanted:
-		return finding{"disk", wrong, fmt.Sprintf("The disk of %s is nearly full: %d MB are free.", dir, free>>20), "Make room, at least 100 MB: without it nothing you decide can be kept."}
-	}
-	return finding{"disk", fine, fmt.Sprintf("%d MB are free.", free>>20), ""}
-}
-
-// checkStores looks for what a full disk leaves of a database: a file without a
-// byte in it, which no start takes.
-func checkStores(dir string) []finding {
-	var found []finding
-	for _, path := range []string{filepath.Join(dir, store.FileName), filepath.Join(dir, "control", "control.db")} {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
-			found = append(found, finding{"store", wrong, path + " is empty, so what was in it is lost, as can happen when a disk is full.", "Restore a copy of it; or, to start afresh, type: rm " + path})
-		}
-	}
-	return found
-}
 
 // checkAgent says whether an agent answers where commands look for it, and what
 // kind; no kind when none does.
 func checkAgent(ctx context.Context, where *location) (finding, agentapi.Mode) {
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	ctx, cancel := context.WithTimeout(ctx, doctor.Within)
 	defer cancel()
 	var info agentapi.EngineInfo
 	client, err := where.open()
@@ -76,7 +27,7 @@ func checkAgent(ctx context.Context, where *location) (finding, agentapi.Mode) {
 	case errors.Is(err, agentapi.ErrNotRunning):
 		return notRunning(ctx, where), ""
 	case err != nil: // a file that does not say where it is
-		return finding{"agent", wrong, told(err), "Quit Porchlight where it runs, and start it again: it writes the file anew."}, ""
+		return doctor.Found("agent", wrong, told(err), "Quit Porchlight where it runs, and start it again: it writes the file anew."), ""
 	}
 	info, err = client.EngineInfo(ctx)
 	switch code := agentapi.CodeOf(err); {
@@ -85,9 +36,9 @@ func checkAgent(ctx context.Context, where *location) (finding, agentapi.Mode) {
 	case errors.Is(err, context.DeadlineExceeded), code == agentapi.CodeUnavailable, code == agentapi.CodeUpstream:
 		return notAnswering(where, err), ""
 	case err != nil:
-		return finding{"agent", wrong, told(err), "Quit Porchlight, and start it again."}, ""
+		return doctor.Found("agent", wrong, told(err), "Quit Porchlight, and start it again."), ""
 	}
-	f := finding{"agent", fine, fmt.Sprintf("Version %s runs as process %d (%s).", info.EngineVersion, info.PID, info.Mode), ""}
+	f := doctor.Found("agent", fine, fmt.Sprintf("Version %s runs as process %d (%s).", info.EngineVersion, info.PID, info.Mode), "")
 	if info.EngineVersion != agent.Version {
 		f.State, f.Next = note, fmt.Sprintf("This command is version %s. Start Porchlight again after an update.", agent.Version)
 	}
@@ -103,9 +54,9 @@ func notRunning(ctx context.Context, where *location) finding {
 	}
 	if conn, err := dial(ctx, address); err == nil {
 		conn.Close()
-		return finding{"agent", wrong, fmt.Sprintf("Porchlight is not running here, and %s has its address, %s.", listenerAt(address), address), "Quit that program, or start Porchlight beside it with another --api."}
+		return doctor.Found("agent", wrong, fmt.Sprintf("Porchlight is not running here, and %s has its address, %s.", listenerAt(address), address), "Quit that program, or start Porchlight beside it with another --api.")
 	}
-	return finding{"agent", wrong, "Porchlight is not running here.", start}
+	return doctor.Found("agent", wrong, "Porchlight is not running here.", start)
 }
 
 // notAnswering tells an agent that hangs from a program that has its address.
@@ -115,14 +66,14 @@ func notAnswering(where *location, err error) finding {
 		if running, failed := agentapi.ReadRunning(dir); failed == nil && (address == "" || address == running.API) {
 			address = running.API
 			if procinfo.Listening(portOf(address)).PID == running.PID && agentapi.CodeOf(err) != agentapi.CodeUpstream {
-				return finding{"agent", wrong, fmt.Sprintf("Porchlight runs as process %d and does not answer: it hangs, or was stopped.", running.PID), "End it and start it again: " + killCommand(running.PID)}
+				return doctor.Found("agent", wrong, fmt.Sprintf("Porchlight runs as process %d and does not answer: it hangs, or was stopped.", running.PID), "End it and start it again: "+killCommand(running.PID))
 			}
 		}
 	}
 	if address == "" {
 		address = agentapi.DefaultAddress
 	}
-	return finding{"agent", wrong, fmt.Sprintf("What listens at %s does not answer like Porchlight: it is %s.", address, listenerAt(address)), "Quit that program, or start Porchlight beside it with another --api."}
+	return doctor.Found("agent", wrong, fmt.Sprintf("What listens at %s does not answer like Porchlight: it is %s.", address, listenerAt(address)), "Quit that program, or start Porchlight beside it with another --api.")
 }
 
 // listenerAt names the program at an address of this computer, as well as it can.
@@ -164,9 +115,9 @@ func checkOwner(ctx context.Context, where *location, mode agentapi.Mode) (*agen
 		state, err = client.State(ctx)
 	}
 	if err != nil {
-		return nil, state, finding{"owner", wrong, told(err), ownerNext(err, mode)}
+		return nil, state, doctor.Found("owner", wrong, told(err), ownerNext(err, mode))
 	}
-	return client, state, finding{"owner", fine, "You are the owner, and can decide.", ""}
+	return client, state, doctor.Found("owner", fine, "You are the owner, and can decide.", "")
 }
 
 // ownerNext says how somebody who cannot prove to be the owner can again.

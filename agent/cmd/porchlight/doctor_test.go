@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/local"
 	"porchlight/internal/commandline"
 )
@@ -88,12 +89,12 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 		strange.URL:                        "not one this computer trusts",
 		"https://127.0.0.1:1":              "cannot be reached",
 	} {
-		if f := checkVisit(t.Context(), agentapi.OwnerState{Account: agentapi.Account{URL: url}}, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
+		if f := doctor.Visit(t.Context(), agentapi.OwnerState{Account: agentapi.Account{URL: url}}, root); !strings.Contains(f.Text, want) || (f.State == fine) != (url == address) {
 			t.Errorf("%s: %+v", url, f)
 		}
 	}
 	lost := &net.DNSError{Err: "no such host", Name: "porch.example", IsNotFound: true}
-	if text := unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text, "porch.example leads nowhere") {
+	if text := doctor.Unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text, "porch.example leads nowhere") {
 		t.Error(text)
 	}
 }
@@ -107,7 +108,7 @@ func TestTrust(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errOut)
 	}
 	s := startAgent(t)
-	browsers := func() finding { return checkBrowsers(t.Context(), s.dir) }
+	browsers := func() finding { return doctor.Browsers(t.Context(), ownOf(s.dir)) }
 	if f := browsers(); f.State != note || !strings.Contains(f.Next, "porchlight trust") {
 		t.Errorf("before: %+v", f)
 	}

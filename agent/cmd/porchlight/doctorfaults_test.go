@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -13,13 +12,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
+	"porchlight/agent/trust"
 	"porchlight/internal/commandline"
 )
 
@@ -51,7 +51,7 @@ func (s shell) doctor(args ...string) map[string]finding {
 
 // finds runs doctor and wants one check to be of a state, to say so, and to name
 // the next step.
-func (s shell) finds(check string, state verdict, text, next string, args ...string) {
+func (s shell) finds(check string, state agentapi.Verdict, text, next string, args ...string) {
 	s.t.Helper()
 	all := s.doctor(args...)
 	if f := all[check]; f.State != state || !strings.Contains(f.Text, text) || !strings.Contains(f.Next, next) {
@@ -99,10 +99,10 @@ func TestDoctorFindsTheDataAtFault(t *testing.T) {
 func TestDoctorFindsAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := smallDisk(t)
-	if f := checkDisk(dir); f.State != wrong || !strings.Contains(f.Text, "nearly full") || !strings.Contains(f.Next, "Make room") {
+	if f := doctor.Disk(dir); f.State != wrong || !strings.Contains(f.Text, "nearly full") || !strings.Contains(f.Next, "Make room") {
 		t.Errorf("%+v", f)
 	}
-	if f := checkDisk(filepath.Join(dir, "none")); f.State != note {
+	if f := doctor.Disk(filepath.Join(dir, "none")); f.State != note {
 		t.Errorf("a disk nobody knows: %+v", f)
 	}
 }
@@ -198,7 +198,7 @@ func TestDoctorFindsTheControlPlaneAtFault(t *testing.T) {
 	t.Parallel()
 	ask := func(url string, roots *x509.CertPool) map[string]finding {
 		by := map[string]finding{}
-		for _, f := range checkControlPlane(t.Context(), url, roots) {
+		for _, f := range doctor.ControlPlane(t.Context(), url, roots) {
 			by[f.Check] = f
 		}
 		return by
@@ -230,19 +230,12 @@ func TestDoctorFindsTheControlPlaneAtFault(t *testing.T) {
 // keychain, then for all the rest at once.
 func TestDoctorEnds(t *testing.T) {
 	t.Parallel()
-	if most := 2*doctorWithin + proveWithin; most >= 15*time.Second {
+	if most := 2*doctor.Within + proveWithin; most >= 15*time.Second {
 		t.Errorf("doctor may take %v", most)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var together sync.WaitGroup
-	together.Add(2)
-	wait := func(context.Context) []finding { // ends only beside the other
-		together.Done()
-		together.Wait()
-		return []finding{{Check: "one"}}
-	}
-	if found := atOnce(ctx, []check{wait, wait}); len(found) != 2 {
-		t.Errorf("%+v", found)
-	}
+}
+
+// ownOf is the authority of a data directory, as doctor asks for it.
+func ownOf(dir string) func() (*trust.Authority, error) {
+	return func() (*trust.Authority, error) { return ownAuthority(dir) }
 }

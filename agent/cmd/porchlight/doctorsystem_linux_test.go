@@ -17,6 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/programs"
 )
@@ -147,17 +148,17 @@ func waitFor(t *testing.T, conn *dbus.Conn, name string, there bool) {
 // TestDoctorFindsTheDesktopAtFault: a panel without tray icons, and a locked
 // keychain. It changes the environment, so it runs beside no other test.
 func TestDoctorFindsTheDesktopAtFault(t *testing.T) {
-	if found := checkMenuBar(t.Context()); found != nil {
+	if found := doctor.MenuBar(t.Context()); found != nil {
 		t.Errorf("without a session: %+v", found)
 	}
 	conn := session(t)
-	if f := checkMenuBar(t.Context())[0]; f.State != note || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
+	if f := doctor.MenuBar(t.Context())[0]; f.State != note || !strings.Contains(f.Text, "No panel") || !strings.Contains(f.Next, "gnome-shell-extension-appindicator") {
 		t.Errorf("no panel: %+v", f)
 	}
 	if _, err := conn.RequestName("org.kde.StatusNotifierWatcher", dbus.NameFlagDoNotQueue); err != nil {
 		t.Fatal(err)
 	}
-	if f := checkMenuBar(t.Context())[0]; f.State != fine {
+	if f := doctor.MenuBar(t.Context())[0]; f.State != fine {
 		t.Errorf("with a panel: %+v", f)
 	}
 

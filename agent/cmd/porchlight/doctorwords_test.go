@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
 	"porchlight/test/golden"
@@ -43,73 +44,73 @@ func TestDoctorWords(t *testing.T) {
 	const port = 3000
 	places = strings.NewReplacer(dir, "DIR")
 
-	say("the data directory is not there yet", checkData(filepath.Join(dir, "none"))...)
-	say("others may enter it", checkData(chmod(t, dir, 0o755))[0])
-	say("it is as it should be", checkData(chmod(t, dir, 0o700))[0])
+	say("the data directory is not there yet", doctor.Data(filepath.Join(dir, "none"))...)
+	say("others may enter it", doctor.Data(chmod(t, dir, 0o755))[0])
+	say("it is as it should be", doctor.Data(chmod(t, dir, 0o700))[0])
 
 	local, connected := agentapi.Account{Local: true, URL: "https://maya.localhost:8443", Connected: true},
 		agentapi.Account{Connected: true, Email: "maya@example.net", URL: "https://maya.porch.example"}
 	since := time.Now()
-	say("local mode", checkConnection(agentapi.OwnerState{Account: local}))
-	say("connected", checkConnection(agentapi.OwnerState{Account: connected}))
-	say("closed by the owner", checkConnection(agentapi.OwnerState{Account: connected, DarkSince: &since}))
-	say("not connected", checkConnection(agentapi.OwnerState{}))
+	say("local mode", doctor.Connection(agentapi.OwnerState{Account: local}))
+	say("connected", doctor.Connection(agentapi.OwnerState{Account: connected}))
+	say("closed by the owner", doctor.Connection(agentapi.OwnerState{Account: connected, DarkSince: &since}))
+	say("not connected", doctor.Connection(agentapi.OwnerState{}))
 
-	say("clocks agree", clockFinding(0))
-	say("the clock is as far ahead as may be", clockFinding(skewAllowed))
-	say("the clock is as far behind as may be", clockFinding(-skewAllowed))
-	say("the clock is ahead", clockFinding(5*time.Minute))
-	say("the clock is behind", clockFinding(-90*time.Second))
+	say("clocks agree", doctor.Clock(0))
+	say("the clock is as far ahead as may be", doctor.Clock(doctor.SkewAllowed))
+	say("the clock is as far behind as may be", doctor.Clock(-doctor.SkewAllowed))
+	say("the clock is ahead", doctor.Clock(5*time.Minute))
+	say("the clock is behind", doctor.Clock(-90*time.Second))
 
-	say("neighbours and the sign-in page are one site", checkCookies("https://maya.porch.example", "https://control.porch.example")[0])
-	say("neighbours are one site", checkCookies("https://maya.porch.example", "https://control.example")[0])
-	if f := checkCookies("https://maya.github.io", "https://control.github.io"); f != nil {
+	say("neighbours and the sign-in page are one site", doctor.Cookies("https://maya.porch.example", "https://control.porch.example")[0])
+	say("neighbours are one site", doctor.Cookies("https://maya.porch.example", "https://control.example")[0])
+	if f := doctor.Cookies("https://maya.github.io", "https://control.github.io"); f != nil {
 		t.Errorf("under a public suffix: %+v", f)
 	}
 
-	say("nothing to try names with", checkNames(t.Context(), "maya.localhost"))
+	say("nothing to try names with", doctor.Names(t.Context(), "maya.localhost"))
 	program(t, bin, "getent", "exit 2")
-	say("names are not found", checkNames(t.Context(), "maya.localhost"))
+	say("names are not found", doctor.Names(t.Context(), "maya.localhost"))
 	program(t, bin, "getent", "exit 0")
-	say("names are found", checkNames(t.Context(), "maya.localhost"))
+	say("names are found", doctor.Names(t.Context(), "maya.localhost"))
 
-	say("no authority yet", checkBrowsers(t.Context(), dir))
+	say("no authority yet", doctor.Browsers(t.Context(), ownOf(dir)))
 	root, der := keepAuthority(t, dir)
-	say("certutil is missing", checkBrowsers(t.Context(), dir))
+	say("certutil is missing", doctor.Browsers(t.Context(), ownOf(dir)))
 	program(t, bin, "apt", "")
-	say("certutil is missing on Debian", checkBrowsers(t.Context(), dir))
+	say("certutil is missing on Debian", doctor.Browsers(t.Context(), ownOf(dir)))
 	program(t, bin, "certutil", "exit 255")
-	say("browsers do not trust the authority", checkBrowsers(t.Context(), dir))
+	say("browsers do not trust the authority", doctor.Browsers(t.Context(), ownOf(dir)))
 	program(t, bin, "certutil", "/bin/cat "+der)
-	say("browsers trust it", checkBrowsers(t.Context(), dir))
+	say("browsers trust it", doctor.Browsers(t.Context(), ownOf(dir)))
 	if err := os.WriteFile(root, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	say("the authority's file is damaged", checkBrowsers(t.Context(), dir))
+	say("the authority's file is damaged", doctor.Browsers(t.Context(), ownOf(dir)))
 
 	notes := agentapi.AppSummary{Name: "notes", Label: "Notes", LocalPort: port, Status: agentapi.StatusLive}
 	answering, paused := agentapi.OwnerApp{AppSummary: notes}, agentapi.OwnerApp{AppSummary: notes}
 	paused.Paused = true
 	for _, h := range healths(port) {
-		say("an app: "+string(h.Health), checkApp(t.Context(), answering, does(h))...)
+		say("an app: "+string(h.Health), doctor.App(t.Context(), answering, does(h))...)
 	}
 	answers := does(agentapi.AppHealth{Health: agentapi.HealthAnswers, HealthDetail: "It answers on port 3000."})
-	say("an app is paused", checkApp(t.Context(), paused, answers)...)
+	say("an app is paused", doctor.App(t.Context(), paused, answers)...)
 	asks := answering
 	asks.Status = agentapi.StatusPending
-	say("an app waits", checkApp(t.Context(), asks, answers)...)
+	say("an app waits", doctor.App(t.Context(), asks, answers)...)
 	asks.ApprovedListener, asks.Listener = &agentapi.Listener{User: "maya"}, agentapi.Listener{User: "ben", Program: "python3"}
-	say("an app's port has another user's program", checkApp(t.Context(), asks, answers)...)
+	say("an app's port has another user's program", doctor.App(t.Context(), asks, answers)...)
 	troubled := answering
 	troubled.Certificate = &agentapi.Certificate{Problem: "notes.maya.porch.example has no certificate: the authority does not answer."}
-	say("an app has no certificate", checkApp(t.Context(), troubled, answers)[1])
-	say("another user asks", checkUsers([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
+	say("an app has no certificate", doctor.App(t.Context(), troubled, answers)[1])
+	say("another user asks", doctor.Users([]agentapi.LocalUser{{ID: "33", Name: "www-data", Standing: agentapi.UserAsks}, {ID: "34", Standing: agentapi.UserDenied}})...)
 	if err := os.WriteFile(filepath.Join(dir, "agent.db"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	say("a mail was given up", checkMails([]string{"ben@example.net"})...)
-	say("a store is empty", checkStores(dir)...)
-	say("who may issue certificates", adviseCAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
+	say("a mail was given up", doctor.Mails([]string{"ben@example.net"})...)
+	say("a store is empty", doctor.Stores(dir)...)
+	say("who may issue certificates", doctor.CAA("https://maya.porch.example", "https://acme-v02.api.letsencrypt.org/acme/acct/1234"))
 
 	const at = "https://maya.porch.example"
 	for _, c := range []struct {
@@ -117,13 +118,13 @@ func TestDoctorWords(t *testing.T) {
 		err  error
 	}{
 		{"no DNS record", &net.DNSError{Name: "maya.porch.example", IsNotFound: true}},
-		{"no tunnel", &net.OpError{Op: "remote error", Err: errors.New(unrecognizedName)}},
+		{"no tunnel", &net.OpError{Op: "remote error", Err: errors.New(doctor.UnrecognizedName)}},
 		{"an expired certificate", x509.CertificateInvalidError{Reason: x509.Expired}},
 		{"a certificate nobody trusts", &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}},
 		{"no answer", context.DeadlineExceeded},
 		{"anything else", io.ErrUnexpectedEOF},
 	} {
-		say(c.when, finding{"visit", wrong, unreached(at, c.err), visitNext(c.err)}, finding{"control plane", wrong, unreached(at, c.err), controlPlaneNext(at, c.err)})
+		say(c.when, doctor.Found("visit", wrong, doctor.Unreached(at, c.err), doctor.VisitNext(c.err)), doctor.Found("control plane", wrong, doctor.Unreached(at, c.err), doctor.ControlPlaneNext(at, c.err)))
 	}
 	for _, o := range []struct {
 		when string
@@ -135,14 +136,14 @@ func TestDoctorWords(t *testing.T) {
 		{"others may read the secret", ownersecret.ErrExposed, agentapi.ModeHeadless},
 		{"there is no secret", ownersecret.ErrNotFound, agentapi.ModeHeadless},
 	} {
-		say(o.when, finding{"owner", wrong, told(o.err), ownerNext(o.err, o.mode)})
+		say(o.when, doctor.Found("owner", wrong, told(o.err), ownerNext(o.err, o.mode)))
 	}
 
 	golden.Check(t, filepath.Join("testdata", "doctor.golden"), said.String())
 }
 
 // does answers for an app's health.
-func does(h agentapi.AppHealth) asker {
+func does(h agentapi.AppHealth) doctor.Asker {
 	return func(context.Context, string) (agentapi.AppHealth, error) { return h, nil }
 }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
-	"strings"
 
 	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
 	"porchlight/agent/procinfo"
 )
 
@@ -80,66 +80,7 @@ func sayHealth(term *terminal, name, called string, h agentapi.AppHealth) {
 	if h.Ails() || len(h.HealthOption) > 0 {
 		term.line("%s", printable(h.Sentence(called)))
 	}
-	if take := takeOption(name, h.HealthOption); take != "" {
+	if take := doctor.TakeOption(name, h.HealthOption); take != "" {
 		term.line("%s", take)
 	}
-}
-
-// takeOption says what to type to take a suggestion; empty for none.
-func takeOption(name string, change map[string]any) string {
-	var flags strings.Builder
-	for _, o := range agentapi.Options {
-		switch value := change[o.Name].(type) {
-		case nil:
-		case bool:
-			flags.WriteString(" --" + flagOf(o) + strings.TrimPrefix(fmt.Sprintf("=%t", value), "=true"))
-		default:
-			fmt.Fprintf(&flags, " --%s %s", flagOf(o), printable(fmt.Sprint(value)))
-		}
-	}
-	if flags.Len() == 0 {
-		return ""
-	}
-	return "To take that option, type: porchlight options " + name + flags.String()
-}
-
-// checkHealth is what doctor says of a live app. ask has the agent ask it, unless it
-// did a moment ago.
-func checkHealth(ctx context.Context, name string, app agentapi.OwnerApp, ask asker) []finding {
-	h, err := ask(ctx, app.Name)
-	if err != nil {
-		h = app.AppHealth // an agent that is busy, or of an earlier version
-	}
-	f := finding{name, wrong, h.Sentence(app.Label), healthNext(app.Name, h)}
-	switch {
-	case h.Health == agentapi.HealthUnknown:
-		f.State, f.Text = note, fmt.Sprintf("Whether %s answers on port %d is not known.", app.Label, app.LocalPort)
-	case !h.Ails() && len(h.HealthOption) == 0:
-		f.State = fine
-	case !h.Ails():
-		f.State = note
-	}
-	found := []finding{f}
-	if last := h.LastError; last != nil {
-		found = append(found, finding{name, note, fmt.Sprintf("The last visitor whom %s failed came at %s: %s", app.Label, moment(last.At), last.Text), ""})
-	}
-	return found
-}
-
-// asker asks an app how it does.
-type asker func(ctx context.Context, name string) (agentapi.AppHealth, error)
-
-func healthNext(name string, h agentapi.AppHealth) string {
-	if take := takeOption(name, h.HealthOption); take != "" {
-		return take
-	}
-	switch h.Health {
-	case agentapi.HealthUnknown:
-		return "To have Porchlight ask your apps, type: porchlight settings --probe"
-	case agentapi.HealthNothing:
-		return "Start it, or publish it anew with the port it listens on."
-	case agentapi.HealthAnswers:
-		return ""
-	}
-	return "Look into its log, and start it again."
 }

@@ -70,7 +70,7 @@ func TestHealthReadsAlike(t *testing.T) {
 		row    string // in the list
 		said   string // by approve
 		option string // as it is taken
-		state  verdict
+		state  agentapi.Verdict
 	}{
 		"answers": {plant(t, page, plain), agentapi.HealthAnswers, " on ", "is on, at", "", fine},
 		"failing": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }), plain),

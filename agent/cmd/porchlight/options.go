@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -37,13 +35,13 @@ flag that is not given stays as it is.`,
 	for _, o := range agentapi.Options {
 		switch {
 		case o.Default == false:
-			f.Bool(flagOf(o), false, o.Help)
+			f.Bool(o.Flag(), false, o.Help)
 		case o.Default == 0:
-			f.Int(flagOf(o), 0, o.Help)
+			f.Int(o.Flag(), 0, o.Help)
 		case o.Name == "identityValue":
-			f.String(flagOf(o), agentapi.IdentityEmail, o.Help)
+			f.String(o.Flag(), agentapi.IdentityEmail, o.Help)
 		default:
-			f.String(flagOf(o), "", o.Help)
+			f.String(o.Flag(), "", o.Help)
 		}
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.AppOptions, error) {
@@ -70,23 +68,11 @@ flag that is not given stays as it is.`,
 	}, func(now agentapi.AppOptions, _ []string) error { return showOptions(c.terminal, now) })
 }
 
-// flagOf is the flag of an option: localhostHost is --localhost-host.
-func flagOf(o agentapi.Option) string {
-	var b strings.Builder
-	for _, c := range o.Name {
-		if c >= 'A' && c <= 'Z' {
-			b.WriteByte('-')
-		}
-		b.WriteRune(unicode.ToLower(c))
-	}
-	return b.String()
-}
-
 // given is what the flags that were given change, by the options' names in JSON.
 func given(f *pflag.FlagSet) map[string]any {
 	change := map[string]any{}
 	for _, o := range agentapi.Options {
-		flag := flagOf(o)
+		flag := o.Flag()
 		if !f.Changed(flag) {
 			continue
 		}
@@ -113,9 +99,9 @@ func showOptions(term *terminal, o agentapi.AppOptions) error {
 	for _, option := range agentapi.Options {
 		switch value := option.Of(o).(type) {
 		case bool:
-			rows = append(rows, []string{flagOf(option), onOff(value)})
+			rows = append(rows, []string{option.Flag(), onOff(value)})
 		case int: // firstByte, the one number
-			rows = append(rows, []string{flagOf(option), strconv.Itoa(cmp.Or(value, agentapi.DefaultFirstByte)) + " s"})
+			rows = append(rows, []string{option.Flag(), strconv.Itoa(cmp.Or(value, agentapi.DefaultFirstByte)) + " s"})
 		case string:
 			switch option.Name {
 			case "identityHeader":
@@ -125,7 +111,7 @@ func showOptions(term *terminal, o agentapi.AppOptions) error {
 			case "upstream":
 				value = cmp.Or(value, "auto")
 			}
-			rows = append(rows, []string{flagOf(option), printable(cmp.Or(value, "none"))})
+			rows = append(rows, []string{option.Flag(), printable(cmp.Or(value, "none"))})
 		}
 	}
 	return term.table([]string{"OPTION", "VALUE"}, rows)

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"porchlight/agent/agentapi"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 )
 
 // terminal is where a command prints: results to out, remarks to err.
@@ -49,12 +49,5 @@ func (t *terminal) table(header []string, rows [][]string) error {
 // moment is a time as tables show it, to the minute.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// printable drops what could steer a terminal: labels come from other programs.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return -1
-		}
-		return r
-	}, s)
-}
+// printable is what may be shown in a terminal: labels come from other programs.
+func printable(s string) string { return agentapi.Printable(s) }

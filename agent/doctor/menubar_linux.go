@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -9,30 +9,30 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// checkMenuBar says whether a panel shows tray icons; stock GNOME has none. From
+// MenuBar says whether a panel shows tray icons; stock GNOME has none. From
 // outside the desktop's session nothing can be said.
-func checkMenuBar(ctx context.Context) []finding {
+func MenuBar(ctx context.Context) []Finding {
 	address := sessionBus()
 	if address == "" {
 		return nil
 	}
 	conn, err := dbus.Connect(address, dbus.WithContext(ctx))
 	if err != nil {
-		return []finding{busSilent}
+		return []Finding{busSilent}
 	}
 	defer conn.Close()
 	var has bool
 	call := conn.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.NameHasOwner", 0, "org.kde.StatusNotifierWatcher")
 	switch err := call.Store(&has); {
 	case err != nil:
-		return []finding{busSilent}
+		return []Finding{busSilent}
 	case !has:
-		return []finding{{"menu bar", note, "No panel here shows tray icons, so Porchlight's is not seen.", "Open its window from your applications menu. In GNOME, the package gnome-shell-extension-appindicator brings the icons."}}
+		return []Finding{Found("menu bar", note, "No panel here shows tray icons, so Porchlight's is not seen.", "Open its window from your applications menu. In GNOME, the package gnome-shell-extension-appindicator brings the icons.")}
 	}
-	return []finding{{"menu bar", fine, "The panel shows tray icons.", ""}}
+	return []Finding{Found("menu bar", fine, "The panel shows tray icons.", "")}
 }
 
-var busSilent = finding{"menu bar", note, "Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer.", "Sign out of the desktop and in again."}
+var busSilent = Found("menu bar", note, "Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer.", "Sign out of the desktop and in again.")
 
 // sessionBus is the address of the desktop session's message bus, or empty. Left to
 // itself the library would start a bus where it finds none.

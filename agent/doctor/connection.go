@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -21,26 +21,27 @@ import (
 	"porchlight/internal/samesite"
 )
 
-// skewAllowed is how far this computer's clock may be from the control plane's
+// SkewAllowed is how far this computer's clock may be from the control plane's
 // before tokens and certificates are judged wrongly. A Date header counts whole
 // seconds.
-const skewAllowed = 30 * time.Second
+const SkewAllowed = 30 * time.Second
 
 // lightUp takes going dark back.
 const lightUp = "To open it again, type: porchlight dark off"
 
-func checkConnection(state agentapi.OwnerState) finding {
+// Connection says how things are with the control plane, as the agent tells it.
+func Connection(state agentapi.OwnerState) Finding {
 	switch {
 	case state.Trouble != "":
-		return finding{"connection", wrong, state.Trouble, troubleNext(state)}
+		return Found("connection", wrong, state.Trouble, troubleNext(state))
 	case !state.Account.Connected && !state.Account.Local:
-		return finding{"connection", wrong, "This computer is not connected.", "Type: porchlight connect URL"}
+		return Found("connection", wrong, "This computer is not connected.", "Type: porchlight connect URL")
 	case state.DarkSince != nil:
-		return finding{"connection", note, "Everything is closed by you.", lightUp}
+		return Found("connection", note, "Everything is closed by you.", lightUp)
 	case state.Account.Local:
-		return finding{"connection", fine, "On its own: nobody but this computer can reach " + state.Account.URL, ""}
+		return Found("connection", fine, "On its own: nobody but this computer can reach "+state.Account.URL, "")
 	}
-	return finding{"connection", fine, fmt.Sprintf("%s, at %s", state.Account.Email, state.Account.URL), ""}
+	return Found("connection", fine, fmt.Sprintf("%s, at %s", state.Account.Email, state.Account.URL), "")
 }
 
 // troubleNext says what to do about a trouble whose sentence does not.
@@ -53,17 +54,17 @@ func troubleNext(state agentapi.OwnerState) string {
 	return ""
 }
 
-// checkControlPlane asks for something anybody may have, and compares clocks.
-func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool) []finding {
+// ControlPlane asks for something anybody may have, and compares clocks.
+func ControlPlane(ctx context.Context, authURL string, roots *x509.CertPool) []Finding {
 	began := time.Now()
 	resp, err := get(ctx, authURL+"/auth/pubkey", roots)
 	if err != nil {
-		return []finding{{"control plane", wrong, unreached(authURL, err), controlPlaneNext(authURL, err)}}
+		return []Finding{Found("control plane", wrong, Unreached(authURL, err), ControlPlaneNext(authURL, err))}
 	}
 	took := time.Since(began)
-	found := []finding{{"control plane", fine, fmt.Sprintf("%s answers, in %d ms.", authURL, took.Milliseconds()), ""}}
+	found := []Finding{Found("control plane", fine, fmt.Sprintf("%s answers, in %d ms.", authURL, took.Milliseconds()), "")}
 	if resp.StatusCode != http.StatusOK {
-		found[0] = finding{"control plane", wrong, fmt.Sprintf("%s answers with HTTP %d, unlike a control plane.", authURL, resp.StatusCode), "Ask whoever runs it."}
+		found[0] = Found("control plane", wrong, fmt.Sprintf("%s answers with HTTP %d, unlike a control plane.", authURL, resp.StatusCode), "Ask whoever runs it.")
 	}
 	theirs, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
@@ -76,11 +77,11 @@ func checkControlPlane(ctx context.Context, authURL string, roots *x509.CertPool
 	} else if behind := theirs.Sub(began.Add(took)); behind > 0 {
 		skew = -behind
 	}
-	return append(found, clockFinding(skew))
+	return append(found, Clock(skew))
 }
 
-// controlPlaneNext says what to do about a control plane that did not answer.
-func controlPlaneNext(authURL string, err error) string {
+// ControlPlaneNext says what to do about a control plane that did not answer.
+func ControlPlaneNext(authURL string, err error) string {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok && !expired(err) {
 		return "If it has an authority of its own, get its certificate from whoever runs it, and connect anew with it: porchlight disconnect; porchlight connect " + authURL + " --ca FILE"
 	}
@@ -91,10 +92,10 @@ func controlPlaneNext(authURL string, err error) string {
 	return kept + "Look whether this computer is online, and ask whoever runs the control plane."
 }
 
-// checkCookies tells of neighbours whose pages can set cookies for this computer's
+// Cookies tells of neighbours whose pages can set cookies for this computer's
 // addresses, or for the page people sign in at. There is nothing to say where
 // browsers keep computers apart.
-func checkCookies(address, authURL string) []finding {
+func Cookies(address, authURL string) []Finding {
 	const next = "Whoever runs the service can use a domain of the Public Suffix List (docs/security.md: Cookies of neighbours)."
 	here, err1 := url.Parse(address)
 	auth, err2 := url.Parse(authURL)
@@ -104,32 +105,32 @@ func checkCookies(address, authURL string) []finding {
 	_, domain, _ := strings.Cut(here.Hostname(), ".")
 	switch samesite.Of(domain, auth.Hostname()) {
 	case samesite.SignIn:
-		return []finding{{"cookies", note, fmt.Sprintf("Browsers take computers under %s and the sign-in page for one site: a page of anybody's can set cookies for all of them.", domain), next}}
+		return []Finding{Found("cookies", note, fmt.Sprintf("Browsers take computers under %s and the sign-in page for one site: a page of anybody's can set cookies for all of them.", domain), next)}
 	case samesite.Computers:
-		return []finding{{"cookies", note, fmt.Sprintf("Browsers take computers under %s for one site: a page of one can set cookies for the others.", domain), next}}
+		return []Finding{Found("cookies", note, fmt.Sprintf("Browsers take computers under %s for one site: a page of one can set cookies for the others.", domain), next)}
 	}
 	return nil
 }
 
-// clockFinding judges how far this computer's clock is ahead.
-func clockFinding(skew time.Duration) finding {
+// Clock judges how far this computer's clock is ahead.
+func Clock(skew time.Duration) Finding {
 	word := "ahead of"
 	if skew < 0 {
 		word = "behind"
 	}
 	off := skew.Abs().Round(time.Second)
-	if off > skewAllowed {
-		return finding{"clock", wrong, fmt.Sprintf("This computer's clock is %s %s the control plane's.", off, word), "Set it right, or have it set over the network: timedatectl set-ntp true"}
+	if off > SkewAllowed {
+		return Found("clock", wrong, fmt.Sprintf("This computer's clock is %s %s the control plane's.", off, word), "Set it right, or have it set over the network: timedatectl set-ntp true")
 	}
-	return finding{"clock", fine, "This computer's clock agrees with the control plane's.", ""}
+	return Found("clock", fine, "This computer's clock agrees with the control plane's.", "")
 }
 
-// checkVisit goes the whole way a visitor goes, up to the page that asks them to
+// Visit goes the whole way a visitor goes, up to the page that asks them to
 // sign in: name, relay, tunnel, this computer's certificate.
-func checkVisit(ctx context.Context, state agentapi.OwnerState, root string) finding {
+func Visit(ctx context.Context, state agentapi.OwnerState, root string) Finding {
 	address := state.Account.URL
 	if state.DarkSince != nil {
-		return finding{"visit", note, "Nobody gets through to " + address + ": you have closed everything.", lightUp}
+		return Found("visit", note, "Nobody gets through to "+address+": you have closed everything.", lightUp)
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
@@ -143,15 +144,15 @@ func checkVisit(ctx context.Context, state agentapi.OwnerState, root string) fin
 	resp, err := get(ctx, address, roots)
 	switch {
 	case err != nil:
-		return finding{"visit", wrong, unreached(address, err), visitNext(err)}
+		return Found("visit", wrong, Unreached(address, err), VisitNext(err))
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return finding{"visit", wrong, fmt.Sprintf("A visitor of %s gets an error (HTTP %d).", address, resp.StatusCode), "Quit Porchlight and start it again; its log says why."}
+		return Found("visit", wrong, fmt.Sprintf("A visitor of %s gets an error (HTTP %d).", address, resp.StatusCode), "Quit Porchlight and start it again; its log says why.")
 	}
-	return finding{"visit", fine, "A visitor gets through to " + address, ""}
+	return Found("visit", fine, "A visitor gets through to "+address, "")
 }
 
-// visitNext says what to do where visitors do not get through.
-func visitNext(err error) string {
+// VisitNext says what to do where visitors do not get through.
+func VisitNext(err error) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return "Whoever runs the service publishes a DNS record for it (docs/operating.md: Names)."
 	}
@@ -161,23 +162,24 @@ func visitNext(err error) string {
 	return "Visitors do not get through. Look whether this computer is online; then quit Porchlight and start it again, or ask whoever runs the relay."
 }
 
-// checkNames tells programs that cannot find names under localhost. Chromium,
+// Names tells programs that cannot find names under localhost. Chromium,
 // Firefox and curl know them without asking (RFC 6761, section 6.3).
-func checkNames(ctx context.Context, name string) finding {
+func Names(ctx context.Context, name string) Finding {
 	getent, err := exec.LookPath("getent")
 	if err != nil {
-		return finding{"names", note, "Browsers find names under localhost; whether other programs do was not tried.", ""}
+		return Found("names", note, "Browsers find names under localhost; whether other programs do was not tried.", "")
 	}
 	if exec.CommandContext(ctx, getent, "ahosts", name).Run() != nil {
-		return finding{"names", note, "Chromium, Firefox and curl find " + name + "; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname (on Debian: sudo apt install libnss-myhostname)."}
+		return Found("names", note, "Chromium, Firefox and curl find "+name+"; Python, Node and Go do not.", "If you need them to, install the package libnss-myhostname (on Debian: sudo apt install libnss-myhostname).")
 	}
-	return finding{"names", fine, "Every program here finds " + name + ".", ""}
+	return Found("names", fine, "Every program here finds "+name+".", "")
 }
 
-func checkBrowsers(ctx context.Context, dir string) finding {
-	authority, err := ownAuthority(dir)
+// Browsers says whether they trust the certificates this computer makes itself.
+func Browsers(ctx context.Context, own func() (*trust.Authority, error)) Finding {
+	authority, err := own()
 	if err != nil {
-		return finding{"browsers", wrong, told(err), ""}
+		return Found("browsers", wrong, Sentence(err), "")
 	}
 	trusted, err := authority.Trusted(ctx)
 	missing, unknown := errors.AsType[*trust.MissingError](err)
@@ -187,23 +189,23 @@ func checkBrowsers(ctx context.Context, dir string) finding {
 		if missing.Install != "" {
 			next = "To find out, type: " + missing.Install
 		}
-		return finding{"browsers", note, "Whether your browsers trust this computer's certificates is not known: the program that reads their lists, " + missing.Program + ", is not installed.", next}
+		return Found("browsers", note, "Whether your browsers trust this computer's certificates is not known: the program that reads their lists, "+missing.Program+", is not installed.", next)
 	case err != nil:
-		return finding{"browsers", wrong, told(err), ""}
+		return Found("browsers", wrong, Sentence(err), "")
 	case !trusted:
-		return finding{"browsers", note, "Your browsers warn of this computer's certificates.", "To end that, type: porchlight trust"}
+		return Found("browsers", note, "Your browsers warn of this computer's certificates.", "To end that, type: porchlight trust")
 	}
-	return finding{"browsers", fine, "Your browsers trust this computer's certificates.", ""}
+	return Found("browsers", fine, "Your browsers trust this computer's certificates.", "")
 }
 
 // issuers are the names by which CAA records call authorities, by the end of
 // their accounts' hosts.
 var issuers = map[string]string{".letsencrypt.org": "letsencrypt.org"}
 
-// adviseCAA is the DNS record with which nobody but this computer's account gets
+// CAA is the DNS record with which nobody but this computer's account gets
 // certificates for its names (RFC 8659, RFC 8657). Whether it is there is not
 // looked up: that is the authority's to do.
-func adviseCAA(address, account string) finding {
+func CAA(address, account string) Finding {
 	name, at := address, account
 	if u, err := url.Parse(address); err == nil {
 		name = u.Hostname()
@@ -217,15 +219,13 @@ func adviseCAA(address, account string) finding {
 			issuer = is
 		}
 	}
-	return finding{
-		"CAA", fine, "Certificates come from " + issuer + ". For nobody else to get one, whoever runs the domain publishes:",
-		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=tls-alpn-01; accounturi=%s"`, name, issuer, account),
-	}
+	return Found("CAA", fine, "Certificates come from "+issuer+". For nobody else to get one, whoever runs the domain publishes:",
+		fmt.Sprintf(`%s. IN CAA 0 issue "%s; validationmethods=tls-alpn-01; accounturi=%s"`, name, issuer, account))
 }
 
 // get follows no redirect and reads little: an answer is all that is wanted.
 func get(ctx context.Context, address string, roots *x509.CertPool) (*http.Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	ctx, cancel := context.WithTimeout(ctx, Within)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -246,15 +246,15 @@ func get(ctx context.Context, address string, roots *x509.CertPool) (*http.Respo
 	return resp, err
 }
 
-// unreached says in words why an address did not answer.
-func unreached(address string, err error) string {
+// Unreached says in words why an address did not answer.
+func Unreached(address string, err error) string {
 	if u, parseErr := url.Parse(address); parseErr == nil {
 		address = u.Host
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
 		return "The name " + dns.Name + " leads nowhere: no DNS record was found for it."
 	}
-	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" && strings.HasSuffix(remote.Error(), unrecognizedName) {
+	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" && strings.HasSuffix(remote.Error(), UnrecognizedName) {
 		return "The relay at " + address + " knows no computer of this name, or its tunnel is down."
 	}
 	if expired(err) {
@@ -264,7 +264,7 @@ func unreached(address string, err error) string {
 		return "The certificate of " + address + " is not one this computer trusts."
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("%s did not answer within %s.", address, doctorWithin)
+		return fmt.Sprintf("%s did not answer within %s.", address, Within)
 	}
 	return address + " cannot be reached."
 }
@@ -274,9 +274,9 @@ func expired(err error) bool {
 	return ok && invalid.Reason == x509.Expired
 }
 
-// unrecognizedName is the alert of a relay that has no tunnel for a name (RFC
+// UnrecognizedName is the alert of a relay that has no tunnel for a name (RFC
 // 6066, section 3), as crypto/tls writes it; its type is not exported.
-const unrecognizedName = "tls: unrecognized name"
+const UnrecognizedName = "tls: unrecognized name"
 
 // localhostName is the host of an address when it is under localhost, without
 // its port; otherwise empty.

@@ -1,0 +1,59 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"porchlight/agent/agentapi"
+)
+
+const certificateNext = "Look whether the authority can reach the relay, and what its CAA record allows; Porchlight tries again by itself."
+
+// App looks at one app: whether it waits, answers, and has a certificate.
+func App(ctx context.Context, app agentapi.OwnerApp, ask Asker) []Finding {
+	name := "app " + app.Name
+	switch {
+	case app.Status == agentapi.StatusPending:
+		return []Finding{waiting(name, app)}
+	case app.Status != agentapi.StatusLive:
+		return nil
+	case app.Paused:
+		return []Finding{Found(name, note, app.Label+" is paused by you.", "To open it again, type: porchlight resume "+app.Name)}
+	}
+	found := checkHealth(ctx, name, app, ask)
+	if c := app.Certificate; c != nil && c.Problem != "" {
+		found = append(found, Found(name, wrong, c.Problem, certificateNext))
+	}
+	return found
+}
+
+// waiting is an app that the owner has not answered.
+func waiting(name string, app agentapi.OwnerApp) Finding {
+	next := fmt.Sprintf("To let it, type: porchlight approve %s. To refuse: porchlight deny %[1]s", app.Name)
+	if changed := app.ListenerChange(agentapi.Printable); changed != "" {
+		return Found(name, wrong, changed+" Nobody reaches it until you answer.", next)
+	}
+	return Found(name, note, fmt.Sprintf("%s waits for you: it wants an address for port %d.", app.Label, app.LocalPort), next)
+}
+
+// Users tells of other users of this computer who wait for an answer.
+func Users(users []agentapi.LocalUser) []Finding {
+	var found []Finding
+	for _, u := range users {
+		if u.Standing == agentapi.UserAsks {
+			found = append(found, Found("user "+u.Name, note, fmt.Sprintf("A program of %s wants to register, to see and change who may open your apps.", u.Name),
+				fmt.Sprintf("To let them, type: porchlight users allow %s. To refuse: porchlight users deny %[1]s", u.Name)))
+		}
+	}
+	return found
+}
+
+// Mails tells of invitations that did not arrive.
+func Mails(undelivered []string) []Finding {
+	var found []Finding
+	for _, to := range undelivered {
+		found = append(found, Found("mail", wrong, fmt.Sprintf("An invitation for %s was given up: the mail server refused it, or was away for too long.", to),
+			fmt.Sprintf("Look whether the address is right, and invite again: porchlight people invite %s --app LABEL. Whoever runs the control plane sees why: porchlight-control outbox --failed", to)))
+	}
+	return found
+}
