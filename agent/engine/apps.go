@@ -240,10 +240,14 @@ func (a *Apps) Pause(ctx context.Context, name string) (agentapi.Closed, error) 
 	return closed, err
 }
 
-// Resume takes a Pause back. Resuming what is not paused is no error.
-func (a *Apps) Resume(ctx context.Context, name string) error {
-	_, _, err := a.apply(ctx, name, event{Kind: onResume})
-	return err
+// Resume takes a Pause back, and puts an app on that took itself off. Resuming what
+// is neither is no error.
+func (a *Apps) Resume(ctx context.Context, name string) (agentapi.Publication, error) {
+	out, _, err := a.apply(ctx, name, event{Kind: onResume})
+	if err != nil {
+		return agentapi.Publication{}, err
+	}
+	return a.publication(out.App), nil
 }
 
 // ChangeOptions changes the options of an approved app and returns them as kept: of

@@ -251,7 +251,7 @@ func TestAppsMatchTheModel(t *testing.T) {
 				if pause {
 					_, err = h.apps.Pause(ctx, name)
 				} else {
-					err = h.apps.Resume(ctx, name)
+					_, err = h.apps.Resume(ctx, name)
 				}
 				switch app := m.apps[name]; {
 				case app == nil:
@@ -261,6 +261,9 @@ func TestAppsMatchTheModel(t *testing.T) {
 				default:
 					check(t, err, "")
 					app.paused = pause
+					if !pause && app.status == agentapi.StatusStopped {
+						app.status = agentapi.StatusLive
+					}
 				}
 			},
 			"setting": func(t *rapid.T) { m.askAgain = rapid.Bool().Draw(t, "ask again") },

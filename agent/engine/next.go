@@ -164,6 +164,9 @@ func next(now stored, e event) (outcome, error) {
 		out.Gone = app.ID // also when paused already: what slipped in is closed
 	case onResume:
 		app.Paused = false
+		if app.Status == agentapi.StatusStopped { // who listens by now is looked at before anything is sent
+			app.Status = agentapi.StatusLive
+		}
 	case onChoose:
 		e.Change(&app.Options)
 		var err error

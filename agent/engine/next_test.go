@@ -60,6 +60,9 @@ func TestNextTable(t *testing.T) {
 		{name: "revoked, approve", now: revoked, event: event{Kind: onApprove}, want: "revoked", code: agentapi.CodeConflict},
 		{name: "revoked, deny", now: revoked, event: event{Kind: onDeny}, want: "revoked", code: agentapi.CodeConflict},
 		{name: "revoked, pause", now: revoked, event: event{Kind: onPause}, want: "revoked", gone: "id-1"},
+		{name: "revoked, resume", now: revoked, event: event{Kind: onResume}, want: "live"},
+		{name: "live, resume", now: live, event: event{Kind: onResume}, want: "live"},
+		{name: "pending, resume", now: pending, event: event{Kind: onResume}, want: "pending", code: agentapi.CodeConflict},
 		{name: "revoked, revoke", now: revoked, event: event{Kind: onRevoke}, want: "", gone: "id-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

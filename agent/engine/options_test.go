@@ -34,7 +34,7 @@ func TestPauseStands(t *testing.T) {
 	must(h.apps.Publish(ctx, Caller{}, notes))
 	for _, refused := range []error{
 		func() error { _, err := h.apps.Pause(ctx, "notes"); return err }(),
-		h.apps.Resume(ctx, "notes"),
+		func() error { _, err := h.apps.Resume(ctx, "notes"); return err }(),
 		func() error {
 			_, err := h.apps.ChangeOptions(ctx, "notes", to(agentapi.AppOptions{H2C: true}))
 			return err
@@ -64,8 +64,8 @@ func TestPauseStands(t *testing.T) {
 	must(h.apps.Publish(ctx, Caller{}, notes))
 	h.reopen()
 	paused(true)
-	must(nil, h.apps.Resume(ctx, "notes"))
-	must(nil, h.apps.Resume(ctx, "notes"))
+	must(h.apps.Resume(ctx, "notes"))
+	must(h.apps.Resume(ctx, "notes"))
 	paused(false)
 	must(h.apps.Pause(ctx, "notes"))
 	must(h.apps.Revoke(ctx, "notes"))

@@ -60,13 +60,18 @@ func (a *API) unmute(r *http.Request) (any, error) {
 	return done, a.cfg.Apps.Unmute(r.Context(), r.PathValue("name"))
 }
 
-// pause closes one app; resume opens it again.
+// pause closes one app; resume opens it again, also where it took itself off.
 func (a *API) pause(r *http.Request) (any, error) {
 	return a.cfg.Apps.Pause(r.Context(), r.PathValue("name"))
 }
 
 func (a *API) resume(r *http.Request) (any, error) {
-	return done, a.cfg.Apps.Resume(r.Context(), r.PathValue("name"))
+	pub, err := a.cfg.Apps.Resume(r.Context(), r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	a.announce(r.Context(), pub)
+	return done, nil
 }
 
 // open makes the link of an app, and where the route names none, of the launcher.

@@ -147,7 +147,7 @@ export interface Operations {
     takes: { app?: string; after?: number; wait?: number };
     gives: VisitorRequests;
   };
-  /** Take a pause back. */
+  /** Take a pause back, or put an app on again that took itself off. */
   resume: {
     takes: { name: string };
     gives: Done;
