@@ -3,7 +3,9 @@ package access
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -17,23 +19,26 @@ const (
 	visitWindow = 30 * time.Minute
 
 	maxVisits    = 8192 // visits under way that are remembered
-	maxUnwritten = 1024 // lines waiting for the next flush
+	maxUnwritten = 1024 // lines waiting for the next flush, of visits and of all else
 	writeEvery   = 2 * time.Second
 )
 
 // activity turns requests into visits and keeps what happened, on this computer
 // only. A request never waits for the disk: lines gather in memory, bounded, and
-// Run writes them in batches.
+// Run writes them in batches. A decision is written at once.
 type activity struct {
 	mu        sync.Mutex
 	visits    map[visitKey]time.Time // last request; guarded by mu
 	unwritten []agentapi.Activity    // oldest first; guarded by mu
+	ofVisits  int                    // how many of unwritten are; guarded by mu
 	dropped   int                    // lines there was no room for; guarded by mu
 
 	// writing is locked while lines go to the store: reading and clearing wait for
 	// all that happened before, and no line is stored after it was cleared.
 	writing sync.Mutex
 	wake    broadcast.Signal // unwritten has lines
+
+	version atomic.Uint64 // see ActivityVersion
 }
 
 // visitKey is somebody at an app: by browser, or by a remote client.
@@ -74,22 +79,43 @@ func (v *activity) forget(now time.Time) bool {
 	return len(v.visits) < maxVisits
 }
 
-// AddActivity keeps a line; a zero At is now. It never waits for the disk, and
-// drops the line when too many wait already, which is logged with their count.
+// AddActivity keeps a line; a zero At is now. A decision is on the disk when it
+// returns, so that who is told of one finds it after a crash too. Visits and what
+// strangers can cause never wait for the disk, and are dropped when too many wait
+// already, which is logged with their count.
 func (a *Access) AddActivity(line agentapi.Activity) {
 	if line.At.IsZero() {
 		line.At = a.now()
 	}
 	line.At = line.At.UTC()
-	v := &a.activity
-	v.mu.Lock()
-	if len(v.unwritten) < maxUnwritten {
-		v.unwritten = append(v.unwritten, line)
-	} else {
-		v.dropped++
+	a.activity.gather(line)
+	if agentapi.GroupOf(line.Kind) == agentapi.GroupDecisions && !store.Counted(line.Kind) {
+		a.flushActivity()
+		return
 	}
-	v.mu.Unlock()
-	v.wake.Raise()
+	a.activity.wake.Raise()
+}
+
+// gather has a line wait for the next flush.
+func (v *activity) gather(line agentapi.Activity) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if store.Counted(line.Kind) {
+		for i := range v.unwritten {
+			if store.FoldActivity(&v.unwritten[i], line) {
+				return
+			}
+		}
+	}
+	visit := agentapi.GroupOf(line.Kind) == agentapi.GroupVisits
+	switch {
+	case visit && v.ofVisits >= maxUnwritten, !visit && len(v.unwritten)-v.ofVisits >= maxUnwritten:
+		v.dropped++
+		return
+	case visit:
+		v.ofVisits++
+	}
+	v.unwritten = append(v.unwritten, line)
 }
 
 // writeActivity brings the waiting lines to the store. activity.writing is held.
@@ -97,14 +123,33 @@ func (a *Access) writeActivity() {
 	v := &a.activity
 	v.mu.Lock()
 	lines, dropped := v.unwritten, v.dropped
-	v.unwritten, v.dropped = nil, 0
+	v.unwritten, v.ofVisits, v.dropped = nil, 0, 0
 	v.mu.Unlock()
 	if dropped > 0 {
 		a.log.Warn("more happened at once than could be written down", "lines_dropped", dropped)
 	}
-	if err := a.store.AddActivity(lines...); err != nil {
-		a.log.Error("what happened could not be written down", "lines_dropped", len(lines), "err", err)
+	if len(lines) == 0 {
+		return
 	}
+	if err := a.store.AddActivity(lines...); err != nil {
+		a.log.Error("what happened could not be written down", "lines", len(lines), "err", err)
+		v.takeBack(lines)
+		return
+	}
+	v.version.Add(1)
+	a.changes.Raise()
+}
+
+// takeBack has what is no visit wait for another try.
+func (v *activity) takeBack(lines []agentapi.Activity) {
+	lines = slices.DeleteFunc(lines, func(line agentapi.Activity) bool { return agentapi.GroupOf(line.Kind) == agentapi.GroupVisits })
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(lines)+len(v.unwritten)-v.ofVisits > maxUnwritten {
+		v.dropped += len(lines)
+		return
+	}
+	v.unwritten = append(lines, v.unwritten...)
 }
 
 func (a *Access) flushActivity() {
@@ -122,30 +167,4 @@ func (a *Access) sweepActivity() {
 	if err := a.store.SweepActivity(now); err != nil {
 		a.log.Error("old activity could not be removed", "err", err)
 	}
-}
-
-// Activity returns what happened, newest first, at most limit lines, and at most
-// store.MaxActivity.
-func (a *Access) Activity(limit int) ([]agentapi.Activity, error) {
-	a.activity.writing.Lock()
-	defer a.activity.writing.Unlock()
-	a.writeActivity()
-	lines, err := a.store.Activity(min(limit, store.MaxActivity))
-	if err != nil {
-		return nil, err
-	}
-	cutoff := a.now().Add(-store.ActivityLife)
-	for len(lines) > 0 && lines[len(lines)-1].At.Before(cutoff) {
-		lines = lines[:len(lines)-1] // not swept yet
-	}
-	return lines, nil
-}
-
-// ClearActivity forgets all of it. Visits under way stay known: going on with
-// one is not opening an app.
-func (a *Access) ClearActivity() error {
-	a.activity.writing.Lock()
-	defer a.activity.writing.Unlock()
-	a.writeActivity()
-	return a.store.ClearActivity()
 }

@@ -52,6 +52,7 @@ func (a *Access) Run(ctx context.Context) error {
 			happened = gathered
 		case <-flush.C:
 			a.flushSessions()
+			a.flushActivity() // what the disk did not take before
 			a.observe(a.now())
 			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile

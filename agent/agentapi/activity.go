@@ -3,6 +3,7 @@ package agentapi
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -127,6 +128,38 @@ func GroupOf(kind string) string {
 // /owner/activity?limit=N.
 func (c *Client) Activity(ctx context.Context, limit int) ([]Activity, error) {
 	return call[[]Activity](ctx, c, http.MethodGet, "/owner/activity?limit="+strconv.Itoa(limit), nil)
+}
+
+// ActivityQuery is what part of the activity is asked for. What is empty asks for all.
+type ActivityQuery struct {
+	Before uint64 // an ID: only what happened before it
+	Limit  int    // lines, at most
+	Group  string // GroupVisits, ...
+	App    string // its label, as it was then
+	Email  string // of the person it is about
+	Search string // words that the line has to have, in any case
+}
+
+// ActivityPage is a part of the activity, newest first.
+type ActivityPage struct {
+	Lines []Activity `json:"lines"`
+	// Next is what to ask for as Before to go on; 0 where there is nothing more. A
+	// page may have few lines, or none, and still have a Next.
+	Next uint64 `json:"next"`
+}
+
+// ActivityPage answers part of what happened: GET /owner/activity/page.
+func (c *Client) ActivityPage(ctx context.Context, q ActivityQuery) (ActivityPage, error) {
+	values := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	if q.Before > 0 {
+		values.Set("before", formatID(q.Before))
+	}
+	for name, text := range map[string]string{"group": q.Group, "app": q.App, "email": q.Email, "search": q.Search} {
+		if text != "" {
+			values.Set(name, text)
+		}
+	}
+	return call[ActivityPage](ctx, c, http.MethodGet, "/owner/activity/page?"+values.Encode(), nil)
 }
 
 // ClearActivity forgets all of it: DELETE /owner/activity.

@@ -265,6 +265,8 @@ type OwnerState struct {
 	// Connecting is a connection to a control plane under way, or the last one
 	// that failed; nil for none.
 	Connecting *Connecting `json:"connecting,omitempty"`
+	// ActivityVersion changes whenever GET /owner/activity/page may answer something else.
+	ActivityVersion uint64 `json:"activityVersion"`
 	// Locked is true while the agent has no owner secret, because the keychain is
 	// locked: then only its own menu bar reads this, and it can take away and give
 	// nothing.

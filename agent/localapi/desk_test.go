@@ -19,7 +19,7 @@ func TestDeskLooksAndTakesAway(t *testing.T) {
 	takes := map[string]bool{}
 	for _, path := range []string{
 		"GET /owner/state", "GET /owner/events", "GET /owner/account", "GET /owner/people", "GET /owner/visitors",
-		"GET /owner/grants", "GET /owner/passwords", "GET /owner/activity", "GET /owner/users", "GET /owner/settings", "GET /owner/listening",
+		"GET /owner/grants", "GET /owner/passwords", "GET /owner/activity", "GET /owner/activity/page", "GET /owner/users", "GET /owner/settings", "GET /owner/listening",
 		"GET /owner/knocks", "POST /owner/knocks/{id}/answer",
 		"POST /owner/apps/{name}/deny", "POST /owner/apps/{name}/stop", "POST /owner/apps/{name}/pause", "POST /owner/apps/{name}/revoke", "DELETE /owner/apps/{name}/share",
 		"POST /owner/people/grant", "POST /owner/people/revoke", "POST /owner/people/undo", "POST /owner/people/settle",

@@ -40,21 +40,22 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 	defer a.states.mu.Unlock()
 	connection := a.cfg.Connection()
 	state := agentapi.OwnerState{
-		EngineVersion: a.cfg.Info.EngineVersion,
-		Mode:          a.cfg.Info.Mode,
-		API:           a.server.Addr(),
-		Account:       connection.Account,
-		Trouble:       connection.Trouble,
-		Reachable:     connection.Reachable,
-		Apps:          a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
-		Notices:       append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),
-		NoticesSeen:   a.cfg.Apps.SeenNotices(),
-		Registrants:   a.server.registry.Registrants(),
-		Users:         a.cfg.Users.List(),
-		OutboxSize:    a.outboxSize(ctx),
-		DarkSince:     a.cfg.Access.DarkSince(),
-		Connecting:    a.connecting(),
-		Locked:        len(a.server.ownerSecretHash()) == 0,
+		EngineVersion:   a.cfg.Info.EngineVersion,
+		Mode:            a.cfg.Info.Mode,
+		API:             a.server.Addr(),
+		Account:         connection.Account,
+		Trouble:         connection.Trouble,
+		Reachable:       connection.Reachable,
+		Apps:            a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
+		Notices:         append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),
+		NoticesSeen:     a.cfg.Apps.SeenNotices(),
+		Registrants:     a.server.registry.Registrants(),
+		Users:           a.cfg.Users.List(),
+		OutboxSize:      a.outboxSize(ctx),
+		DarkSince:       a.cfg.Access.DarkSince(),
+		Connecting:      a.connecting(),
+		ActivityVersion: a.cfg.Access.ActivityVersion(),
+		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until

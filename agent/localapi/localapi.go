@@ -185,6 +185,7 @@ var routes = []route{
 	{"POST", "/owner/dark", tierTake, (*API).goDark},
 	{"DELETE", "/owner/dark", tierOwner, (*API).lightUp},
 	{"GET", "/owner/activity", tierTake, (*API).activity},
+	{"GET", "/owner/activity/page", tierTake, (*API).activityPage},
 	{"DELETE", "/owner/activity", tierOwner, (*API).clearActivity},
 	{"GET", "/owner/requests", tierOwner, (*API).requested},
 	{"GET", "/owner/users", tierTake, (*API).users},

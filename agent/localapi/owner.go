@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/store"
 )
 
 // What the owner sees of everything, and decides about everything at once.
@@ -75,23 +74,6 @@ func (a *API) setSettings(r *http.Request) (any, error) {
 	}
 	return s, err
 }
-
-// defaultActivity is how many lines are answered when nobody says.
-const defaultActivity = 200
-
-func (a *API) activity(r *http.Request) (any, error) {
-	limit := defaultActivity
-	if text := r.URL.Query().Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > store.MaxActivity {
-			return nil, invalid("The limit must be a whole number from 1 to %d.", store.MaxActivity)
-		}
-		limit = n
-	}
-	return a.cfg.Access.Activity(limit)
-}
-
-func (a *API) clearActivity(*http.Request) (any, error) { return done, a.cfg.Access.ClearActivity() }
 
 // undo takes back what a notice is about.
 func (a *API) undo(r *http.Request) (any, error) {

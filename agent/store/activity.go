@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -15,39 +18,113 @@ const (
 	// ActivityLife is how long a line of activity is kept.
 	ActivityLife = 90 * 24 * time.Hour
 
-	// MaxActivity is how many lines are kept; the oldest go first.
-	MaxActivity = 10_000
+	// MaxActivity is how many lines are kept.
+	MaxActivity = 50_000
+
+	// decisionsShare of them is for whatever is no visit: neither pushes the other
+	// out of its share, and each may use what the other leaves free.
+	decisionsShare = MaxActivity / 5
 )
 
-// activityBucket holds agentapi.Activity by a number that only grows, 8 bytes
-// big endian: the order things happened in, whatever the clock said. Lines are
-// taken away only from the old end, so the first and last number tell how many
-// there are.
-var activityBucket = []byte("activity")
+// Both buckets hold agentapi.Activity by a number that only grows, 8 bytes big
+// endian: the order things happened in, whatever the clock said. It is the sequence of
+// the first, for both. Visits are in the first, all else in the second.
+var (
+	activityBucket  = []byte("activity")
+	decisionsBucket = []byte("activity.decisions")
+)
+
+// activityCounts says how many lines are in each bucket. They are counted once, and again
+// after a write that failed. mu guards all of it, and is held while they change.
+type activityCounts struct {
+	mu                sync.Mutex
+	known             bool
+	visits, decisions uint64
+}
+
+// share is one of the two buckets in a transaction that changes it.
+type share struct {
+	lines *bolt.Bucket
+	count *uint64
+	own   uint64 // lines that the other never pushes out
+}
+
+// changeActivity runs fn in one write transaction.
+func (s *Store) changeActivity(fn func(visits, decisions *share) error) error {
+	counts := &s.activity
+	counts.mu.Lock()
+	defer counts.mu.Unlock()
+	err := s.update(func(tx *bolt.Tx) error {
+		visits := &share{lines: tx.Bucket(activityBucket), count: &counts.visits, own: MaxActivity - decisionsShare}
+		decisions := &share{lines: tx.Bucket(decisionsBucket), count: &counts.decisions, own: decisionsShare}
+		if !counts.known {
+			for _, s := range []*share{visits, decisions} {
+				*s.count = uint64(s.lines.Stats().KeyN)
+			}
+		}
+		return fn(visits, decisions)
+	})
+	counts.known = err == nil
+	return err
+}
+
+// put keeps a line under the number it has.
+func (s *share) put(line agentapi.Activity) error {
+	key := activityKey(line.ID)
+	line.ID, line.At = 0, line.At.UTC()
+	raw, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	return s.lines.Put(key, raw)
+}
+
+// drop drops the oldest lines while old says so of a line that comes after n others
+// that go. The keys are gathered first: bbolt looks again at all that is gone already
+// to find what is the first now.
+func (s *share) drop(old func(n uint64, raw []byte) bool) error {
+	var keys [][]byte
+	c := s.lines.Cursor()
+	for k, raw := c.First(); k != nil && old(uint64(len(keys)), raw); k, raw = c.Next() {
+		keys = append(keys, k)
+	}
+	for _, k := range keys {
+		if err := s.lines.Delete(k); err != nil {
+			return err
+		}
+	}
+	*s.count -= uint64(len(keys))
+	return nil
+}
 
 // AddActivity appends lines, oldest first, in one transaction, and drops what is
-// too old or too much.
+// too old or too much. A line that FoldActivity can count in with one of the same
+// hour is counted there.
 func (s *Store) AddActivity(lines ...agentapi.Activity) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	err := s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(activityBucket)
+	err := s.changeActivity(func(visits, decisions *share) error {
 		for _, line := range lines {
-			id, err := b.NextSequence()
-			if err != nil {
+			to := decisions
+			if agentapi.GroupOf(line.Kind) == agentapi.GroupVisits {
+				to = visits
+			} else if folded, err := decisions.fold(line); err != nil || folded {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			var err error
+			if line.ID, err = visits.lines.NextSequence(); err != nil {
 				return err
 			}
-			line.At = line.At.UTC()
-			raw, err := json.Marshal(line)
-			if err != nil {
+			if err := to.put(line); err != nil {
 				return err
 			}
-			if err := b.Put(binary.BigEndian.AppendUint64(nil, id), raw); err != nil {
-				return err
-			}
+			*to.count++
 		}
-		return dropActivity(b, lines[len(lines)-1].At.Add(-ActivityLife))
+		return dropActivity(visits, decisions, lines[len(lines)-1].At.Add(-ActivityLife))
 	})
 	if err != nil {
 		return fmt.Errorf("keep the activity: %w", err)
@@ -58,41 +135,41 @@ func (s *Store) AddActivity(lines ...agentapi.Activity) error {
 // SweepActivity drops what is older than ActivityLife at now. It writes nothing
 // when nothing is.
 func (s *Store) SweepActivity(now time.Time) error {
-	oldest := now
+	cutoff, old := now.Add(-ActivityLife), false
 	err := s.view(func(tx *bolt.Tx) error {
-		if _, raw := tx.Bucket(activityBucket).Cursor().First(); raw != nil {
-			oldest = activityAt(raw)
+		for _, name := range [][]byte{activityBucket, decisionsBucket} {
+			_, raw := tx.Bucket(name).Cursor().First()
+			old = old || raw != nil && activityAt(raw).Before(cutoff)
 		}
 		return nil
 	})
-	if err != nil || !oldest.Before(now.Add(-ActivityLife)) {
+	if err != nil || !old {
 		return err
 	}
-	return s.update(func(tx *bolt.Tx) error {
-		return dropActivity(tx.Bucket(activityBucket), now.Add(-ActivityLife))
-	})
+	return s.changeActivity(func(visits, decisions *share) error { return dropActivity(visits, decisions, cutoff) })
 }
 
-// dropActivity takes lines away from the old end until the first is neither
-// before the cutoff nor one too many.
-func dropActivity(b *bolt.Bucket, cutoff time.Time) error {
-	c := b.Cursor()
-	last, _ := c.Last()
-	if last == nil {
-		return nil
-	}
-	newest := binary.BigEndian.Uint64(last)
-	for k, raw := c.First(); k != nil; k, raw = c.First() {
-		count := newest - binary.BigEndian.Uint64(k) + 1
-		if count <= MaxActivity && !activityAt(raw).Before(cutoff) {
-			return nil
-		}
-		if err := c.Delete(); err != nil {
+// dropActivity takes lines away from the old ends until the first of each is not
+// before the cutoff, and together they are not too many.
+func dropActivity(visits, decisions *share, cutoff time.Time) error {
+	for _, s := range []*share{visits, decisions} {
+		if err := s.drop(func(_ uint64, raw []byte) bool { return activityAt(raw).Before(cutoff) }); err != nil {
 			return err
 		}
 	}
-	return nil
+	all := *visits.count + *decisions.count
+	if all <= MaxActivity {
+		return nil
+	}
+	tooMany := all - MaxActivity
+	ofVisits := min(tooMany, *visits.count-min(*visits.count, visits.own))
+	if err := visits.drop(func(n uint64, _ []byte) bool { return n < ofVisits }); err != nil {
+		return err
+	}
+	return decisions.drop(func(n uint64, _ []byte) bool { return n < tooMany-ofVisits })
 }
+
+func activityKey(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
 
 // activityAt is the time of a line; a damaged one is as old as can be.
 func activityAt(raw []byte) time.Time {
@@ -105,35 +182,36 @@ func activityAt(raw []byte) time.Time {
 	return line.At
 }
 
-// Activity returns the newest lines, newest first, at most limit. A damaged line
-// is left out: it is a record for reading, and nothing hangs on it.
-func (s *Store) Activity(limit int) ([]agentapi.Activity, error) {
-	lines := []agentapi.Activity{}
-	err := s.view(func(tx *bolt.Tx) error {
-		c := tx.Bucket(activityBucket).Cursor()
-		for k, raw := c.Last(); k != nil && len(lines) < limit; k, raw = c.Prev() {
-			var line agentapi.Activity
-			if json.Unmarshal(raw, &line) == nil {
-				lines = append(lines, line)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read the activity: %w", err)
-	}
-	return lines, nil
-}
-
 // ClearActivity forgets all lines. Their numbers do not return.
 func (s *Store) ClearActivity() error {
-	return s.update(func(tx *bolt.Tx) error {
-		c := tx.Bucket(activityBucket).Cursor()
-		for k, _ := c.First(); k != nil; k, _ = c.First() {
-			if err := c.Delete(); err != nil {
-				return err
-			}
+	all := func(uint64, []byte) bool { return true }
+	return s.changeActivity(func(visits, decisions *share) error {
+		if err := visits.drop(all); err != nil {
+			return err
 		}
-		return nil
+		return decisions.drop(all)
 	})
+}
+
+// shareActivity is a migration: what is no visit goes to a bucket of its own, under
+// its number.
+func shareActivity(tx *bolt.Tx) error {
+	decisions, err := tx.CreateBucketIfNotExists(decisionsBucket)
+	if err != nil {
+		return err
+	}
+	all := tx.Bucket(activityBucket)
+	var moved [][]byte
+	err = all.ForEach(func(key, raw []byte) error {
+		var line agentapi.Activity
+		if json.Unmarshal(raw, &line) != nil || agentapi.GroupOf(line.Kind) == agentapi.GroupVisits {
+			return nil // a damaged line stays, and goes when it is the oldest
+		}
+		moved = append(moved, bytes.Clone(key))
+		return decisions.Put(bytes.Clone(key), bytes.Clone(raw))
+	})
+	for _, key := range moved {
+		err = errors.Join(err, all.Delete(key))
+	}
+	return err
 }

@@ -19,8 +19,8 @@ func TestActivityIsBounded(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var batch []agentapi.Activity
 	for i := range MaxActivity + 250 {
-		batch = append(batch, agentapi.Activity{At: at.Add(time.Duration(i) * time.Second), App: fmt.Sprint(i)})
-		if len(batch) == 1000 || i == MaxActivity+249 {
+		batch = append(batch, agentapi.Activity{At: at.Add(time.Duration(i) * time.Second), App: fmt.Sprint(i), Kind: agentapi.ActivityOpened})
+		if len(batch) == 5000 || i == MaxActivity+249 {
 			if err := s.AddActivity(batch...); err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func TestActivityIsBounded(t *testing.T) {
 	}
 	// A line from the past, when the clock was set back, is kept behind those
 	// before it and takes nothing with it.
-	if err := s.AddActivity(agentapi.Activity{At: at.Add(-time.Hour), App: "back"}); err != nil {
+	if err := s.AddActivity(agentapi.Activity{At: at.Add(-time.Hour), App: "back", Kind: agentapi.ActivityOpened}); err != nil {
 		t.Fatal(err)
 	}
 	if lines, err = s.Activity(2); err != nil || len(lines) != 2 || lines[0].App != "back" || lines[1].At != last {
@@ -52,7 +52,7 @@ func TestActivityIsBounded(t *testing.T) {
 	if lines, err = s.Activity(10); err != nil || len(lines) != 0 {
 		t.Errorf("after clearing: %+v, %v", lines, err)
 	}
-	if err := s.AddActivity(agentapi.Activity{At: at, App: "new"}); err != nil {
+	if err := s.AddActivity(agentapi.Activity{At: at, App: "new", Kind: agentapi.ActivityOpened}); err != nil {
 		t.Fatal(err)
 	}
 	err = s.view(func(tx *bolt.Tx) error {
@@ -72,7 +72,7 @@ func TestDamagedActivity(t *testing.T) {
 	t.Parallel()
 	s := openDir(t, t.TempDir())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	if err := s.AddActivity(agentapi.Activity{At: at, App: "first"}, agentapi.Activity{At: at, App: "second"}); err != nil {
+	if err := s.AddActivity(agentapi.Activity{At: at, App: "first", Kind: agentapi.ActivityOpened}, agentapi.Activity{At: at, App: "second", Kind: agentapi.ActivityOpened}); err != nil {
 		t.Fatal(err)
 	}
 	err := s.update(func(tx *bolt.Tx) error {

@@ -31,6 +31,8 @@ type Store struct {
 	// observe is told when a write transaction begins to commit (true) and
 	// when it has ended (false); nil outside the crash tests.
 	observe func(committing bool)
+
+	activity activityCounts
 }
 
 // Option of Open.

@@ -6,6 +6,14 @@ var operations = map[string]operation{
 	"activity": {"GET", "/owner/activity", []parameter{
 		{"limit", inQuery, aNumber, false, false},
 	}},
+	"activityPage": {"GET", "/owner/activity/page", []parameter{
+		{"limit", inQuery, aNumber, false, false},
+		{"before", inQuery, aNumber, false, false},
+		{"group", inQuery, aText, false, false},
+		{"app", inQuery, aText, false, false},
+		{"email", inQuery, aText, false, false},
+		{"search", inQuery, aText, false, false},
+	}},
 	"allowUser": {"POST", "/owner/users/{id}/allow", []parameter{
 		{"id", inPath, aText, true, false},
 	}},

@@ -4,6 +4,7 @@ import type { Operations } from '../src/lib/types';
 /** What each operation gives where there is nothing to tell. */
 export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } = {
   activity: [],
+  activityPage: {"lines":[],"next":0},
   allowUser: {"at":"","id":"","name":"","standing":"asks"},
   answerKnock: {"app":"","email":"","ok":true},
   approve: {"status":"pending"},
@@ -27,7 +28,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   ownerInvite: {"email":"","status":"pending","url":""},
   ownerPeople: {"members":[],"name":"","publishedApps":[]},
   ownerRemovePerson: {"closed":0,"milliseconds":0,"ok":true,"person":{"accountId":"","apps":[],"email":"","role":"owner","status":"active"}},
-  ownerState: {"account":{"accountId":"","authUrl":"","connected":false,"email":"","host":"","local":false,"name":"","url":""},"api":"","apps":[],"engineVersion":"","grants":[],"here":0,"knocks":[],"locked":false,"mode":"desktop","notices":[],"noticesSeen":0,"outboxSize":0,"peopleCount":0,"peopleVersion":"","reachable":false,"registrants":[],"seq":0,"trouble":"","undelivered":[],"users":[]},
+  ownerState: {"account":{"accountId":"","authUrl":"","connected":false,"email":"","host":"","local":false,"name":"","url":""},"activityVersion":0,"api":"","apps":[],"engineVersion":"","grants":[],"here":0,"knocks":[],"locked":false,"mode":"desktop","notices":[],"noticesSeen":0,"outboxSize":0,"peopleCount":0,"peopleVersion":"","reachable":false,"registrants":[],"seq":0,"trouble":"","undelivered":[],"users":[]},
   passwords: [],
   pause: {"closed":0,"milliseconds":0,"ok":true},
   probe: {"health":"","healthDetail":""},

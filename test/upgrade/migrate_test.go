@@ -70,7 +70,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 	}
 	openBoth(t, dir)
 	for name, added := range map[string][]string{
-		"agent.db": {"formers/", "meta/schema", "users/"}, "control/control.db": {"items/schema"},
+		"agent.db": {"activity.decisions/", "formers/", "meta/schema", "users/"}, "control/control.db": {"items/schema"},
 	} {
 		after := content(t, filepath.Join(dir, name))
 		for key, value := range before[name] {

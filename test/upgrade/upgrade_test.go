@@ -161,6 +161,9 @@ func (h *house) keepsEverything(t *testing.T) {
 	if err != nil || len(activity) < len(h.kept.Activity) {
 		t.Fatalf("activity: %+v, %v", activity, err)
 	}
+	for i := range activity {
+		activity[i].ID = 0 // lines had no numbers that were told
+	}
 	same(t, "activity", activity[len(activity)-len(h.kept.Activity):], h.kept.Activity, nil)
 }
 

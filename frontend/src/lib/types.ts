@@ -7,6 +7,11 @@ export interface Operations {
     takes: { limit?: number };
     gives: Activity[];
   };
+  /** A part of what happened, newest first. */
+  activityPage: {
+    takes: { limit?: number; before?: number; group?: 'visits' | 'decisions' | 'trouble'; app?: string; email?: string; search?: string };
+    gives: ActivityPage;
+  };
   /** Let a user's programs register. */
   allowUser: {
     takes: { id: string };
@@ -297,6 +302,12 @@ export interface Activity {
   until?: string;
   /** What it is about, where that is neither a person nor an app: a connected app, an app password, a server, an address. */
   what?: string;
+}
+
+export interface ActivityPage {
+  lines: Activity[];
+  /** What to ask for as before, to go on; 0 at the end. */
+  next: number;
 }
 
 /** The last failure that a visitor met, since the agent started. */
@@ -622,6 +633,8 @@ export interface OwnerState {
   /** When access ends for everybody unless the control plane answers before. */
   accessUntil?: string;
   account: Account;
+  /** Changes whenever /owner/activity/page may answer something else. */
+  activityVersion: number;
   /** host:port of the loopback API. */
   api: string;
   /** By label. */
