@@ -92,7 +92,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: a.desk},
-			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted),
+			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech),
 		},
 	})
 	return a

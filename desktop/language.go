@@ -3,6 +3,7 @@ package desktop
 import (
 	"sync/atomic"
 
+	"porchlight/desktop/ui"
 	"porchlight/internal/words"
 )
 
@@ -34,3 +35,6 @@ func say(sentence string, args ...any) string { return language().Say(sentence, 
 func sayCount(n int, one, many string, more ...any) string {
 	return language().Count(n, one, many, more...)
 }
+
+// speech is what the window speaks: the same.
+func speech() ui.Speech { return ui.Speech{Language: language().Tag(), Locale: words.Locale()} }

@@ -81,14 +81,26 @@ type Shell struct {
 	browse  func(ctx context.Context, url string) error
 	state   func() agentapi.OwnerState
 	wanted  func() string
+	speech  func() Speech
+}
+
+// Speech is what the window speaks.
+type Speech struct {
+	// Language is the tag of the words.
+	Language string `json:"language"`
+	// Locale is the desktop's own, for dates and numbers; empty where it has none.
+	Locale string `json:"locale"`
 }
 
 // NewShell makes the area. copy puts a text on the clipboard, browse opens an
 // address in the owner's browser, state tells which addresses are ours, wanted
-// which view the owner asked for outside the window.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() string) *Shell {
-	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted}
+// which view the owner asked for outside the window, speech what the page speaks.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() string, speech func() Speech) *Shell {
+	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted, speech: speech}
 }
+
+// Speech is asked for before anything is shown, and is there at once.
+func (s *Shell) Speech() Speech { return s.speech() }
 
 // Wanted is the view the owner asked for in the menu or on a notification since
 // the last call, by the page's own name for it; empty for none. The page asks

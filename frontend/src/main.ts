@@ -1,7 +1,18 @@
 import { mount } from 'svelte';
-import App from './App.svelte';
 import { bridge } from './lib/bridge';
+import { languages, type Language } from './lib/language';
+import { speak } from './lib/strings';
 import '../../assets/style/tokens.css';
 import './styles/base.css';
 
+/** The language that the desktop app speaks; English where it cannot say. */
+async function listen() {
+  const { language, locale } = await bridge.shell.Speech();
+  if (languages.includes(language as Language)) speak(language as Language, locale);
+  document.documentElement.lang = language;
+}
+
+await listen().catch(() => {});
+// What is evaluated from here on finds the language chosen.
+const { default: App } = await import('./App.svelte');
 mount(App, { target: document.getElementById('app')!, props: { bridge } });

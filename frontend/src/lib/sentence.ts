@@ -4,6 +4,8 @@
  * isolates their direction and never reads them as markup. plain() is the same
  * sentence where only text fits.
  */
+import { language, made, type Language } from './language';
+
 export interface Name {
   name: string;
 }
@@ -20,14 +22,20 @@ export function plain(sentence: Sentence): string {
     .join('');
 }
 
-export const number = new Intl.NumberFormat('en');
+/** Numbers as the window's locale writes them. */
+export const number = { format: (n: number): string => made('number', (locale) => new Intl.NumberFormat(locale)).format(n) };
 
 export function count(n: number, one: string, many: string): string {
   return `${number.format(n)} ${n === 1 ? one : many}`;
 }
 
+/** What is said of those that are left out of a list. */
+const others: Record<Language, string> = { en: 'more', de: 'weitere', 'en-XA': '[möré ~]' };
+
 /** "Notes, Photos and Wiki", or "Notes, Photos and 3 more". */
 export function listed(labels: readonly string[], more = 0): Sentence {
-  const joint = (i: number) => (i === labels.length - 1 && more === 0 ? ' and ' : ', ');
-  return [...labels.flatMap((label, i): (string | Name)[] => (i === 0 ? [{ name: label }] : [joint(i), { name: label }])), ...(more > 0 ? [` and ${number.format(more)} more`] : [])];
+  const rest = more > 0 ? [`${number.format(more)} ${others[language]}`] : [];
+  const list = made('list', (locale) => new Intl.ListFormat(locale === 'en-US' ? 'en-GB' : locale, { type: 'conjunction' }));
+  let element = 0;
+  return list.formatToParts([...labels, ...rest]).map(({ type, value }) => (type === 'element' && element++ < labels.length ? { name: value } : value));
 }

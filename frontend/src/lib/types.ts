@@ -242,8 +242,14 @@ export interface Desk {
 export interface Shell {
   Copy(value: string): Promise<void>;
   OpenURL(value: string): Promise<void>;
+  Speech(): Promise<Speech>;
   Version(): Promise<string>;
   Wanted(): Promise<string>;
+}
+
+export interface Speech {
+  language: string;
+  locale: string;
 }
 
 export interface Preferences {

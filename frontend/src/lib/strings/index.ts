@@ -1,9 +1,26 @@
 /*
- * Every English sentence of the window, a file for each subject. Short, plain,
- * present tense; says what happens and when.
+ * Every sentence of the window, a file for each subject: in English here, in other
+ * languages under their tag, with the same names. Short, plain, present tense; says
+ * what happens and when.
  */
+import { language, speak as speakLanguage, type Language } from '../language';
 import { ofApps } from './apps';
+import { ofApps as ofAppsInGerman } from './de/apps';
+import { ofPeople as ofPeopleInGerman } from './de/people';
+import { ofWindow as ofWindowInGerman } from './de/window';
 import { ofPeople } from './people';
+import { pseudo } from './pseudo';
+import type { Spoken } from './spoken';
 import { ofWindow } from './window';
 
-export const strings = { ...ofApps, ...ofPeople, ...ofWindow };
+const english = { ...ofApps, ...ofPeople, ...ofWindow };
+type Words = Spoken<typeof english>;
+const german: Words = { ...ofAppsInGerman, ...ofPeopleInGerman, ...ofWindowInGerman };
+
+export let strings: Words = english;
+
+/** Has everything said in a language from here on. What is shown already stays as it is. */
+export function speak(chosen: Language, locale?: string) {
+  speakLanguage(chosen, locale);
+  strings = { en: english, de: german, 'en-XA': pseudo(english) as Words }[language];
+}

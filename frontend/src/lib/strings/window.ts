@@ -8,6 +8,8 @@ function closed(n: number): string {
 
 export const ofWindow = {
   product: 'Porchlight',
+  /** How long ago what happened within the last minute was. */
+  justNow: 'just now',
   number: (n: number) => number.format(n),
 
   nav: {
@@ -107,6 +109,8 @@ export const ofWindow = {
     login: 'Start at login',
     loginText: 'The lamp is in the menu bar as soon as you are.',
     appearance: 'Appearance',
+    language: 'Language',
+    languageText: 'Of this window, the menu, the notifications and the mails to those you invite.',
     system: 'Like the system',
     light: 'Light',
     dark: 'Dark',
