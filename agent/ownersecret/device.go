@@ -1,6 +1,9 @@
 package ownersecret
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // maxCredential is the longest device credential, in bytes.
 const maxCredential = 512
@@ -43,6 +46,22 @@ func (i item) entry(dataDir string) string {
 		return dataDir
 	}
 	return dataDir + "-" + string(i)
+}
+
+// maxNamed is the longest path, in bytes, that stands in the name of an entry in
+// the keychain; macOS takes the whole entry in one line.
+const maxNamed = 300
+
+// readable names the item's entry for an owner who looks through their keychain.
+// A path that has no business in a line is named as in a file.
+func (i item) readable(hash, abs string) string {
+	if len(abs) > maxNamed || strings.ContainsFunc(abs, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		abs = hash
+	}
+	if i == "" {
+		return "owner of " + abs
+	}
+	return "computer " + string(i) + " of " + abs
 }
 
 // check refuses what cannot be the item.

@@ -57,7 +57,13 @@ func (KeychainStore) Kind() string { return "keychain" }
 
 // Get implements Store.
 func (s KeychainStore) Get(ctx context.Context) (string, error) {
-	secret, err := s.call(ctx, func(entry string) (string, error) { return keyring.Get(service, entry) })
+	secret, err := s.call(ctx, func(names [2]string) (string, error) {
+		secret, err := keyring.Get(service, names[0])
+		if errors.Is(err, keyring.ErrNotFound) {
+			return keyring.Get(service, names[1])
+		}
+		return secret, err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -72,24 +78,39 @@ func (s KeychainStore) Set(ctx context.Context, secret string) error {
 	if err := s.item.check(secret); err != nil {
 		return err
 	}
-	_, err := s.call(ctx, func(entry string) (string, error) { return "", keyring.Set(service, entry, secret) })
+	_, err := s.call(ctx, func(names [2]string) (string, error) {
+		if err := keyring.Set(service, names[0], secret); err != nil {
+			return "", err
+		}
+		_ = keyring.Delete(service, names[1]) // never read again, so left is not lost
+		return "", nil
+	})
 	return err
 }
 
 // Delete implements Store.
 func (s KeychainStore) Delete(ctx context.Context) error {
-	_, err := s.call(ctx, func(entry string) (string, error) { return "", keyring.Delete(service, entry) })
+	_, err := s.call(ctx, func(names [2]string) (string, error) {
+		err, former := keyring.Delete(service, names[0]), keyring.Delete(service, names[1])
+		switch {
+		case errors.Is(former, keyring.ErrNotFound):
+			return "", err
+		case errors.Is(err, keyring.ErrNotFound):
+			return "", former
+		}
+		return "", errors.Join(err, former)
+	})
 	return err
 }
 
-// call runs fn on a goroutine of its own and waits for it no longer than the
-// store's timeout.
-func (s KeychainStore) call(ctx context.Context, fn func(entry string) (string, error)) (string, error) {
-	name, _, err := entry(s.dataDir)
+// call runs fn with the names of the entry, of today and of former versions, on a
+// goroutine of its own, and waits for it no longer than the store's timeout.
+func (s KeychainStore) call(ctx context.Context, fn func(names [2]string) (string, error)) (string, error) {
+	hash, abs, err := entry(s.dataDir)
 	if err != nil {
 		return "", fmt.Errorf("cannot tell where %s is kept: %w", s.item, err)
 	}
-	name = s.item.entry(name)
+	names := [2]string{s.item.readable(hash, abs), s.item.entry(hash)}
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -120,7 +141,7 @@ func (s KeychainStore) call(ctx context.Context, fn func(entry string) (string, 
 			a.err = limit.Err() // nothing begins that nobody waits for
 		}
 		if a.err == nil {
-			a.secret, a.err = fn(name)
+			a.secret, a.err = fn(names)
 		}
 		<-slots
 		answers <- a

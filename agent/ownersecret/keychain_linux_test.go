@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/zalando/go-keyring"
 	"go.uber.org/goleak"
 )
 
@@ -179,6 +180,39 @@ func expect(what string, err, want error) error {
 	return nil
 }
 
+// formerEntries is about entries under names that say nothing, as former versions
+// made them: read as before, replaced and deleted with those of today.
+func formerEntries(ctx context.Context) error {
+	const connection = "c1"
+	hash, _, err := entry("/srv/former")
+	if err != nil {
+		return err
+	}
+	s, name := DeviceKeychain("/srv/former", connection), hash+"-"+connection
+	if err := keyring.Set(service, name, "of-a-former-version"); err != nil {
+		return err
+	}
+	if got, err := s.Get(ctx); err != nil || got != "of-a-former-version" {
+		return fmt.Errorf("a former entry is read as %q, %v", got, err)
+	}
+	if err := s.Set(ctx, "of-today"); err != nil {
+		return err
+	}
+	if _, err := keyring.Get(service, name); !errors.Is(err, keyring.ErrNotFound) {
+		return fmt.Errorf("the former entry after Set: %v", err)
+	}
+	if got, err := keyring.Get(service, "computer c1 of /srv/former"); err != nil || got != "of-today" {
+		return fmt.Errorf("by the name an owner sees: %q, %v", got, err)
+	}
+	if err := keyring.Set(service, name, "left-over"); err != nil {
+		return err
+	}
+	if err := s.Delete(ctx); err != nil {
+		return err
+	}
+	return expect("both are deleted", second(s.Get(ctx)), ErrNotFound)
+}
+
 func roleUnlocked(ctx context.Context, conn *dbus.Conn) error {
 	d, err := startDaemon(ctx, conn, true)
 	if err != nil {
@@ -204,6 +238,9 @@ func roleUnlocked(ctx context.Context, conn *dbus.Conn) error {
 		if got, err := s.Get(ctx); err != nil || got != secret {
 			return fmt.Errorf("Get after Set: %v, the right secret: %v", err, got == secret)
 		}
+	}
+	if err := formerEntries(ctx); err != nil {
+		return err
 	}
 	if err := expect("another data directory", second(Keychain("/srv/two").Get(ctx)), ErrNotFound); err != nil {
 		return err
