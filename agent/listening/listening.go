@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -159,9 +158,12 @@ func (l *Listening) entry(one listener, who procinfo.Process, since time.Time) a
 	return out
 }
 
+// ours are programs of Porchlight, which may run more than once.
+var ours = []string{"porchlight", "porchlight-desktop", "porchlight-control"}
+
 // notOffered says why a port is not offered; empty where it is.
 func (l *Listening) notOffered(port int, program string) string {
-	if slices.Contains(l.cfg.OwnPorts, port) || strings.HasPrefix(program, "porchlight") {
+	if slices.Contains(l.cfg.OwnPorts, port) || slices.Contains(ours, program) {
 		return agentapi.NotOfferedOwn
 	}
 	return other(port, program)

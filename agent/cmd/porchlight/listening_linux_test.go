@@ -1,0 +1,50 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os/user"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The list names what listens, says what is published, and has these fields and no
+// other for what is offered.
+func TestListening(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	port := plant(t, http.NotFoundHandler(), (*httptest.Server).Start)
+	find := func() string {
+		t.Helper()
+		var all []json.RawMessage
+		if err := json.Unmarshal([]byte(s.ok("listening", "--json")), &all); err != nil {
+			t.Fatal(err)
+		}
+		for _, raw := range all {
+			var one struct{ Port int }
+			if err := json.Unmarshal(raw, &one); err == nil && strconv.Itoa(one.Port) == port {
+				return strings.Join(strings.Fields(string(raw)), "")
+			}
+		}
+		t.Fatalf("port %s is not in %s", port, all)
+		return ""
+	}
+	who, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := find(), `{"port":`+port+`,"program":"porchlight.test","user":"`+who.Username+`","published":false}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	s.ok("publish", "shop", "--label", "Shop", "--port", port)
+	s.ok("approve", "shop")
+	if got := find(); !strings.HasSuffix(got, `"published":true}`) {
+		t.Errorf("published: %s", got)
+	}
+	table := s.ok("listening")
+	if !strings.HasPrefix(table, "PORT ") || !strings.Contains(table, port+" ") {
+		t.Errorf("table: %s", table)
+	}
+}

@@ -1,0 +1,139 @@
+package listening_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/listening"
+)
+
+func TestMain(m *testing.M) {
+	if port := os.Getenv(otherVariable); port != "" {
+		os.Exit(listenAsOther())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// me is the user of this test.
+func me() string { return strconv.Itoa(os.Getuid()) }
+
+// rig is what listens, as the owner is told of it.
+type rig struct {
+	*listening.Listening
+	apps   map[int]listening.App
+	titles atomic.Bool
+}
+
+func newRig(own ...int) *rig {
+	r := &rig{apps: map[int]listening.App{}}
+	r.titles.Store(true)
+	r.Listening = listening.New(listening.Config{
+		App: func(port int) (listening.App, bool) { app, ok := r.apps[port]; return app, ok },
+		Suggest: func(texts ...string) (string, string) {
+			for _, text := range texts {
+				if text != "" {
+					return "name", text
+				}
+			}
+			return "", ""
+		},
+		OwnPorts: own, Me: me(), Titles: r.titles.Load,
+	})
+	return r
+}
+
+func (r *rig) at(port int) (agentapi.Listening, bool) {
+	for _, one := range r.List() {
+		if one.Port == port {
+			return one, true
+		}
+	}
+	return agentapi.Listening{}, false
+}
+
+// serve is the port of a program of ours that counts what it is asked.
+func serve(t *testing.T, handler http.Handler) (port int, asked *atomic.Int32) {
+	t.Helper()
+	asked = new(atomic.Int32)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().(*net.TCPAddr).Port, asked
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	port, asked := serve(t, http.NotFoundHandler())
+	own, _ := serve(t, http.NotFoundHandler())
+	live, _ := serve(t, http.NotFoundHandler())
+	pending, _ := serve(t, http.NotFoundHandler())
+	wide, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer wide.Close()
+	six, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer six.Close()
+	r := newRig(own)
+	r.apps[live] = listening.App{Name: "notes", Label: "Notes", Status: agentapi.StatusLive}
+	r.apps[pending] = listening.App{Name: "photos", Label: "Photos", Status: agentapi.StatusPending}
+
+	for what, want := range map[string]struct {
+		port int
+		agentapi.Listening
+	}{
+		"a program of ours": {port, agentapi.Listening{Own: true, Looks: true, Label: "Listening.test"}},
+		"our own port":      {own, agentapi.Listening{Own: true, NotOffered: agentapi.NotOfferedOwn, Label: "Listening.test"}},
+		"a live app":        {live, agentapi.Listening{Own: true, Published: true, App: "notes", Status: agentapi.StatusLive, Label: "Notes"}},
+		"one that asks":     {pending, agentapi.Listening{Own: true, Looks: true, App: "photos", Status: agentapi.StatusPending, Label: "Photos"}},
+		"on every address":  {wide.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Network: true, Label: "Listening.test"}},
+		"on [::1] alone":    {six.Addr().(*net.TCPAddr).Port, agentapi.Listening{Own: true, Looks: true, Label: "Listening.test"}},
+	} {
+		got, ok := r.at(want.port)
+		if !ok || got.Program != "listening.test" || got.User == "" || got.Since.IsZero() || got.Own != want.Own || got.Looks != want.Looks || got.Network != want.Network ||
+			got.Published != want.Published || got.App != want.App || got.Status != want.Status || got.NotOffered != want.NotOffered || got.Label != want.Label {
+			t.Errorf("%s: %+v, %v", what, got, ok)
+		}
+	}
+	if asked.Load() != 0 {
+		t.Errorf("a list asked a program %d times", asked.Load())
+	}
+	r.titles.Store(false)
+	if got, _ := r.at(port); got.Looks {
+		t.Error("titles are off, and it may be looked at")
+	}
+}
+
+// What came later is known as that, and what went away is gone at once.
+func TestNewestCameLast(t *testing.T) {
+	t.Parallel()
+	first, _ := serve(t, http.NotFoundHandler())
+	r := newRig()
+	before, _ := r.at(first)
+	s := httptest.NewServer(http.NotFoundHandler())
+	second := s.Listener.Addr().(*net.TCPAddr).Port
+	after, ok := r.at(second)
+	if again, _ := r.at(first); !ok || !after.Since.After(before.Since) || !again.Since.Equal(before.Since) {
+		t.Errorf("%v, then %v", before.Since, after.Since)
+	}
+	s.Close()
+	if _, ok := r.at(second); ok {
+		t.Error("it is closed, and listed")
+	}
+	if _, err := r.Look(t.Context(), agentapi.Look{Port: second}); agentapi.CodeOf(err) != agentapi.CodeConflict || err.Error() != "Port "+strconv.Itoa(second)+" stopped listening." {
+		t.Errorf("a look at it: %v", err)
+	}
+}
