@@ -154,6 +154,8 @@ func (a *Agent) makePeople() (err error) {
 		Store:   a.store,
 		Changes: a.changes,
 		Log:     a.cfg.Log.With("part", "people"),
+
+		DisplayName: a.settings.DisplayName,
 	}
 	if a.client != nil {
 		cfg.Control = a.client

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,11 +17,14 @@ import (
 // well: whoever reads the invited address's mail is that address. Opening it
 // shows a page and changes nothing; the one click on that page uses the link up,
 // makes the person active and opens a session that may visit this computer and
-// no page of the account.
+// no page of the account. invitationname.go has the other address of an invitation,
+// which its owner hands over and which signs nobody in.
 
 const (
 	// invitationLife is how long an invitation's link can be used.
 	invitationLife = 7 * 24 * time.Hour
+	// overKept is how long an invitation that was used or has ended can say so.
+	overKept = 30 * 24 * time.Hour
 	// PathInvitation is where the mailed link leads, under the auth URL, with
 	// the token as parameter "token".
 	PathInvitation = "/invitation"
@@ -37,6 +39,17 @@ type invitation struct {
 	AccountID  string    `json:"accountId"`
 	Apps       []string  `json:"apps"` // ids, as named
 	Until      time.Time `json:"until"`
+	// Name is what its other address names it by; empty in one from before there was.
+	Name string `json:"name,omitempty"`
+	// Line and From are what the owner wrote with it, and calls themselves.
+	Line string `json:"line,omitempty"`
+	From string `json:"from,omitempty"`
+}
+
+// usedInvitation is one after its click, under the same hash.
+type usedInvitation struct {
+	invitation
+	At time.Time `json:"at"`
 }
 
 // InvitedApp is one app on the page of an invitation.
@@ -48,6 +61,8 @@ type InvitedApp struct {
 // Invitation is what the page of an open link shows.
 type Invitation struct {
 	Owner string // address of who invited
+	From  string // what they call themselves, to stand beside the address, or ""
+	Line  string // what they wrote, or ""
 	Email string // address invited
 	// Apps are those the person may open now, the ones named in the invitation
 	// first; it is empty when all were withdrawn since.
@@ -59,54 +74,61 @@ type Invitation struct {
 	Other string
 }
 
-// Accepted is an invitation used.
-type Accepted struct {
-	// Token of the new session, in clear, or "" when the browser's own session
-	// is one of the same account and without limits, and stays.
-	Token string
-	Host  string // of the first app, or of the computer: where to go now
-}
-
-func invitationOver() error {
-	return refuse(controlapi.CodeNotFound, "This invitation was used already, was taken back, or is more than seven days old. "+
-		"If you used it before, sign in to see what you can open.")
-}
-
 // Invite invites an address to apps, all of which the computer must serve now, until
 // the end that is asked for: it writes the person's row, makes their account when
 // there is none, and mails a link. The inviting owner and the address both spend
 // from the mail budget. Somebody active keeps that status and has the apps
 // added. A refusal leaves nothing behind.
 func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Invite) (controlapi.Person, error) {
-	email, err := ParseEmail(i.Email)
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	end, err := parseUntil(i.Until, s.now())
-	if err != nil {
-		return controlapi.Person{}, err
-	}
-	appIDs := i.Apps
+	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until})
+	return p, err
+}
+
+// inviting is what an invitation is made of.
+type inviting struct {
+	email      string
+	apps       []string // ids
+	until      string   // see controlapi.Invite
+	line, from string   // see invitation
+	noMail     bool     // it is handed over by its other address alone
+}
+
+// check is for what does not depend on the address.
+func (i inviting) check(now time.Time) (until, error) {
 	switch {
-	case len(appIDs) == 0:
-		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
-	case len(appIDs) > MaxApps:
-		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "An invitation names at most 500 apps.")
+	case len(i.apps) == 0:
+		return until{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
+	case len(i.apps) > MaxApps:
+		return until{}, refuse(controlapi.CodeInvalid, "An invitation names at most 500 apps.")
 	}
-	accountID, mailID, link := newID(), newID(), newToken()
-	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
+	return parseUntil(i.until, now)
+}
+
+// invite writes one invitation.
+func (s *People) invite(ctx context.Context, computerID string, i inviting) (controlapi.Person, invitation, error) {
+	email, err := ParseEmail(i.email)
+	if err != nil {
+		return controlapi.Person{}, invitation{}, err
+	}
+	end, err := i.check(s.now())
+	if err != nil {
+		return controlapi.Person{}, invitation{}, err
+	}
+	accountID, mailID, name, link := newID(), newID(), newInvitationName(), newToken()
+	var row invitation
+	p, err := updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
 		c, owner, err := computerWithOwner(tx, computerID)
 		if err != nil {
 			return controlapi.Person{}, err
 		}
-		if err := tx.liveApps(computerID, appIDs); err != nil {
+		if err := tx.liveApps(computerID, i.apps); err != nil {
 			return controlapi.Person{}, err
 		}
 		account, err := tx.ensureAccount(accountID, email)
 		if err != nil {
 			return controlapi.Person{}, err
 		}
-		p, err := tx.changePerson(computerID, account, personInvited, end, appIDs)
+		p, err := tx.changePerson(computerID, account, personInvited, end, i.apps)
 		if err != nil {
 			return controlapi.Person{}, err
 		}
@@ -116,126 +138,40 @@ func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Inv
 		if err := tx.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(email)); err != nil {
 			return controlapi.Person{}, err
 		}
-		row := invitation{ComputerID: computerID, AccountID: account.ID, Apps: appIDs, Until: tx.now.Add(invitationLife).UTC()}
-		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil {
-			return controlapi.Person{}, err
+		row = invitation{
+			ComputerID: computerID, AccountID: account.ID, Apps: i.apps, Until: tx.now.Add(invitationLife).UTC(),
+			Name: name, Line: i.line, From: i.from,
+		}
+		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil || i.noMail {
+			return p.wire(tx.now), err
 		}
 		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row)
 	})
-}
-
-// LookAtInvitation says what the page of a link shows, and consumes nothing:
-// mail scanners open links. The browser's session token tells who is signed in
-// there; it may be empty. It refuses with CodeNotFound.
-func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
-	if len(link) != tokenLen {
-		return Invitation{}, invitationOver()
-	}
-	return viewed(ctx, s.core, func(tx kv.Tx) (Invitation, error) {
-		row, p, err := openInvitation(tx, s.now(), hashOf(purposeInvitation, link))
-		if err != nil {
-			return Invitation{}, err
-		}
-		c, owner, err := computerWithOwner(tx, row.ComputerID)
-		if err != nil {
-			return Invitation{}, err
-		}
-		out := Invitation{Owner: owner.Email, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
-		if out.Apps, err = s.appsOpen(tx, c, row, p); err != nil {
-			return Invitation{}, err
-		}
-		here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
-		if err != nil || !found || here.AccountID == p.AccountID {
-			return out, err
-		}
-		other, _, err := get[Account](tx, keyAccount(here.AccountID))
-		out.Other = other.Email
-		return out, err
-	})
-}
-
-// AcceptInvitation uses a link up: the person becomes active, and the browser
-// that sent it, whose session token may be empty, is signed in as them. The
-// session it had ends, unless it is the same person's and without limits. A
-// limited one of the same person passes on what it may visit. It refuses with
-// CodeNotFound.
-func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
-	if len(link) != tokenLen {
-		return Accepted{}, invitationOver()
-	}
-	next := newEntry()
-	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
-	return updated(ctx, s.core, func(tx *txn) (Accepted, error) {
-		row, p, err := openInvitation(tx, tx.now, hash)
-		if err != nil {
-			return Accepted{}, err
-		}
-		c, _, err := computerWithOwner(tx, row.ComputerID)
-		if err != nil {
-			return Accepted{}, err
-		}
-		if p, err = tx.changePerson(c.ID, Account{ID: p.AccountID}, personAccepted, until{keep: true}, nil); err != nil {
-			return Accepted{}, err
-		}
-		if err := tx.deleteInvitation(c.ID, p.AccountID, hash); err != nil {
-			return Accepted{}, err
-		}
-		apps, err := s.appsOpen(tx, c, row, p)
-		if err != nil {
-			return Accepted{}, err
-		}
-		out := Accepted{Host: s.computer(c).Host}
-		if len(apps) > 0 {
-			out.Host = apps[0].Host
-		}
-		here, found, err := get[session](tx, keySession(before))
-		if err != nil {
-			return Accepted{}, err
-		}
-		samePerson := found && here.AccountID == p.AccountID
-		if samePerson && len(here.Only) == 0 {
-			return out, nil
-		}
-		only := []string{c.ID}
-		if samePerson {
-			for _, id := range here.Only {
-				if id != c.ID && len(only) < maxVisitable {
-					only = append(only, id)
-				}
-			}
-		}
-		if err := tx.endSession(before); err != nil {
-			return Accepted{}, err
-		}
-		out.Token = next.token
-		return out, tx.openSession(next.id, next.hash, p.AccountID, client, only...)
-	})
-}
-
-// openInvitation reads a link that can still be used, with the person it is
-// for.
-func openInvitation(tx kv.Tx, now time.Time, hash string) (invitation, person, error) {
-	row, err := find[invitation](tx, keyInvitation(hash), invitationOver())
-	if err != nil {
-		return invitation{}, person{}, err
-	}
-	if !now.Before(row.Until) { // the store may keep it a little longer
-		return invitation{}, person{}, invitationOver()
-	}
-	p, err := find[person](tx, keyPerson(row.ComputerID, row.AccountID), invitationOver())
-	// Revoking deletes the links; that the row is looked at here as well keeps a
-	// link that was missed from undoing it.
-	if err == nil && p.Status == controlapi.PersonRemoved {
-		err = invitationOver()
-	}
-	return row, p, err
+	return p, row, err
 }
 
 func (t *txn) putInvitation(hash string, row invitation) error {
-	if err := put(t, keyInvitation(hash), row, invitationLife); err != nil {
+	life := row.Until.Sub(t.now) + overKept
+	if err := put(t, keyInvitation(hash), row, life); err != nil {
 		return err
 	}
-	return put(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, invitationLife)
+	if row.Name != "" {
+		if err := put(t, keyInvitationName(row.Name), hash, life); err != nil {
+			return err
+		}
+	}
+	return put(t, keyPersonInvitation(row.ComputerID, row.AccountID, hash), struct{}{}, life)
+}
+
+// noteUsed takes an open invitation away, and keeps that it was used.
+func (t *txn) noteUsed(hash string, row invitation) error {
+	for _, key := range []string{keyPersonInvitation(row.ComputerID, row.AccountID, hash), keyInvitation(hash)} {
+		if err := t.Delete(key); err != nil {
+			return err
+		}
+	}
+	row.Line = "" // was for one reader, once
+	return put(t, keyUsedInvitation(hash), usedInvitation{row, t.now.UTC()}, overKept)
 }
 
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
@@ -246,7 +182,10 @@ func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner 
 		return err
 	}
 	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
-	message, err := mail.Invitation{To: email, Owner: owner.Email, Apps: inMail(apps), Link: address, Until: row.Until}.Message()
+	message, err := mail.Invitation{
+		To: email, Owner: owner.Email, From: row.From, Line: row.Line,
+		Apps: inMail(apps), Link: address, Until: row.Until,
+	}.Message()
 	if err != nil {
 		return err
 	}
@@ -258,10 +197,20 @@ func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner 
 }
 
 func (t *txn) deleteInvitation(computerID, accountID, hash string) error {
-	if err := t.Delete(keyPersonInvitation(computerID, accountID, hash)); err != nil {
+	row, _, err := get[invitation](t, keyInvitation(hash))
+	if err != nil {
 		return err
 	}
-	return t.Delete(keyInvitation(hash))
+	keys := []string{keyPersonInvitation(computerID, accountID, hash), keyInvitation(hash)}
+	if row.Name != "" {
+		keys = append(keys, keyInvitationName(row.Name))
+	}
+	for _, key := range keys {
+		if err := t.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // voidInvitations ends every open link of a person to a computer.

@@ -281,7 +281,9 @@ func (t *txn) ensureOwner(computerID string, a Account) error {
 }
 
 // liveApps refuses unless every id is an app the computer serves now.
-func (t *txn) liveApps(computerID string, ids []string) error {
+func (t *txn) liveApps(computerID string, ids []string) error { return liveApps(t, computerID, ids) }
+
+func liveApps(t kv.Tx, computerID string, ids []string) error {
 	apps, _, err := get[[]controlapi.App](t, keyComputerApps(computerID))
 	if err != nil {
 		return err

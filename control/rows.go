@@ -35,6 +35,8 @@ import (
 //	signin-browser/BROWSERHASH      link hash
 //	signin-tries/BROWSERHASH        codes typed
 //	invitation/LINKHASH             invitation
+//	used-invitation/LINKHASH        usedInvitation, for a while
+//	invitation-name/NAME            link hash: of an invitation's other address
 //	person-invitation/COMPUTER/ACCOUNT/LINKHASH  nothing: the index of invitation by person
 //	visit/HASH                      visit
 //	client/ID                       client
@@ -84,6 +86,8 @@ func keySignIn(linkHash string) string           { return "signin/" + linkHash }
 func keySignInBrowser(hash string) string        { return "signin-browser/" + hash }
 func keySignInTries(hash string) string          { return "signin-tries/" + hash }
 func keyInvitation(linkHash string) string       { return "invitation/" + linkHash }
+func keyUsedInvitation(linkHash string) string   { return "used-invitation/" + linkHash }
+func keyInvitationName(name string) string       { return "invitation-name/" + name }
 func keyPersonInvitations(computer, account string) string {
 	return "person-invitation/" + computer + "/" + account + "/"
 }

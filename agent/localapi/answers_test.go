@@ -81,6 +81,24 @@ func (p *plane) Invite(_ context.Context, i controlapi.Invite) (controlapi.Perso
 	return p.changed()
 }
 
+func (p *plane) InviteAll(_ context.Context, i controlapi.Invitations) (controlapi.InvitationsMade, error) {
+	out := controlapi.InvitationsMade{}
+	for _, email := range i.Emails {
+		person := p.row
+		person.Email = email
+		link := controlapi.InvitationLink{URL: "https://control.localhost:8443/i/kq7d-mh2p-x4tn-aaaa", Until: time.Unix(1_800_000_000, 0).UTC()}
+		out.Invitations = append(out.Invitations, controlapi.InvitationMade{Email: email, Person: &person, Link: &link})
+	}
+	return out, nil
+}
+
+func (p *plane) InvitationLink(context.Context, controlapi.LinkWanted) (controlapi.InvitationLink, error) {
+	if p.refusal != nil {
+		return controlapi.InvitationLink{}, p.refusal
+	}
+	return controlapi.InvitationLink{URL: "https://control.localhost:8443/i/kq7d-mh2p-x4tn-aaaa", Until: time.Unix(1_800_000_000, 0).UTC()}, nil
+}
+
 func (p *plane) SetAccess(_ context.Context, g controlapi.SetAccess) (controlapi.Person, error) {
 	p.row.Apps = slices.DeleteFunc(p.row.Apps, func(id string) bool { return id == g.App })
 	if g.Granted {
@@ -198,6 +216,49 @@ func TestPeopleAnswers(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", path, got.status, got.body, want)
 		}
 	}
+}
+
+// Several invitations over HTTP, and the address of one: for the owner alone.
+func TestInvitationAnswers(t *testing.T) {
+	t.Parallel()
+	control := &plane{row: ben}
+	r := startWith(t, func(r *rig) { r.control = control })
+	r.approved(t, "notes", "Notes")
+	do := func(path, body string, status int, says string) {
+		t.Helper()
+		got := r.send(t, request{method: "POST", path: path, body: body, socket: true, secret: r.secret})
+		if got.status != status || !strings.Contains(got.body, says) {
+			t.Errorf("%s %s: %d %s, want %d with %s", path, body, got.status, got.body, status, says)
+		}
+		if status >= 400 {
+			got.sentence(t)
+		}
+	}
+	const all, link = "/owner/people/invitations", "/owner/people/link"
+	do(all, `{"emails":["ben@example.net","ann@example.net"],"apps":["Notes"],"line":"Have a look.","noMail":true}`, 200,
+		`{"invitations":[{"email":"ben@example.net","status":"pending","accountId":"b2","url":"https://notes.maya.localhost:8443","link":{"url":"https://control.localhost:8443/i/`)
+	for body, says := range map[string]string{
+		`{"emails":[],"apps":["Notes"]}`:                                                                           "at least one address",
+		`{"emails":"ben@example.net","apps":["Notes"]}`:                                                            "emails",
+		`{"emails":[null],"apps":["Notes"]}`:                                                                       "emails",
+		`{"apps":["Notes"]}`:                                                                                       "emails",
+		`{"emails":["ben@example.net"],"apps":[]}`:                                                                 "at least one app",
+		`{"emails":["ben@example.net"],"apps":["Diary"]}`:                                                          "Diary",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"line":"see evil.example"}`:                                "web or mail address",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"line":"a\nb"}`:                                            "one line",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"line":7}`:                                                 "line",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"noMail":"yes"}`:                                           "noMail",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"until":"tomorrow"}`:                                       "end of a share",
+		`{"emails":["a@b.example"` + strings.Repeat(`,"a@b.example"`, agentapi.MaxInvited) + `],"apps":["Notes"]}`: "At most 50",
+	} {
+		do(all, body, 400, says)
+	}
+	do(link, `{"accountId":"b2"}`, 200, `{"url":"https://control.localhost:8443/i/`)
+	do(link, `{}`, 400, "accountId")
+	control.refusal = &controlapi.Error{Code: controlapi.CodeInvalid, Message: "Ben has come in already."}
+	do(link, `{"accountId":"b2"}`, 409, "come in already")
+	control.refusal = &controlapi.Error{Code: controlapi.CodeNotFound, Message: "There is nothing at this address."}
+	do(link, `{"accountId":"b2"}`, 400, "too old")
 }
 
 // App passwords over HTTP: the shapes are the rig's to check; the password is in one

@@ -167,6 +167,8 @@ var routes = []route{
 	{"PUT", "/owner/apps/{name}/options", tierOwner, (*API).setOptions},
 	{"GET", "/owner/people", tierTake, (*API).ownerPeople},
 	{"POST", "/owner/people/invite", tierOwner, byOwner((*API).invite)},
+	{"POST", "/owner/people/invitations", tierOwner, (*API).inviteAll},
+	{"POST", "/owner/people/link", tierOwner, (*API).invitationLink},
 	{"POST", "/owner/people/grant", tierTake, byOwner((*API).setAccess)},
 	{"POST", "/owner/people/revoke", tierTake, byOwner((*API).remove)},
 	{"POST", "/owner/people/undo", tierTake, (*API).undoHeld},

@@ -41,6 +41,29 @@ func (a *API) invite(r *http.Request, by people.Actor) (any, error) {
 	return a.cfg.People.Invite(r.Context(), by, req)
 }
 
+// inviteAll invites several addresses, with what the owner writes to them. Programs
+// have no such route: a line is the owner's own words.
+func (a *API) inviteAll(r *http.Request) (any, error) {
+	f := readFields(r, "emails", "apps", "line", "until", "noMail")
+	req := agentapi.InvitationsRequest{
+		Emails: f.texts("emails"), Apps: f.texts("apps"), Line: f.optional("line"), Until: f.optional("until"),
+		NoMail: f.has("noMail") && f.truth("noMail"),
+	}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return a.cfg.People.InviteAll(r.Context(), req)
+}
+
+func (a *API) invitationLink(r *http.Request) (any, error) {
+	f := readFields(r, "accountId")
+	req := agentapi.LinkRequest{AccountID: f.text("accountId")}
+	if f.err != nil {
+		return nil, f.err
+	}
+	return a.cfg.People.Link(r.Context(), req)
+}
+
 func (a *API) setAccess(r *http.Request, by people.Actor) (any, error) {
 	f := readFields(r, "accountId", "app", "granted", "until", "holdSeconds")
 	req := agentapi.AccessRequest{

@@ -65,6 +65,14 @@ func (p *plane) MakePassword(context.Context, controlapi.MakePassword) (controla
 	return controlapi.MadePassword{}, nil
 }
 
+func (p *plane) InviteAll(context.Context, controlapi.Invitations) (controlapi.InvitationsMade, error) {
+	return controlapi.InvitationsMade{}, nil
+}
+
+func (p *plane) InvitationLink(context.Context, controlapi.LinkWanted) (controlapi.InvitationLink, error) {
+	return controlapi.InvitationLink{}, nil
+}
+
 func (p *plane) AnswerKnock(context.Context, controlapi.AnswerKnock) (controlapi.Person, error) {
 	return controlapi.Person{}, nil
 }

@@ -38,6 +38,8 @@ const answerIn = 10 * time.Second
 type Control interface {
 	People(ctx context.Context) (controlapi.People, error)
 	Invite(ctx context.Context, i controlapi.Invite) (controlapi.Person, error)
+	InviteAll(ctx context.Context, i controlapi.Invitations) (controlapi.InvitationsMade, error)
+	InvitationLink(ctx context.Context, w controlapi.LinkWanted) (controlapi.InvitationLink, error)
 	SetAccess(ctx context.Context, g controlapi.SetAccess) (controlapi.Person, error)
 	Remove(ctx context.Context, r controlapi.Remove) (controlapi.Person, error)
 	Grants(ctx context.Context) ([]controlapi.Grant, error)
@@ -55,6 +57,9 @@ type Config struct {
 	Apps    *engine.Apps
 	Access  *access.Access
 	Store   *store.Store
+	// DisplayName is what the owner calls themselves to people they invite; nil for
+	// nothing.
+	DisplayName func() string
 	// Report tells the control plane the approved apps, unless it knows them:
 	// it refuses to give an app it has not heard of. Nil for nobody to tell.
 	Report func(ctx context.Context) error

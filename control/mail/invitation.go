@@ -29,6 +29,8 @@ type App struct {
 type Invitation struct {
 	To    string // canonical address
 	Owner string // canonical address of who invites, where answers go
+	From  string // what they call themselves, to stand beside the address, or empty
+	Line  string // what they wrote, or empty; checked by oneline.Line like From by Name
 	Apps  []App  // at least one; the first is what the link opens
 	Link  string
 	Until time.Time // when the link ends

@@ -35,6 +35,32 @@ func (h *handler) invite(w http.ResponseWriter, r *http.Request, c controlapi.Co
 	return nil
 }
 
+func (h *handler) inviteAll(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.Invitations
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	made, err := h.svc.People.InviteAll(r.Context(), c.ID, body)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, made)
+	return nil
+}
+
+func (h *handler) invitationLink(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.LinkWanted
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	link, err := h.svc.People.Link(r.Context(), c.ID, body.AccountID)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, link)
+	return nil
+}
+
 func (h *handler) setAccess(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
 	var body controlapi.SetAccess
 	if err := readJSON(w, r, &body); err != nil {

@@ -127,6 +127,8 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathVisits, tierDevice, h.visited(h.redeem)},
 		{"GET", controlapi.PathPeople, tierDevice, h.device(h.people)},
 		{"POST", controlapi.PathPeopleInvite, tierDevice, h.device(h.invite)},
+		{"POST", controlapi.PathPeopleInvitations, tierDevice, h.device(h.inviteAll)},
+		{"POST", controlapi.PathPeopleLink, tierDevice, h.device(h.invitationLink)},
 		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(h.setAccess)},
 		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(h.removePerson)},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},

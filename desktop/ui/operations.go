@@ -63,7 +63,17 @@ var operations = map[string]operation{
 	"forgetUser": {"DELETE", "/owner/users/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
-	"goDark":    {"POST", "/owner/dark", []parameter{}},
+	"goDark": {"POST", "/owner/dark", []parameter{}},
+	"invitationLink": {"POST", "/owner/people/link", []parameter{
+		{"accountId", inBody, aText, true, false},
+	}},
+	"inviteAll": {"POST", "/owner/people/invitations", []parameter{
+		{"apps", inBody, texts, true, false},
+		{"emails", inBody, texts, true, false},
+		{"line", inBody, aText, false, false},
+		{"noMail", inBody, aBoolean, false, false},
+		{"until", inBody, aText, false, false},
+	}},
 	"knocks":    {"GET", "/owner/knocks", []parameter{}},
 	"lightUp":   {"DELETE", "/owner/dark", []parameter{}},
 	"listening": {"GET", "/owner/listening", []parameter{}},

@@ -18,6 +18,8 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   disconnectVisitor: {"closed":0,"milliseconds":0,"ok":true},
   forgetUser: {"ok":true},
   goDark: {"closed":0,"milliseconds":0,"ok":true},
+  invitationLink: {"until":"","url":""},
+  inviteAll: {"invitations":[]},
   knocks: [],
   lightUp: {"ok":true},
   listening: [],

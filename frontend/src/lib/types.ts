@@ -77,6 +77,16 @@ export interface Operations {
     takes: {};
     gives: Closed;
   };
+  /** The address of somebody's newest invitation that was not used. */
+  invitationLink: {
+    takes: { accountId: string };
+    gives: InvitationLink;
+  };
+  /** Invite several addresses to the same apps. */
+  inviteAll: {
+    takes: { apps: string[]; emails: string[]; line?: string; noMail?: boolean; until?: string };
+    gives: Invitations;
+  };
   /** Who asks to be let in. */
   knocks: {
     takes: {};
@@ -476,6 +486,27 @@ export interface Invitation {
   status: 'pending';
   /** Of the first app named. */
   url: string;
+}
+
+export interface InvitationLink {
+  /** When the invitation ends. */
+  until: string;
+  url: string;
+}
+
+export interface Invitations {
+  invitations: Invited[];
+}
+
+export interface Invited {
+  accountId?: string;
+  email: string;
+  /** A sentence about why there is no invitation. */
+  error?: string;
+  link?: InvitationLink;
+  status?: 'pending';
+  /** Of the first app named. */
+  url?: string;
 }
 
 export interface Knock {

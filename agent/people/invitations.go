@@ -1,0 +1,152 @@
+package people
+
+import (
+	"context"
+	"errors"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/control/controlapi"
+	"porchlight/internal/oneline"
+)
+
+// Several invitations at once, with a line of the owner's, and the addresses of
+// invitations that the owner hands over. All of it is the owner's alone.
+
+// InviteAll carries out POST /owner/people/invitations. Each address is invited as
+// Invite would; what was refused for one stands in its entry. An error is of the whole,
+// and nobody was invited.
+func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest) (agentapi.Invitations, error) {
+	apps, err := p.checkAll(&req)
+	if err != nil {
+		return agentapi.Invitations{}, err
+	}
+	ctx, turn, err := p.begin(ctx, Owner, func(pending) bool { return true }) // who they are, the control plane knows
+	if err != nil {
+		return agentapi.Invitations{}, err
+	}
+	defer turn.end()
+	ids := make([]string, len(apps))
+	for i, app := range apps {
+		ids[i] = app.ID
+	}
+	all := controlapi.Invitations{Emails: req.Emails, Apps: ids, Until: req.Until, Line: req.Line, NoMail: req.NoMail}
+	if p.cfg.DisplayName != nil {
+		all.Name = p.cfg.DisplayName()
+	}
+	made, err := p.cfg.Control.InviteAll(ctx, all)
+	if tooOld(err) {
+		made, err = p.oneByOne(ctx, all)
+	}
+	if err != nil {
+		return agentapi.Invitations{}, refusal(err)
+	}
+	return p.invited(made, apps, turn.upTo), nil
+}
+
+// checkAll refuses what is wrong for every address alike.
+func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, err error) {
+	switch {
+	case len(req.Emails) == 0:
+		return nil, agentapi.Errorf(agentapi.CodeInvalid, "Name at least one address.")
+	case len(req.Emails) > agentapi.MaxInvited:
+		return nil, agentapi.Errorf(agentapi.CodeInvalid, "At most %d addresses can be invited at once.", agentapi.MaxInvited)
+	}
+	if req.Line, err = oneline.Line(req.Line); err != nil {
+		return nil, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
+	}
+	if apps, err = p.liveApps(req.Apps); err != nil {
+		return nil, err
+	}
+	return apps, p.canEnd(req.Until)
+}
+
+// tooOld says whether a control plane has no such route: nothing else that is asked for
+// here is not found.
+func tooOld(err error) bool {
+	e, ok := errors.AsType[*controlapi.Error](err)
+	return ok && e.Code == controlapi.CodeNotFound
+}
+
+// oneByOne invites by a control plane that knows only single invitations, and neither
+// line nor link.
+func (p *People) oneByOne(ctx context.Context, all controlapi.Invitations) (controlapi.InvitationsMade, error) {
+	const older = "The server that this computer is connected to is too old for that. Have it updated, or "
+	switch {
+	case all.NoMail:
+		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: older + "have the invitations mailed."}
+	case all.Line != "":
+		return controlapi.InvitationsMade{}, &controlapi.Error{Code: controlapi.CodeInvalid, Message: older + "invite without a line of yours."}
+	}
+	var out controlapi.InvitationsMade
+	seen := map[string]bool{}
+	for _, email := range all.Emails {
+		if seen[email] {
+			continue
+		}
+		seen[email] = true
+		person, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: email, Apps: all.Apps, Until: all.Until})
+		made := controlapi.InvitationMade{Email: email, Person: &person}
+		if err != nil {
+			e, ok := errors.AsType[*controlapi.Error](err)
+			if !ok {
+				return out, err
+			}
+			made.Person, made.Refused = nil, e
+		}
+		out.Invitations = append(out.Invitations, made)
+	}
+	return out, nil
+}
+
+// invited notes and shows what the control plane made of an InviteAll.
+func (p *People) invited(made controlapi.InvitationsMade, apps []engine.App, upTo uint64) agentapi.Invitations {
+	url := ""
+	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
+		url = pub.URL
+	}
+	ids := make([]string, len(apps))
+	for i, app := range apps {
+		ids[i] = app.ID
+	}
+	out := agentapi.Invitations{Invitations: make([]agentapi.Invited, len(made.Invitations))}
+	for i, one := range made.Invitations {
+		to := &out.Invitations[i]
+		to.Email = one.Email
+		switch {
+		case one.Refused != nil:
+			to.Error = refusal(one.Refused).Error()
+			continue
+		case one.Person == nil:
+			to.Error = unreachable().Error()
+			continue
+		}
+		p.liftGiven(one.Person.AccountID, ids, upTo)
+		to.Email, to.AccountID, to.Status, to.URL = one.Person.Email, one.Person.AccountID, agentapi.PersonPending, url
+		if one.Link != nil {
+			to.Link = &agentapi.InvitationLink{URL: one.Link.URL, Until: one.Link.Until}
+		}
+	}
+	p.wake.Raise()
+	return out
+}
+
+// Link carries out POST /owner/people/link.
+func (p *People) Link(ctx context.Context, req agentapi.LinkRequest) (agentapi.InvitationLink, error) {
+	if err := p.connected(); err != nil {
+		return agentapi.InvitationLink{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	link, err := p.cfg.Control.InvitationLink(ctx, controlapi.LinkWanted{AccountID: req.AccountID})
+	switch e, ok := errors.AsType[*controlapi.Error](err); {
+	case tooOld(err):
+		return agentapi.InvitationLink{}, agentapi.Errorf(agentapi.CodeInvalid,
+			"The server that this computer is connected to is too old for links to invitations. Have it updated, or send the mail again.")
+	case ok && e.Code == controlapi.CodeInvalid:
+		return agentapi.InvitationLink{}, agentapi.Errorf(agentapi.CodeConflict, "%s", e.Message)
+	case err != nil:
+		return agentapi.InvitationLink{}, refusal(err)
+	}
+	return agentapi.InvitationLink{URL: link.URL, Until: link.Until}, nil
+}

@@ -1,0 +1,202 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"net/netip"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Looking at an invitation, and using it up.
+
+// Accepted is an invitation used.
+type Accepted struct {
+	// Token of the new session, in clear, or "" when the browser's own session
+	// is one of the same account and without limits, and stays.
+	Token string
+	Host  string // of the first app, or of the computer: where to go now
+}
+
+// InvitationOver refuses an invitation that cannot be used, with CodeNotFound.
+type InvitationOver struct {
+	// Used and Ended are when it was; both zero for one that was taken back or never
+	// was, which look the same.
+	Used, Ended time.Time
+	// Open is the host where the browser can go on that used it, or "" for another.
+	Open string
+}
+
+func (o *InvitationOver) Error() string { return o.refusal().Message }
+
+// Unwrap is the refusal in the control plane's words.
+func (o *InvitationOver) Unwrap() error { return o.refusal() }
+
+func (o *InvitationOver) refusal() *controlapi.Error {
+	text := "This invitation does not work. Ask the person who invited you."
+	switch {
+	case !o.Used.IsZero():
+		text = "This invitation was used already. If that was you, sign in; otherwise ask the person who invited you."
+	case !o.Ended.IsZero():
+		text = "This invitation has ended. Ask the person who invited you for another."
+	}
+	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: text}
+}
+
+// LookAtInvitation says what the page of a link shows, and consumes nothing:
+// mail scanners open links. The browser's session token tells who is signed in
+// there; it may be empty. It refuses with CodeNotFound.
+func (s *People) LookAtInvitation(ctx context.Context, link, sessionToken string) (Invitation, error) {
+	if len(link) != tokenLen {
+		return Invitation{}, &InvitationOver{}
+	}
+	return viewed(ctx, s.core, func(tx kv.Tx) (Invitation, error) {
+		row, p, err := s.openInvitation(tx, hashOf(purposeInvitation, link), sessionToken)
+		if err != nil {
+			return Invitation{}, err
+		}
+		out, err := s.shown(tx, row, p)
+		if err != nil {
+			return Invitation{}, err
+		}
+		here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
+		if err != nil || !found || here.AccountID == p.AccountID {
+			return out, err
+		}
+		other, _, err := get[Account](tx, keyAccount(here.AccountID))
+		out.Other = other.Email
+		return out, err
+	})
+}
+
+// AcceptInvitation uses a link up: the person becomes active, and the browser
+// that sent it, whose session token may be empty, is signed in as them. The
+// session it had ends, unless it is the same person's and without limits. A
+// limited one of the same person passes on what it may visit. It refuses with
+// CodeNotFound.
+func (s *People) AcceptInvitation(ctx context.Context, link, sessionToken string, client netip.Addr) (Accepted, error) {
+	if len(link) != tokenLen {
+		return Accepted{}, &InvitationOver{}
+	}
+	next := newEntry()
+	hash, before := hashOf(purposeInvitation, link), hashOf(purposeSession, sessionToken)
+	return updated(ctx, s.core, func(tx *txn) (Accepted, error) {
+		row, p, err := s.openInvitation(tx, hash, sessionToken)
+		if err != nil {
+			return Accepted{}, err
+		}
+		out, err := s.use(tx, hash, row)
+		if err != nil {
+			return Accepted{}, err
+		}
+		here, found, err := get[session](tx, keySession(before))
+		if err != nil {
+			return Accepted{}, err
+		}
+		samePerson := found && here.AccountID == p.AccountID
+		if samePerson && len(here.Only) == 0 {
+			return out, nil
+		}
+		only := []string{row.ComputerID}
+		if samePerson {
+			for _, id := range here.Only {
+				if id != row.ComputerID && len(only) < maxVisitable {
+					only = append(only, id)
+				}
+			}
+		}
+		if err := tx.endSession(before); err != nil {
+			return Accepted{}, err
+		}
+		out.Token = next.token
+		return out, tx.openSession(next.id, next.hash, p.AccountID, client, only...)
+	})
+}
+
+// shown is what the page of an open invitation shows to whoever proved its address.
+func (s *People) shown(tx kv.Tx, row invitation, p person) (Invitation, error) {
+	c, owner, err := computerWithOwner(tx, row.ComputerID)
+	if err != nil {
+		return Invitation{}, err
+	}
+	out := Invitation{Owner: owner.Email, From: row.From, Line: row.Line, Email: p.Email, Root: s.computer(c).Host, Until: row.Until}
+	out.Apps, err = s.appsOpen(tx, c, row, p)
+	return out, err
+}
+
+// use uses an invitation up: the person becomes active, and the first app that they may
+// open is where to go.
+func (s *People) use(tx *txn, hash string, row invitation) (Accepted, error) {
+	c, _, err := computerWithOwner(tx, row.ComputerID)
+	if err != nil {
+		return Accepted{}, err
+	}
+	p, err := tx.changePerson(c.ID, Account{ID: row.AccountID}, personAccepted, until{keep: true}, nil)
+	if err != nil {
+		return Accepted{}, err
+	}
+	if err := tx.noteUsed(hash, row); err != nil {
+		return Accepted{}, err
+	}
+	host, err := s.firstHost(tx, c, row, p)
+	return Accepted{Host: host}, err
+}
+
+// firstHost is where somebody goes with an invitation.
+func (s *People) firstHost(tx kv.Tx, c computer, row invitation, p person) (string, error) {
+	apps, err := s.appsOpen(tx, c, row, p)
+	if err != nil || len(apps) == 0 {
+		return s.computer(c).Host, err
+	}
+	return apps[0].Host, nil
+}
+
+// openInvitation reads a link that can still be used, with the person it is
+// for. The browser's session token is only to tell whoever used it where to go on.
+func (s *People) openInvitation(tx kv.Tx, hash, sessionToken string) (invitation, person, error) {
+	row, found, err := get[invitation](tx, keyInvitation(hash))
+	if err != nil {
+		return invitation{}, person{}, err
+	}
+	if !found {
+		return invitation{}, person{}, s.overInvitation(tx, hash, sessionToken)
+	}
+	p, err := find[person](tx, keyPerson(row.ComputerID, row.AccountID), &InvitationOver{})
+	switch {
+	case err != nil:
+	// Revoking deletes the links; that the row is looked at here as well keeps a
+	// link that was missed from undoing it.
+	case p.Status == controlapi.PersonRemoved:
+		err = &InvitationOver{}
+	case !s.now().Before(row.Until): // it is kept longer, to say so
+		err = &InvitationOver{Ended: row.Until}
+	}
+	return row, p.at(s.now()), err
+}
+
+// overInvitation is why there is no open invitation with a hash.
+func (s *People) overInvitation(tx kv.Tx, hash, sessionToken string) error {
+	used, found, err := get[usedInvitation](tx, keyUsedInvitation(hash))
+	if err != nil || !found {
+		return cmp.Or[error](err, &InvitationOver{})
+	}
+	over := &InvitationOver{Used: used.At}
+	here, found, err := get[session](tx, keySession(hashOf(purposeSession, sessionToken)))
+	if err != nil || !found || here.AccountID != used.AccountID {
+		return cmp.Or[error](err, over)
+	}
+	c, found, err := get[computer](tx, keyComputer(used.ComputerID))
+	if err != nil || !found {
+		return cmp.Or[error](err, over)
+	}
+	p, _, err := get[person](tx, keyPerson(c.ID, used.AccountID))
+	if err != nil || p.Status != controlapi.PersonActive {
+		return cmp.Or[error](err, over)
+	}
+	if over.Open, err = s.firstHost(tx, c, used.invitation, p.at(s.now())); err != nil {
+		return err
+	}
+	return over
+}
