@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/assets/style"
+	"porchlight/internal/words"
 )
 
 //go:embed assets/page.html
@@ -22,9 +23,17 @@ var pageSource string
 var (
 	styleSheet   = style.Pages()
 	icon         = style.Icon()
-	pageTemplate = template.Must(template.New("page").Parse(pageSource))
 	styleVersion = version(styleSheet)
 	iconVersion  = version(icon)
+
+	// pageTemplates has the one template in each language.
+	pageTemplates = func() map[words.Language]*template.Template {
+		out := map[words.Language]*template.Template{}
+		for _, l := range append(words.All(), words.Pseudo) {
+			out[l] = template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource))
+		}
+		return out
+	}()
 )
 
 func version(asset string) string {
@@ -40,22 +49,22 @@ func version(asset string) string {
 // needs no script; whatever comes from outside is text to it.
 type answer struct {
 	Status int
-	Title  string // empty: no body, the status and the header say all
-	Text   string // one or two sentences, also the error of the JSON form
-	Fine   string // small print
-	Email  string // the visitor's, when the page may say it
+	Title  words.Sentence // zero: no body, the status and the header say all
+	Text   words.Text     // one or two sentences, in English also the error of the JSON form
+	Fine   words.Text     // small print
+	Email  string         // the visitor's, when the page may say it
 	Host   string
 	What   string // after the status in the foot, in a word or two
 
 	Retry    int    // seconds until the page loads itself again; 0: it does not
 	SignOut  string // action of a form with one button
-	Button   string
+	Button   words.Sentence
 	Again    bool // that form goes on to signing in
 	Link     string
-	LinkText string
+	LinkText words.Sentence
 
 	More     string // an address for those who want more, under the small print
-	MoreText string
+	MoreText words.Sentence
 
 	Launcher bool
 	Owner    bool // who looks at the launcher
@@ -106,20 +115,21 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
 		a.serve(w, r)
 	case a.json != nil:
 		writeJSON(w, a.Status, a.json)
-	case a.Title == "":
+	case a.Title.IsZero():
 		w.WriteHeader(a.Status)
 	case a.Status != http.StatusOK && !wantsPage(r):
-		writeJSON(w, a.Status, sentence{a.Text})
+		writeJSON(w, a.Status, sentence{a.Text.String()})
 	default:
-		p.writePage(w, a)
+		p.writePage(w, r, a)
 	}
 }
 
-func (p *Proxy) writePage(w http.ResponseWriter, a *answer) {
+func (p *Proxy) writePage(w http.ResponseWriter, r *http.Request, a *answer) {
 	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, a); err != nil {
-		p.log.Error("a page could not be drawn", "page", a.Title, "err", err)
-		writeJSON(w, http.StatusInternalServerError, sentence{a.Text})
+	language := words.Accepted(r.Header.Get("Accept-Language"))
+	if err := pageTemplates[language].Execute(&body, a); err != nil {
+		p.log.Error("a page could not be drawn", "page", a.Title.String(), "err", err)
+		writeJSON(w, http.StatusInternalServerError, sentence{a.Text.String()})
 		return
 	}
 	h := w.Header()
@@ -128,7 +138,7 @@ func (p *Proxy) writePage(w http.ResponseWriter, a *answer) {
 		p.authOrigin()+"; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-store")
+	h.Set("Cache-Control", "no-store") // so nothing keeps one language's page for another
 	h.Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(a.Status)
 	w.Write(body.Bytes())

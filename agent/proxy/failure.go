@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/internal/words"
 )
 
 // errTarget is of a request whose target cannot be sent on.
@@ -42,11 +43,11 @@ func (p *Proxy) failure(r *http.Request, err error) *answer {
 		a.close = true
 		return a
 	case v.bodyDied.Load():
-		a := refuse(http.StatusBadRequest, "The request's body could not be read.")
+		a := refuse(http.StatusBadRequest, words.Of("The request's body could not be read."))
 		a.close = true
 		return a
 	case errors.Is(err, errTarget):
-		return refuse(http.StatusBadRequest, "The request's target holds a control character.")
+		return refuse(http.StatusBadRequest, words.Of("The request's target holds a control character."))
 	}
 	if odd := v.odd.Load(); odd != nil {
 		err = *odd

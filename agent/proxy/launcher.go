@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // serveLauncher answers the root host: the apps this visitor may open.
@@ -55,27 +55,23 @@ func (p *Proxy) opens(id access.Identity) (may []App) {
 // launcher lists what a visitor may open; the owner's are all that are live.
 func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 	a := &answer{
-		Status: http.StatusOK, Launcher: true, Host: at.host, Title: at.host, Email: d.Email,
+		Status: http.StatusOK, Launcher: true, Host: at.host, Title: words.Of("%s", at.host), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
 	}
 	if a.Auth != "" && len(apps) > 0 {
 		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {at.root.Name}}.Encode()
-		a.MoreText = "App passwords"
-	}
-	what := "apps are"
-	if len(apps) == 1 {
-		what = "app is"
+		a.MoreText = words.Of("App passwords")
 	}
 	switch {
 	case a.Owner && len(apps) == 0:
-		a.Text = "None of your apps is published right now."
+		a.Text = one(words.Of("None of your apps is published right now."))
 	case a.Owner:
-		a.Text = fmt.Sprintf("%d %s published here. Others see only what you share with them.", len(apps), what)
+		a.Text = one(words.Counted(len(apps), "%d app is published here. Others see only what you share with them.", "%d apps are published here. Others see only what you share with them."))
 	case len(apps) == 0:
-		a.Fine = "If you were invited under another address, sign out and use that one."
+		a.Fine = one(words.Of("If you were invited under another address, sign out and use that one."))
 	default:
-		a.Text = fmt.Sprintf("%d %s shared with you here.", len(apps), what)
-		a.Fine = "Missing something? Ask the person who invited you."
+		a.Text = one(words.Counted(len(apps), "%d app is shared with you here.", "%d apps are shared with you here."))
+		a.Fine = one(words.Of("Missing something? Ask the person who invited you."))
 	}
 	for _, app := range apps {
 		first, _ := utf8.DecodeRuneInString(strings.TrimSpace(app.Label))

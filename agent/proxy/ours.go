@@ -5,6 +5,7 @@ import (
 
 	"porchlight/agent/proxy/gate"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // serveOurs answers the paths of ours on an app's host or the launcher's.
@@ -92,7 +93,7 @@ func (p *Proxy) signOut(w http.ResponseWriter, r *http.Request, at place) *answe
 		if id, _, ok := p.config.Access.Session(cookie, at.app.ID); ok {
 			if _, err := p.config.Access.SignOut(id.SessionKey); err != nil {
 				p.log.Error("signing out", "app", at.app.Name, "err", err)
-				return refuse(http.StatusInternalServerError, "This computer could not end the session. Its disk may be full.")
+				return refuse(http.StatusInternalServerError, words.Of("This computer could not end the session. Its disk may be full."))
 			}
 		}
 	}

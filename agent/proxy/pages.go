@@ -10,22 +10,35 @@ import (
 	"porchlight/agent/access"
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // What a visitor is told in place of the app. Each function only makes the answer;
 // see write.
 
 // refuse is a sentence where nothing more can be said or done.
-func refuse(status int, text string) *answer {
-	return &answer{Status: status, Title: http.StatusText(status), Text: text}
+func refuse(status int, text words.Sentence) *answer {
+	a := &answer{Status: status, Text: words.Text{text}}
+	switch status {
+	case http.StatusNotFound:
+		a.Title = words.Of("Nothing here")
+	case http.StatusInternalServerError:
+		a.Title = words.Of("That did not work")
+	default:
+		a.Title = words.Of("That can’t be opened")
+	}
+	return a
 }
 
+// one is a text of one constant sentence.
+func one(sentence words.Sentence) words.Text { return words.Text{sentence} }
+
 func nothingHere() *answer {
-	return refuse(http.StatusNotFound, "There is nothing at this address.")
+	return refuse(http.StatusNotFound, words.Of("There is nothing at this address."))
 }
 
 func wrongMethod(r *http.Request, allow string) *answer {
-	a := refuse(http.StatusMethodNotAllowed, "This address does not take "+r.Method+" requests.")
+	a := refuse(http.StatusMethodNotAllowed, words.Of("This address does not take %s requests.", r.Method))
 	a.header = http.Header{"Allow": {allow}}
 	return a
 }
@@ -33,8 +46,8 @@ func wrongMethod(r *http.Request, allow string) *answer {
 // misdirected is 421: the request came on a connection made for another host.
 func misdirected() *answer {
 	return &answer{
-		Status: http.StatusMisdirectedRequest, Title: "Wrong connection", What: "misdirected",
-		Text: "The request's host is not the one this connection was made for.",
+		Status: http.StatusMisdirectedRequest, Title: words.Of("Wrong connection"), What: "misdirected",
+		Text: one(words.Of("The request's host is not the one this connection was made for.")),
 	}
 }
 
@@ -44,18 +57,18 @@ func misdirected() *answer {
 func tooManyFields(r *http.Request, byCookie bool) *answer {
 	a := &answer{
 		Status: http.StatusRequestHeaderFieldsTooLarge, What: "request too large",
-		Title:  "This request is too large",
-		Text:   "It has more than 200 header fields, or they have more than 64 KiB. Send fewer or shorter ones.",
-		Fine:   "In a browser, delete the cookies of this address and load the page again.",
+		Title:  words.Of("This request is too large"),
+		Text:   one(words.Of("It has more than 200 header fields, or they have more than 64 KiB. Send fewer or shorter ones.")),
+		Fine:   one(words.Of("In a browser, delete the cookies of this address and load the page again.")),
 		header: http.Header{},
 		close:  r.ProtoMajor == 1, // the rest of it was not read
 	}
 	if byCookie && navigation(r) {
 		a.header.Set("Clear-Site-Data", `"cookies"`)
-		a.Title = "There were too many cookies"
-		a.Text = "Pages of this site or of its neighbours had left more cookies in this browser than can be sent along. They are deleted now. Reload the page; you may have to sign in again."
-		a.Fine = "Still here? Delete the cookies of this address in the browser’s settings."
-		a.Link, a.LinkText = safeReturn(r.URL.RequestURI()), "Reload"
+		a.Title = words.Of("There were too many cookies")
+		a.Text = one(words.Of("Pages of this site or of its neighbours had left more cookies in this browser than can be sent along. They are deleted now. Reload the page; you may have to sign in again."))
+		a.Fine = one(words.Of("Still here? Delete the cookies of this address in the browser’s settings."))
+		a.Link, a.LinkText = safeReturn(r.URL.RequestURI()), words.Of("Reload")
 	}
 	return a
 }
@@ -66,9 +79,9 @@ func tooManyFields(r *http.Request, byCookie bool) *answer {
 func dark(host string) *answer {
 	return &answer{
 		Status: http.StatusServiceUnavailable, Host: host, What: "closed by the owner",
-		Title: "Closed for now",
-		Text:  "The owner of this computer has closed everything for now. Nothing here can be opened until they open it again.",
-		Link:  "/", LinkText: "Try again",
+		Title: words.Of("Closed for now"),
+		Text:  one(words.Of("The owner of this computer has closed everything for now. Nothing here can be opened until they open it again.")),
+		Link:  "/", LinkText: words.Of("Try again"),
 	}
 }
 
@@ -76,9 +89,9 @@ func dark(host string) *answer {
 func paused(at place) *answer {
 	return &answer{
 		Status: http.StatusServiceUnavailable, Host: at.host, What: "paused by the owner",
-		Title: at.app.Label + " is paused",
-		Text:  "The owner has paused this app. It keeps its address, and you keep your access for when it opens again.",
-		Link:  "/", LinkText: "Try again",
+		Title: words.Of("%s is paused", at.app.Label),
+		Text:  one(words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again.")),
+		Link:  "/", LinkText: words.Of("Try again"),
 	}
 }
 
@@ -87,27 +100,28 @@ func paused(at place) *answer {
 func unpublished(host string) *answer {
 	return &answer{
 		Status: http.StatusNotFound, Host: host, What: "not published",
-		Title: "Nothing is published here",
-		Text:  "No app can be opened at this address right now.",
-		Fine:  "Check the address, or ask the person who gave it to you.",
+		Title: words.Of("Nothing is published here"),
+		Text:  one(words.Of("No app can be opened at this address right now.")),
+		Fine:  one(words.Of("Check the address, or ask the person who gave it to you.")),
 	}
 }
 
 // noAccess tells a signed-in visitor that this is not theirs. It shows the host
 // and never the label: what the app is called is for those who may open it.
 func noAccess(at place, email string) *answer {
-	text, fine := "You can’t open "+at.host+".", "Think it should be? Ask the person who sent you here to invite you."
+	text := words.Of("You can’t open %s.", at.host)
+	fine := words.Of("Think it should be? Ask the person who sent you here to invite you.")
 	if email != "" {
-		text = "That address can’t open " + at.host + "."
-		fine = "Think it should be? Ask the person who sent you here to invite " + email + "."
+		text = words.Of("That address can’t open %s.", at.host)
+		fine = words.Of("Think it should be? Ask the person who sent you here to invite %s.", email)
 	}
 	a := &answer{
 		Status: http.StatusForbidden, Host: at.host, Email: email,
-		Title: "This isn’t shared with you", Text: text, Fine: fine,
-		SignOut: pathSignOut, Button: "Sign in with another address", Again: true,
+		Title: words.Of("This isn’t shared with you"), Text: one(text), Fine: one(fine),
+		SignOut: pathSignOut, Button: words.Of("Sign in with another address"), Again: true,
 	}
 	if at.app.ID != "" {
-		a.Link, a.LinkText = originOf("", at.root)+"/", "See what you can open"
+		a.Link, a.LinkText = originOf("", at.root)+"/", words.Of("See what you can open")
 	}
 	return a
 }
@@ -115,8 +129,8 @@ func noAccess(at place, email string) *answer {
 // foreign refuses what another site made a signed-in browser send.
 func foreign() *answer {
 	return &answer{
-		Status: http.StatusForbidden, Title: "This came from another site", What: "foreign origin",
-		Text: "A page of another site sent this request. Open the app itself and try there.",
+		Status: http.StatusForbidden, Title: words.Of("This came from another site"), What: "foreign origin",
+		Text: one(words.Of("A page of another site sent this request. Open the app itself and try there.")),
 	}
 }
 
@@ -124,17 +138,17 @@ func foreign() *answer {
 func noRoom(at place, why full) *answer {
 	a := &answer{
 		Status: http.StatusServiceUnavailable, Host: at.host, What: "too much open at once",
-		Title: "Too much is open at once",
-		Link:  "/", LinkText: "Try again",
+		Title: words.Of("Too much is open at once"),
+		Link:  "/", LinkText: words.Of("Try again"),
 		header: http.Header{"Retry-After": {"5"}},
 	}
 	switch why {
 	case appFull:
-		a.Text = "You have as much open at this app as one person can have at a time. Close some of its tabs or programs, or wait until they are done, then try again."
+		a.Text = one(words.Of("You have as much open at this app as one person can have at a time. Close some of its tabs or programs, or wait until they are done, then try again."))
 	case personFull:
-		a.Text = "You have as much open at the apps of this computer as one person can have at a time. Close some tabs or programs, or wait until they are done, then try again."
+		a.Text = one(words.Of("You have as much open at the apps of this computer as one person can have at a time. Close some tabs or programs, or wait until they are done, then try again."))
 	default:
-		a.Text = "So much is open on this computer that it can take no more at the moment. Wait a little, then try again."
+		a.Text = one(words.Of("So much is open on this computer that it can take no more at the moment. Wait a little, then try again."))
 	}
 	return a
 }
@@ -148,9 +162,9 @@ var retryAfter = [...]int{3, 5, 8, 13, 20, 30}
 func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 	a := &answer{
 		Status: http.StatusBadGateway, Host: at.host, What: "app not answering",
-		Title:  at.app.Label + " isn’t answering",
-		Text:   "The computer is on, but nothing listens behind this address. It may be starting.",
-		Fine:   "Still nothing? Tell the person who shared it with you.",
+		Title:  words.Of("%s isn’t answering", at.app.Label),
+		Text:   one(words.Of("The computer is on, but nothing listens behind this address. It may be starting.")),
+		Fine:   one(words.Of("Still nothing? Tell the person who shared it with you.")),
 		header: http.Header{"Retry-After": {"3"}},
 	}
 	if r.Method == http.MethodGet && navigation(r) {
@@ -162,7 +176,7 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 		a.Retry = retryAfter[tries]
 		wait := time.Duration(a.Retry) * time.Second
 		setCookie(a.header, p.cookies.tries, strconv.Itoa(tries+1), 2*wait+10*time.Second)
-		a.Link, a.LinkText = safeReturn(r.URL.RequestURI()), "Try now"
+		a.Link, a.LinkText = safeReturn(r.URL.RequestURI()), words.Of("Try now")
 	}
 	return a
 }
@@ -172,10 +186,10 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 func tooSlow(r *http.Request, at place) *answer {
 	return &answer{
 		Status: http.StatusGatewayTimeout, Host: at.host, What: "app too slow",
-		Title: at.app.Label + " is taking too long",
-		Text:  "The app behind this address is on, but it did not answer in time. It may be busy or stuck.",
-		Fine:  "Still nothing? Tell the person who shared it with you.",
-		Link:  safeReturn(r.URL.RequestURI()), LinkText: "Try again",
+		Title: words.Of("%s is taking too long", at.app.Label),
+		Text:  one(words.Of("The app behind this address is on, but it did not answer in time. It may be busy or stuck.")),
+		Fine:  one(words.Of("Still nothing? Tell the person who shared it with you.")),
+		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
 	}
 }
 
@@ -184,13 +198,13 @@ func tooSlow(r *http.Request, at place) *answer {
 func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 	a := &answer{
 		Status: http.StatusBadGateway, Host: v.at.host, What: "not an answer of HTTP",
-		Title: v.at.app.Label + " gave no answer that can be shown",
-		Text:  "The app behind this address answered something that is not HTTP: " + why.Reason + ".",
-		Fine:  "Tell the person who shared it with you.",
-		Link:  safeReturn(r.URL.RequestURI()), LinkText: "Try again",
+		Title: words.Of("%s gave no answer that can be shown", v.at.app.Label),
+		Text:  one(words.Of("The app behind this address answered something that is not HTTP: %s.", words.Sentence{Key: why.Reason})),
+		Fine:  one(words.Of("Tell the person who shared it with you.")),
+		Link:  safeReturn(r.URL.RequestURI()), LinkText: words.Of("Try again"),
 	}
 	if v.decision.Role == controlapi.RoleOwner {
-		a.Fine = why.Detail
+		a.Fine = one(words.Of("%s", why.Detail))
 	}
 	return a
 }
@@ -200,29 +214,29 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 func stale(at place) *answer {
 	return &answer{
 		Status: http.StatusServiceUnavailable, Host: at.host, What: "waiting for the sign-in service",
-		Title: "Can’t check who you are", Text: "This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.",
-		Link: "/", LinkText: "Try again",
+		Title: words.Of("Can’t check who you are"), Text: one(words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.")),
+		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
 // cannotSignIn is why nobody can sign in at the moment.
-func cannotSignIn(status int, at place, what, text string) *answer {
+func cannotSignIn(status int, at place, what string, text words.Sentence) *answer {
 	return &answer{
 		Status: status, Host: at.host, What: what,
-		Title: "Can’t sign you in right now", Text: text,
-		Link: "/", LinkText: "Try again",
+		Title: words.Of("Can’t sign you in right now"), Text: one(text),
+		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
 // notConnected is 503: there is no control plane to sign in at.
 func notConnected(at place) *answer {
-	return cannotSignIn(http.StatusServiceUnavailable, at, "not connected", "This computer is not connected to a sign-in service.")
+	return cannotSignIn(http.StatusServiceUnavailable, at, "not connected", words.Of("This computer is not connected to a sign-in service."))
 }
 
 // unreachable is 503: the control plane did not answer while signing in.
 func unreachable(at place) *answer {
 	a := cannotSignIn(http.StatusServiceUnavailable, at, "sign-in service not answering",
-		"This computer can’t reach the sign-in service. Whoever is signed in already stays so.")
+		words.Of("This computer can’t reach the sign-in service. Whoever is signed in already stays so."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a
 }
@@ -230,51 +244,51 @@ func unreachable(at place) *answer {
 // tooManyWrong is 429: many wrong codes came from this visitor's network.
 func tooManyWrong(at place) *answer {
 	a := cannotSignIn(http.StatusTooManyRequests, at, "too many failed sign-ins",
-		"Many sign-ins from your network failed. Wait a little, then open the app again.")
+		words.Of("Many sign-ins from your network failed. Wait a little, then open the app again."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a
 }
 
-func signInFailed(at place, text string) *answer {
+func signInFailed(at place, text words.Sentence) *answer {
 	return &answer{
-		Status: http.StatusBadRequest, Host: at.host, Title: "You are not signed in", Text: text,
-		Link: "/", LinkText: "Sign in",
+		Status: http.StatusBadRequest, Host: at.host, Title: words.Of("You are not signed in"), Text: one(text),
+		Link: "/", LinkText: words.Of("Sign in"),
 	}
 }
 
 func badLink(at place, err error) *answer {
 	a := &answer{
-		Status: http.StatusForbidden, Host: at.host, Title: "This link is over",
-		Text: "A link from the menu bar works once and for a minute. Choose Open there again, or sign in.",
-		Link: "/", LinkText: "Sign in",
+		Status: http.StatusForbidden, Host: at.host, Title: words.Of("This link is over"),
+		Text: one(words.Of("A link from the menu bar works once and for a minute. Choose Open there again, or sign in.")),
+		Link: "/", LinkText: words.Of("Sign in"),
 	}
 	if errors.Is(err, access.ErrNoOwner) {
-		a.Status, a.Title = http.StatusServiceUnavailable, "Can’t sign you in right now"
-		a.Text = "This computer does not know its owner yet. It may still be connecting."
+		a.Status, a.Title = http.StatusServiceUnavailable, words.Of("Can’t sign you in right now")
+		a.Text = one(words.Of("This computer does not know its owner yet. It may still be connecting."))
 	}
 	return a
 }
 
 func askSignOut(at place) *answer {
 	return &answer{
-		Status: http.StatusOK, Host: at.host, Title: "Sign out?",
-		Text:    "This browser will have to sign in again to open " + at.host + ".",
-		SignOut: pathSignOut, Button: "Sign out", Link: "/", LinkText: "Stay signed in",
+		Status: http.StatusOK, Host: at.host, Title: words.Of("Sign out?"),
+		Text:    one(words.Of("This browser will have to sign in again to open %s.", at.host)),
+		SignOut: pathSignOut, Button: words.Of("Sign out"), Link: "/", LinkText: words.Of("Stay signed in"),
 	}
 }
 
 func (p *Proxy) signedOut(r *http.Request, at place) *answer {
 	a := &answer{
-		Status: http.StatusOK, Host: at.host, Title: "You are signed out",
-		Text: "This browser is signed out of " + at.host + ".",
-		Link: "/", LinkText: "Sign in",
+		Status: http.StatusOK, Host: at.host, Title: words.Of("You are signed out"),
+		Text: one(words.Of("This browser is signed out of %s.", at.host)),
+		Link: "/", LinkText: words.Of("Sign in"),
 	}
 	if !wantsPage(r) {
 		a.json = map[string]bool{"ok": true}
 	}
 	if a.Auth = strings.TrimSpace(p.authOrigin()); a.Auth != "" {
-		a.Fine = "It may still be signed in at " + a.AuthHost() + ", which lets it in here again without asking. To use another address, or on somebody else’s computer, sign out there too."
-		a.More, a.MoreText = a.Auth+"/account", "Sign out at "+a.AuthHost()
+		a.Fine = one(words.Of("It may still be signed in at %s, which lets it in here again without asking. To use another address, or on somebody else’s computer, sign out there too.", a.AuthHost()))
+		a.More, a.MoreText = a.Auth+"/account", words.Of("Sign out at %s", a.AuthHost())
 	}
 	return a
 }

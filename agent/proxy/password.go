@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/internal/bounds"
+	"porchlight/internal/words"
 )
 
 // App passwords: programs that are no browsers say who they are by Basic (RFC 7617),
@@ -46,7 +47,7 @@ func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, prese
 
 // wrongPassword answers an app password that is worth nothing here.
 func (p *Proxy) wrongPassword(r *http.Request, at place) *answer {
-	a := refuse(http.StatusUnauthorized, "This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked.")
+	a := refuse(http.StatusUnauthorized, words.Of("This app password is not valid here. Its user name is your mail address, and it opens only the app it was made for. It may have been revoked."))
 	a.header = http.Header{"Www-Authenticate": p.challenges(r, at, "Bearer")}
 	return a
 }
@@ -74,7 +75,7 @@ func sentByBrowser(r *http.Request) bool {
 
 // tooManyGuesses is 429: many wrong passwords came from this network.
 func tooManyGuesses(wait time.Duration) *answer {
-	a := refuse(http.StatusTooManyRequests, "Many wrong app passwords came from your network. This one is wrong, too.")
+	a := refuse(http.StatusTooManyRequests, words.Of("Many wrong app passwords came from your network. This one is wrong, too."))
 	a.header = http.Header{"Retry-After": {strconv.Itoa(int(math.Ceil(wait.Seconds())))}}
 	return a
 }

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/proxy/gate"
+	"porchlight/internal/words"
 )
 
 // Paths of ours on every app's host.
@@ -101,10 +102,10 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 		return "", dark(host)
 	}
 	if r.Method == http.MethodConnect {
-		return "", refuse(http.StatusMethodNotAllowed, "This address takes no CONNECT requests.")
+		return "", refuse(http.StatusMethodNotAllowed, words.Of("This address takes no CONNECT requests."))
 	}
 	if !gate.PathTarget(r) {
-		return "", refuse(http.StatusBadRequest, "The request's target is not a path.")
+		return "", refuse(http.StatusBadRequest, words.Of("The request's target is not a path."))
 	}
 	return host, asset(r)
 }
@@ -192,7 +193,7 @@ func bearsToken(authorization string) bool {
 // invalidToken answers an access token that is worth nothing here (RFC 6750,
 // section 3.1).
 func invalidToken() *answer {
-	a := refuse(http.StatusUnauthorized, "This access token is not valid here.")
+	a := refuse(http.StatusUnauthorized, words.Of("This access token is not valid here."))
 	a.header = http.Header{"Www-Authenticate": {invalidTokenChallenge}}
 	return a
 }

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/access"
 	"porchlight/control/controlapi"
 	"porchlight/internal/bounds"
+	"porchlight/internal/words"
 )
 
 const (
@@ -129,7 +130,7 @@ func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 	query := r.URL.Query()
 	digest, restarts, ok := parseState(query.Get(controlapi.ParamState))
 	if !ok {
-		return signInFailed(at, "This page is only a step of signing in.")
+		return signInFailed(at, words.Of("This page is only a step of signing in."))
 	}
 	name := p.cookies.nonce + digest[:8]
 	value, _ := cookieValue(r.Header, name)
@@ -139,11 +140,11 @@ func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 		ok = hmac.Equal([]byte(hex.EncodeToString(have[:])), []byte(digest))
 	}
 	if !ok {
-		return p.restart(h, r, at, "/", restarts, "The browser did not keep the cookie that signing in needs. Allow cookies for this address.")
+		return p.restart(h, r, at, "/", restarts, words.Of("The browser did not keep the cookie that signing in needs. Allow cookies for this address."))
 	}
 	setCookie(h, name, "", 0)
 	if query.Get("error") != "" || query.Get(controlapi.ParamCode) == "" {
-		return signInFailed(at, "Signing in was not finished.")
+		return signInFailed(at, words.Of("Signing in was not finished."))
 	}
 	from := networkOf(r.RemoteAddr)
 	if p.wrong.Take(p.now(), from) > 0 {
@@ -164,13 +165,13 @@ func (p *Proxy) callback(h http.Header, r *http.Request, at place) *answer {
 	}
 	if visitor.AppID != at.app.ID || visitor.AccountID == "" {
 		p.log.Warn("a sign-in for another app was brought here", "app", at.app.Name)
-		return signInFailed(at, "That sign-in was for another address.")
+		return signInFailed(at, words.Of("That sign-in was for another address."))
 	}
 	return p.welcome(h, r, at, visitor.AccountID, visitor.Epoch, back)
 }
 
 // restart begins a sign-in again, but not for ever.
-func (p *Proxy) restart(h http.Header, r *http.Request, at place, back string, restarts int, trouble string) *answer {
+func (p *Proxy) restart(h http.Header, r *http.Request, at place, back string, restarts int, trouble words.Sentence) *answer {
 	if restarts >= maxRestarts {
 		return signInFailed(at, trouble)
 	}
@@ -186,7 +187,7 @@ func (p *Proxy) redeemFailed(h http.Header, r *http.Request, at place, back stri
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	switch {
 	case wrongCode(err):
-		return p.restart(h, r, at, back, restarts, "The sign-in was too old or had been used already.")
+		return p.restart(h, r, at, back, restarts, words.Of("The sign-in was too old or had been used already."))
 	case ok && refusal.Code == controlapi.CodeForbidden:
 		return noAccess(at, "")
 	default:
@@ -214,7 +215,7 @@ func (p *Proxy) welcome(h http.Header, r *http.Request, at place, accountID stri
 	cookie, err := p.config.Access.NewSession(at.app.ID, accountID, epoch)
 	if err != nil {
 		p.log.Error("a session could not be made", "app", at.app.Name, "err", err)
-		return refuse(http.StatusInternalServerError, "This computer cannot keep a sign-in right now. Its disk may be full.")
+		return refuse(http.StatusInternalServerError, words.Of("This computer cannot keep a sign-in right now. Its disk may be full."))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), awaitSnapshot)
 	defer cancel()

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"text/template/parse"
+	"unicode"
 )
 
 // said is a place that says a sentence.
@@ -34,9 +35,9 @@ var sentencesAt = map[string][]int{
 // through this package, and holds every dictionary to them both ways.
 func TestEverySentenceIsInEveryLanguage(t *testing.T) {
 	t.Parallel()
-	sentences := map[string][]said{}
+	sentences, written := map[string][]said{}, map[string]bool{}
 	for _, room := range []string{"agent", "control", "desktop", "internal"} {
-		readRoom(t, filepath.Join("..", "..", room), sentences)
+		readRoom(t, filepath.Join("..", "..", room), sentences, written)
 	}
 	for _, month := range months {
 		sentences[month] = []said{{"language.go", 0}}
@@ -53,6 +54,9 @@ func TestEverySentenceIsInEveryLanguage(t *testing.T) {
 		}
 		for _, key := range slices.Sorted(maps.Keys(sentences)) {
 			text, ok := known[key]
+			if !ok && !strings.ContainsFunc(verb.ReplaceAllString(key, ""), unicode.IsLetter) {
+				continue // nothing to say in other words
+			}
 			if !ok {
 				t.Errorf("%s: %q is not said in %s; write it into internal/words/", sentences[key][0].where, key, language.Name())
 				continue
@@ -60,7 +64,7 @@ func TestEverySentenceIsInEveryLanguage(t *testing.T) {
 			alike(t, key, text)
 		}
 		for key := range known {
-			if len(sentences[key]) == 0 {
+			if len(sentences[key]) == 0 && !written[key] {
 				t.Errorf("%s has %q, which nobody says", language.Name(), key)
 			}
 		}
@@ -123,8 +127,9 @@ func alike(t *testing.T, key, text string) {
 	}
 }
 
-// readRoom adds what the files below a directory say.
-func readRoom(t *testing.T, root string, into map[string][]said) {
+// readRoom adds what the files below a directory say, and every text that is written in
+// them: one that is told as the key of a sentence later is found by that alone.
+func readRoom(t *testing.T, root string, into map[string][]said, written map[string]bool) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -135,10 +140,10 @@ func readRoom(t *testing.T, root string, into map[string][]said) {
 			if filepath.Base(path) != "words.go" && filepath.Base(path) != "language.go" && filepath.Base(path) != "sentence.go" {
 				return nil
 			}
-			return readGo(path, into, func(string, ...any) {})
+			return readGo(path, into, written, func(string, ...any) {})
 		case strings.HasSuffix(filepath.ToSlash(path), "desktop/language.go"): // passes on what others say
 		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
-			return readGo(path, into, t.Errorf)
+			return readGo(path, into, written, t.Errorf)
 		case strings.HasSuffix(path, ".html"), strings.HasSuffix(path, ".txt") && strings.Contains(path, "templates"):
 			return readTemplate(path, into, t.Errorf)
 		}
@@ -149,13 +154,18 @@ func readRoom(t *testing.T, root string, into map[string][]said) {
 	}
 }
 
-func readGo(path string, into map[string][]said, complain func(string, ...any)) error {
+func readGo(path string, into map[string][]said, written map[string]bool, complain func(string, ...any)) error {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, path, nil, 0)
 	if err != nil {
 		return err
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok {
+			if text, ok := literal(e); ok {
+				written[text] = true
+			}
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true

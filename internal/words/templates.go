@@ -16,6 +16,7 @@ func (l Language) Funcs() template.FuncMap {
 		"rich":     l.rich,
 		"count":    l.Count,
 		"tell":     l.Tell,
+		"tellAll":  l.TellAll,
 		"language": l.Tag,
 	}
 }
