@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"porchlight/agent/agentapi"
+	"porchlight/desktop/ui"
 )
 
 // verb is what a line of the menu, or a button of a notification, does.
@@ -43,7 +44,7 @@ type action struct {
 	// changed since is not what they meant.
 	seen   seen
 	text   string // what doCopy copies
-	view   string // where doShow opens the window; empty: where it was
+	view   string // where doShow opens the window, name being what of it; empty: where it was
 	notice uint64 // of doUndo
 	on     bool   // of doLogin
 }
@@ -76,7 +77,7 @@ func (a *app) perform(act action) {
 		a.quit()
 		return
 	case doShow:
-		a.showView(act.view)
+		a.showPlace(ui.Place{View: act.view, Argument: act.name})
 		return
 	}
 	done, err := a.carryOut(ctx, act)

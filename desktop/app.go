@@ -63,9 +63,9 @@ type app struct {
 	// or errNoKeychain; nil for no such reason.
 	secretless error
 	state      agentapi.OwnerState
-	known      bool   // state is from the agent
-	unanswered bool   // the agent does not answer; state is how things were
-	view       string // asked for and not yet taken by the page
+	known      bool     // state is from the agent
+	unanswered bool     // the agent does not answer; state is how things were
+	place      ui.Place // asked for and not yet taken by the page
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, prefer *preferences, version string) *app {
@@ -284,24 +284,24 @@ func (a *app) showWindow() {
 	}
 }
 
-// showView is showWindow at one of the page's views; "" leaves the one it shows.
-func (a *app) showView(view string) {
-	if view != "" {
+// showPlace is showWindow at a place; one without a view leaves it where it was.
+func (a *app) showPlace(place ui.Place) {
+	if place.View != "" {
 		a.mu.Lock()
-		a.view = view
+		a.place = place
 		a.mu.Unlock()
 	}
 	a.showWindow()
 	a.window.emit("show", nil)
 }
 
-// wanted is the view last asked for, once: see ui.Shell.Wanted.
-func (a *app) wanted() string {
+// wanted is the place last asked for, once: see ui.Shell.Wanted.
+func (a *app) wanted() ui.Place {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	view := a.view
-	a.view = ""
-	return view
+	place := a.place
+	a.place = ui.Place{}
+	return place
 }
 
 // runWindow makes the window when it is first wanted. It returns when ctx ends.

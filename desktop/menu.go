@@ -216,25 +216,27 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 	return requests, apps
 }
 
+// lit says whether visitors can use an app: the window lights the same ones.
+func lit(a agentapi.OwnerApp) bool {
+	return a.Status == agentapi.StatusLive && !a.Paused && a.Ailment() == ""
+}
+
 // standing says how things are: the icon, the status line, and what is wrong.
 func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble []string) {
 	on := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
-	lit := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool {
-		// One bad answer among good ones puts no lamp out.
-		return a.Status == agentapi.StatusLive && !a.Paused && (a.Ailment() == "" || a.Health == agentapi.HealthWrong)
-	})
+	someLit := slices.ContainsFunc(s.Apps, lit)
 	icon, status = iconOff, "No app is on"
 	switch {
 	case s.DarkSince != nil:
 		status = "Dark"
 	case s.AccessUntil != nil, s.Account.Host != "" && !s.Account.Connected && s.Trouble == "":
 		status = "Reconnecting…"
-		if lit {
+		if someLit {
 			icon = iconReady
 		}
-	case lit && s.Here > 0:
+	case someLit && s.Here > 0:
 		icon, status = iconConnected, "On. "+count(s.Here, "person", "people")+" here now"
-	case lit:
+	case someLit:
 		icon, status = iconReady, "On. Nobody here now"
 	case on:
 		status = "No app answers"

@@ -29,6 +29,7 @@ func typesFile(ops []operation, schemas openapi3.Schemas) []byte {
 	t.bound("Desk", reflect.TypeFor[*ui.Desk]())
 	t.bound("Shell", reflect.TypeFor[*ui.Shell]())
 	t.fields("Speech", reflect.TypeFor[ui.Speech]())
+	t.fields("Place", reflect.TypeFor[ui.Place]())
 	t.fields("Preferences", reflect.TypeFor[ui.Preferences]())
 	t.fields("Trust", reflect.TypeFor[ui.Trust]())
 	for _, name := range ordered(schemas) {

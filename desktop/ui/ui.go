@@ -80,8 +80,16 @@ type Shell struct {
 	copy    func(text string) error
 	browse  func(ctx context.Context, url string) error
 	state   func() agentapi.OwnerState
-	wanted  func() string
+	wanted  func() Place
 	speech  func() Speech
+}
+
+// Place is where in the window the owner wants to be.
+type Place struct {
+	// View is the page's own name for it; empty for where it is.
+	View string `json:"view"`
+	// Argument is what of the view: an app's name, an address; empty for all of it.
+	Argument string `json:"argument"`
 }
 
 // Speech is what the window speaks.
@@ -94,19 +102,18 @@ type Speech struct {
 
 // NewShell makes the area. copy puts a text on the clipboard, browse opens an
 // address in the owner's browser, state tells which addresses are ours, wanted
-// which view the owner asked for outside the window, speech what the page speaks.
-func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() string, speech func() Speech) *Shell {
+// where the owner asked to be outside the window, speech what the page speaks.
+func NewShell(version string, copy func(string) error, browse func(context.Context, string) error, state func() agentapi.OwnerState, wanted func() Place, speech func() Speech) *Shell {
 	return &Shell{version: version, copy: copy, browse: browse, state: state, wanted: wanted, speech: speech}
 }
 
 // Speech is asked for before anything is shown, and is there at once.
 func (s *Shell) Speech() Speech { return s.speech() }
 
-// Wanted is the view the owner asked for in the menu or on a notification since
-// the last call, by the page's own name for it; empty for none. The page asks
-// when it has loaded and at each event "show": an event alone would be lost on a
+// Wanted is where the owner asked to be in the menu or on a notification since
+// the last call. The page asks when it has loaded and at each event "show": an event alone would be lost on a
 // page that is not there yet.
-func (s *Shell) Wanted() string { return s.wanted() }
+func (s *Shell) Wanted() Place { return s.wanted() }
 
 // Version of this build.
 func (s *Shell) Version() string { return s.version }

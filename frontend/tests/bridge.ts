@@ -355,7 +355,7 @@ window.go = {
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
     }),
-    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: new URLSearchParams(location.search).get('language') ?? 'en', locale: new URLSearchParams(location.search).get('locale') ?? 'en-GB' }), Wanted: () => '' }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: new URLSearchParams(location.search).get('language') ?? 'en', locale: new URLSearchParams(location.search).get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }) }),
   },
 };
 const stub = {

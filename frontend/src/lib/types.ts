@@ -254,12 +254,17 @@ export interface Shell {
   OpenURL(value: string): Promise<void>;
   Speech(): Promise<Speech>;
   Version(): Promise<string>;
-  Wanted(): Promise<string>;
+  Wanted(): Promise<Place>;
 }
 
 export interface Speech {
   language: string;
   locale: string;
+}
+
+export interface Place {
+  view: string;
+  argument: string;
 }
 
 export interface Preferences {
