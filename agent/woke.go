@@ -42,11 +42,12 @@ func watchSleep(ctx context.Context, read clocks, woke func(time.Duration)) erro
 	}
 }
 
-// woke has tunnel and sync look after their connections: the relay will have given
+// woke has shares end whose time came meanwhile, and tunnel and sync look after their connections: the relay will have given
 // them up meanwhile, and waiting for their silence would keep visitors out. A clock
 // that was set looks like sleep, and costs one question to the relay.
 func (a *Agent) woke(gap time.Duration) {
 	a.log.Info("the computer seems to have slept; looking after the connections", "for", gap.Round(time.Second))
+	a.access.Woke()
 	a.tunnel.Wake()
 	a.remote.Wake()
 }

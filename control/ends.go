@@ -30,7 +30,7 @@ const (
 	// How long runEnds waits at most: timers stop while a computer sleeps, clocks
 	// are set, and other nodes give ends.
 	endsWithin      = 15 * time.Second
-	endedWithin     = time.Minute
+	endedWithin     = 15 * time.Second
 	endsElsewhereIn = 5 * time.Second
 	// endsBatch bounds the ends of one look.
 	endsBatch = 256

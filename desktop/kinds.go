@@ -15,6 +15,7 @@ const (
 	kindConnection kind = agentapi.KindConnection // something keeps visitors out for a minute
 	kindChanged    kind = agentapi.KindChanged    // an app changed its name, port or program
 	kindApproved   kind = agentapi.KindApproved   // an app was approved at a terminal
+	kindEnded      kind = agentapi.KindEnded      // what was shared until a date has ended
 )
 
 // kindOf is the one place where the agent's kinds of notices become the owner's.
@@ -29,6 +30,10 @@ func kindOf(n agentapi.Notice) kind {
 		return kindRequest
 	case agentapi.NoticeApproved:
 		return kindApproved
+	case agentapi.NoticeEnded:
+		return kindEnded
+	case agentapi.NoticeClock:
+		return kindConnection
 	}
 	return kindChanged
 }

@@ -14,6 +14,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -40,7 +41,10 @@ type Config struct {
 	// learns that the settings were replaced. Nil when nobody follows anything.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil
-	Log     *slog.Logger     // discarded when nil
+	// SinceBoot is how long this computer has run, asleep or awake; as the system
+	// says when nil.
+	SinceBoot func() time.Duration
+	Log       *slog.Logger // discarded when nil
 }
 
 // Access is safe for concurrent use. Run must be running for sessions to slide
@@ -53,14 +57,17 @@ type Access struct {
 	log      *slog.Logger
 
 	// writing is locked while state is replaced, so that two writers cannot lose each
-	// other's change. It guards contactSaved and silenceSaved too.
+	// other's change. It guards contactSaved, silenceSaved and ends too.
 	writing      sync.Mutex
 	contactSaved time.Time
 	silenceSaved time.Duration // see keepSilence
 	state        atomic.Pointer[state]
 	changed      atomic.Pointer[chan struct{}]
 
-	mark       atomic.Pointer[mark]              // the control plane's silence; nil before the first snapshot
+	mark       atomic.Pointer[mark] // the control plane's silence; nil before the first snapshot
+	clock      controlClock
+	ends       ends
+	endsWake   broadcast.Signal                  // Run is to look whether a share has ended
 	contacts   atomic.Uint64                     // see Contacts
 	clockAhead atomic.Int64                      // time.Duration; see SetClockAhead
 	clients    atomic.Pointer[map[string]string] // never nil; see NameClients
@@ -80,6 +87,7 @@ type state struct {
 	grants   map[string]bool    // revoked, by grant id
 	denied   map[store.DenyRecord]bool
 	keys     *keySet // that verify access tokens
+	ends     bool    // some share has an end, or had one
 
 	passwords passwords
 }
@@ -97,6 +105,13 @@ func New(c Config) (*Access, error) {
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
+	}
+	a.clock.now, a.clock.sinceBoot = a.now, c.SinceBoot
+	if a.clock.sinceBoot == nil {
+		a.clock.sinceBoot = sinceBoot
+	}
+	if err := errors.Join(a.loadTime(), a.loadEnded()); err != nil {
+		return nil, err
 	}
 	a.clients.Store(&map[string]string{})
 	a.activity.visits = map[visitKey]time.Time{}
@@ -134,9 +149,12 @@ func New(c Config) (*Access, error) {
 }
 
 // SetClockAhead notes how far the control plane's clock was last seen ahead of
-// this computer's; negative where it is behind. Access tokens are held to the
+// this computer's; negative where it is behind. Shares end by that clock. Access tokens are held to the
 // control plane's clock, which wrote their times, as far as a minute off.
 func (a *Access) SetClockAhead(ahead time.Duration) {
+	if a.clock.hear(ahead) {
+		a.endsWake.Raise()
+	}
 	a.clockAhead.Store(int64(min(max(ahead, -controlapi.ClockSkew), controlapi.ClockSkew)))
 }
 
@@ -153,6 +171,7 @@ func (st *state) take(snap controlapi.Snapshot) {
 			opens[id] = true
 		}
 		st.people[p.AccountID] = &person{Person: p, opens: opens}
+		st.ends = st.ends || len(p.Until) > 0 || len(p.Ended) > 0
 	}
 	st.grants = make(map[string]bool, len(snap.RevokedGrants))
 	for _, g := range snap.RevokedGrants {
@@ -182,8 +201,13 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	next.take(snap)
 	now := a.now()
 	closed = a.contacted(now)
+	same := old.received && old.snapshot.Computer.ID == snap.Computer.ID
+	a.noteEnds(next)
+	if !same {
+		a.ends.fresh = nil // ended before this computer knew of it
+	}
 	closed += a.swap(next)
-	if old.received && old.snapshot.Computer.ID != snap.Computer.ID {
+	if old.received && !same {
 		// Another account, perhaps of another control plane: the old one's
 		// account ids mean nothing here.
 		closed += a.endSessions(func(store.Session) bool { return true })
@@ -193,6 +217,8 @@ func (a *Access) SetSnapshot(snap controlapi.Snapshot) (closed int) {
 	} else {
 		a.contactSaved = now
 	}
+	a.keepTime()
+	a.endsWake.Raise()
 	a.contacts.Add(1) // after the swap: who sees the count sees the snapshot, too
 	a.changes.Raise()
 	return closed

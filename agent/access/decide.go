@@ -52,7 +52,7 @@ const (
 	ReasonPassword    Reason = "password"     // the app password was revoked, or is for another app
 	ReasonSessionOver Reason = "session-over" // signed out, here or everywhere: sign in again
 	ReasonBehind      Reason = "behind"       // signed in under an epoch the snapshot does not know yet
-	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app
+	ReasonNotGiven    Reason = "not-granted"  // a person of this computer, but not for this app, or not any more
 )
 
 // Decision answers whether an identity may open an app. When it is allowed,
@@ -99,8 +99,10 @@ func (a *Access) Decide(id Identity, appID string) Decision {
 	if reason := st.over(id, appID, p); reason != "" {
 		return Decision{Reason: reason}
 	}
-	if appID != "" && p.Role != controlapi.RoleOwner && !p.opens[appID] {
-		return Decision{Reason: ReasonNotGiven}
+	if appID != "" && p.Role != controlapi.RoleOwner {
+		if !p.opens[appID] || p.Until != nil && p.over(appID, a.clock.time) {
+			return Decision{Reason: ReasonNotGiven}
+		}
 	}
 	return Decision{Allowed: true, Email: p.Email, Role: p.Role}
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // Run writes the last use of sessions and what happened to the disk, removes what is
-// over, ends access when the control plane has been silent for too long, and raises
-// the signal when the number of live connections changes. It blocks until ctx ends.
+// over, ends access when the control plane has been silent for too long and shares when
+// their end has come, and raises the signal when the number of live connections changes. It blocks until ctx ends.
 func (a *Access) Run(ctx context.Context) error {
 	const (
 		flushEvery = time.Minute
@@ -25,6 +25,10 @@ func (a *Access) Run(ctx context.Context) error {
 	defer write.Stop()
 	expiry := time.NewTimer(a.untilExpiry())
 	defer expiry.Stop()
+	ending := time.NewTimer(a.endShares())
+	defer ending.Stop()
+	mayEnd, cancelMayEnd := a.endsWake.Subscribe()
+	defer cancelMayEnd()
 	counted, cancelCounted := a.live.wake.Subscribe()
 	defer cancelCounted()
 	gathered, cancelGathered := a.activity.wake.Subscribe()
@@ -56,6 +60,12 @@ func (a *Access) Run(ctx context.Context) error {
 			a.observe(a.now())
 			a.keepSilence(keepEvery)
 			a.expire() // the clock may have been set meanwhile
+			a.keepTime()
+			ending.Reset(a.endShares())
+		case <-mayEnd:
+			ending.Reset(a.endShares())
+		case <-ending.C:
+			ending.Reset(a.endShares())
 		case <-changed:
 			if now := a.failStatic(); now != failStatic {
 				failStatic = now
@@ -74,10 +84,15 @@ func (a *Access) Run(ctx context.Context) error {
 			a.flushActivity()
 			a.observe(a.now())
 			a.keepSilence(0)
+			a.keepTime()
 			return nil
 		}
 	}
 }
+
+// Woke has Run look whether a share has ended: the computer slept, and timers with it,
+// or its clock was set.
+func (a *Access) Woke() { a.endsWake.Raise() }
 
 // untilExpiry is how long Run may sleep before access can end. Each answer of the
 // control plane only moves the end further away, so the timer may fire too early and

@@ -216,6 +216,27 @@ type Notice struct {
 	By string `json:"by,omitempty"`
 	// Undo is true while POST /owner/notices/{id}/undo can take it back.
 	Undo bool `json:"undo,omitempty"`
+	// Ended is what a NoticeEnded is about; nil otherwise.
+	Ended *EndedShare `json:"ended,omitempty"`
+}
+
+// NoticeEnded is the Kind of a Notice about apps whose end came for somebody, and
+// NoticeClock of one about this computer's clock, by which they would end too early.
+const (
+	NoticeEnded = "ended"
+	NoticeClock = "clock"
+)
+
+// EndedShare is what came to its end. Each of Apps can be given again by SetAccess.
+type EndedShare struct {
+	AccountID string    `json:"accountId"`
+	Email     string    `json:"email"`
+	Apps      []string  `json:"apps"` // labels, as they were then
+	Until     time.Time `json:"until"`
+	Closed    int       `json:"closed"` // open connections that were closed
+	// Doubtful is true where it is only a clock that says so, which may be ahead: once
+	// it is right, the apps open again.
+	Doubtful bool `json:"doubtful,omitempty"`
 }
 
 // OwnerState is the one snapshot everything of the owner tier is drawn from:

@@ -11,6 +11,7 @@ const (
 	KindConnection = "connection"
 	KindChanged    = "changed"
 	KindApproved   = "approved"
+	KindEnded      = "ended"
 )
 
 // Kind of notifications.
@@ -30,5 +31,6 @@ func Kinds() []Kind {
 		{KindConnection, "something keeps visitors out"},
 		{KindChanged, "an app changed its label, port or program"},
 		{KindApproved, "an app was approved at a terminal"},
+		{KindEnded, "something you shared until a date has ended"},
 	}
 }

@@ -115,6 +115,8 @@ type People struct {
 
 	answered map[string]bool // guarded by mu: ids of knocks answered here, that the snapshot still has
 
+	clockTold bool // of Run's goroutine: the owner was told that this computer's clock is ahead
+
 	passwords []controlapi.PasswordInfo // guarded by mu: as last read, never changed; see ListPasswords
 }
 
@@ -211,6 +213,7 @@ func (p *People) labels() (byID map[string]string, all, live []string) {
 // wire is a person as the loopback API shows them to the owner. An app whose approval
 // is gone has no label any more and opens nothing; it is left out.
 func (p *People) wire(m controlapi.Person, labels map[string]string, all []string) agentapi.Person {
+	m = p.cfg.Access.WithoutEnded(m)
 	out := agentapi.Person{Email: m.Email, AccountID: m.AccountID, Role: string(m.Role), Status: string(m.Status), Apps: []string{}}
 	if m.Role == controlapi.RoleOwner {
 		out.Apps = append(out.Apps, all...)

@@ -127,6 +127,7 @@ func (p *People) Run(ctx context.Context) error {
 	changed, cancelChanged := p.cfg.Changes.Subscribe()
 	defer cancelChanged()
 	contacts, failures := p.cfg.Access.Contacts(), 0
+	p.tellEnds() // what ended before Run listened
 	retry, due := time.NewTimer(0), time.NewTimer(0)
 	defer retry.Stop()
 	defer due.Stop()
@@ -137,6 +138,7 @@ func (p *People) Run(ctx context.Context) error {
 			return nil
 		case <-woken:
 		case <-changed:
+			p.tellEnds()
 			now := p.cfg.Access.Contacts()
 			if now == contacts {
 				continue // something else changed

@@ -1,13 +1,20 @@
 package people
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
+	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
-// Shares that end. The control plane keeps the ends, and access ends them; this is how
-// the owner gives one.
+// Shares that end. The control plane keeps the ends, and access ends what is over; this
+// is how the owner gives an end, and is told that it came.
 
 // canEnd refuses an end that would not be kept: one that is no time, and any where the
 // control plane knows of none, which would let the person in for ever.
@@ -24,4 +31,124 @@ func (p *People) canEnd(until string) error {
 	}
 	return agentapi.Errorf(agentapi.CodeInvalid,
 		"The server that this computer is connected to is too old to end a share by itself. Have it updated, or share without an end and take access away by hand.")
+}
+
+// tellEnds tells the owner what has ended: all of one person's together.
+func (p *People) tellEnds() {
+	p.tellClock()
+	p.cfg.Access.TakeEnded(func(fresh []access.Ended) {
+		away := p.takenAway(unconfirmed)
+		fresh = slices.DeleteFunc(fresh, func(e access.Ended) bool {
+			return away[store.DenyRecord{AccountID: e.AccountID}] || away[store.DenyRecord{AccountID: e.AccountID, AppID: e.AppID}]
+		})
+		together := func(x, y access.Ended) int {
+			return cmp.Or(x.Until.Compare(y.Until), cmp.Compare(x.Email, y.Email), cmp.Compare(x.AccountID, y.AccountID))
+		}
+		slices.SortFunc(fresh, together)
+		for len(fresh) > 0 {
+			n := 1
+			for n < len(fresh) && together(fresh[0], fresh[n]) == 0 {
+				n++
+			}
+			p.tellEnd(fresh[:n])
+			fresh = fresh[n:]
+		}
+	})
+}
+
+// tellEnd tells the owner of apps of one person that ended together.
+func (p *People) tellEnd(all []access.Ended) {
+	labels, _, _ := p.labels()
+	at := p.cfg.Now().UTC()
+	ended := agentapi.EndedShare{AccountID: all[0].AccountID, Email: all[0].Email, Until: all[0].Until}
+	for _, e := range all {
+		label, ok := labels[e.AppID]
+		if !ok {
+			continue
+		}
+		ended.Apps = append(ended.Apps, label)
+		ended.Closed += e.Closed
+		ended.Doubtful = ended.Doubtful || e.Doubtful
+		p.cfg.Access.AddActivity(agentapi.Activity{
+			At: at, Kind: agentapi.ActivityEnded, Email: e.Email, AccountID: e.AccountID, App: label, Until: e.Until, Closed: e.Closed,
+		})
+	}
+	if len(ended.Apps) == 0 {
+		return
+	}
+	slices.Sort(ended.Apps)
+	notice := agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Text: endedText(ended, at), Ended: &ended}
+	if err := p.cfg.Apps.Tell(notice, nil); err != nil {
+		p.cfg.Log.Error("the owner could not be told of a share that ended", "err", err)
+	}
+}
+
+func endedText(e agentapi.EndedShare, now time.Time) string {
+	apps, day := words.List(e.Apps, maxNamed), theDay(e.Until, now)
+	if e.Doubtful {
+		return fmt.Sprintf("By the clock, %s ended for %s: it was until %s. If this computer's clock is wrong, set it right, and they can open it again.", apps, e.Email, day)
+	}
+	text := fmt.Sprintf("%s ended for %s. It was until %s.", apps, e.Email, day)
+	switch e.Closed {
+	case 0:
+		return text
+	case 1:
+		return text + " 1 connection closed."
+	}
+	return fmt.Sprintf("%s %d connections closed.", text, e.Closed)
+}
+
+// theDay says when something ended, in words that stay true: the day, with the year
+// where it is another, and the time where it was not the end of the day.
+func theDay(at, now time.Time) string {
+	at, now = at.Local(), now.Local()
+	if last := at.Add(-time.Second); last.Day() != at.Day() { // midnight is the end of the day before
+		at = last
+	}
+	layout := "2 January"
+	if at.Year() != now.Year() {
+		layout = "2 January 2006"
+	}
+	if at.Hour() != 23 || at.Minute() != 59 {
+		layout = "15:04 on " + layout
+	}
+	return at.Format(layout)
+}
+
+// tellClock tells the owner once that this computer's clock is ahead, by which shares
+// would end too early while the control plane is away.
+func (p *People) tellClock() {
+	ahead := p.cfg.Access.ClockAhead()
+	if ahead <= controlapi.ClockSkew {
+		p.clockTold = false
+		return
+	}
+	if p.clockTold {
+		return
+	}
+	p.clockTold = true
+	at := p.cfg.Now().UTC()
+	text := fmt.Sprintf("This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.", roughly(ahead))
+	if err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text}, nil); err != nil {
+		p.cfg.Log.Error("the owner could not be told of a clock that is ahead", "err", err)
+	}
+	p.cfg.Access.AddActivity(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})
+}
+
+// roughly is a duration in words, in its largest unit.
+func roughly(d time.Duration) string {
+	count := func(n time.Duration, unit string) string {
+		if n == 1 {
+			return "1 " + unit
+		}
+		return fmt.Sprintf("%d %ss", n, unit)
+	}
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return count(d/day, "day")
+	case d >= 2*time.Hour:
+		return count(d/time.Hour, "hour")
+	}
+	return count(max(d/time.Minute, 1), "minute")
 }

@@ -45,11 +45,11 @@ type view struct {
 func (p *People) View() View {
 	snapshot := p.cfg.Access.Snapshot()
 	away := p.takenAway(unconfirmed)
-	from := fingerprint(snapshot, away, p.cfg.Apps.Approved())
+	from := fingerprint(snapshot, away, p.cfg.Access.Over(), p.cfg.Apps.Approved())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen.from != from {
-		p.seen = view{View: look(snapshot.People, away), from: from}
+		p.seen = view{View: p.look(snapshot.People, away), from: from}
 		p.seen.Version = from
 	}
 	v := p.seen.View
@@ -57,11 +57,11 @@ func (p *People) View() View {
 	return v
 }
 
-func look(people []controlapi.Person, away taken) View {
+func (p *People) look(people []controlapi.Person, away taken) View {
 	v := View{Open: map[string]Open{}}
 	people = slices.SortedFunc(slices.Values(people), func(a, b controlapi.Person) int { return cmp.Compare(a.Email, b.Email) })
 	for _, m := range people {
-		m = away.without(m)
+		m = p.cfg.Access.WithoutEnded(away.without(m))
 		if m.Role == controlapi.RoleOwner || m.Status != controlapi.PersonActive && m.Status != controlapi.PersonPending {
 			continue
 		}
@@ -79,7 +79,7 @@ func look(people []controlapi.Person, away taken) View {
 }
 
 // fingerprint is another one for everything that List could answer differently.
-func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) string {
+func fingerprint(snapshot controlapi.Snapshot, away taken, over []store.Share, apps []engine.App) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q\n", snapshot.Computer.ID, snapshot.Version)
 	keys := slices.SortedFunc(maps.Keys(away), func(a, b store.DenyRecord) int {
@@ -88,6 +88,9 @@ func fingerprint(snapshot controlapi.Snapshot, away taken, apps []engine.App) st
 	})
 	for _, d := range keys {
 		fmt.Fprintf(h, "%q %q %q %q\n", d.AccountID, d.AppID, d.GrantID, d.PasswordID)
+	}
+	for _, s := range over {
+		fmt.Fprintf(h, "%q %q %d\n", s.AccountID, s.AppID, s.Until.Unix())
 	}
 	for _, app := range apps {
 		fmt.Fprintf(h, "%q %q %q\n", app.ID, app.Label, app.Status)

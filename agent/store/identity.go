@@ -33,8 +33,10 @@ func (s *Store) BecomeComputer(id string) error {
 		if err := b.Delete(snapshotKey); err != nil {
 			return err
 		}
-		if err := b.Delete(contactKey); err != nil {
-			return err
+		for _, key := range [][]byte{contactKey, controlTimeKey, endedKey} {
+			if err := b.Delete(key); err != nil {
+				return err
+			}
 		}
 		if err := tx.DeleteBucket(sessionsBucket); err != nil {
 			return err

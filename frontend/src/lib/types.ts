@@ -455,6 +455,19 @@ export interface Done {
   ok: boolean;
 }
 
+/** Of the kind ended. Each of the apps can be given again by /owner/people/grant. */
+export interface EndedShare {
+  accountId: string;
+  /** As they were called then. */
+  apps: string[];
+  /** Open connections that were closed. */
+  closed: number;
+  /** Only a clock says so, which may be ahead: once it is right, the apps open again. */
+  doubtful?: boolean;
+  email: string;
+  until: string;
+}
+
 export interface EngineInfo {
   billing: string;
   connected: boolean;
@@ -620,6 +633,7 @@ export interface Notice {
   at: string;
   /** The program that caused it. */
   by?: string;
+  ended?: EndedShare;
   /** Only grows. */
   id: number;
   kind: string;

@@ -1,0 +1,211 @@
+package access
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// Shares that end. The snapshot says when, the control plane's clock (clock.go) says
+// that it is time, and Decide asks both at each request. What is open is closed by
+// Run, at the moment, whether or not the control plane answers. Nothing is written
+// down by which a share would stay ended: only the control plane ends one for good.
+
+// Ended is an app of a person whose end has come.
+type Ended struct {
+	store.Share
+	Email  string
+	Closed int // open connections that were closed
+	// Doubtful is true where only a clock says so that may be wrong: this computer's,
+	// before the control plane has answered, or one that was set far ahead.
+	Doubtful bool
+}
+
+// maxEnded bounds what waits to be told.
+const maxEnded = 1000
+
+// ends is what has ended by the snapshot in force. Access.writing guards it.
+type ends struct {
+	over  map[store.Share]bool
+	fresh []Ended              // to be told, oldest first
+	saved map[store.Share]bool // over, when the store was told last
+}
+
+// over says whether the end of an app of p has come.
+func (p *person) over(appID string, clock func() (now, least time.Time)) bool {
+	end, ends := p.Until[appID]
+	if !ends {
+		return false
+	}
+	now, _ := clock()
+	return !now.Before(end)
+}
+
+// WithoutEnded is a person's row as it is now: what has ended is none of their apps.
+func (a *Access) WithoutEnded(row controlapi.Person) controlapi.Person {
+	if len(row.Until) == 0 {
+		return row
+	}
+	now, _ := a.clock.time()
+	until, ended := map[string]time.Time{}, map[string]time.Time{}
+	maps.Copy(ended, row.Ended)
+	for id, end := range row.Until {
+		if now.Before(end) {
+			until[id] = end
+		} else {
+			ended[id] = end
+		}
+	}
+	row.Apps = slices.DeleteFunc(slices.Clone(row.Apps), func(id string) bool { return !ended[id].IsZero() })
+	row.Until, row.Ended = until, ended
+	return row
+}
+
+// ClockAhead is by how much this computer's clock is ahead of the control plane's, where
+// there is any share that ends; 0 where that is not known.
+func (a *Access) ClockAhead() time.Duration {
+	if !a.state.Load().ends {
+		return 0
+	}
+	return max(0, a.clock.last.Load().ahead)
+}
+
+// Over lists what has ended, in order.
+func (a *Access) Over() []store.Share {
+	now, _ := a.clock.time()
+	return slices.SortedFunc(maps.Keys(a.state.Load().ended(now)), func(x, y store.Share) int {
+		return cmp.Or(cmp.Compare(x.AccountID, y.AccountID), cmp.Compare(x.AppID, y.AppID), x.Until.Compare(y.Until))
+	})
+}
+
+// ended is what has ended of what a snapshot says.
+func (st *state) ended(now time.Time) map[store.Share]bool {
+	out := map[store.Share]bool{}
+	if !st.ends {
+		return out
+	}
+	for _, p := range st.snapshot.People {
+		if p.Role == controlapi.RoleOwner || p.Status == controlapi.PersonRemoved {
+			continue
+		}
+		for id, end := range p.Ended {
+			out[store.Share{AccountID: p.AccountID, AppID: id, Until: end.UTC()}] = true
+		}
+		for id, end := range p.Until {
+			if !now.Before(end) {
+				out[store.Share{AccountID: p.AccountID, AppID: id, Until: end.UTC()}] = true
+			}
+		}
+	}
+	return out
+}
+
+// loadEnded reads what the owner was told in an earlier run.
+func (a *Access) loadEnded() error {
+	told, err := a.store.Ended()
+	if err != nil {
+		return fmt.Errorf("read which shares have ended: %w", err)
+	}
+	a.ends.over = make(map[store.Share]bool, len(told))
+	for _, s := range told {
+		a.ends.over[s] = true
+	}
+	a.ends.saved = a.ends.over
+	return nil
+}
+
+// noteEnds finds what has ended since it was called last, by the state st, before that
+// closes it. writing is held.
+func (a *Access) noteEnds(st *state) (changed bool) {
+	now, least := a.clock.time()
+	over := st.ended(now)
+	if changed = !maps.Equal(over, a.ends.over); !changed {
+		return false
+	}
+	open := a.live.perShare()
+	for s := range over {
+		if !a.ends.over[s] && len(a.ends.fresh) < maxEnded {
+			a.ends.fresh = append(a.ends.fresh, Ended{
+				Share: s, Email: st.people[s.AccountID].Email, Doubtful: s.Until.Sub(least) > controlapi.ClockSkew,
+				Closed: open[store.Share{AccountID: s.AccountID, AppID: s.AppID}],
+			})
+		}
+	}
+	a.ends.over = over
+	return true
+}
+
+// endShares closes what has come to its end, and says how long until the next does.
+func (a *Access) endShares() (next time.Duration) {
+	a.writing.Lock()
+	st := a.state.Load()
+	changed := st.received && a.noteEnds(st)
+	a.clock.settle()
+	a.writing.Unlock()
+	if changed {
+		if closed := a.closeRefused(); closed > 0 {
+			a.log.Info("shares have ended", "connections_closed", closed)
+		}
+		a.changes.Raise()
+	}
+	return a.untilNextEnd()
+}
+
+// untilNextEnd is how long until a share ends; an hour where none does sooner.
+func (a *Access) untilNextEnd() time.Duration {
+	next := time.Hour
+	st := a.state.Load()
+	if !st.ends {
+		return next
+	}
+	now, _ := a.clock.time()
+	for _, p := range st.snapshot.People {
+		for _, end := range p.Until {
+			if left := end.Sub(now); left > 0 {
+				next = min(next, left)
+			}
+		}
+	}
+	return next + time.Millisecond
+}
+
+// TakeEnded calls tell with what has ended since it was called last, if anything. Once
+// tell has returned, a restart does not bring it again.
+func (a *Access) TakeEnded(tell func([]Ended)) {
+	a.writing.Lock()
+	fresh, over := a.ends.fresh, a.ends.over
+	a.ends.fresh = nil
+	same := maps.Equal(over, a.ends.saved)
+	a.writing.Unlock()
+	if len(fresh) > 0 {
+		tell(fresh)
+	}
+	if same {
+		return
+	}
+	if err := a.store.SaveEnded(slices.Collect(maps.Keys(over))); err != nil {
+		a.log.Error("which shares have ended could not be kept; the owner is told again after a restart", "err", err)
+		return
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	a.ends.saved = over
+}
+
+// perShare counts what is open to people, by account and app.
+func (l *live) perShare() map[store.Share]int {
+	out := map[store.Share]int{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		if !c.closed && !c.rests {
+			out[store.Share{AccountID: c.id.AccountID, AppID: c.app}]++
+		}
+	}
+	return out
+}
