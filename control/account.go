@@ -166,6 +166,9 @@ func (s *Accounts) Remove(ctx context.Context, email string) error {
 		if err := tx.endAccountsPasswords(account.ID); err != nil {
 			return err
 		}
+		if err := tx.endAccountsKnocks(account.ID); err != nil {
+			return err
+		}
 		err = each(tx, keyAccountSessions(account.ID), func(hash string, _ []byte) error { return tx.endSession(hash) })
 		if err != nil {
 			return err

@@ -43,6 +43,9 @@ var (
 	// budgetVisits bounds the codes a signed-in browser can have written.
 	budgetVisits = budgetKind{"visits", []limit{{300, time.Minute}},
 		"This browser opened apps very often within a minute. Wait a moment, then open the app again."}
+	// budgetKnocks is one person's, over all apps and computers.
+	budgetKnocks = budgetKind{"knocks", []limit{{3, 24 * time.Hour}},
+		"You asked three times today. You can ask again tomorrow."}
 	budgetConsents = budgetKind{"consents", []limit{{30, time.Minute}},
 		"You allowed apps very often within a minute. Wait a moment, then try again."}
 	budgetPasswords = budgetKind{"passwords", []limit{{60, time.Minute}, {500, 24 * time.Hour}},

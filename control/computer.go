@@ -220,6 +220,9 @@ func (s *Computers) Remove(ctx context.Context, accountID, short string) error {
 		if _, err = tx.endPasswords(c.ID, keyPasswords(c.ID), everyPassword); err != nil {
 			return err
 		}
+		if err := tx.forgetKnocks(c.ID); err != nil {
+			return err
+		}
 		err = eachValue(tx, keyPersons(c.ID), func(accountID string, p person) error {
 			if err := tx.voidInvitations(c.ID, accountID); err != nil {
 				return err

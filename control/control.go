@@ -73,6 +73,7 @@ type Service struct {
 	Clients   *Clients
 	Grants    *Grants
 	Passwords *Passwords
+	Knocks    *Knocks
 	Keys      *Keys
 
 	*core
@@ -149,6 +150,7 @@ func New(cfg Config) (*Service, error) {
 		Clients:   clients,
 		Grants:    &Grants{core: s, clients: clients},
 		Passwords: &Passwords{s},
+		Knocks:    &Knocks{s},
 		Keys:      keys,
 		core:      s,
 		closing:   closing,

@@ -225,13 +225,23 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 // endWith ends what does not outlive an event of a person.
 func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []string) error {
 	switch ev {
+	case personInvited, personGiven:
+		return t.answerKnocks(computerID, accountID, apps)
 	case personWithdrawn:
+		for _, id := range apps {
+			if err := t.Delete(keyKnockOffers(computerID) + knockRest(accountID, id)); err != nil {
+				return err
+			}
+		}
 		_, err := t.endPasswords(computerID, keyPersonPasswords(computerID, accountID), func(row appPassword) bool {
 			return slices.Contains(apps, row.AppID)
 		})
 		return err
 	case personRemoved:
 		if err := t.voidInvitations(computerID, accountID); err != nil {
+			return err
+		}
+		if err := t.endPersonsKnocks(computerID, accountID); err != nil {
 			return err
 		}
 		if err := t.endPersonsPasswords(computerID, accountID); err != nil {
@@ -326,6 +336,9 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 	}
 	_, err := t.endPasswords(computerID, keyPasswords(computerID), func(row appPassword) bool { return gone[row.AppID] })
 	if err != nil {
+		return err
+	}
+	if err := t.endAppsKnocks(computerID, gone); err != nil {
 		return err
 	}
 	return eachPerson(t, computerID, func(p person) error {

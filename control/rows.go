@@ -47,6 +47,12 @@ import (
 //	revoked-grant/COMPUTER/ID       controlapi.RevokedGrant, while its tokens live
 //	password/COMPUTER/ACCOUNT/ID    appPassword
 //	password-form/ACCOUNT/HASH      nothing: forms that have made an app password
+//	knock/COMPUTER/ACCOUNT/APP      knock
+//	knock-offer/COMPUTER/ACCOUNT/APP    knockOffer
+//	knock-refused/COMPUTER/ACCOUNT/APP  time.Time: since when this person is not heard there
+//	knock-muted/COMPUTER/ACCOUNT    time.Time: since when this person is not heard
+//	knock-asked/ACCOUNT/HASH        knockAsked: what the page knows of who asked
+//	computer-knocks/ID              controlapi.KnocksFrom
 //	budget/KIND/HASH                window
 //	keys                            storedKeys
 //	outbox/TIME-ID, mail/TIME-ID, mail-failed/TIME-ID
@@ -119,6 +125,21 @@ const endTime = "20060102T150405Z"
 
 func keyEnd(prefix string, at time.Time, computer, account, app string) string {
 	return prefix + at.UTC().Format(endTime) + "/" + computer + "/" + account + "/" + app
+}
+
+func keyKnocks(computer string) string        { return "knock/" + computer + "/" }
+func keyKnockOffers(computer string) string   { return "knock-offer/" + computer + "/" }
+func keyKnocksRefused(computer string) string { return "knock-refused/" + computer + "/" }
+func keyKnocksMuted(computer string) string   { return "knock-muted/" + computer + "/" }
+func keyKnocksAsked(account string) string    { return "knock-asked/" + account + "/" }
+func keyComputerKnocks(id string) string      { return "computer-knocks/" + id }
+
+// knockRest is what follows the computer in the keys of a person's knock at an app.
+func knockRest(account, app string) string {
+	if app == "" {
+		app = "." // the launcher; no app has this id
+	}
+	return account + "/" + app
 }
 
 const (

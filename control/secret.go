@@ -47,6 +47,7 @@ const (
 	purposeRefresh    = "refresh token"
 	purposeVisit      = "visitor code"
 	purposeBudget     = "budget"
+	purposeDoor       = "knock"
 	purposeKnown      = "known browser"
 
 	purposePasswordForm = "app password form"

@@ -61,7 +61,10 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 		if err != nil {
 			return out, err
 		}
-		out.Passwords, err = snapshotPasswords(tx, computerID, people)
+		if out.Passwords, err = snapshotPasswords(tx, computerID, people); err != nil {
+			return out, err
+		}
+		out.Knocks, out.Knocking, err = snapshotKnocks(tx, now, computerID, people)
 		return out, err
 	})
 	if err != nil {

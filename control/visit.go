@@ -80,19 +80,23 @@ func (s *Visits) Parse(rawQuery string) (VisitRequest, error) {
 	rest, ok1 := strings.CutPrefix(v.RedirectURI, "https://")
 	host, ok2 := strings.CutSuffix(rest, controlapi.CallbackPath)
 	v.Host = host
-	root := s.cfg.withPort(v.Computer + "." + s.cfg.Domain)
-	label, ok3 := strings.CutSuffix(host, "."+root)
-	atRoot := host == root
 	switch {
-	case !ok1 || !ok2 || s.cfg.ValidShortName(v.Computer) != nil,
-		!atRoot && (!ok3 || !labelPattern.MatchString(label)),
-		v.App != "" && !appIDPattern.MatchString(v.App),
+	case !ok1 || !ok2 || !s.placeFormed(v.Computer, v.App, host),
 		!statePattern.MatchString(v.State),
 		!s256Pattern.MatchString(v.Challenge),
 		q.Get(controlapi.ParamCodeChallengeMethod) != "S256":
 		return VisitRequest{}, malformed
 	}
 	return v, nil
+}
+
+// placeFormed says whether a computer's short name, an app's id and a host can belong
+// together: the host is the computer's or below it. Nothing is looked up.
+func (s *core) placeFormed(short, appID, host string) bool {
+	root := s.cfg.withPort(short + "." + s.cfg.Domain)
+	label, below := strings.CutSuffix(host, "."+root)
+	return s.cfg.ValidShortName(short) == nil && (host == root || below && labelPattern.MatchString(label)) &&
+		(appID == "" || appIDPattern.MatchString(appID))
 }
 
 // visit is an issued code, stored under its hash.
@@ -129,7 +133,7 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 		if !p.at(tx.now).mayOpen(v.App) {
 			return refused
 		}
-		if ok, err := s.hostIsApps(tx, c, v); err != nil {
+		if ok, err := s.hostIsApps(tx, c, v.App, v.Host); err != nil {
 			return err
 		} else if !ok {
 			return refused
@@ -150,18 +154,18 @@ func (s *Visits) Begin(ctx context.Context, v VisitRequest, account Account) (st
 
 // hostIsApps says whether the host of a visit is that of the app it names,
 // which must be live; the launcher is at the root host and at portal.
-func (s *Visits) hostIsApps(tx kv.Tx, c computer, v VisitRequest) (bool, error) {
+func (s *core) hostIsApps(tx kv.Tx, c computer, appID, host string) (bool, error) {
 	root := s.computer(c).Host
-	if v.App == "" {
-		return v.Host == root || v.Host == "portal."+root, nil
+	if appID == "" {
+		return host == root || host == "portal."+root, nil
 	}
 	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	if err != nil {
 		return false, err
 	}
 	for _, a := range apps {
-		if a.ID == v.App {
-			return a.Live && v.Host == a.Name+"."+root, nil
+		if a.ID == appID {
+			return a.Live && host == a.Name+"."+root, nil
 		}
 	}
 	return false, nil

@@ -54,9 +54,9 @@ func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.K
 		ask.Answer = controlapi.KnockNever
 	case agentapi.KnockToday:
 		end := midnight(p.cfg.Now())
-		ask.Answer, ask.Until, out.Until = controlapi.KnockYes, end, &end
+		ask.Answer, ask.Until, out.Until = controlapi.KnockYes, end.UTC().Format(time.RFC3339), &end
 	case agentapi.KnockAlways:
-		ask.Answer = controlapi.KnockYes
+		ask.Answer, ask.Until = controlapi.KnockYes, controlapi.UntilNever
 	default:
 		return agentapi.KnockAnswered{}, agentapi.Errorf(agentapi.CodeInvalid, "A knock is answered by today, always, no or never, and not by %.40q.", answer)
 	}

@@ -48,12 +48,13 @@ const (
 	KnockNever KnockAnswer = "never" // and no knock of this person is told again
 )
 
-// AnswerKnock is the body of POST PathKnocksAnswer. Until ends what a yes gives;
-// zero for always. CodeNotFound: it was answered, or its time is over.
+// AnswerKnock is the body of POST PathKnocksAnswer. Until is when what a yes gives
+// ends, as in Invite; always is UntilNever. CodeNotFound: it was answered, or its time
+// is over.
 type AnswerKnock struct {
 	ID     string      `json:"id"`
 	Answer KnockAnswer `json:"answer"`
-	Until  time.Time   `json:"until,omitzero"`
+	Until  string      `json:"until,omitempty"`
 }
 
 // AnswerKnock answers a knock. After a yes the person's row says whether they can

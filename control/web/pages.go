@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"porchlight/assets/style"
+	"porchlight/internal/noaccess"
 	"porchlight/internal/words"
 )
 
@@ -18,7 +19,7 @@ var templateFiles embed.FS
 
 // pages by their language and the name of their template. Each has its own set, so
 // that each can define "main" and says its sentences in its language.
-var pages = parsePages("signin", "check", "link", "invitation", "no-access", "account",
+var pages = parsePages("signin", "check", "link", "invitation", "no-access", "knock", "account",
 	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
@@ -28,7 +29,8 @@ func parsePages(names ...string) map[words.Language]map[string]*template.Templat
 		out[l] = map[string]*template.Template{}
 		for _, name := range names {
 			empty := template.New(name).Funcs(l.Funcs())
-			out[l][name] = template.Must(empty.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+			set := template.Must(empty.Parse(noaccess.Source))
+			out[l][name] = template.Must(set.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
 		}
 	}
 	return out
@@ -60,6 +62,11 @@ type page struct {
 	Apps  []invitedRow
 	Other string // address this browser is signed in with instead
 	Until string // day an invitation ends
+
+	NoAccess noaccess.Page
+	Knock    knockRow
+	// Refresh is when the page loads itself again and from where, as <meta> has it.
+	Refresh string
 
 	Status int // of an error page
 	Wait   string

@@ -93,6 +93,19 @@ func (h *handler) removePerson(w http.ResponseWriter, r *http.Request, c control
 	return nil
 }
 
+func (h *handler) answerKnock(w http.ResponseWriter, r *http.Request, c controlapi.Computer) error {
+	var body controlapi.AnswerKnock
+	if err := readJSON(w, r, &body); err != nil {
+		return err
+	}
+	p, err := h.svc.Knocks.Answer(r.Context(), c.ID, body)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, p)
+	return nil
+}
+
 // invitationForm looks at an invitation and changes nothing: mail scanners come
 // here, too.
 func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {

@@ -113,6 +113,14 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 		if v, err := h.svc.Visits.Parse(query); err == nil {
 			return destination{path: raw, host: v.Host, leads: v.Origin()}
 		}
+	case controlapi.PathKnock:
+		fields, err := url.ParseQuery(query)
+		if err != nil {
+			break
+		}
+		if d, err := h.svc.Knocks.ParseDoor(fields); err == nil {
+			return toDoor(d)
+		}
 	case controlapi.PathAuthorize:
 		req, err := oauth.ParseRequest(query)
 		if err != nil || req.Problem != "" {

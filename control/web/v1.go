@@ -127,6 +127,9 @@ func (h *handler) putApps(w http.ResponseWriter, r *http.Request, c controlapi.C
 	if err := h.svc.Agents.PutApps(r.Context(), c.ID, body.Apps); err != nil {
 		return err
 	}
+	if err := h.svc.Knocks.TakeFrom(r.Context(), c.ID, body.Knocks); err != nil {
+		return err
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -194,9 +197,7 @@ func (h *handler) visit(w http.ResponseWriter, r *http.Request) error {
 	}
 	to, err := h.svc.Visits.Begin(r.Context(), v, session.Account)
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.show(w, r, http.StatusForbidden, "no-access", page{
-			Title: "No access", Email: session.Account.Email, Host: v.Host, Return: here.path,
-		})
+		return h.showDoor(w, r, http.StatusForbidden, here, v.Door(), session)
 	}
 	if err != nil {
 		return err

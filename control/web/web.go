@@ -108,6 +108,9 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"GET", "/device/done", tierPage, h.deviceDone},
 		{"GET", "/about", tierPage, h.about},
 		{"GET", controlapi.PathVisit, tierPage, h.visit},
+		{"GET", controlapi.PathKnock, tierPage, h.knockForm},
+		{"POST", controlapi.PathKnock, tierPage, h.knockAsk},
+		{"POST", controlapi.PathKnock + "/accept", tierPage, h.knockAccept},
 		{"GET", "/assets/{file}", tierPage, h.asset},
 		{"GET", controlapi.PathAuthorize, tierPage, h.oauth.Authorize},
 		{"POST", controlapi.PathAuthorize, tierPage, h.oauth.Decide},
@@ -131,6 +134,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		{"POST", controlapi.PathPeopleLink, tierDevice, h.device(h.invitationLink)},
 		{"POST", controlapi.PathPeopleAccess, tierDevice, h.device(h.setAccess)},
 		{"POST", controlapi.PathPeopleRemove, tierDevice, h.device(h.removePerson)},
+		{"POST", controlapi.PathKnocksAnswer, tierDevice, h.device(h.answerKnock)},
 		{"GET", controlapi.PathGrants, tierDevice, h.device(h.listGrants)},
 		{"POST", controlapi.PathGrantsRevoke, tierDevice, h.device(h.endGrant)},
 		{"GET", controlapi.PathPasswords, tierDevice, h.device(h.listPasswords)},
@@ -289,7 +293,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlapi.Error) {
 	status := statusOf(e)
-	p := page{Problem: e.Message, Status: status}
+	p := page{Problem: e.Message, Back: h.svc.AuthURL() + "/account"}
 	switch status {
 	case http.StatusNotFound, http.StatusMisdirectedRequest, http.StatusMethodNotAllowed:
 		p.Title = "Nothing here"

@@ -1,0 +1,336 @@
+package control
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// Knocks. Somebody who is signed in, and may not open what they asked for, asks the
+// owner by one click on the page that says so. What the owner is told is a verified
+// address and an app, nothing that the visitor wrote.
+//
+// What the page shows is computed from what this visitor did (knockAsked) and from
+// what opens to them, never from what became of the knock. So somebody refused, not
+// listened to any more, ignored, and somebody who asks for an app that does not exist
+// see the same page, at the same times.
+
+// Knocks are asked by visitors and answered by the owner's agent.
+type Knocks struct{ *core }
+
+const (
+	// knockLife is how long a knock waits for the owner.
+	knockLife = 7 * 24 * time.Hour
+	// knockAgain is when the same person may ask for the same app again, and
+	// knockPatience how long the page says that it waits.
+	knockAgain    = 24 * time.Hour
+	knockPatience = time.Hour
+	// knockSilence is how long an app does not hear somebody it was refused to.
+	knockSilence = 30 * 24 * time.Hour
+	// maxMuted bounds the people of one computer who are not heard for good. One more
+	// forgets who was muted longest ago.
+	maxMuted = 1000
+)
+
+// knock waits for the owner's answer.
+type knock struct {
+	ID        string    `json:"id"`
+	AccountID string    `json:"accountId"`
+	Email     string    `json:"email"`
+	AppID     string    `json:"appId"` // empty for the launcher
+	SessionID string    `json:"sessionId"`
+	Asked     string    `json:"asked"` // key of the knockAsked
+	At        time.Time `json:"at"`
+}
+
+// knockOffer is a yes to somebody who was not active: an invitation that is accepted in
+// the browser that knocked, and only there.
+type knockOffer struct {
+	SessionID string    `json:"sessionId"`
+	Until     time.Time `json:"until"`
+}
+
+// knockAsked is what the page of a visitor knows: that they asked, and when. It is there
+// whatever became of the knock.
+type knockAsked struct {
+	At         time.Time `json:"at"`
+	ComputerID string    `json:"computerId"`
+	AppID      string    `json:"appId"`
+}
+
+// Door is what somebody stands before: well formed, which is all that is known of it.
+type Door struct {
+	Computer string // short name
+	App      string // id; empty for the launcher
+	Host     string // with its port
+}
+
+// Door of a visit.
+func (v VisitRequest) Door() Door { return Door{v.Computer, v.App, v.Host} }
+
+// Query is what ParseDoor reads.
+func (d Door) Query() string {
+	return url.Values{controlapi.ParamComputer: {d.Computer}, controlapi.ParamApp: {d.App}, controlapi.ParamHost: {d.Host}}.Encode()
+}
+
+// URL is where what is behind it opens.
+func (d Door) URL() string { return "https://" + d.Host + "/" }
+
+func (d Door) askedKey(accountID string) string {
+	return keyKnocksAsked(accountID) + hashOf(purposeDoor, d.Computer, d.App, d.Host)
+}
+
+// ParseDoor reads the fields of a knock, or refuses with CodeInvalid. Nothing is looked
+// up, so that the answer tells nothing about what exists.
+func (s *Knocks) ParseDoor(q url.Values) (Door, error) {
+	d := Door{q.Get(controlapi.ParamComputer), q.Get(controlapi.ParamApp), q.Get(controlapi.ParamHost)}
+	for _, name := range []string{controlapi.ParamComputer, controlapi.ParamApp, controlapi.ParamHost} {
+		if len(q[name]) > 1 {
+			return Door{}, doorMalformed()
+		}
+	}
+	if !s.placeFormed(d.Computer, d.App, d.Host) {
+		return Door{}, doorMalformed()
+	}
+	return d, nil
+}
+
+func doorMalformed() error {
+	return refuse(controlapi.CodeInvalid, "This address is not complete. Go back to the app and open it again.")
+}
+
+// KnockStage is what somebody at a door can do.
+type KnockStage string
+
+const (
+	KnockClosed     KnockStage = "closed"     // nothing: nobody is asked here
+	KnockAsk        KnockStage = "ask"        // ask
+	KnockSpent      KnockStage = "spent"      // ask again tomorrow, because they asked often
+	KnockWaiting    KnockStage = "waiting"    // wait
+	KnockUnanswered KnockStage = "unanswered" // ask again tomorrow
+	KnockInvited    KnockStage = "invited"    // accept, by one click in this browser
+	KnockOpen       KnockStage = "open"       // go in
+)
+
+// Standing is how somebody stands at a door.
+type Standing struct {
+	Stage KnockStage
+	Asked time.Time // of KnockWaiting and KnockUnanswered
+}
+
+// before is what decides about somebody at a door. Every field is read whatever the
+// others say.
+type before struct {
+	computer computer
+	found    bool
+	person   person
+	there    bool // the host is that of the app, which is live, or the launcher's
+	opens    bool // they may open what they asked for
+	from     controlapi.KnocksFrom
+	offer    knockOffer
+	offered  bool // offer is there
+	asked    knockAsked
+}
+
+func (s *Knocks) read(tx kv.Tx, now time.Time, d Door, account Account) (b before, err error) {
+	if b.computer, b.found, err = computerByName(tx, d.Computer); err != nil {
+		return b, err
+	}
+	id := b.computer.ID
+	if b.person, _, err = get[person](tx, keyPerson(id, account.ID)); err != nil {
+		return b, err
+	}
+	b.person = b.person.at(now)
+	if b.from, _, err = get[controlapi.KnocksFrom](tx, keyComputerKnocks(id)); err != nil {
+		return b, err
+	}
+	if b.there, err = s.hostIsApps(tx, b.computer, d.App, d.Host); err != nil {
+		return b, err
+	}
+	if b.opens, err = opensFor(tx, b.computer, b.person, d.App); err != nil {
+		return b, err
+	}
+	if b.offer, b.offered, err = get[knockOffer](tx, keyKnockOffers(id)+knockRest(account.ID, d.App)); err != nil {
+		return b, err
+	}
+	// What was invited to may have been taken back, or have ended, since.
+	b.offered = b.offered && now.Before(b.offer.Until) && b.person.Status != controlapi.PersonRemoved && slices.Contains(b.person.Apps, d.App)
+	b.asked, _, err = get[knockAsked](tx, d.askedKey(account.ID))
+	return b, err
+}
+
+// opensFor says whether somebody may open an app; the launcher's opens when it has
+// something to show them.
+func opensFor(tx kv.Tx, c computer, p person, appID string) (bool, error) {
+	if appID != "" || p.Role == controlapi.RoleOwner {
+		return p.mayOpen(appID), nil
+	}
+	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
+	for _, a := range apps {
+		if a.Live && p.mayOpen(a.ID) {
+			return true, err
+		}
+	}
+	return false, err
+}
+
+func (p person) known() bool {
+	return p.Status == controlapi.PersonActive || p.Status == controlapi.PersonPending
+}
+
+// takes says whether a computer listens to somebody at all.
+func (b before) takes() bool {
+	if !b.found || b.person.Role == controlapi.RoleOwner {
+		return false
+	}
+	return b.from == controlapi.KnocksFromEverybody || b.from == controlapi.KnocksFromKnown && b.person.known()
+}
+
+// stage is how somebody stands, by what they did and what opens to them.
+func (b before) stage(now time.Time, session Session, spent bool) KnockStage {
+	age := now.Sub(b.asked.At)
+	switch {
+	case b.there && b.opens:
+		return KnockOpen
+	case b.there && b.offered && b.offer.SessionID == session.ID:
+		return KnockInvited
+	case age < knockPatience:
+		return KnockWaiting
+	case age < knockAgain:
+		return KnockUnanswered
+	case !b.takes():
+		return KnockClosed
+	case spent:
+		return KnockSpent
+	}
+	return KnockAsk
+}
+
+// Look says how somebody who is signed in stands at a door. It changes nothing.
+func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, error) {
+	now := s.now()
+	return viewed(ctx, s.core, func(tx kv.Tx) (Standing, error) {
+		b, err := s.read(tx, now, d, session.Account)
+		if err != nil {
+			return Standing{}, err
+		}
+		spent := affords(tx, now, budgetKnocks.of(session.Account.ID))
+		if spent != nil && !IsRefusal(spent, controlapi.CodeTooMany) {
+			return Standing{}, spent
+		}
+		return Standing{Stage: b.stage(now, session, spent != nil), Asked: b.asked.At}, nil
+	})
+}
+
+// Ask knocks. What the visitor reads afterwards is Look's to say, and the same whether
+// the owner is told or not. It refuses with CodeForbidden where nobody is asked, and
+// with CodeTooMany somebody who asked three times today. To ask once more within a
+// day changes nothing.
+func (s *Knocks) Ask(ctx context.Context, d Door, session Session) error {
+	if err := s.pace.spend(s.now(), budgetVisits.of(session.Account.ID)); err != nil {
+		return err
+	}
+	id := newID()
+	return s.update(ctx, func(tx *txn) error {
+		b, err := s.read(tx, tx.now, d, session.Account)
+		if err != nil {
+			return err
+		}
+		switch stage := b.stage(tx.now, session, false); {
+		case stage == KnockClosed:
+			return refuse(controlapi.CodeForbidden, "This isn’t shared with you.")
+		case stage != KnockAsk:
+			return nil
+		}
+		if err := tx.spend(budgetKnocks.of(session.Account.ID)); err != nil {
+			return err
+		}
+		row := knock{
+			ID: id, AccountID: session.Account.ID, Email: session.Account.Email, AppID: d.App,
+			SessionID: session.ID, Asked: d.askedKey(session.Account.ID), At: tx.now.UTC(),
+		}
+		asked := knockAsked{At: row.At, ComputerID: b.computer.ID, AppID: d.App}
+		if err := put(tx, row.Asked, asked, knockLife); err != nil {
+			return err
+		}
+		return tx.tellKnock(b, row)
+	})
+}
+
+// tellKnock has the owner hear of a knock, unless they do not want to, or there is
+// nothing to knock at.
+func (t *txn) tellKnock(b before, row knock) error {
+	computerID, rest := b.computer.ID, knockRest(row.AccountID, row.AppID)
+	refusedAt, refused, err := get[time.Time](t, keyKnocksRefused(computerID)+rest)
+	if err != nil {
+		return err
+	}
+	refused = refused && t.now.Sub(refusedAt) < knockSilence
+	_, muted, err := get[time.Time](t, keyKnocksMuted(computerID)+row.AccountID)
+	if err != nil {
+		return err
+	}
+	open, err := openKnocks(t, t.now, computerID)
+	if err != nil || refused || muted || !b.there {
+		return err
+	}
+	if b.offered {
+		// The owner has said yes, and the browser that asked then is not this one.
+		b.offer.SessionID = row.SessionID
+		return put(t, keyKnockOffers(computerID)+rest, b.offer, b.offer.Until.Sub(t.now))
+	}
+	for _, other := range open {
+		if other.AccountID == row.AccountID && other.AppID == row.AppID {
+			row.ID = other.ID // the owner has not answered yet; it stays one
+			return t.putKnock(computerID, row)
+		}
+	}
+	room, err := t.roomForKnock(b, open)
+	if err != nil || !room {
+		return err
+	}
+	return t.putKnock(computerID, row)
+}
+
+func (t *txn) putKnock(computerID string, row knock) error {
+	if err := put(t, keyKnocks(computerID)+knockRest(row.AccountID, row.AppID), row, knockLife); err != nil {
+		return err
+	}
+	return t.touch(computerID)
+}
+
+// openKnocks are those that wait at a computer.
+func openKnocks(tx kv.Tx, now time.Time, computerID string) ([]knock, error) {
+	open, err := rows[knock](tx, keyKnocks(computerID))
+	// The store may keep one a little longer.
+	return slices.DeleteFunc(open, func(row knock) bool { return now.Sub(row.At) >= knockLife }), err
+}
+
+// roomForKnock says whether one more knock can wait. Where none can, the oldest of a
+// stranger gives way to somebody who is known, so that strangers keep nobody out.
+func (t *txn) roomForKnock(b before, open []knock) (bool, error) {
+	if len(open) < controlapi.MaxKnocks {
+		return true, nil
+	}
+	if !b.person.known() {
+		return false, nil
+	}
+	oldest := -1
+	for i, row := range open {
+		p, _, err := get[person](t, keyPerson(b.computer.ID, row.AccountID))
+		if err != nil {
+			return false, err
+		}
+		if !p.known() && (oldest < 0 || row.At.Before(open[oldest].At)) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false, nil
+	}
+	return true, t.Delete(keyKnocks(b.computer.ID) + knockRest(open[oldest].AccountID, open[oldest].AppID))
+}

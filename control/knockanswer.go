@@ -1,0 +1,321 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/control/controlapi"
+	"porchlight/control/kv"
+)
+
+// The owner's side of knocks.
+
+func knockOver() error {
+	return refuse(controlapi.CodeNotFound, "This was answered already, or took too long.")
+}
+
+// Answer carries out the owner's answer to a knock on their computer. A yes gives
+// somebody active the app; to anybody else it is an invitation out of the same budgets
+// as a mailed one, which they accept in the browser that knocked. It refuses with
+// CodeNotFound a knock that does not wait any more.
+func (s *Knocks) Answer(ctx context.Context, computerID string, a controlapi.AnswerKnock) (controlapi.Person, error) {
+	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
+		row, err := tx.openKnock(computerID, a.ID)
+		if err != nil {
+			return controlapi.Person{}, err
+		}
+		switch a.Answer {
+		case controlapi.KnockYes:
+			end, err := parseUntil(a.Until, tx.now)
+			if err != nil {
+				return controlapi.Person{}, err
+			}
+			return tx.letIn(computerID, row, end)
+		case controlapi.KnockNo:
+			err = put(tx, keyKnocksRefused(computerID)+knockRest(row.AccountID, row.AppID), tx.now.UTC(), knockSilence)
+			if err == nil {
+				err = tx.deleteKnock(computerID, row)
+			}
+		case controlapi.KnockNever:
+			err = tx.muteKnocks(computerID, row.AccountID)
+		default:
+			err = refuse(controlapi.CodeInvalid, "A knock is answered by yes, no or never.")
+		}
+		return controlapi.Person{AccountID: row.AccountID, Email: row.Email}, err
+	})
+}
+
+// openKnock is the knock of this id that waits at a computer.
+func (t *txn) openKnock(computerID, id string) (knock, error) {
+	open, err := openKnocks(t, t.now, computerID)
+	if err != nil {
+		return knock{}, err
+	}
+	i := slices.IndexFunc(open, func(row knock) bool { return row.ID == id })
+	if i < 0 {
+		return knock{}, knockOver()
+	}
+	_, err = find[Account](t, keyAccount(open[i].AccountID), knockOver())
+	return open[i], err
+}
+
+// letIn is the owner's yes.
+func (t *txn) letIn(computerID string, row knock, end until) (controlapi.Person, error) {
+	if row.AppID == "" {
+		return controlapi.Person{}, refuse(controlapi.CodeInvalid, "They asked for no app in particular. Invite them to the apps you choose.")
+	}
+	apps := []string{row.AppID}
+	if err := t.liveApps(computerID, apps); err != nil {
+		return controlapi.Person{}, err
+	}
+	p, _, err := get[person](t, keyPerson(computerID, row.AccountID))
+	if err != nil {
+		return controlapi.Person{}, err
+	}
+	event := personInvited
+	if p.Status == controlapi.PersonActive {
+		event = personGiven
+	}
+	if p, err = t.changePerson(computerID, Account{ID: row.AccountID, Email: row.Email}, event, end, apps); err != nil {
+		return controlapi.Person{}, err
+	}
+	if event == personInvited {
+		if err := t.offer(computerID, row); err != nil {
+			return controlapi.Person{}, err
+		}
+	}
+	return p.wire(t.now), t.roomFor(computerID, p)
+}
+
+// offer invites whoever knocked, in the browser they knocked with, without a mail.
+func (t *txn) offer(computerID string, row knock) error {
+	c, _, err := computerWithOwner(t, computerID)
+	if err != nil {
+		return err
+	}
+	if err := t.spend(budgetOwner.of(c.OwnerID), budgetRecipient.of(row.Email)); err != nil {
+		return err
+	}
+	offer := knockOffer{SessionID: row.SessionID, Until: t.now.Add(invitationLife).UTC()}
+	return put(t, keyKnockOffers(computerID)+knockRest(row.AccountID, row.AppID), offer, invitationLife)
+}
+
+// muteKnocks has nobody hear of a person again. Who was muted longest ago makes room.
+func (t *txn) muteKnocks(computerID, accountID string) error {
+	type muted struct {
+		account string
+		at      time.Time
+	}
+	var all []muted
+	err := eachValue(t, keyKnocksMuted(computerID), func(account string, at time.Time) error {
+		all = append(all, muted{account, at})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(all) >= maxMuted {
+		oldest := slices.MinFunc(all, func(a, b muted) int { return a.at.Compare(b.at) })
+		if err := t.Delete(keyKnocksMuted(computerID) + oldest.account); err != nil {
+			return err
+		}
+	}
+	if err := put(t, keyKnocksMuted(computerID)+accountID, t.now.UTC(), 0); err != nil {
+		return err
+	}
+	return t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
+}
+
+// Accept takes the invitation that answers a knock: the person becomes active. It
+// refuses with CodeNotFound anybody but who knocked, in the browser they did it with.
+func (s *Knocks) Accept(ctx context.Context, d Door, session Session) error {
+	return s.update(ctx, func(tx *txn) error {
+		b, err := s.read(tx, tx.now, d, session.Account)
+		if err != nil {
+			return err
+		}
+		if b.there && b.opens {
+			return nil // a second click
+		}
+		if b.stage(tx.now, session, false) != KnockInvited {
+			return refuse(controlapi.CodeNotFound, "Nobody has let you in here yet, or it was taken back.")
+		}
+		account := session.Account
+		if _, err := tx.changePerson(b.computer.ID, account, personAccepted, until{keep: true}, nil); err != nil {
+			return err
+		}
+		return tx.Delete(keyKnockOffers(b.computer.ID) + knockRest(account.ID, d.App))
+	})
+}
+
+// TakeFrom notes from whom a computer takes knocks, as its agent says; what is not
+// known counts as nobody. Who is not heard any more does not wait any more.
+func (s *Knocks) TakeFrom(ctx context.Context, computerID string, from controlapi.KnocksFrom) error {
+	if from != controlapi.KnocksFromKnown && from != controlapi.KnocksFromEverybody {
+		from = controlapi.KnocksFromNobody
+	}
+	now, err := viewed(ctx, s.core, func(tx kv.Tx) (controlapi.KnocksFrom, error) {
+		now, _, err := get[controlapi.KnocksFrom](tx, keyComputerKnocks(computerID))
+		return now, err
+	})
+	if err != nil || now == from {
+		return err
+	}
+	return s.update(ctx, func(tx *txn) error {
+		if _, found, err := get[computer](tx, keyComputer(computerID)); err != nil || !found { // removed meanwhile
+			return err
+		}
+		if err := put(tx, keyComputerKnocks(computerID), from, 0); err != nil {
+			return err
+		}
+		if err := tx.touch(computerID); err != nil {
+			return err
+		}
+		open, err := openKnocks(tx, tx.now, computerID)
+		if err != nil {
+			return err
+		}
+		for _, row := range open {
+			p, _, err := get[person](tx, keyPerson(computerID, row.AccountID))
+			if err == nil && from != controlapi.KnocksFromEverybody && !(from == controlapi.KnocksFromKnown && p.known()) {
+				err = tx.deleteKnock(computerID, row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// snapshotKnocks are the knocks that wait at a computer, oldest first, and from whom it
+// takes them. people are those with a row.
+func snapshotKnocks(tx kv.Tx, now time.Time, computerID string, people map[string]person) ([]controlapi.Knock, controlapi.KnocksFrom, error) {
+	from, _, err := get[controlapi.KnocksFrom](tx, keyComputerKnocks(computerID))
+	if err != nil {
+		return nil, from, err
+	}
+	open, err := openKnocks(tx, now, computerID)
+	if err != nil {
+		return nil, from, err
+	}
+	slices.SortFunc(open, func(a, b knock) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	var out []controlapi.Knock
+	for _, row := range open {
+		out = append(out, controlapi.Knock{
+			ID: row.ID, AccountID: row.AccountID, Email: row.Email, App: row.AppID, Known: people[row.AccountID].known(), At: row.At,
+		})
+	}
+	return out, from, nil
+}
+
+// deleteKnock ends a knock whose visitor goes on waiting.
+func (t *txn) deleteKnock(computerID string, row knock) error {
+	if err := t.Delete(keyKnocks(computerID) + knockRest(row.AccountID, row.AppID)); err != nil {
+		return err
+	}
+	return t.touch(computerID)
+}
+
+// endKnocks ends the knocks of a computer for which over is true.
+func (t *txn) endKnocks(computerID string, over func(knock) bool) error {
+	open, err := openKnocks(t, t.now, computerID)
+	if err != nil {
+		return err
+	}
+	for _, row := range open {
+		if !over(row) {
+			continue
+		}
+		if err := t.deleteKnock(computerID, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answerKnocks ends what waits of a person for apps that they are given, by whatever
+// way: nothing is held against them any more, and when the apps are taken away again
+// they may ask anew.
+func (t *txn) answerKnocks(computerID, accountID string, apps []string) error {
+	for _, appID := range append(slices.Clone(apps), "") {
+		rest := knockRest(accountID, appID)
+		row, found, err := get[knock](t, keyKnocks(computerID)+rest)
+		if err != nil {
+			return err
+		}
+		if found {
+			if err := t.Delete(row.Asked); err != nil {
+				return err
+			}
+			if err := t.deleteKnock(computerID, row); err != nil {
+				return err
+			}
+		}
+		if err := t.Delete(keyKnocksRefused(computerID) + rest); err != nil {
+			return err
+		}
+	}
+	return t.Delete(keyKnocksMuted(computerID) + accountID)
+}
+
+// endPersonsKnocks ends the knocks of a person at a computer, and the invitations that
+// answered some.
+func (t *txn) endPersonsKnocks(computerID, accountID string) error {
+	err := t.endKnocks(computerID, func(row knock) bool { return row.AccountID == accountID })
+	if err != nil {
+		return err
+	}
+	offers := keyKnockOffers(computerID) + accountID + "/"
+	return each(t, offers, func(app string, _ []byte) error { return t.Delete(offers + app) })
+}
+
+// endAppsKnocks ends all there is of knocks at apps of a computer that are gone.
+func (t *txn) endAppsKnocks(computerID string, gone map[string]bool) error {
+	if err := t.endKnocks(computerID, func(row knock) bool { return gone[row.AppID] }); err != nil {
+		return err
+	}
+	for _, prefix := range []string{keyKnockOffers(computerID), keyKnocksRefused(computerID)} {
+		err := each(t, prefix, func(rest string, _ []byte) error {
+			if _, app, _ := strings.Cut(rest, "/"); !gone[app] {
+				return nil
+			}
+			return t.Delete(prefix + rest)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetKnocks deletes all there is of knocks at a computer.
+func (t *txn) forgetKnocks(computerID string) error {
+	for _, prefix := range []string{
+		keyKnocks(computerID), keyKnockOffers(computerID), keyKnocksRefused(computerID), keyKnocksMuted(computerID),
+	} {
+		if err := each(t, prefix, func(rest string, _ []byte) error { return t.Delete(prefix + rest) }); err != nil {
+			return err
+		}
+	}
+	return t.Delete(keyComputerKnocks(computerID))
+}
+
+// endAccountsKnocks ends all that an account asked, wherever.
+func (t *txn) endAccountsKnocks(accountID string) error {
+	prefix := keyKnocksAsked(accountID)
+	return eachValue(t, prefix, func(rest string, asked knockAsked) error {
+		key := keyKnocks(asked.ComputerID) + knockRest(accountID, asked.AppID)
+		if row, found, err := get[knock](t, key); err != nil {
+			return err
+		} else if found {
+			if err := t.deleteKnock(asked.ComputerID, row); err != nil {
+				return err
+			}
+		}
+		return t.Delete(prefix + rest)
+	})
+}
