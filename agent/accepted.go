@@ -19,7 +19,7 @@ func (a *Agent) tellAccepted(before, now controlapi.Snapshot) {
 	}
 	for _, text := range accepted(before, now, labels) {
 		notice := agentapi.Notice{At: time.Now().UTC(), Kind: agentapi.NoticeAccepted, Text: text}
-		if err := a.apps.Tell(notice, nil); err != nil {
+		if _, err := a.apps.Tell(notice, nil); err != nil {
 			a.log.Error("the owner could not be told of an accepted invitation", "err", err)
 		}
 	}

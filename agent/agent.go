@@ -62,10 +62,11 @@ type Agent struct {
 	proxy     *proxy.Proxy
 	api       *localapi.API
 
-	certs    certs.Reporter
-	acme     *certs.ACME   // nil where certificates are not ordered
-	ownPorts []int         // that no app may be served from
-	ready    chan struct{} // see Ready
+	certs     certs.Reporter
+	acme      *certs.ACME      // nil where certificates are not ordered
+	certified broadcast.Signal // how a certificate that is ordered is has changed
+	ownPorts  []int            // that no app may be served from
+	ready     chan struct{}    // see Ready
 }
 
 // New opens the data directory and has the server listen; it starts nothing, see
@@ -103,7 +104,9 @@ func (a *Agent) listen() error {
 }
 
 func (a *Agent) makeAccess() (err error) {
-	if a.settings, err = settings.New(a.store, a.changes); err != nil {
+	if a.settings, err = settings.New(a.store, a.changes, func() {
+		a.access.AddActivity(agentapi.Activity{Kind: agentapi.ActivitySettings, Owner: true})
+	}); err != nil {
 		return err
 	}
 	a.access, err = access.New(access.Config{
@@ -135,6 +138,7 @@ func (a *Agent) makeEngine() (err error) {
 			return agentapi.Closed{OK: true, Closed: a.access.CloseApp(appID)}
 		},
 		OnReached:   a.reached,
+		Happened:    a.access.AddActivity,
 		OnListening: func(appID string, listening bool) { a.health.Listening(appID, listening) },
 		Changes:     a.changes,
 		Log:         a.cfg.Log.With("part", "engine"),
@@ -245,11 +249,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.api.Run(ctx) })
 	if a.acme != nil {
 		g.Go(func() error { return a.orderCertificates(ctx) })
+		g.Go(func() error { return a.watchCertificates(ctx) })
 	}
 	if a.tunnel != nil {
 		g.Go(func() error { return a.remote.Run(ctx) })
 		g.Go(func() error { return a.tunnel.Run(ctx) })
 		g.Go(func() error { return a.watchTunnel(ctx) })
+		g.Go(func() error { return a.watchServer(ctx) })
 		g.Go(func() error { return watchSleep(ctx, ownClocks, a.woke) })
 		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
 	}

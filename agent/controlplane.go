@@ -54,7 +54,7 @@ func (a *Agent) makeConnection() (err error) {
 
 // takeSnapshot swaps who may open what and has the tunnel look at the relays.
 func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
-	before := a.access.Snapshot()
+	before, here := a.access.Snapshot(), a.people.TakenHere()
 	if closed := a.access.SetSnapshot(snapshot); closed > 0 {
 		a.log.Info("access ended elsewhere", "connections_closed", closed)
 	}
@@ -62,6 +62,7 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 		a.log.Info("this computer's address", "url", a.computer().URL)
 	}
 	a.tellAccepted(before, snapshot)
+	a.happenedElsewhere(before, snapshot, here)
 	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Wake()
 }

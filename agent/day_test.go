@@ -126,7 +126,7 @@ func TestADay(t *testing.T) {
 		if err := kept.SaveSettings(agentapi.Settings{FailStaticHours: 4}); err != nil {
 			t.Fatal(err)
 		}
-		chosen, err := settings.New(kept, nil)
+		chosen, err := settings.New(kept, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ func (a *Agent) makeCertificates() certs.Reporter {
 		return certs.New(certs.Config{Issue: a.cfg.IssueCertificate, Allowed: a.servesName, OnMade: a.changes.Raise, Log: log})
 	}
 	c := *a.cfg.ACME
-	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.ordersName, a.changes.Raise, a.changes.Raise, log
+	told := func() { a.certified.Raise(); a.changes.Raise() }
+	c.Allowed, c.OnTrouble, c.OnMade, c.Log = a.ordersName, told, told, log
 	a.acme = certs.NewACME(c)
 	return a.acme
 }

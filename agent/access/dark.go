@@ -20,7 +20,8 @@ func (a *Access) GoDark() (agentapi.Closed, error) {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	next := *a.state.Load()
-	if next.dark == nil {
+	again := next.dark != nil
+	if !again {
 		next.dark = new(a.now().UTC())
 	}
 	err := a.store.SetDark(next.dark)
@@ -30,7 +31,11 @@ func (a *Access) GoDark() (agentapi.Closed, error) {
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInternal,
 			"Everything is closed, but Porchlight could not write that to its data directory, so it would open again after a restart. Is the disk full?")
 	}
-	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(time.Since(began).Milliseconds())}, nil
+	took := int(time.Since(began).Milliseconds())
+	if !again {
+		a.AddActivity(agentapi.Activity{At: *next.dark, Kind: agentapi.ActivityDark, Owner: true, Closed: closed})
+	}
+	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: took}, nil
 }
 
 // LightUp takes a GoDark back. Nobody has to sign in again for it.
@@ -43,8 +48,12 @@ func (a *Access) LightUp() error {
 			"Porchlight could not write to its data directory, so everything stays closed. Is the disk full?")
 	}
 	next := *a.state.Load()
+	was := next.dark
 	next.dark = nil
 	a.swap(&next)
+	if was != nil {
+		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityLight, Owner: true})
+	}
 	a.changes.Raise()
 	return nil
 }

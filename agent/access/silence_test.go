@@ -159,7 +159,7 @@ func TestFailStaticSetting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var changes broadcast.Signal
 		db := openStore(t, t.TempDir())
-		chosen, err := settings.New(db, &changes)
+		chosen, err := settings.New(db, &changes, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ const (
 	ActivityRemoved   = "removed"   // from the whole computer
 	ActivityRestored  = "restored"  // a withdrawal or removal was taken back while it was held
 	ActivityAccepted  = "accepted"  // an invitation
+	ActivityUntil     = "until"     // an app that they may open ends at another date, Until, or at none
 	ActivityEnded     = "ended"     // an app's date came; Until is that date
 	ActivityLeft      = "left"      // a member gave the computer up
 	// What becomes of somebody who knocked. A yes is ActivityGiven or ActivityInvited.

@@ -33,6 +33,7 @@ func (a *Apps) apply(ctx context.Context, name string, e event) (out outcome, cl
 		a.cfg.OnReached(out.App.ID, e.Kind.byOwner())
 	}
 	if changed {
+		a.tellHappened(happened(name, e, out, closed.Closed)...)
 		a.cfg.Log.Info("published app", "name", name, "event", string(e.Kind), "connections_closed", closed.Closed)
 		a.cfg.Changes.Raise()
 	}
@@ -64,7 +65,7 @@ func (a *Apps) decide(name string, e event) (out outcome, changed bool, err erro
 	if reflect.DeepEqual(out.stored, now) && len(out.Notices) == 0 {
 		return out, false, nil
 	}
-	out.reached = reachedAnew(now.App, out.App)
+	out.reached, out.before = reachedAnew(now.App, out.App), now.App
 	former := formerOf(now.App, out.App)
 	notices, err := a.cfg.Store.ChangeApp(store.AppChange{Name: name, App: out.App, Denial: out.Denial, Notices: out.Notices, Former: former})
 	if err != nil {

@@ -70,6 +70,8 @@ type AppsConfig struct {
 	// not.
 	OnReached   func(appID string, byOwner bool)
 	OnListening func(appID string, listening bool)
+	// Happened keeps what changed, for the owner to read; nil for not.
+	Happened func(agentapi.Activity)
 	// Changes is raised after anything changed; nil when nobody follows it.
 	Changes *broadcast.Signal
 	Now     func() time.Time // time.Now when nil

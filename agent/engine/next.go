@@ -110,7 +110,8 @@ type outcome struct {
 	// Gone is the app id whose connections have to be closed, or empty.
 	Gone string
 
-	reached bool // see reachedAnew; noted when the outcome is kept
+	reached bool       // see reachedAnew; noted when the outcome is kept
+	before  *store.App // nil for none; noted then, too
 }
 
 // quietFor is how long a denied name asks without being heard.

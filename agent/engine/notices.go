@@ -8,9 +8,16 @@ import (
 )
 
 // Tell has the owner told of something about people; undo says how to take it
-// back, nil where nothing can.
-func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) error {
-	return a.changeNotices(func() ([]agentapi.Notice, error) { return a.cfg.Store.AddNotice(n, undo) })
+// back, nil where nothing can. It returns the number of the notice.
+func (a *Apps) Tell(n agentapi.Notice, undo *store.Undo) (id uint64, err error) {
+	err = a.changeNotices(func() ([]agentapi.Notice, error) {
+		notices, err := a.cfg.Store.AddNotice(n, undo)
+		if len(notices) > 0 {
+			id = notices[len(notices)-1].ID
+		}
+		return notices, err
+	})
+	return id, err
 }
 
 // MarkUndone notes that what a notice is about was undone.

@@ -68,10 +68,11 @@ func (u *Users) Ask(userID, name string) error {
 	if first, err := u.noteAsking(userID, name); !first || err != nil {
 		return err
 	}
-	return u.apps.Tell(agentapi.Notice{
+	_, err := u.apps.Tell(agentapi.Notice{
 		At: time.Now().UTC(), Kind: agentapi.NoticeUser, User: userID,
 		Text: fmt.Sprintf("A program of %s, another user of this computer, wants to see and change who may open your apps. Allow it only if you trust that user with that.", name),
 	}, nil)
+	return err
 }
 
 func (u *Users) noteAsking(userID, name string) (first bool, err error) {
@@ -91,19 +92,19 @@ func (u *Users) noteAsking(userID, name string) (first bool, err error) {
 
 // Allow lets a user's programs register. It takes one who has not asked, too.
 func (u *Users) Allow(userID string) (agentapi.LocalUser, error) {
-	return u.answer(userID, agentapi.UserAllowed)
+	return u.answer(userID, agentapi.UserAllowed, agentapi.ActivityUserAllowed)
 }
 
 // Deny keeps a user's programs from registering, and ends what they registered.
 func (u *Users) Deny(userID string) (agentapi.LocalUser, error) {
-	denied, err := u.answer(userID, agentapi.UserDenied)
+	denied, err := u.answer(userID, agentapi.UserDenied, agentapi.ActivityUserDenied)
 	if err == nil {
 		u.registry.endUser(denied.ID)
 	}
 	return denied, err
 }
 
-func (u *Users) answer(userID, standing string) (agentapi.LocalUser, error) {
+func (u *Users) answer(userID, standing, happened string) (agentapi.LocalUser, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	answered, there := u.users[userID]
@@ -121,7 +122,11 @@ func (u *Users) answer(userID, standing string) (agentapi.LocalUser, error) {
 		answered = agentapi.LocalUser{ID: found.Uid, Name: found.Username}
 	}
 	answered.Standing, answered.At = standing, time.Now().UTC()
-	return answered, u.keep(answered)
+	err := u.keep(answered)
+	if err == nil {
+		u.apps.tellHappened(agentapi.Activity{Kind: happened, Owner: true, What: answered.Name})
+	}
+	return answered, err
 }
 
 // Forget takes an answer back and ends what the user's programs registered: the

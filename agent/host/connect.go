@@ -140,7 +140,7 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 		if h.attempt == a {
 			h.attempt = nil
 		}
-		over := waiting
+		over, failed := waiting, false
 		switch {
 		case err == nil:
 			over.State = agentapi.ConnectDone
@@ -149,9 +149,13 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 			h.connecting = nil
 		default:
 			over.State, over.Problem = agentapi.ConnectFailed, problemOf(waiting.AuthURL, err)
+			failed = true
 			h.connecting = &over
 		}
 		h.mu.Unlock()
+		if failed {
+			h.happened(agentapi.ActivityConnectFailed, waiting.AuthURL)
+		}
 		h.server.Changes().Raise()
 		if err == nil {
 			raise(h.switched)
@@ -225,7 +229,14 @@ func (h *Host) adopt(ctx context.Context, c connection, credential string, clien
 		return giveBack(err)
 	}
 	h.cfg.step("switched")
+	h.happened(agentapi.ActivityConnected, c.AuthURL)
 	return nil
+}
+
+// happened writes down what the owner did about the connection to a server. The agent of
+// before has the record, and the next one goes on with it.
+func (h *Host) happened(kind, origin string) {
+	h.agent().AddActivity(agentapi.Activity{Kind: kind, Owner: true, What: strings.TrimPrefix(origin, "https://")})
 }
 
 // endAttempt gives up what waits, and returns when it is over.
@@ -282,6 +293,7 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	h.connecting = nil
 	h.mu.Unlock()
 	h.cfg.step("ended")
+	h.happened(agentapi.ActivityDisconnected, c.AuthURL)
 	// Its people lose their way in within moments, not at the next retry.
 	ending, cancel := context.WithTimeout(ctx, endIn)
 	defer cancel()

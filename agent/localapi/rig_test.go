@@ -193,7 +193,7 @@ func (r *rig) serve(t testing.TB) {
 	if r.users, err = engine.NewUsers(kept, r.apps, r.reg); err != nil {
 		t.Fatal(err)
 	}
-	if r.settings, err = settings.New(kept, r.outside.changes); err != nil {
+	if r.settings, err = settings.New(kept, r.outside.changes, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.requests = requests.New(r.settings.Requests, r.apps.Has)

@@ -44,12 +44,17 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	for i, app := range apps {
 		ids[i] = app.ID
 	}
+	were := p.asTheyWere()
 	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until})
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}
 	p.liftGiven(after.AccountID, ids, turn.upTo)
-	p.tellInvited(by, turn.before[after.AccountID], after, apps)
+	if by.Owner {
+		p.ownerGave(were(after.AccountID), after, apps)
+	} else {
+		p.tellInvited(by, turn.before[after.AccountID], after, apps)
+	}
 	invitation := agentapi.Invitation{Email: after.Email, Status: agentapi.PersonPending}
 	if pub, err := p.cfg.Apps.Get(apps[0].Name); err == nil {
 		invitation.URL = pub.URL
@@ -111,13 +116,16 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 		return agentapi.PersonChanged{}, err
 	}
 	defer turn.end()
+	were := p.asTheyWere()
 	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true, Until: req.Until})
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
 	p.liftGiven(after.AccountID, []string{apps[0].ID}, turn.upTo)
-	if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
-		p.tell(by, agentapi.ActivityGiven, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
+	if by.Owner {
+		p.ownerGave(were(after.AccountID), after, apps)
+	} else if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
+		p.tell(by, agentapi.Activity{Kind: agentapi.ActivityGiven}, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
 	}
 	return agentapi.PersonChanged{OK: true, Person: p.shown(by, after)}, nil
 }
@@ -149,7 +157,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 	if err != nil && !p.wasSent(c) {
 		return agentapi.PersonChanged{}, errUnwritten
 	}
-	p.tellEnded(by, row, c)
+	p.tellEnded(by, row, c, closed)
 	out.Person = p.shown(by, after(row, c))
 	return out, nil
 }
@@ -172,7 +180,12 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
-	p.tellEnded(by, turn.before[c.AccountID], c)
+	before := turn.before[c.AccountID]
+	if by.Owner { // for whom nobody is asked for first
+		before = row
+		before.Status, before.Apps = controlapi.PersonPending, append(slices.Clone(row.Apps), c.AppID)
+	}
+	p.tellEnded(by, before, c, 0)
 	return agentapi.PersonChanged{OK: true, Person: p.shown(by, row)}, nil
 }
 

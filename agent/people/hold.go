@@ -58,7 +58,13 @@ func (p *People) TakeBack(h agentapi.HeldChange) (agentapi.PersonChanged, error)
 	case !found:
 		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeConflict, "It is too late to undo that. Invite them again to let them in.")
 	}
+	p.happenedRestored(c)
 	return p.asKnown(h.AccountID), nil
+}
+
+// happenedRestored writes down that the owner took back what was held.
+func (p *People) happenedRestored(c store.PendingChange) {
+	p.happened(agentapi.Activity{Kind: agentapi.ActivityRestored, Owner: true}, p.asKnownHere(c.AccountID), p.namedApps(c.AppID))
 }
 
 // takeBack lifts the held change that is like c, and says whether there was one.
@@ -162,8 +168,10 @@ func (p *People) givenBack(by Actor, req agentapi.AccessRequest) (changed agenta
 	if !by.Owner || req.Until != "" || !found || !known || !slices.Contains(row.Apps, app.ID) || row.Status == controlapi.PersonRemoved {
 		return changed, false, nil
 	}
-	if ok, err = p.takeBack(store.PendingChange{AccountID: req.AccountID, AppID: app.ID}); !ok || err != nil {
+	c := store.PendingChange{AccountID: req.AccountID, AppID: app.ID}
+	if ok, err = p.takeBack(c); !ok || err != nil {
 		return changed, ok, err
 	}
+	p.happenedRestored(c)
 	return p.asKnown(req.AccountID), true, nil
 }

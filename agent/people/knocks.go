@@ -94,6 +94,7 @@ func (p *People) sendAnswer(ctx context.Context, knock agentapi.Knock, ask contr
 		return controlapi.Person{}, err
 	}
 	defer turn.end()
+	were := p.asTheyWere()
 	row, err := p.cfg.Control.AnswerKnock(ctx, ask)
 	if isNotFound(err) {
 		p.forgetKnock(ask.ID)
@@ -106,7 +107,21 @@ func (p *People) sendAnswer(ctx context.Context, knock agentapi.Knock, ask contr
 	if len(apps) > 0 {
 		p.liftGiven(row.AccountID, []string{apps[0].ID}, turn.upTo)
 	}
+	p.happenedToKnock(knock, ask, were(knock.AccountID), row, apps)
 	return row, nil
+}
+
+// happenedToKnock writes down what the owner answered.
+func (p *People) happenedToKnock(knock agentapi.Knock, ask controlapi.AnswerKnock, before, after controlapi.Person, apps []engine.App) {
+	line := agentapi.Activity{Kind: agentapi.ActivityKnockRefused, Owner: true, Email: knock.Email, AccountID: knock.AccountID, App: knock.App}
+	switch ask.Answer {
+	case controlapi.KnockYes:
+		p.ownerGave(before, after, apps)
+		return
+	case controlapi.KnockNever:
+		line.Kind = agentapi.ActivityKnockMuted
+	}
+	p.cfg.Access.AddActivity(line)
 }
 
 // forgetKnock leaves a knock out until the snapshot does.

@@ -34,6 +34,7 @@ func (p *People) MakePassword(ctx context.Context, req agentapi.PasswordRequest)
 	ctx, cancel := context.WithTimeout(ctx, inSnapshotIn)
 	defer cancel()
 	p.cfg.Access.AwaitPassword(ctx, made.ID)
+	p.happenedToPassword(agentapi.ActivityPasswordMade, controlapi.PasswordInfo{AppID: app.ID, Name: req.Name}, 0)
 	p.cfg.Changes.Raise()
 	return agentapi.MadePassword{ID: made.ID, Password: made.Password}, nil
 }
@@ -160,9 +161,28 @@ func (p *People) RevokePassword(ctx context.Context, id string) (agentapi.Closed
 	if !p.mayHavePassword(ctx, id) {
 		return agentapi.Closed{}, noSuchPassword()
 	}
+	info := p.passwordOf(id)
 	closed, err := p.revoke(ctx, store.PendingChange{PasswordID: id})
+	if err == nil {
+		p.happenedToPassword(agentapi.ActivityPasswordRevoked, info, closed.Closed)
+	}
 	p.cfg.Changes.Raise()
 	return closed, err
+}
+
+// passwordOf is the app password with an id, as far as it is known.
+func (p *People) passwordOf(id string) controlapi.PasswordInfo {
+	all := p.knownPasswords()
+	if i := slices.IndexFunc(all, func(info controlapi.PasswordInfo) bool { return info.ID == id }); i >= 0 {
+		return all[i]
+	}
+	return controlapi.PasswordInfo{}
+}
+
+// happenedToPassword writes down what the owner did with an app password.
+func (p *People) happenedToPassword(kind string, info controlapi.PasswordInfo, closed int) {
+	who := controlapi.Person{AccountID: info.AccountID, Email: info.Email}
+	p.happened(agentapi.Activity{Kind: kind, Owner: true, What: info.Name, Closed: closed}, who, p.namedApps(info.AppID))
 }
 
 // mayHavePassword says whether there is such an app password, or whether that cannot

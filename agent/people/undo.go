@@ -29,34 +29,35 @@ func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []e
 	if len(undo.Apps) == 0 {
 		undo = nil // only a mail was sent
 	}
-	p.tell(by, agentapi.ActivityInvited, after, apps, undo)
+	p.tell(by, agentapi.Activity{Kind: agentapi.ActivityInvited}, after, apps, undo)
 }
 
 // tellEnded tells the owner about access that a program took away, if there was any. A removal is
 // undone by nothing but a new invitation, which only the invited can accept.
-func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange) {
+func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingChange, closed int) {
 	if c.AppID == "" {
 		if before.Status != controlapi.PersonRemoved {
-			p.tell(by, agentapi.ActivityRemoved, before, nil, nil)
+			p.tell(by, agentapi.Activity{Kind: agentapi.ActivityRemoved, Closed: closed}, before, nil, nil)
 		}
 		return
 	}
 	if !slices.Contains(before.Apps, c.AppID) {
 		return
 	}
-	for _, app := range p.cfg.Apps.Approved() {
-		if app.ID == c.AppID {
-			p.tell(by, agentapi.ActivityWithdrawn, before, []engine.App{app}, &store.Undo{AccountID: c.AccountID, Apps: []string{app.ID}})
-		}
+	if apps := p.namedApps(c.AppID); len(apps) > 0 {
+		line := agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}
+		p.tell(by, line, before, apps, &store.Undo{AccountID: c.AccountID, Apps: []string{c.AppID}})
 	}
 }
 
-// tell tells the owner what a program did, and nothing that they did themselves.
-func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engine.App, undo *store.Undo) {
+// tell writes down what somebody did, and tells the owner what a program did.
+func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, apps []engine.App, undo *store.Undo) {
 	p.wake.Raise()
-	if by.Owner {
+	if line.Owner = by.Owner; by.Owner {
+		p.happened(line, who, apps)
 		return
 	}
+	kind := line.Kind
 	p.telling.Lock()
 	defer p.telling.Unlock()
 	name, told := by.Name, apps
@@ -81,18 +82,12 @@ func (p *People) tell(by Actor, kind string, who controlapi.Person, apps []engin
 	if undo != nil && undo.Times > 1 {
 		text = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(text, "."), undo.Times)
 	}
-	at := p.cfg.Now().UTC()
-	if err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: kind, Text: text, By: by.Program}, undo); err != nil {
+	id, err := p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: kind, Text: text, By: by.Program}, undo)
+	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
 	}
-	line := agentapi.Activity{At: at, Email: who.Email, Kind: kind, By: name}
-	if len(apps) == 0 {
-		p.cfg.Access.AddActivity(line)
-	}
-	for _, app := range apps {
-		line.App = app.Label
-		p.cfg.Access.AddActivity(line)
-	}
+	line.By, line.Notice = name, id
+	p.happened(line, who, apps)
 }
 
 // fold has a notice take the place of one that the owner has not seen, about the same

@@ -136,6 +136,15 @@ func (p *People) rowOf(id string) []string {
 	return ids
 }
 
+// grantOf is the grant with an id, as far as it is known.
+func (p *People) grantOf(id string) controlapi.Grant {
+	all := p.liveGrants()
+	if i := slices.IndexFunc(all, func(g controlapi.Grant) bool { return g.ID == id }); i >= 0 {
+		return all[i]
+	}
+	return controlapi.Grant{}
+}
+
 // ListGrants asks the control plane for the grants, newest first; with it
 // away the answer is what was last read.
 func (p *People) ListGrants(ctx context.Context) ([]agentapi.Grant, error) {
@@ -187,6 +196,7 @@ func (p *People) readGrants(ctx context.Context) error {
 		return nil
 	}
 	same := slices.Equal(grants, p.grants)
+	first, before := p.grantsV == "", p.grants
 	p.grants, p.grantsV, p.grantsFrom = grants, version, asked
 	p.mu.Unlock()
 	names := make(map[string]string, len(grants))
@@ -194,6 +204,9 @@ func (p *People) readGrants(ctx context.Context) error {
 		names[g.ID] = g.ClientName
 	}
 	p.cfg.Access.NameClients(names)
+	if !first && !same {
+		p.clientsChanged(before, grants)
+	}
 	if !same {
 		p.cfg.Changes.Raise()
 	}
@@ -213,7 +226,7 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	if !p.mayExist(ctx, id) {
 		return agentapi.Closed{}, noSuchGrant()
 	}
-	row := p.rowOf(id)
+	row, grant := p.rowOf(id), p.grantOf(id)
 	changes := make([]store.PendingChange, len(row))
 	for i, id := range row {
 		changes[i].GrantID = id
@@ -226,6 +239,9 @@ func (p *People) RevokeGrant(ctx context.Context, id string) (agentapi.Closed, e
 	p.grants = slices.DeleteFunc(slices.Clone(p.grants), func(g controlapi.Grant) bool { return slices.Contains(row, g.ID) })
 	p.grantsFrom = p.grantsAsked + 1 // what was asked before may have them
 	p.mu.Unlock()
+	p.cfg.Access.AddActivity(agentapi.Activity{
+		Kind: agentapi.ActivityClientOut, Owner: true, Email: grant.Email, AccountID: grant.AccountID, What: grant.ClientName, Closed: closed.Closed,
+	})
 	p.cfg.Changes.Raise()
 	return closed, nil
 }

@@ -4,6 +4,7 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 type Settings struct {
 	store   *store.Store
 	changes *broadcast.Signal
+	changed func() // nil for not
 
 	saving sync.Mutex // held while the settings are replaced
 	now    atomic.Pointer[agentapi.Settings]
@@ -31,9 +33,9 @@ const (
 	maxHours     = 24
 )
 
-// New reads the stored settings. changes is raised after they were replaced; nil
-// when nobody follows them.
-func New(kept *store.Store, changes *broadcast.Signal) (*Settings, error) {
+// New reads the stored settings. changes is raised after they were replaced, and changed
+// called when they are others now; nil when nobody follows them.
+func New(kept *store.Store, changes *broadcast.Signal, changed func()) (*Settings, error) {
 	chosen, ok, err := kept.Settings()
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func New(kept *store.Store, changes *broadcast.Signal) (*Settings, error) {
 	if !ok {
 		chosen = agentapi.Settings{FailStaticHours: maxHours, Probe: true, Requests: true, Titles: true, Quiet: []string{}}
 	}
-	s := &Settings{store: kept, changes: changes}
+	s := &Settings{store: kept, changes: changes, changed: changed}
 	s.now.Store(&chosen)
 	return s, nil
 }
@@ -92,7 +94,9 @@ func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
 	if err := s.store.SaveSettings(chosen); err != nil {
 		return agentapi.Settings{}, fmt.Errorf("keep the settings: %w", err)
 	}
-	s.now.Store(&chosen)
+	if was := s.now.Swap(&chosen); s.changed != nil && !reflect.DeepEqual(*was, chosen) {
+		s.changed()
+	}
 	s.changes.Raise()
 	return s.Get(), nil
 }

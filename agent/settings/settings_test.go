@@ -19,7 +19,7 @@ func open(t *testing.T, dir string, changes *broadcast.Signal) (*settings.Settin
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	s, err := settings.New(db, changes)
+	s, err := settings.New(db, changes, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

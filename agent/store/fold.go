@@ -30,7 +30,7 @@ func (s *share) fold(line agentapi.Activity) (folded bool, err error) {
 	for i := 0; k != nil && i < maxFoldBack; i++ {
 		var kept agentapi.Activity
 		if json.Unmarshal(raw, &kept) == nil {
-			if kept.At.Before(hourOf(line)) {
+			if kept.At.Before(hourOf(line)) || ownerBetween(kept, line) {
 				return false, nil
 			}
 			if FoldActivity(&kept, line) {
@@ -41,6 +41,15 @@ func (s *share) fold(line agentapi.Activity) (folded bool, err error) {
 		k, raw = c.Prev()
 	}
 	return false, nil
+}
+
+// ownerBetween says whether kept is the owner's own decision about what line is about:
+// what came before it is told apart from what came after.
+func ownerBetween(kept, line agentapi.Activity) bool {
+	if !kept.Owner || Counted(line.Kind) || kept.Email != line.Email {
+		return false
+	}
+	return appOf(kept) == "" || appOf(line) == "" || appOf(kept) == appOf(line)
 }
 
 // FoldActivity counts line in with kept, if both happened in the same hour and may be

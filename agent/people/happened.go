@@ -1,0 +1,106 @@
+package people
+
+import (
+	"slices"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
+	"porchlight/agent/store"
+	"porchlight/control/controlapi"
+)
+
+// What the owner and the programs decide about people, for the owner to read: one line
+// of activity a person and app.
+
+// happened writes a line for each app, and one for none.
+func (p *People) happened(line agentapi.Activity, who controlapi.Person, apps []engine.App) {
+	line.At, line.Email, line.AccountID = p.cfg.Now().UTC(), who.Email, who.AccountID
+	if len(apps) == 0 {
+		p.cfg.Access.AddActivity(line)
+	}
+	for _, app := range apps {
+		line.App, line.Name, line.Until = app.Label, app.Name, who.Until[app.ID]
+		p.cfg.Access.AddActivity(line)
+	}
+}
+
+// ownerGave is what the owner's giving was: an invitation for whoever has not
+// accepted one yet, and else an app they had not, or another date of one they had.
+func (p *People) ownerGave(before, after controlapi.Person, apps []engine.App) {
+	p.wake.Raise()
+	for _, app := range apps {
+		line := agentapi.Activity{Kind: agentapi.ActivityGiven, Owner: true}
+		switch had := slices.Contains(before.Apps, app.ID); {
+		case before.Status != controlapi.PersonActive && before.Role != controlapi.RoleOwner:
+			line.Kind = agentapi.ActivityInvited
+		case had && before.Until[app.ID].Equal(after.Until[app.ID]):
+			continue // nothing that anybody would read
+		case had:
+			line.Kind = agentapi.ActivityUntil
+		}
+		p.happened(line, after, []engine.App{app})
+	}
+}
+
+// asTheyWere remembers everybody as they are here now: whoever is given something was
+// that before.
+func (p *People) asTheyWere() func(accountID string) controlapi.Person {
+	people, away := p.cfg.Access.Snapshot().People, p.takenAway(unconfirmed)
+	return func(accountID string) controlapi.Person {
+		i := slices.IndexFunc(people, func(row controlapi.Person) bool { return row.AccountID == accountID })
+		if i < 0 {
+			return controlapi.Person{}
+		}
+		return away.without(people[i])
+	}
+}
+
+// TakenHere is what was taken away on this computer and no snapshot shows yet.
+func (p *People) TakenHere() map[store.DenyRecord]bool { return p.takenAway(unconfirmed) }
+
+// asKnownHere is a person as the last snapshot has them, less what was taken away.
+func (p *People) asKnownHere(accountID string) controlapi.Person {
+	row, _ := p.inSnapshot(accountID)
+	return p.takenAway(unconfirmed).without(row)
+}
+
+// namedApps are the approved apps with these ids.
+func (p *People) namedApps(ids ...string) []engine.App {
+	var apps []engine.App
+	for _, app := range p.cfg.Apps.Approved() {
+		if slices.Contains(ids, app.ID) {
+			apps = append(apps, app)
+		}
+	}
+	return apps
+}
+
+// clientsChanged writes down which clients people let in or took their grant from,
+// between two readings of all grants. Those revoked here, and those of people who were
+// removed, are written down already.
+func (p *People) clientsChanged(before, now []controlapi.Grant) {
+	away := p.takenAway(unconfirmed)
+	over := func(g controlapi.Grant) bool {
+		return away[store.DenyRecord{GrantID: g.ID}] || p.asKnownHere(g.AccountID).Status == controlapi.PersonRemoved
+	}
+	has := func(all []controlapi.Grant, g controlapi.Grant) bool {
+		return slices.ContainsFunc(all, func(other controlapi.Grant) bool {
+			return other.ClientID == g.ClientID && other.AccountID == g.AccountID
+		})
+	}
+	write := func(kind string, g controlapi.Grant) {
+		if !over(g) {
+			p.cfg.Access.AddActivity(agentapi.Activity{Kind: kind, Email: g.Email, AccountID: g.AccountID, What: g.ClientName})
+		}
+	}
+	for _, g := range controlapi.FoldGrants(now) {
+		if !has(before, g) {
+			write(agentapi.ActivityClientIn, g)
+		}
+	}
+	for _, g := range controlapi.FoldGrants(before) {
+		if !has(now, g) {
+			write(agentapi.ActivityClientOut, g)
+		}
+	}
+}
