@@ -78,7 +78,7 @@ func (p *People) tellEnd(all []access.Ended) {
 	}
 	slices.Sort(ended.Apps)
 	notice := agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Text: endedText(ended, at), Ended: &ended}
-	if err := p.cfg.Apps.Tell(notice, nil); err != nil {
+	if _, err := p.cfg.Apps.Tell(notice, nil); err != nil {
 		p.cfg.Log.Error("the owner could not be told of a share that ended", "err", err)
 	}
 }
@@ -129,7 +129,7 @@ func (p *People) tellClock() {
 	p.clockTold = true
 	at := p.cfg.Now().UTC()
 	text := fmt.Sprintf("This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.", roughly(ahead))
-	if err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text}, nil); err != nil {
+	if _, err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text}, nil); err != nil {
 		p.cfg.Log.Error("the owner could not be told of a clock that is ahead", "err", err)
 	}
 	p.cfg.Access.AddActivity(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
 	"porchlight/internal/bounds"
 	"porchlight/internal/words"
 )
@@ -38,11 +39,17 @@ func (p *Proxy) byPassword(r *http.Request, at place) (id access.Identity, prese
 	if p.config.Access.Snapshot().Version == "" {
 		return access.Identity{}, true, stale(at) // it is not known yet which there are
 	}
+	p.happened(agentapi.ActivityPasswordRefused, at, access.Identity{})
 	if wait := p.guesses.Take(p.now(), networkOf(r.RemoteAddr)); wait > 0 {
 		return access.Identity{}, true, tooManyGuesses(wait)
 	}
 	p.log.Debug("an app password was refused", "app", at.app.Name, "err", err)
 	return access.Identity{}, true, p.wrongPassword(r, at)
+}
+
+// happened has the activity count an attempt that was refused.
+func (p *Proxy) happened(kind string, at place, who access.Identity) {
+	p.config.Access.AddActivity(agentapi.Activity{Kind: kind, Email: who.Email, AccountID: who.AccountID, App: at.app.Label, Name: at.app.Name})
 }
 
 // wrongPassword answers an app password that is worth nothing here.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"porchlight/agent/access"
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy/gate"
 	"porchlight/internal/words"
 )
@@ -288,6 +289,7 @@ func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Ident
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
 		return stale(at)
 	default:
+		p.happened(agentapi.ActivityTurnedAway, at, id)
 		return noAccess(at, id.Email)
 	}
 }
