@@ -66,7 +66,8 @@ type Agent struct {
 	acme      *certs.ACME      // nil where certificates are not ordered
 	certified broadcast.Signal // how a certificate that is ordered is has changed
 	ownPorts  []int            // that no app may be served from
-	ready     chan struct{}    // see Ready
+	tried     tried
+	ready     chan struct{} // see Ready
 }
 
 // New opens the data directory and has the server listen; it starts nothing, see
@@ -232,6 +233,8 @@ func (a *Agent) makeAPI() {
 		MakeLink:    a.proxy.OpenLink,
 		Outbox:      a.cfg.Outbox,
 		OutboxSize:  a.cfg.OutboxSize,
+		Try:         a.try,
+		Examine:     a.examine,
 		Log:         a.cfg.Log.With("part", "api"),
 	})
 }

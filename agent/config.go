@@ -13,7 +13,9 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
+	"porchlight/agent/doctor"
 	"porchlight/agent/localapi"
+	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
 )
 
@@ -42,6 +44,11 @@ type Config struct {
 	// ACME has an authority issue them instead; Allowed, OnTrouble and Log are
 	// filled in.
 	ACME *certs.ACMEConfig
+	// Authorities are those that this data directory relies on, and OwnAuthority is the
+	// one of the certificates this computer makes itself; both may change while the agent
+	// runs. Authorities is nil for those of the system alone.
+	Authorities  func() (doctor.Authorities, error)
+	OwnAuthority func() (*trust.Authority, error)
 	// OwnPorts are further local ports of Porchlight that no app may publish.
 	OwnPorts []int
 	// Outbox lists the mails kept on this computer, newest first. OutboxSize counts

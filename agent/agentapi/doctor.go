@@ -1,6 +1,8 @@
 package agentapi
 
 import (
+	"context"
+	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -48,6 +50,16 @@ type TriedAddress struct {
 	Milliseconds int64 `json:"milliseconds"`
 	// Text is a sentence about what keeps visitors out; empty where it works.
 	Text string `json:"text"`
+}
+
+// TryAddress goes the way of a visitor to an app's address.
+func (c *Client) TryAddress(ctx context.Context, name string) (TriedAddress, error) {
+	return onApp[TriedAddress](ctx, c, name, "try", nil)
+}
+
+// Examine looks at everything between a visitor and the apps.
+func (c *Client) Examine(ctx context.Context) (Examination, error) {
+	return call[Examination](ctx, c, http.MethodPost, "/owner/health", nil)
 }
 
 // Printable drops what could steer a terminal: labels come from other programs.

@@ -132,16 +132,7 @@ func Visit(ctx context.Context, state agentapi.OwnerState, root string) Finding 
 	if state.DarkSince != nil {
 		return Found("visit", note, "Nobody gets through to "+address+": you have closed everything.", lightUp)
 	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
-	}
-	if root != "" {
-		if pem, err := os.ReadFile(root); err == nil {
-			roots.AppendCertsFromPEM(pem)
-		}
-	}
-	resp, err := get(ctx, address, roots)
+	resp, err := get(ctx, address, Roots(root))
 	switch {
 	case err != nil:
 		return Found("visit", wrong, Unreached(address, err), VisitNext(err))
@@ -149,6 +140,32 @@ func Visit(ctx context.Context, state agentapi.OwnerState, root string) Finding 
 		return Found("visit", wrong, fmt.Sprintf("A visitor of %s gets an error (HTTP %d).", address, resp.StatusCode), "Quit Porchlight and start it again; its log says why.")
 	}
 	return Found("visit", fine, "A visitor gets through to "+address, "")
+}
+
+// Roots are whom a browser of this computer believes: the system's authorities, and the
+// one in a file of this computer's own, where there is one.
+func Roots(file string) *x509.CertPool {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if file != "" {
+		if pem, err := os.ReadFile(file); err == nil {
+			roots.AppendCertsFromPEM(pem)
+		}
+	}
+	return roots
+}
+
+// Tried says the same of a visit that the agent made itself.
+func Tried(state agentapi.OwnerState, tried agentapi.TriedAddress) Finding {
+	switch {
+	case state.DarkSince != nil:
+		return Found("visit", note, "Nobody gets through to "+state.Account.URL+": you have closed everything.", lightUp)
+	case !tried.Works:
+		return Found("visit", wrong, tried.Text, VisitNext(nil))
+	}
+	return Found("visit", fine, fmt.Sprintf("A visitor gets through to %s, in %d ms.", state.Account.URL, tried.Milliseconds), "")
 }
 
 // VisitNext says what to do where visitors do not get through.

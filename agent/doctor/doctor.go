@@ -54,7 +54,7 @@ type Authorities struct {
 type Patient struct {
 	State       agentapi.OwnerState
 	Authorities Authorities
-	// Own is the authority of the certificates this computer makes itself.
+	// Own is the authority of the certificates this computer makes itself; nil for none.
 	Own func() (*trust.Authority, error)
 	// Ask has an app asked how it does.
 	Ask Asker
@@ -97,7 +97,7 @@ func (p Patient) checks() []check {
 			one(func(ctx context.Context) Finding { return Names(ctx, name) })
 		}
 	}
-	if p.Authorities.Root != "" {
+	if p.Authorities.Root != "" && p.Own != nil {
 		one(func(ctx context.Context) Finding { return Browsers(ctx, p.Own) })
 	}
 	if p.Authorities.Account != "" {

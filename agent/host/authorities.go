@@ -9,6 +9,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/doctor"
 	"porchlight/agent/local"
+	"porchlight/agent/trust"
 	"porchlight/internal/localca"
 )
 
@@ -46,4 +47,24 @@ func AuthoritiesOf(dataDir string) (doctor.Authorities, error) {
 		a.Account = certs.AccountURL(filepath.Join(dataDir, acmeDir), c.ACMEDirectory)
 	}
 	return a, nil
+}
+
+// errIssued is for a computer whose certificates come from an authority that
+// browsers know.
+var errIssued = errors.New("this computer's certificates are issued by an authority, so there is nothing of its own to trust")
+
+// OwnAuthority is the authority of the certificates this computer makes itself.
+func OwnAuthority(dataDir string) (*trust.Authority, error) {
+	kept, err := AuthoritiesOf(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Root == "" {
+		return nil, errIssued
+	}
+	authority, err := trust.Open(kept.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("this computer has no certificate authority yet: starting Porchlight once, with 'porchlight agent --local', makes one")
+	}
+	return authority, err
 }

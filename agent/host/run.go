@@ -11,8 +11,10 @@ import (
 
 	"porchlight/agent"
 	"porchlight/agent/certs"
+	"porchlight/agent/doctor"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
 	"porchlight/internal/localca"
 )
@@ -190,6 +192,8 @@ func (h *Host) agentConfig() agent.Config {
 		FirstPartyApp: h.cfg.FirstPartyApp,
 		Now:           h.cfg.Now,
 		Log:           h.cfg.Log,
+		Authorities:   func() (doctor.Authorities, error) { return AuthoritiesOf(h.cfg.DataDir) },
+		OwnAuthority:  func() (*trust.Authority, error) { return OwnAuthority(h.cfg.DataDir) },
 		IssueCertificate: func(name string) (*tls.Certificate, error) {
 			return nil, fmt.Errorf("%s is not a name of this computer", name)
 		},

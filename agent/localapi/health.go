@@ -47,3 +47,31 @@ func (a *API) probe(r *http.Request) (any, error) {
 	}
 	return a.cfg.Health.Probe(r.Context(), app.ID), nil
 }
+
+// errNoTries is of an agent that was made without the means.
+var errNoTries = agentapi.Errorf(agentapi.CodeUnavailable, "This Porchlight cannot try its addresses.")
+
+// try goes the way of a visitor to an app's address. That it does not work is no failure
+// of the call.
+func (a *API) try(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if err := a.cfg.Apps.Opens(name); err != nil {
+		return nil, err
+	}
+	if a.cfg.Try == nil {
+		return nil, errNoTries
+	}
+	return a.cfg.Try(r.Context(), name), nil
+}
+
+// examine looks at everything between a visitor and the apps.
+func (a *API) examine(r *http.Request) (any, error) {
+	if a.cfg.Examine == nil {
+		return nil, errNoTries
+	}
+	state, err := a.state(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return a.cfg.Examine(r.Context(), state)
+}

@@ -83,7 +83,11 @@ type Config struct {
 	// them without reading them; both are nil where the control plane is elsewhere.
 	Outbox     func(ctx context.Context) ([]agentapi.Mail, error)
 	OutboxSize func(ctx context.Context) (int, error)
-	Log        *slog.Logger // discarded when nil
+	// Try goes the way of a visitor to an app's address, and Examine looks at everything
+	// between a visitor and the apps; nil where neither can be.
+	Try     func(ctx context.Context, name string) agentapi.TriedAddress
+	Examine func(ctx context.Context, state agentapi.OwnerState) (agentapi.Examination, error)
+	Log     *slog.Logger // discarded when nil
 }
 
 // API is one agent as the Server shows it. It is made by New, and its Run has it
@@ -160,6 +164,8 @@ var routes = []route{
 	{"POST", "/owner/apps/{name}/share", tierOwner, (*API).share},
 	{"DELETE", "/owner/apps/{name}/share", tierTake, (*API).unshare},
 	{"POST", "/owner/apps/{name}/probe", tierOwner, (*API).probe},
+	{"POST", "/owner/apps/{name}/try", tierOwner, (*API).try},
+	{"POST", "/owner/health", tierOwner, (*API).examine},
 	{"POST", "/owner/apps/{name}/unmute", tierOwner, (*API).unmute},
 	{"POST", "/owner/apps/{name}/pause", tierTake, (*API).pause},
 	{"POST", "/owner/apps/{name}/resume", tierOwner, (*API).resume},

@@ -152,6 +152,7 @@ type Proxy struct {
 	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	guesses *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
 	rooms   *rooms
+	own     ownVisits // of this computer to itself
 
 	hinted       sync.Map     // app id → struct{}: OnHint was told
 	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there

@@ -60,6 +60,7 @@ var operations = map[string]operation{
 		{"accountId", inBody, aText, true, false},
 		{"grantId", inBody, aText, false, false},
 	}},
+	"examine": {"POST", "/owner/health", []parameter{}},
 	"forgetUser": {"DELETE", "/owner/users/{id}", []parameter{
 		{"id", inPath, aText, true, false},
 	}},
@@ -156,6 +157,9 @@ var operations = map[string]operation{
 		{"others", inBody, aBoolean, false, false},
 		{"program", inBody, aText, true, false},
 		{"user", inBody, aText, true, false},
+	}},
+	"tryAddress": {"POST", "/owner/apps/{name}/try", []parameter{
+		{"name", inPath, aText, true, false},
 	}},
 	"undoHeld": {"POST", "/owner/people/undo", []parameter{
 		{"accountId", inBody, aText, true, false},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,12 +78,7 @@ It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 func told(err error) string { return doctor.Sentence(errors.New(sentence(err))) }
 
 func sayFindings(term *terminal, findings []finding) {
-	for _, f := range findings {
-		term.line("%-6s %-13s %s", f.State, f.Check, printable(f.Text))
-		if f.Next != "" {
-			term.line("%20s %s", "", printable(f.Next))
-		}
-	}
+	term.line("%s", strings.TrimSuffix(doctor.Lines(findings), "\n"))
 }
 
 // examine runs the checks in the order in which one depends on another, and
@@ -113,7 +109,7 @@ func examine(ctx context.Context, where *location) ([]finding, error) {
 	}
 	return append(found, doctor.Examine(ctx, doctor.Patient{
 		State: state, Authorities: authorities, Ask: client.Probe,
-		Own:   func() (*trust.Authority, error) { return ownAuthority(dir) },
+		Own:   func() (*trust.Authority, error) { return host.OwnAuthority(dir) },
 		Visit: func(ctx context.Context) finding { return doctor.Visit(ctx, state, authorities.Root) },
 	})...), nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/doctor"
+	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
 	"porchlight/agent/store"
 	"porchlight/agent/trust"
@@ -237,5 +238,5 @@ func TestDoctorEnds(t *testing.T) {
 
 // ownOf is the authority of a data directory, as doctor asks for it.
 func ownOf(dir string) func() (*trust.Authority, error) {
-	return func() (*trust.Authority, error) { return ownAuthority(dir) }
+	return func() (*trust.Authority, error) { return host.OwnAuthority(dir) }
 }

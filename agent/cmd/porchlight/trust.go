@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 
 	"github.com/spf13/cobra"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
-	"porchlight/agent/trust"
 	"porchlight/internal/commandline"
 )
 
@@ -33,7 +30,7 @@ With --undo it is taken out of them again.`,
 		if err != nil {
 			return agentapi.Done{}, err
 		}
-		authority, err := ownAuthority(dir)
+		authority, err := host.OwnAuthority(dir)
 		if err != nil {
 			return agentapi.Done{}, err
 		}
@@ -47,24 +44,4 @@ With --undo it is taken out of them again.`,
 		c.line("%s", said)
 		return nil
 	})
-}
-
-// errIssued is for a computer whose certificates come from an authority that
-// browsers know.
-var errIssued = errors.New("this computer's certificates are issued by an authority, so there is nothing of its own to trust")
-
-// ownAuthority is the authority of the certificates this computer makes itself.
-func ownAuthority(dataDir string) (*trust.Authority, error) {
-	kept, err := host.AuthoritiesOf(dataDir)
-	if err != nil {
-		return nil, err
-	}
-	if kept.Root == "" {
-		return nil, errIssued
-	}
-	authority, err := trust.Open(kept.Root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("this computer has no certificate authority yet: starting Porchlight once, with 'porchlight agent --local', makes one")
-	}
-	return authority, err
 }

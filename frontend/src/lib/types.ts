@@ -67,6 +67,11 @@ export interface Operations {
     takes: { accountId: string; grantId?: string };
     gives: Closed;
   };
+  /** Look at everything between a visitor and the apps. */
+  examine: {
+    takes: {};
+    gives: Examination;
+  };
   /** Take the answer back. */
   forgetUser: {
     takes: { id: string };
@@ -206,6 +211,11 @@ export interface Operations {
   share: {
     takes: { name: string; keep?: boolean; label: string; listening?: boolean; localPort: number; others?: boolean; program: string; user: string };
     gives: Publication;
+  };
+  /** Go the way of a visitor to an app's address. */
+  tryAddress: {
+    takes: { name: string };
+    gives: TriedAddress;
   };
   /** Take back what is still held. */
   undoHeld: {
@@ -485,6 +495,24 @@ export interface EngineInfo {
 export interface Error {
   /** A sentence for a person, to be shown unchanged. */
   error: string;
+}
+
+export interface Examination {
+  address?: TriedAddress;
+  at: string;
+  findings: Finding[];
+  /** The same as a text for anybody: apps, ports and versions; no secret, no person, no address of theirs. */
+  report: string;
+}
+
+export interface Finding {
+  /** What was looked at: data, disk, connection, control plane, clock, cookies, visit, names, browsers, CAA, menu bar, mail, app NAME, user NAME. */
+  check: string;
+  /** What to do about it at a terminal; left out where there is nothing. */
+  next?: string;
+  /** note: it works, with a limit to know of; wrong: it keeps somebody from what they want. */
+  state: 'ok' | 'note' | 'wrong';
+  text: string;
 }
 
 export interface Grant {
@@ -832,6 +860,17 @@ export interface StatusSummary {
 /** Taken off its address; the approval is kept. */
 export interface Stopped {
   status: 'revoked';
+}
+
+export interface TriedAddress {
+  at: string;
+  host: string;
+  /** From looking the name up to the answer. */
+  milliseconds: number;
+  /** A sentence about what keeps visitors out; empty where it works. */
+  text: string;
+  /** The visit came out of a tunnel of this computer, with nobody in between who could read it. */
+  works: boolean;
 }
 
 export interface Visitor {

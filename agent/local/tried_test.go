@@ -1,0 +1,62 @@
+package local
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/doctor"
+)
+
+// TestTriedAddress: a try goes out by name and relay and comes back in, the app asked for
+// nothing; dark, it says so; the report of everything names no person and no address.
+func TestTriedAddress(t *testing.T) {
+	t.Parallel()
+	h := startHouseWith(t, func(c *Config) {
+		root := RootCAPath(c.Agent.DataDir)
+		c.Agent.Authorities = func() (doctor.Authorities, error) {
+			return doctor.Authorities{Root: root, Control: doctor.Roots(root)}, nil
+		}
+	})
+	address := h.publish(t)
+	h.joined(t, "bob@example.com", "Notes")
+	tried, err := h.owner.TryAddress(t.Context(), "notes")
+	if err != nil || !tried.Works || tried.Text != "" || "https://"+tried.Host != address {
+		t.Fatalf("%+v, %v", tried, err)
+	}
+	if _, err := h.owner.TryAddress(t.Context(), "nothing"); agentapi.CodeOf(err) != agentapi.CodeNotFound {
+		t.Errorf("an app there is not: %v", err)
+	}
+	all, err := h.owner.Examine(t.Context())
+	if err != nil || all.Address == nil || !all.Address.Works {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for _, check := range []string{"data", "disk", "connection", "control plane", "clock", "visit", "app notes"} {
+		if !slices.ContainsFunc(all.Findings, func(f agentapi.Finding) bool { return f.Check == check }) {
+			t.Errorf("nothing is said of %s: %+v", check, all.Findings)
+		}
+	}
+	account := h.agent.Account()
+	for _, secret := range []string{"@", account.Host, strings.Split(account.Host, ":")[0], h.dataDir} {
+		if strings.Contains(all.Report, secret) {
+			t.Errorf("the report tells %q:\n%s", secret, all.Report)
+		}
+	}
+	if !strings.Contains(all.Report, "app notes") {
+		t.Errorf("the report:\n%s", all.Report)
+	}
+	if _, err := h.owner.GoDark(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	// Not of the same app, which is told for a moment as it was.
+	if _, err := h.open.Publish(t.Context(), agentapi.PublishRequest{Name: "wiki", Label: "Wiki", LocalPort: h.port}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.owner.Approve(t.Context(), "wiki"); err != nil {
+		t.Fatal(err)
+	}
+	if tried, err := h.owner.TryAddress(t.Context(), "wiki"); err != nil || tried.Works || !strings.Contains(tried.Text, "closed everything") {
+		t.Errorf("dark: %+v, %v", tried, err)
+	}
+}
