@@ -27,6 +27,7 @@ import (
 	"porchlight/agent/health"
 	"porchlight/agent/listening"
 	"porchlight/agent/localapi"
+	"porchlight/agent/openlink"
 	"porchlight/agent/people"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/proxy"
@@ -209,16 +210,21 @@ func (a *Agent) makeProxy() error {
 }
 
 func (a *Agent) makeAPI() {
+	var checks *localapi.TrustChecks
+	if a.local() {
+		checks = &localapi.TrustChecks{Begin: a.proxy.BeginCheck, Await: a.proxy.AwaitCheck, Browser: openlink.Browser}
+	}
 	a.api = localapi.New(localapi.Config{
-		Settings:  a.settings,
-		Access:    a.access,
-		Apps:      a.apps,
-		Requests:  a.requests,
-		Health:    a.health,
-		Listening: a.listening,
-		Server:    a.cfg.Server,
-		Users:     a.users,
-		People:    a.people,
+		Settings:    a.settings,
+		Access:      a.access,
+		Apps:        a.apps,
+		Requests:    a.requests,
+		Health:      a.health,
+		Listening:   a.listening,
+		TrustChecks: checks,
+		Server:      a.cfg.Server,
+		Users:       a.users,
+		People:      a.people,
 		Info: agentapi.EngineInfo{
 			EngineVersion: Version,
 			Protocol:      agentapi.Protocol,

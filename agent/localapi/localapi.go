@@ -66,6 +66,8 @@ type Config struct {
 	Health *health.Health
 	// Listening is what listens on this computer; nil where nobody looks.
 	Listening *listening.Listening
+	// TrustChecks are nil where browsers trust the certificates of this computer anyway.
+	TrustChecks *TrustChecks
 	// Info is what does not change while the engine runs.
 	Info agentapi.EngineInfo
 	// Connection is called for each answer that says something about it.
@@ -159,6 +161,8 @@ var routes = []route{
 	{"POST", "/owner/open", tierOwner, (*API).open},
 	{"POST", "/owner/apps/{name}/open", tierOwner, (*API).open},
 	{"GET", "/owner/ports/{port}", tierOwner, (*API).port},
+	{"POST", "/owner/trust/check", tierOwner, (*API).beginTrustCheck},
+	{"GET", "/owner/trust/check", tierOwner, (*API).trustCheck},
 	{"GET", "/owner/listening", tierTake, (*API).listening},
 	{"POST", "/owner/listening/look", tierOwner, (*API).look},
 	{"POST", "/owner/apps/{name}/share", tierOwner, (*API).share},

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // starting bounds how long the desktop may take to find the browser. xdg-open
@@ -46,17 +48,51 @@ func browse(ctx context.Context, what string) error {
 	return nil
 }
 
-// direct says whether the default browser is packaged so that it cannot read
-// the page.
-func direct(ctx context.Context) bool {
+// Browser is what the owner's default browser is called; empty where that is not known.
+func Browser(ctx context.Context) string { return nameOf(defaultBrowser(ctx), applicationDirs()) }
+
+// defaultBrowser is the id of its desktop entry, or empty.
+func defaultBrowser(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "xdg-settings", "get", "default-web-browser").Output()
 	if err != nil {
-		return false
+		return ""
 	}
-	return confined(strings.TrimSpace(string(out)), applicationDirs())
+	return strings.TrimSpace(string(out))
 }
+
+// nameOf is the name in the desktop entry id, without the words around it that
+// entries have ("Firefox Web Browser"); empty for none that can be shown.
+func nameOf(id string, dirs []string) string {
+	if id == "" || id != filepath.Base(id) {
+		return ""
+	}
+	for _, dir := range dirs {
+		f, err := os.Open(filepath.Join(dir, id))
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(io.LimitReader(f, 64<<10)); lines.Scan(); {
+			name, ok := strings.CutPrefix(lines.Text(), "Name=")
+			if !ok {
+				continue
+			}
+			name = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(name), "Web Browser"))
+			if len(name) > 40 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				return ""
+			}
+			return name
+		}
+		return ""
+	}
+	return ""
+}
+
+// direct says whether the default browser is packaged so that it cannot read
+// the page.
+func direct(ctx context.Context) bool { return confined(defaultBrowser(ctx), applicationDirs()) }
 
 // confined says whether the desktop entry id starts a snap or flatpak.
 func confined(id string, dirs []string) bool {

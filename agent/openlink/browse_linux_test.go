@@ -43,6 +43,31 @@ func TestConfinedBrowsers(t *testing.T) {
 	}
 }
 
+func TestBrowsersAreNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for id, text := range map[string]string{
+		"firefox.desktop":  "[Desktop Entry]\nName[de]=Feuerfuchs\nName=Firefox Web Browser\n",
+		"chromium.desktop": "[Desktop Entry]\nExec=x\nName=Chromium Web Browser\n",
+		"brave.desktop":    "[Desktop Entry]\nName=Brave\n",
+		"odd.desktop":      "[Desktop Entry]\nName=\u202eevil\n",
+		"long.desktop":     "[Desktop Entry]\nName=" + strings.Repeat("x", 41) + "\n",
+		"none.desktop":     "[Desktop Entry]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, id), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]string{
+		"firefox.desktop": "Firefox", "chromium.desktop": "Chromium", "brave.desktop": "Brave",
+		"odd.desktop": "", "long.desktop": "", "none.desktop": "", "missing.desktop": "", "": "", "../firefox.desktop": "",
+	} {
+		if got := nameOf(id, []string{dir}); got != want {
+			t.Errorf("%q is called %q, want %q", id, got, want)
+		}
+	}
+}
+
 // The one-time link must not appear in what other processes can see.
 func TestLinkStaysOutOfTheCommandLine(t *testing.T) {
 	bin, runtime := t.TempDir(), t.TempDir()

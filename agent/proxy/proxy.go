@@ -142,17 +142,18 @@ const patience = time.Minute
 
 // Proxy serves visitors; see Serve.
 type Proxy struct {
-	config  Config
-	cookies cookieNames
-	now     func() time.Time
-	log     *slog.Logger
-	reverse *httputil.ReverseProxy
-	apps    transports                    // connections of reverse to apps
-	direct  *appConns                     // connections of forwardDirect to apps
-	wrong   *bounds.Buckets[netip.Prefix] // codes that were none, by network
-	guesses *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
-	rooms   *rooms
-	own     ownVisits // of this computer to itself
+	config   Config
+	cookies  cookieNames
+	now      func() time.Time
+	log      *slog.Logger
+	reverse  *httputil.ReverseProxy
+	apps     transports                    // connections of reverse to apps
+	direct   *appConns                     // connections of forwardDirect to apps
+	wrong    *bounds.Buckets[netip.Prefix] // codes that were none, by network
+	guesses  *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
+	rooms    *rooms
+	own      ownVisits             // of this computer to itself
+	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
 	hinted       sync.Map     // app id → struct{}: OnHint was told
 	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
@@ -196,7 +197,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	defer p.apps.closeIdle()
 	return gate.Serve(ctx, ln, gate.Config{
 		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
-		CutOff: func() { p.config.Access.CloseAll() }, Log: p.log,
+		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
 	})
 }
 

@@ -45,6 +45,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) *answer {
 	if a != nil {
 		return a
 	}
+	if a := p.checked(r, host); a != nil {
+		return a
+	}
 	at, a := p.find(r, host)
 	if a != nil {
 		return a

@@ -29,7 +29,8 @@ var operations = map[string]operation{
 		{"program", inBody, aText, true, false},
 		{"user", inBody, aText, true, false},
 	}},
-	"cancelConnect": {"DELETE", "/owner/connect", []parameter{}},
+	"beginTrustCheck": {"POST", "/owner/trust/check", []parameter{}},
+	"cancelConnect":   {"DELETE", "/owner/connect", []parameter{}},
 	"changeOptions": {"PATCH", "/owner/apps/{name}/options", []parameter{
 		{"name", inPath, aText, true, false},
 		{"allowCrossOrigin", inBody, aBoolean, false, true},
@@ -157,6 +158,10 @@ var operations = map[string]operation{
 		{"others", inBody, aBoolean, false, false},
 		{"program", inBody, aText, true, false},
 		{"user", inBody, aText, true, false},
+	}},
+	"trustCheck": {"GET", "/owner/trust/check", []parameter{
+		{"was", inQuery, aText, false, false},
+		{"wait", inQuery, aNumber, false, false},
 	}},
 	"tryAddress": {"POST", "/owner/apps/{name}/try", []parameter{
 		{"name", inPath, aText, true, false},

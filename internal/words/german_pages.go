@@ -20,4 +20,7 @@ var germanPages = map[string]string{
 	"That address can’t open %s.":                                        "Diese Adresse kann %s nicht öffnen.",
 	"Sign in with another address":                                       "Mit einer anderen Adresse anmelden",
 	"Think it should be? Ask the person who sent you here to invite %s.": "Sollte es das sein? Bitten Sie die Person, die Sie hierher geschickt hat, %s einzuladen.",
+
+	"This page is from this computer":                                 "Diese Seite kommt von diesem Computer",
+	"Porchlight’s window goes on by itself. You can close this page.": "Das Fenster von Porchlight geht von selbst weiter. Diese Seite kann geschlossen werden.",
 }

@@ -3,8 +3,10 @@ package gate
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 )
 
@@ -13,21 +15,22 @@ import (
 // reading.
 type front struct {
 	net.Listener
-	conf  *tls.Config
-	log   *slog.Logger
-	conns *conns
-	ready chan net.Conn // after their handshake
-	ended chan struct{} // closed when Accept of the listener has failed
-	err   error         // why, set before ended is closed
+	conf    *tls.Config
+	log     *slog.Logger
+	conns   *conns
+	refused func(serverName string) // nil for nobody who wants to know
+	ready   chan net.Conn           // after their handshake
+	ended   chan struct{}           // closed when Accept of the listener has failed
+	err     error                   // why, set before ended is closed
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with stop
 	shaking sync.WaitGroup
 }
 
-func newFront(ln net.Listener, conf *tls.Config, conns *conns, log *slog.Logger) *front {
+func newFront(ln net.Listener, conf *tls.Config, conns *conns, refused func(string), log *slog.Logger) *front {
 	ctx, stop := context.WithCancel(context.Background())
-	return &front{Listener: ln, conf: conf, log: log, conns: conns, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
+	return &front{Listener: ln, conf: conf, log: log, conns: conns, refused: refused, ready: make(chan net.Conn), ended: make(chan struct{}), ctx: ctx, stop: stop}
 }
 
 // run accepts until the listener fails or is closed, and returns once no
@@ -60,6 +63,9 @@ func (f *front) handshake(c *Conn) {
 	if err := secure.HandshakeContext(ctx); err != nil {
 		f.log.Debug("a TLS handshake failed", "from", c.raw.RemoteAddr().String(), "err", err)
 		gather.Close()
+		if f.refused != nil && byCertificate(err) {
+			f.refused(secure.ConnectionState().ServerName)
+		}
 		return
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
@@ -80,6 +86,13 @@ func (f *front) handshake(c *Conn) {
 	case <-f.ctx.Done():
 		gather.Close()
 	}
+}
+
+// byCertificate says whether the other side ended a handshake with an alert about our
+// certificate (RFC 8446, section 6.2). crypto/tls gives alerts no type of their own.
+func byCertificate(err error) bool {
+	alert, ok := errors.AsType[*net.OpError](err)
+	return ok && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate")
 }
 
 // Accept returns a connection that can carry requests.

@@ -57,7 +57,10 @@ type Config struct {
 	LetInWithin time.Duration
 	// CutOff ends what the handler still has open once the time to finish is over.
 	CutOff func()
-	Log    *slog.Logger
+	// Refused is told the name in each handshake that the other side ended because it
+	// did not take the certificate; nil for not.
+	Refused func(serverName string)
+	Log     *slog.Logger
 }
 
 // Serve takes raw visitor connections from ln, whose RemoteAddr is the
@@ -71,7 +74,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.LetInWithin <= 0 {
 		c.LetInWithin = letInTimeout
 	}
-	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Log), c.Log)
+	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Log), c.Refused, c.Log)
 	fronted := make(chan struct{})
 	go func() { defer close(fronted); front.run() }()
 	var handlers sync.WaitGroup

@@ -27,6 +27,11 @@ export interface Operations {
     takes: { name: string; alone?: boolean; label: string; localPort: number; program: string; user: string };
     gives: Approved;
   };
+  /** Make the link of a page that shows whether the browser which loads it trusts this computer. */
+  beginTrustCheck: {
+    takes: {};
+    gives: TrustCheck;
+  };
   /** Give up connecting. */
   cancelConnect: {
     takes: {};
@@ -211,6 +216,11 @@ export interface Operations {
   share: {
     takes: { name: string; keep?: boolean; label: string; listening?: boolean; localPort: number; others?: boolean; program: string; user: string };
     gives: Publication;
+  };
+  /** Whether the owner's browser was seen to trust this computer's own authority. */
+  trustCheck: {
+    takes: { was?: string; wait?: number };
+    gives: TrustCheck;
   };
   /** Go the way of a visitor to an app's address. */
   tryAddress: {
@@ -871,6 +881,19 @@ export interface TriedAddress {
   text: string;
   /** The visit came out of a tunnel of this computer, with nobody in between who could read it. */
   works: boolean;
+}
+
+export interface TrustCheck {
+  /** What the owner's browser is called; empty where that is not known. */
+  browser: string;
+  /** Where that page is. */
+  host?: string;
+  /** From the page to the proof. */
+  milliseconds?: number;
+  /** opened: the page was loaded, maybe past a warning. refused: the browser did not take the certificate. */
+  state: 'none' | 'waiting' | 'opened' | 'proven' | 'refused';
+  /** The page to open; of POST only. */
+  url?: string;
 }
 
 export interface Visitor {
