@@ -37,6 +37,41 @@ func (p *People) Knocks() []agentapi.Knock {
 	return out
 }
 
+// TellKnocks notes whom a snapshot has ask that the one before had not. It is for the
+// record; the owner is told by Knocks.
+func (p *People) TellKnocks(before, now controlapi.Snapshot) {
+	labels, _, _ := p.labels()
+	for _, k := range now.Knocks {
+		heard := slices.ContainsFunc(before.Knocks, func(b controlapi.Knock) bool { return b.ID == k.ID && b.At.Equal(k.At) })
+		label, there := labels[k.App]
+		if heard || k.App != "" && !there {
+			continue
+		}
+		p.cfg.Access.AddActivity(agentapi.Activity{
+			At: p.cfg.Now(), Kind: agentapi.ActivityKnocked, Email: k.Email, AccountID: k.AccountID, App: label,
+		})
+	}
+}
+
+// noteAnswer keeps what the owner answered.
+func (p *People) noteAnswer(knock agentapi.Knock, ask controlapi.AnswerKnock, answered agentapi.KnockAnswered) {
+	line := agentapi.Activity{Email: knock.Email, AccountID: knock.AccountID, App: knock.App, Owner: true, At: p.cfg.Now()}
+	switch {
+	case ask.Answer == controlapi.KnockNever:
+		line.Kind, line.App = agentapi.ActivityKnockMuted, ""
+	case ask.Answer == controlapi.KnockNo:
+		line.Kind = agentapi.ActivityKnockRefused
+	case answered.Status == agentapi.PersonActive:
+		line.Kind = agentapi.ActivityGiven
+	default:
+		line.Kind = agentapi.ActivityInvited
+	}
+	if answered.Until != nil {
+		line.Until = *answered.Until
+	}
+	p.cfg.Access.AddActivity(line)
+}
+
 // AnswerKnock carries out the owner's answer to a knock.
 func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.KnockAnswered, error) {
 	all := p.Knocks()
@@ -46,27 +81,12 @@ func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.K
 	}
 	knock := all[i]
 	out := agentapi.KnockAnswered{OK: true, Email: knock.Email, App: knock.App}
-	ask := controlapi.AnswerKnock{ID: id}
-	switch answer {
-	case agentapi.KnockNo:
-		ask.Answer = controlapi.KnockNo
-	case agentapi.KnockNever:
-		ask.Answer = controlapi.KnockNever
-	case agentapi.KnockToday:
-		end := midnight(p.cfg.Now())
-		ask.Answer, ask.Until, out.Until = controlapi.KnockYes, end.UTC().Format(time.RFC3339), &end
-	case agentapi.KnockAlways:
-		ask.Answer, ask.Until = controlapi.KnockYes, controlapi.UntilNever
-	default:
-		return agentapi.KnockAnswered{}, agentapi.Errorf(agentapi.CodeInvalid, "A knock is answered by today, always, no or never, and not by %.40q.", answer)
+	ask, err := p.answerOf(knock, answer, &out)
+	if err != nil {
+		return agentapi.KnockAnswered{}, err
 	}
 	var apps []engine.App
 	if ask.Answer == controlapi.KnockYes {
-		var err error
-		if knock.App == "" {
-			return agentapi.KnockAnswered{}, agentapi.Errorf(agentapi.CodeInvalid,
-				"%s asked at the launcher, for no app in particular. Invite them to the apps you choose.", knock.Email)
-		}
 		if apps, err = p.liveApps([]string{knock.App}); err != nil {
 			return agentapi.KnockAnswered{}, err
 		}
@@ -81,7 +101,33 @@ func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.K
 			out.URL = pub.URL
 		}
 	}
+	p.noteAnswer(knock, ask, out)
 	return out, nil
+}
+
+// answerOf is what the control plane is asked for an answer of the owner's. It notes in
+// out when what is given ends.
+func (p *People) answerOf(knock agentapi.Knock, answer string, out *agentapi.KnockAnswered) (controlapi.AnswerKnock, error) {
+	ask := controlapi.AnswerKnock{ID: knock.ID, Answer: controlapi.KnockYes}
+	switch answer {
+	case agentapi.KnockNo:
+		ask.Answer = controlapi.KnockNo
+		return ask, nil
+	case agentapi.KnockNever:
+		ask.Answer = controlapi.KnockNever
+		return ask, nil
+	case agentapi.KnockToday:
+		end := midnight(p.cfg.Now())
+		ask.Until, out.Until = end.UTC().Format(time.RFC3339), &end
+	case agentapi.KnockAlways:
+		ask.Until = controlapi.UntilNever
+	default:
+		return ask, agentapi.Errorf(agentapi.CodeInvalid, "A knock is answered by today, always, no or never, and not by %.40q.", answer)
+	}
+	if knock.App == "" {
+		return ask, agentapi.Errorf(agentapi.CodeInvalid, "%s asked at the launcher, for no app in particular. Invite them to the apps you choose.", knock.Email)
+	}
+	return ask, p.canEnd(ask.Until)
 }
 
 // sendAnswer tells the control plane, after whatever was changed before, and notes

@@ -54,6 +54,13 @@ func complete(root *cobra.Command, where *location) {
 		}
 		return out, err
 	})
+	knocks := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
+		all, err := c.Knocks(ctx)
+		for _, k := range all {
+			out = append(out, cobra.CompletionWithDesc(k.ID, printable(k.Email+", "+k.App)))
+		}
+		return out, err
+	})
 	users := offer(where, func(ctx context.Context, c *agentapi.Client) (out []cobra.Completion, err error) {
 		state, err := c.State(ctx)
 		for _, u := range state.Users {
@@ -65,7 +72,7 @@ func complete(root *cobra.Command, where *location) {
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
 		"people grant": people, "people withdraw": people, "people remove": people,
-		"grants revoke": grants, "passwords revoke": passwords,
+		"grants revoke": grants, "passwords revoke": passwords, "knocks answer": knocks,
 		"users allow": users, "users deny": users, "users forget": users,
 	} {
 		find(root, path).ValidArgsFunction = first(by)

@@ -31,6 +31,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
   porchlight settings --display-name Maya         people you invite read "Maya" beside your address
   porchlight settings --titles=false              ask no program for its title while you choose what to share
+  porchlight settings --strangers-knock           people you have never invited may ask to be let in
   porchlight settings --quiet access,changed`,
 		Args:    commandline.Exactly(),
 		PreRunE: func(*cobra.Command, []string) error { return checkQuiet(want.Quiet) },
@@ -43,6 +44,7 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
 	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
+	f.BoolVar(&want.StrangersKnock, "strangers-knock", false, "let people you have never invited ask to be let in")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Settings, error) {
 		now, err := client.Settings(ctx)
@@ -71,6 +73,9 @@ shown; a flag that is not given stays as it is.
 		if f.Changed("titles") {
 			next.Titles = want.Titles
 		}
+		if f.Changed("strangers-knock") {
+			next.StrangersKnock = want.StrangersKnock
+		}
 		if f.Changed("quiet") {
 			next.Quiet = want.Quiet
 		}
@@ -94,6 +99,7 @@ shown; a flag that is not given stays as it is.
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
 		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
+		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})
