@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"porchlight/internal/oneline"
 	"porchlight/internal/words"
 )
 
@@ -46,6 +47,16 @@ func (i Invitation) Message() (Message, error) {
 	if len(i.Apps) == 0 {
 		return Message{}, fmt.Errorf("composing an invitation: no app is named")
 	}
+	// Whoever puts one in has checked both. This mail is ours, so it looks itself.
+	from, err := oneline.Name(i.From)
+	if err != nil {
+		return Message{}, fmt.Errorf("composing an invitation: %w", err)
+	}
+	line, err := oneline.Line(i.Line)
+	if err != nil {
+		return Message{}, fmt.Errorf("composing an invitation: %w", err)
+	}
+	i.From, i.Line = from, line
 	named := make([]string, len(i.Apps))
 	for n, a := range i.Apps {
 		if named[n] = safeLabel(a.Label); named[n] == "" {
@@ -57,7 +68,7 @@ func (i Invitation) Message() (Message, error) {
 		Subject, First, Named, Day string
 	}{
 		Invitation: i,
-		Subject:    i.Owner + " shares " + named[0] + " with you",
+		Subject:    i.who() + " shares " + named[0] + " with you",
 		First:      named[0], Named: words.List(named, maxNamed),
 		Day: i.Until.UTC().Format("2 January"),
 	}
@@ -72,6 +83,14 @@ func (i Invitation) Message() (Message, error) {
 		To: i.To, Subject: shown.Subject, ReplyTo: i.Owner,
 		Text: text.String(), HTML: html.String(), Links: []string{i.Link},
 	}, nil
+}
+
+// who is who invites: what they call themselves, and always the address.
+func (i Invitation) who() string {
+	if i.From == "" {
+		return i.Owner
+	}
+	return i.From + " (" + i.Owner + ")"
 }
 
 // safeLabel makes a label fit for a mail that this service answers for: one

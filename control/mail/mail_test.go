@@ -102,15 +102,23 @@ func TestNothingIsKeptOfAFailedTransaction(t *testing.T) {
 func TestInvitationMail(t *testing.T) {
 	t.Parallel()
 	until := time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)
+	written := map[string][2]string{
+		"invitation-line":       {"Maya", "The pictures from Lisbon are in. <b>Have</b> a look & write back!"},
+		"invitation-unnamed":    {"", "Have a look."},
+		"invitation-from-right": {"מאיה", "שלום, תסתכלו"},
+	}
 	for name, apps := range map[string][]App{
-		"invitation": {{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}},
+		"invitation-line":       {{Label: "Photos", Name: "photos"}},
+		"invitation-unnamed":    {{Label: "Photos", Name: "photos"}},
+		"invitation-from-right": {{Label: "Photos", Name: "photos"}},
+		"invitation":            {{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}},
 		"invitation-hostile": {
 			{Label: "<b>Win</b> at https://evil.example/x", Name: "notes"}, {Label: "evil.example", Name: "photos"},
 			{Label: "Tidy & \u202eneat\r\nBcc: x@y.example", Name: "c"}, {Label: strings.Repeat("long ", 40), Name: "d"}, {Label: "E", Name: "e"},
 		},
 	} {
 		m, err := Invitation{
-			To: "bob@example.com", Owner: "maya@example.com", Apps: apps, Until: until,
+			To: "bob@example.com", Owner: "maya@example.com", From: written[name][0], Line: written[name][1], Apps: apps, Until: until,
 			Link: "https://control.example.net/invitation?token=abc&x=1",
 		}.Message()
 		if err != nil {
@@ -124,6 +132,18 @@ func TestInvitationMail(t *testing.T) {
 	}
 	if _, err := (Invitation{To: "bob@example.com", Owner: "maya@example.com"}).Message(); err == nil {
 		t.Error("an invitation to nothing was composed")
+	}
+	for what, bad := range map[string]Invitation{
+		"a name that ends the subject": {From: "Maya\r\nBcc: eve@example.com"},
+		"a name that is an address":    {From: "it-support@example.net"},
+		"a name that turns around":     {From: "Maya\u202e"},
+		"a line of two":                {Line: "Have a look.\n\nYour bank"},
+		"a line with a link":           {Line: "Have a look at evil.example"},
+	} {
+		bad.To, bad.Owner, bad.Apps, bad.Until = "bob@example.com", "maya@example.com", []App{{Label: "Notes", Name: "notes"}}, until
+		if m, err := bad.Message(); err == nil {
+			t.Errorf("%s: %+v", what, m)
+		}
 	}
 }
 

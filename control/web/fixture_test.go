@@ -366,7 +366,8 @@ func goldenPage(t *testing.T, name, body string) {
 	for pattern, with := range map[string]string{
 		`(/assets/[a-z]+)-[0-9a-f]{12}`:              "$1-DIGEST",
 		`since \d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC`: "since TIME",
-		`until \d+ [A-Z][a-z]+`:                      "until DAY",
+		`(until|on) \d+ [A-Z][a-z]+`:                 "$1 DAY",
+		`/i/[a-z2-7-]{19}`:                           "/i/NAME",
 		`last used \d+ [A-Z][a-z]+ \d{4}`:            "last used DAY",
 		`name="session" value="[a-z0-9]{26}"`:        `name="session" value="SESSION"`,
 		`name="code" value="[A-Z]{4}-[A-Z]{4}"`:      `name="code" value="CODE"`,

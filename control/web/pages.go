@@ -19,7 +19,7 @@ var templateFiles embed.FS
 
 // pages by their language and the name of their template. Each has its own set, so
 // that each can define "main" and says its sentences in its language.
-var pages = parsePages("signin", "check", "link", "invitation", "no-access", "knock", "account",
+var pages = parsePages("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "no-access", "knock", "account",
 	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
@@ -55,13 +55,20 @@ type page struct {
 	Return  string // where they go once signed in
 	Problem string // a sentence
 	Token   string // of a sign-in link
+	Invited bool   // they sign in to accept an invitation
 	Again   string // where to sign in
 	Back    string // where somebody signed in goes on
 
 	Owner string // who invites
-	Apps  []invitedRow
-	Other string // address this browser is signed in with instead
-	Until string // day an invitation ends
+	From  string // what they call themselves, to stand beside Owner
+	Line  string // what they wrote
+	// Action is where the form of an invitation's page leads.
+	Action string
+	// Used and Ended are when an invitation was used or ended.
+	Used, Ended words.Day
+	Apps        []invitedRow
+	Other       string // address this browser is signed in with instead
+	Until       string // day an invitation ends
 
 	NoAccess noaccess.Page
 	Knock    knockRow

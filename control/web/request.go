@@ -83,6 +83,7 @@ type destination struct {
 	// purpose is what having signed in long ago is not enough for, in words; "" where
 	// it is enough.
 	purpose string
+	invited bool // it is the page of an invitation
 }
 
 // parseReturn accepts the few pages signing in leads back to; anything else is
@@ -94,6 +95,11 @@ func (h *handler) parseReturn(ctx context.Context, raw string) destination {
 	}
 	if len(raw) > maxReturn {
 		return destination{}
+	}
+	if name, named := strings.CutPrefix(raw, control.PathInvitationName); named {
+		if name, ok := control.ParseInvitationName(name); ok {
+			return destination{path: control.InvitationPath(name), invited: true}
+		}
 	}
 	path, query, _ := strings.Cut(raw, "?")
 	switch path {

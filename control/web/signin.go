@@ -50,7 +50,12 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 
 // began is what the browser's cookie says of the sign-in it began.
 func (h *handler) began(r *http.Request) (token, email string, ok bool) {
-	text, ok := h.svc.Keys.Unseal(sealSignIn, cookie(r, h.signIn))
+	return h.sealed(r, sealSignIn)
+}
+
+// sealed reads the cookie of a sign-in: the browser's token, and what it began for.
+func (h *handler) sealed(r *http.Request, purpose string) (token, began string, ok bool) {
+	text, ok := h.svc.Keys.Unseal(purpose, cookie(r, h.signIn))
 	if !ok {
 		return "", "", false
 	}
@@ -101,7 +106,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, r, http.StatusOK, "link", page{
-		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Token: token, formTarget: to.leads,
+		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
 	})
 }
 

@@ -1,0 +1,190 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"unicode"
+	"unicode/utf8"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/internal/words"
+)
+
+// The pages of an invitation: the mailed link's, whose one click signs in, and those of
+// the address that its owner hands over. Looking at either changes nothing: mail
+// scanners come here, too, and so does whoever a link was forwarded to.
+
+// sealInvited is what the cookie of a browser is sealed for that had the code of an
+// invitation mailed. A seal hides nothing, so it has the invitation's path, and not the
+// address the code went to.
+const sealInvited = "invitation cookie"
+
+func (h *handler) invitationForm(w http.ResponseWriter, r *http.Request) error {
+	token := r.URL.Query().Get("token")
+	i, err := h.svc.People.LookAtInvitation(r.Context(), token, cookie(r, h.session))
+	if err != nil {
+		return h.invitationOver(w, r, err)
+	}
+	p := invitationPage(r, i)
+	p.Token, p.Action = token, control.PathInvitation
+	return h.show(w, r, http.StatusOK, "invitation", p)
+}
+
+// invitationPage has what an invitation shows to whoever may see it.
+func invitationPage(r *http.Request, i control.Invitation) page {
+	language := languageOf(r)
+	return page{
+		Title: language.Say("An invitation from %s", i.Owner), Email: i.Email,
+		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(i.Apps), Other: i.Other, Until: language.Day(i.Until.UTC()),
+		// Any of that computer's: by the time of the click another app may be the
+		// first, or none.
+		formTarget: "https://" + i.Root + " https://*." + i.Root,
+	}
+}
+
+func invitedRows(apps []control.InvitedApp) []invitedRow {
+	rows := make([]invitedRow, len(apps))
+	for n, a := range apps {
+		initial, _ := utf8.DecodeRuneInString(a.Label)
+		rows[n] = invitedRow{Label: a.Label, Initial: string(unicode.ToUpper(initial)), Host: a.Host}
+	}
+	return rows
+}
+
+// invitationAccept is the one click: it signs in, accepts, and leads to the app.
+func (h *handler) invitationAccept(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	accepted, err := h.svc.People.AcceptInvitation(r.Context(), f.Get("token"), cookie(r, h.session), clientAddr(r))
+	if err != nil {
+		return h.invitationOver(w, r, err)
+	}
+	if accepted.Token != "" {
+		setCookie(w, h.session, accepted.Token, control.SessionLife)
+		dropCookie(w, h.signIn)
+	}
+	return seeOther(w, r, "https://"+accepted.Host+"/")
+}
+
+// invitationOver shows why an invitation cannot be used, and what can be done.
+func (h *handler) invitationOver(w http.ResponseWriter, r *http.Request, err error) error {
+	over, ok := errors.AsType[*control.InvitationOver](err)
+	if !ok {
+		return err
+	}
+	language, p := languageOf(r), page{}
+	switch {
+	case !over.Used.IsZero():
+		p.Title, p.Used = language.Say("This invitation was used already"), words.Day{Day: over.Used.UTC()}
+		if over.Open != "" {
+			p.Target = "https://" + over.Open + "/"
+		}
+	case !over.Ended.IsZero():
+		p.Title, p.Ended = language.Say("This invitation has ended"), words.Day{Day: over.Ended.UTC()}
+	default:
+		p.Title = language.Say("This invitation does not work")
+	}
+	return h.show(w, r, http.StatusNotFound, "invitation-over", p)
+}
+
+// invitationName is the name in the path of a request, or nobody's.
+func invitationName(r *http.Request) string {
+	name, _ := control.ParseInvitationName(r.PathValue("name"))
+	return name
+}
+
+// namedForm is the page of an invitation's other address. To a browser that is signed in
+// with the invited address it is that of the invitation; to any other it says who
+// invites, and offers the code.
+func (h *handler) namedForm(w http.ResponseWriter, r *http.Request) error {
+	return h.showNamed(w, r, http.StatusOK, page{})
+}
+
+// showNamed shows the page with the problem in p, if there is one.
+func (h *handler) showNamed(w http.ResponseWriter, r *http.Request, status int, p page) error {
+	name := invitationName(r)
+	session, _, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	i, err := h.svc.People.LookAtNamed(r.Context(), name, session.Account.ID, cookie(r, h.session))
+	if err != nil {
+		return h.invitationOver(w, r, err)
+	}
+	template, full := "invitation", invitationPage(r, i.Invitation)
+	full.Action, full.Problem, full.Wait = control.InvitationPath(name), p.Problem, p.Wait
+	if !i.Proven {
+		template, full.Other, full.formTarget = "invitation-named", session.Account.Email, ""
+		if _, ok := h.mailed(r); ok && p.Wait == "" {
+			template = "invitation-code"
+		}
+	}
+	return h.show(w, r, status, template, full)
+}
+
+// mailed is the token of the browser that had the code of this invitation mailed.
+func (h *handler) mailed(r *http.Request) (token string, ok bool) {
+	token, path, ok := h.sealed(r, sealInvited)
+	return token, ok && path == control.InvitationPath(invitationName(r))
+}
+
+// namedMail has the code mailed to the invited address.
+func (h *handler) namedMail(w http.ResponseWriter, r *http.Request) error {
+	name := invitationName(r)
+	token, err := h.svc.BeginNamed(r.Context(), name, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)})
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.RetryAfter > 0 {
+		retryAfter(w, refusal)
+		return h.showNamed(w, r, statusOf(refusal), page{Problem: refusal.Message, Wait: waitInWords(refusal.RetryAfter)})
+	}
+	if err != nil {
+		return h.invitationOver(w, r, err)
+	}
+	path := control.InvitationPath(name)
+	setCookie(w, h.signIn, h.svc.Keys.Seal(sealInvited, token+" "+path), control.SignInLife)
+	return seeOther(w, r, path)
+}
+
+// namedCode signs the browser in that types the code.
+func (h *handler) namedCode(w http.ResponseWriter, r *http.Request) error {
+	f, err := form(w, r)
+	if err != nil {
+		return err
+	}
+	token, ok := h.mailed(r)
+	if !ok {
+		return seeOther(w, r, control.InvitationPath(invitationName(r)))
+	}
+	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
+	if control.IsRefusal(err, controlapi.CodeForbidden) {
+		return h.showNamed(w, r, http.StatusForbidden, page{Problem: err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	return h.signedIn(w, r, in)
+}
+
+// namedAccept is the one click of a browser that is signed in with the invited address.
+func (h *handler) namedAccept(w http.ResponseWriter, r *http.Request) error {
+	name := invitationName(r)
+	session, ok, err := h.current(w, r)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return seeOther(w, r, control.InvitationPath(name))
+	}
+	accepted, err := h.svc.People.AcceptNamed(r.Context(), name, session.Account.ID)
+	switch {
+	case control.IsRefusal(err, controlapi.CodeForbidden):
+		return seeOther(w, r, control.InvitationPath(name))
+	case control.IsRefusal(err, controlapi.CodeNotFound):
+		return h.namedForm(w, r) // which says why
+	case err != nil:
+		return err
+	}
+	return seeOther(w, r, "https://"+accepted.Host+"/")
+}
