@@ -63,7 +63,6 @@ func (a *Agent) takeSnapshot(snapshot controlapi.Snapshot) {
 	}
 	a.tellAccepted(before, snapshot)
 	a.happenedElsewhere(before, snapshot, here)
-	a.people.TellKnocks(before, snapshot)
 	a.addressChanged(before.Computer, a.computer())
 	a.tunnel.Wake()
 }

@@ -37,41 +37,6 @@ func (p *People) Knocks() []agentapi.Knock {
 	return out
 }
 
-// TellKnocks notes whom a snapshot has ask that the one before had not. It is for the
-// record; the owner is told by Knocks.
-func (p *People) TellKnocks(before, now controlapi.Snapshot) {
-	labels, _, _ := p.labels()
-	for _, k := range now.Knocks {
-		heard := slices.ContainsFunc(before.Knocks, func(b controlapi.Knock) bool { return b.ID == k.ID && b.At.Equal(k.At) })
-		label, there := labels[k.App]
-		if heard || k.App != "" && !there {
-			continue
-		}
-		p.cfg.Access.AddActivity(agentapi.Activity{
-			At: p.cfg.Now(), Kind: agentapi.ActivityKnocked, Email: k.Email, AccountID: k.AccountID, App: label,
-		})
-	}
-}
-
-// noteAnswer keeps what the owner answered.
-func (p *People) noteAnswer(knock agentapi.Knock, ask controlapi.AnswerKnock, answered agentapi.KnockAnswered) {
-	line := agentapi.Activity{Email: knock.Email, AccountID: knock.AccountID, App: knock.App, Owner: true, At: p.cfg.Now()}
-	switch {
-	case ask.Answer == controlapi.KnockNever:
-		line.Kind, line.App = agentapi.ActivityKnockMuted, ""
-	case ask.Answer == controlapi.KnockNo:
-		line.Kind = agentapi.ActivityKnockRefused
-	case answered.Status == agentapi.PersonActive:
-		line.Kind = agentapi.ActivityGiven
-	default:
-		line.Kind = agentapi.ActivityInvited
-	}
-	if answered.Until != nil {
-		line.Until = *answered.Until
-	}
-	p.cfg.Access.AddActivity(line)
-}
-
 // AnswerKnock carries out the owner's answer to a knock.
 func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.KnockAnswered, error) {
 	all := p.Knocks()
@@ -101,7 +66,6 @@ func (p *People) AnswerKnock(ctx context.Context, id, answer string) (agentapi.K
 			out.URL = pub.URL
 		}
 	}
-	p.noteAnswer(knock, ask, out)
 	return out, nil
 }
 
