@@ -142,6 +142,7 @@ func (a *app) onState(s agentapi.OwnerState) {
 	a.mu.Lock()
 	a.state, a.known, a.unanswered = s, true, false
 	a.mu.Unlock()
+	speak(s.Language)
 	a.changed()
 }
 

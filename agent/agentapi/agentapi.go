@@ -259,6 +259,8 @@ type OwnerState struct {
 	Trouble string `json:"trouble"`
 	// Reachable is true while the control plane answers and a relay sends visitors.
 	Reachable bool `json:"reachable"`
+	// Language is the owner's setting of that name.
+	Language string `json:"language,omitempty"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
 	// DarkSince is when the owner closed everything; nil when they have not.

@@ -56,6 +56,9 @@ type Settings struct {
 	// their mail address and never in place of it; empty for the address alone. At
 	// most 60 characters, without @ and dots.
 	DisplayName string `json:"displayName"`
+	// Language is the tag of the one the owner is told things in, and whoever they
+	// invite; empty for that of the desktop.
+	Language string `json:"language"`
 	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }

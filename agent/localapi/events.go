@@ -55,6 +55,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		DarkSince:       a.cfg.Access.DarkSince(),
 		Connecting:      a.connecting(),
 		ActivityVersion: a.cfg.Access.ActivityVersion(),
+		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {

@@ -15,6 +15,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/oneline"
+	"porchlight/internal/words"
 )
 
 // Settings is safe for concurrent use.
@@ -78,6 +79,14 @@ func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
 // DisplayName is what the owner calls themselves to people they invite, or empty.
 func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
 
+// Language is the one the owner is told things in, and whoever they invite.
+func (s *Settings) Language() words.Language {
+	if l, ok := words.Named(s.now.Load().Language); ok {
+		return l
+	}
+	return words.System()
+}
+
 // Titles says whether programs may be asked for their titles and icons while the owner
 // chooses what to share.
 func (s *Settings) Titles() bool { return s.now.Load().Titles }
@@ -105,6 +114,9 @@ func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
 func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 	if s.DisplayName, err = oneline.Name(s.DisplayName); err != nil {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
+	}
+	if l, ok := words.Named(s.Language); s.Language != "" && (!ok || l.Tag() != s.Language) {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "Porchlight speaks no %.20q. Choose en or de, or nothing for the language of the desktop.", s.Language)
 	}
 	if s.FailStaticHours < 0 || s.FailStaticHours > maxHours {
 		return s, agentapi.Errorf(agentapi.CodeInvalid,

@@ -137,6 +137,7 @@ var operations = map[string]operation{
 		{"askAgain", inBody, aBoolean, true, false},
 		{"displayName", inBody, aText, false, false},
 		{"failStaticHours", inBody, aNumber, true, false},
+		{"language", inBody, aText, false, false},
 		{"probe", inBody, aBoolean, false, false},
 		{"quiet", inBody, texts, true, false},
 		{"requests", inBody, aBoolean, false, false},

@@ -7,6 +7,8 @@
 import type { Activity, AppHealth, AppPassword, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
+const address = new URLSearchParams(location.search);
+
 /** Some of it; undefined takes away. */
 type More<T> = { [Name in keyof T]?: T[Name] | undefined };
 
@@ -151,7 +153,7 @@ const scenes: Record<string, () => Scene> = {
   starting: () => ({ account: { ...local, connected: false }, apps: few(), mails: [], reachable: false }),
 };
 
-const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, ...shown } = scenes[new URLSearchParams(location.search).get('scene') ?? 'apps']!();
+const { mails: firstMails, people: firstPeople, activity: firstActivity, requested: firstRequests, preferences: firstPreferences, failing: broken, ...shown } = scenes[address.get('scene') ?? 'apps']!();
 let mails = firstMails;
 let people = firstPeople ?? somePeople();
 let activity = firstActivity ?? someActivity();
@@ -163,13 +165,13 @@ let passwords = firstRequests?.length === 0 ? [] : [
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
-let settings = { ...nothing.settings, failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
+let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
 };
 let state = {
-  ...nothing.ownerState, seq: 1, engineVersion: '0.1.0', api: '127.0.0.1:8765', reachable: true,
+  ...nothing.ownerState, language: settings.language, seq: 1, engineVersion: '0.1.0', api: '127.0.0.1:8765', reachable: true,
   outboxSize: mails.length, here: 2, peopleVersion: '1', peopleCount: people.length, grants: someGrants(),
   registrants: [{ appId: 'org.example.wiki', pid: 4711, program: 'wiki', user: 'maya', registeredAt: minutesAgo(90), lastSeenAt: minutesAgo(0) }], ...shown,
 } as OwnerState;
@@ -316,6 +318,10 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   setSettings: (value) => {
     settings = { ...settings, ...value };
     if (!settings.requests) requested = [];
+    if (value.language !== undefined) {
+      sessionStorage.setItem('language', value.language); // as the program around the page remembers it
+      set({ language: value.language });
+    }
     return settings;
   },
   allowUser: ({ id }) => users(id, 'allowed'),
@@ -355,11 +361,16 @@ window.go = {
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
     }),
-    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: new URLSearchParams(location.search).get('language') ?? 'en', locale: new URLSearchParams(location.search).get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }) }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }) }),
   },
 };
+/** Every text in a value that holds a letter or more. */
+const textsIn = (value: unknown): string[] => (typeof value === 'string' ? [value] : value && typeof value === 'object' ? Object.values(value).flatMap(textsIn) : []);
+
 const stub = {
   calls,
+  /** Every text that the page is given: names, addresses, what the agent says. */
+  texts: () => textsIn([state, people, activity, requested, mails, passwords, preferences, visitors()]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */
   options,
   /** Makes a call throw text; without one it works again. */

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -30,6 +31,7 @@ shown; a flag that is not given stays as it is.
   porchlight settings --probe=false               ask no app how it does; only visitors do
   porchlight settings --requests=false            keep nothing of what visitors ask, and forget what there is
   porchlight settings --display-name Maya         people you invite read "Maya" beside your address
+  porchlight settings --language de               menu, window and the mails to those you invite are in German
   porchlight settings --titles=false              ask no program for its title while you choose what to share
   porchlight settings --strangers-knock           people you have never invited may ask to be let in
   porchlight settings --quiet access,changed`,
@@ -43,6 +45,7 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
+	f.StringVar(&want.Language, "language", "", "language of menu, window, notifications and of the mails to those you invite: en, de; '' for that of the desktop")
 	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
 	f.BoolVar(&want.StrangersKnock, "strangers-knock", false, "let people you have never invited ask to be let in")
 	f.StringSliceVar(&want.Quiet, "quiet", nil, "kinds that raise no notification; '' for none")
@@ -69,6 +72,9 @@ shown; a flag that is not given stays as it is.
 		}
 		if f.Changed("display-name") {
 			next.DisplayName = want.DisplayName
+		}
+		if f.Changed("language") {
+			next.Language = want.Language
 		}
 		if f.Changed("titles") {
 			next.Titles = want.Titles
@@ -98,6 +104,7 @@ shown; a flag that is not given stays as it is.
 			name = printable(now.DisplayName)
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
+		c.line("Language: %s.", cmp.Or(now.Language, "that of the desktop"))
 		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
 		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))
 		c.line("Kept quiet, without a notification: %s.", quiet)

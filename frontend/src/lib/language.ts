@@ -9,6 +9,9 @@ export const languages = ['en', 'de', 'en-XA'] as const;
 /** en-XA is English with accents, brackets and more letters: what has none is written in the code, not in strings/. */
 export type Language = (typeof languages)[number];
 
+/** What each that can be chosen calls itself. */
+export const names: { readonly [Tag in Language]?: string } = { en: 'English', de: 'Deutsch' };
+
 export let language: Language = 'en';
 
 /** Whose dates and numbers: "de-AT". */

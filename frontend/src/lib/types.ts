@@ -199,7 +199,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; language?: '' | 'en' | 'de'; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -742,6 +742,8 @@ export interface OwnerState {
   here: number;
   /** People who ask to be let in, oldest first. */
   knocks: Knock[];
+  /** The owner's setting of that name. */
+  language?: string;
   /** The agent has no owner secret, because the keychain is locked: whoever reads this is its own menu bar, which can take away and give nothing. */
   locked: boolean;
   mode: Mode;
@@ -829,6 +831,8 @@ export interface Settings {
   /** What the owner calls themselves to people they invite, beside their address. Left out it stays as it is. */
   displayName: string;
   failStaticHours: number;
+  /** What the owner is told things in, and whoever they invite; empty for the language of the desktop. Left out it stays as it is. */
+  language: '' | 'en' | 'de';
   /** Approved apps are asked for their first page. Left out it stays as it is. */
   probe: boolean;
   /** Kinds of notifications that are not raised. */

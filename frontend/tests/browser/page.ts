@@ -14,6 +14,7 @@ export interface Look {
   theme?: 'light' | 'dark';
   reducedMotion?: boolean;
   forcedColors?: boolean;
+  language?: 'en' | 'de' | 'en-XA';
 }
 
 let browser: Browser;
@@ -33,7 +34,7 @@ afterEach(async () => {
 });
 
 /** A page that shows a scene of the stub; see bridge.ts. */
-export async function open({ scene = 'apps', width = 960, height = 640, theme = 'light', reducedMotion = true, forcedColors = false }: Look = {}): Promise<Page> {
+export async function open({ scene = 'apps', width = 960, height = 640, theme = 'light', reducedMotion = true, forcedColors = false, language = 'en' }: Look = {}): Promise<Page> {
   const origin = inject('origin');
   const context = await browser.newContext({
     viewport: { width, height },
@@ -59,13 +60,13 @@ export async function open({ scene = 'apps', width = 960, height = 640, theme = 
   await page.addInitScript(() => {
     addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
   });
-  await show(page, scene);
+  await show(page, scene, language);
   return page;
 }
 
 /** Loads the page anew with another scene. */
-export async function show(page: Page, scene: string) {
-  await page.goto(`${inject('origin')}/?scene=${scene}`);
+export async function show(page: Page, scene: string, language = 'en') {
+  await page.goto(`${inject('origin')}/?scene=${scene}${language === 'en' ? '' : `&language=${language}&locale=${language}`}`);
   await page.locator('main[aria-busy="false"]').waitFor();
 }
 

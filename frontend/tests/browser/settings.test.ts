@@ -47,15 +47,25 @@ test('appearance changes the colours at once, over the system’s and back', asy
   expect(await called(page, 'Appearance')).toEqual([['dark'], ['light'], ['']]);
 });
 
+test('another language draws the window anew, dates and numbers with it', async () => {
+  const page = await settings();
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('en');
+  await page.getByRole('combobox', { name: 'Language' }).selectOption({ label: 'Deutsch' });
+  await page.getByRole('navigation').getByRole('button', { name: 'Einstellungen' }).click();
+  expect(await page.evaluate(() => document.documentElement.lang)).toBe('de');
+  await page.getByRole('combobox', { name: 'Sprache' }).selectOption({ label: 'Wie das System' });
+  await page.getByRole('navigation').getByRole('button', { name: 'Settings' }).waitFor();
+});
+
 test('what the owner is told about', async () => {
   const page = await settings();
   const tell = section(page, 'Tell me when');
   expect(await tell.getByRole('switch').count()).toBe(8);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', quiet: ['connection', 'request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection', 'request'] }]);
   await tell.getByRole('switch', { name: 'The connection is lost' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', quiet: ['request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['request'] }]);
 });
 
 test('whether apps are asked, and what visitors ask is kept', async () => {
@@ -78,9 +88,9 @@ test('what happens while the server is away, in connected mode only; a failure t
   await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
   await page.evaluate('stub.fail("setSettings")');
   await hours.selectOption({ label: '6 hours' });
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection'] }]);
   await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection'] }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
   await go(page, 'Settings');

@@ -1,0 +1,53 @@
+// The window in other languages: the pseudo-locale finds what no language can say
+// otherwise, and what its length breaks.
+import { expect, test } from 'vitest';
+import { open, wrong, type Look } from './page';
+import type { Page } from 'playwright-core';
+
+/** Every text that a person reads and that was not said through strings/: one of ours has no plain vowel. */
+const unsaid = (page: Page) =>
+  page.evaluate((asItIs) => {
+    const given = (window as unknown as { stub: { texts(): string[] } }).stub.texts().sort((a, b) => b.length - a.length);
+    const found = new Set<string>();
+    const note = (text: string | null) => {
+      let plain = text ?? '';
+      for (const one of [...given, ...asItIs]) plain = plain.replaceAll(one, ' ');
+      plain = plain.replace(/https?:\/\/\S+|\S+@\S+|[\w-]+(\.[\w-]+)+(:\d+)?/g, ' '); // addresses and hosts are put together
+      if (/[aeiou]/.test(plain)) found.add(plain.trim());
+    };
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node; node = walk.nextNode())
+      if (!node.parentElement!.closest('style, script, time, code')) note(node.textContent);
+    for (const one of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))
+      for (const name of ['aria-label', 'placeholder', 'title', 'alt']) note(one.getAttribute(name));
+    return [...found];
+  }, [...months, 'English', 'Deutsch']);
+
+const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
+
+/** Whether anything stands out at the side. */
+const overflow = (page: Page) =>
+  page.evaluate(() => {
+    const out = [...document.querySelectorAll<HTMLElement>('main, nav, main *, nav *')].filter((one) => {
+      const box = one.getBoundingClientRect();
+      for (let above = one.parentElement; above && above !== document.body; above = above.parentElement) if (getComputedStyle(above).overflowX !== 'visible') return false; // is cut there, and says so
+      return box.width > 0 && (box.right > innerWidth + 1 || box.left < -1) && getComputedStyle(one).position !== 'fixed';
+    });
+    return [document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : '', ...out.map((one) => `${one.tagName}.${one.className}: ${one.innerText.slice(0, 40)}`)].filter(Boolean);
+  });
+
+const scenes: Look[] = ['welcome', 'welcome-code', 'apps', 'connected', 'dark', 'paused', 'health', 'empty', 'alone', 'unreachable', 'locked', 'keyless', 'muted', 'requests'].map((scene) => ({ scene }));
+
+test.each(scenes)('every view of $scene, in the pseudo-locale at 720 px', async ({ scene }) => {
+  const page = await open({ scene: scene!, width: 720, height: 900, language: 'en-XA' });
+  const views = page.getByRole('navigation').getByRole('button');
+  const all: Record<string, unknown> = {};
+  for (let i = 0, n = Math.max(1, await views.count()); i < n; i++) {
+    if (await views.nth(i).isVisible()) await views.nth(i).click();
+    await page.locator('main[aria-busy="false"]').waitFor();
+    const found = { unsaid: await unsaid(page), overflow: await overflow(page) };
+    if (found.unsaid.length + found.overflow.length > 0) all[`view ${i}`] = found;
+  }
+  expect(all).toEqual({});
+  expect(wrong()).toEqual([]);
+});
