@@ -35,6 +35,7 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
+	"porchlight/agent/timeline"
 	"porchlight/agent/tunnel"
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
@@ -225,6 +226,7 @@ func (a *Agent) makeAPI() {
 		Server:      a.cfg.Server,
 		Users:       a.users,
 		People:      a.people,
+		Timeline:    timeline.New(a.access, a.apps, a.people),
 		Info: agentapi.EngineInfo{
 			EngineVersion: Version,
 			Protocol:      agentapi.Protocol,

@@ -103,6 +103,9 @@ type Activity struct {
 	Closed  int       `json:"closed,omitempty"` // connections that it closed
 	Count   int       `json:"count,omitempty"`  // how often in its hour, where more than once
 	Notice  uint64    `json:"notice,omitempty"` // that told the owner of it
+	// Undo is true of a line of a page while Client.UndoActivity restores exactly what
+	// was before it.
+	Undo bool `json:"undo,omitempty"`
 }
 
 // Groups of Kinds, as they are filtered.
@@ -161,6 +164,12 @@ func (c *Client) ActivityPage(ctx context.Context, q ActivityQuery) (ActivityPag
 		}
 	}
 	return call[ActivityPage](ctx, c, http.MethodGet, "/owner/activity/page?"+values.Encode(), nil)
+}
+
+// UndoActivity takes back what a line is about: POST /owner/activity/{id}/undo.
+func (c *Client) UndoActivity(ctx context.Context, id uint64) error {
+	_, err := call[Done](ctx, c, http.MethodPost, "/owner/activity/"+formatID(id)+"/undo", nil)
+	return err
 }
 
 // ClearActivity forgets all of it: DELETE /owner/activity.

@@ -50,7 +50,16 @@ func (a *API) activityPage(r *http.Request) (any, error) {
 	if max(len(q.App), len(q.Email), len(q.Search)) > maxSearch {
 		return nil, invalid("That is too long to search for.")
 	}
-	return a.cfg.Access.ActivityPage(q)
+	return a.cfg.Timeline.Page(q)
+}
+
+// undoActivity takes back what a line is about.
+func (a *API) undoActivity(r *http.Request) (any, error) {
+	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
+	if err != nil || id == 0 {
+		return nil, nothingHere()
+	}
+	return done, a.cfg.Timeline.Undo(r.Context(), id)
 }
 
 func activityLimit(values url.Values, most int) (int, error) {

@@ -29,6 +29,7 @@ import (
 	"porchlight/agent/people"
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
+	"porchlight/agent/timeline"
 )
 
 // Bounds of a connection. They are generous for a program on this computer and
@@ -60,6 +61,7 @@ type Config struct {
 	Apps     *engine.Apps
 	Users    *engine.Users
 	People   *people.People
+	Timeline *timeline.Timeline
 	// Requests are what visitors asked; nil where none are kept.
 	Requests *requests.Log
 	// Health is how apps do; nil where nothing is known.
@@ -198,6 +200,7 @@ var routes = []route{
 	{"DELETE", "/owner/dark", tierOwner, (*API).lightUp},
 	{"GET", "/owner/activity", tierTake, (*API).activity},
 	{"GET", "/owner/activity/page", tierTake, (*API).activityPage},
+	{"POST", "/owner/activity/{id}/undo", tierOwner, (*API).undoActivity},
 	{"DELETE", "/owner/activity", tierOwner, (*API).clearActivity},
 	{"GET", "/owner/requests", tierOwner, (*API).requested},
 	{"GET", "/owner/users", tierTake, (*API).users},

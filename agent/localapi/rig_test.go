@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/store"
+	"porchlight/agent/timeline"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
 )
@@ -184,8 +185,9 @@ func (r *rig) serve(t testing.TB) {
 		Listener: func(upstream.Target, int) agentapi.Listener {
 			return agentapi.Listener{Program: "notesd", User: "maya", UserID: "1000"}
 		},
-		OnGone:  func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
-		Changes: r.outside.changes,
+		OnGone:   func(string) agentapi.Closed { return agentapi.Closed{OK: true, Closed: 2} },
+		Happened: func(line agentapi.Activity) { r.access.AddActivity(line) },
+		Changes:  r.outside.changes,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +222,7 @@ func (r *rig) serve(t testing.TB) {
 		MakeLink:    r.outside.makeLink,
 		Outbox:      r.outside.outbox,
 		People:      r.people,
+		Timeline:    timeline.New(r.access, r.apps, r.people),
 		Log:         log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())

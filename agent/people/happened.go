@@ -104,3 +104,36 @@ func (p *People) clientsChanged(before, now []controlapi.Grant) {
 		}
 	}
 }
+
+// Row is a person as they are here now; false for somebody the last snapshot does not
+// name.
+func (p *People) Row(accountID string) (controlapi.Person, bool) {
+	_, known := p.inSnapshot(accountID)
+	return p.asKnownHere(accountID), known
+}
+
+// Held says whether TakeBack can give back an app, or with no label the whole computer.
+func (p *People) Held(accountID, label string) bool {
+	c := store.PendingChange{AccountID: accountID}
+	if label != "" {
+		app, ok := p.cfg.Apps.ByLabel(label)
+		if !ok {
+			return false
+		}
+		c.AppID = app.ID
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, kept := range p.pending {
+		if kept.held() && kept.Deny() == c.Deny() {
+			return true
+		}
+	}
+	return false
+}
+
+// CanUndo says whether Undo can take back what a notice is about.
+func (p *People) CanUndo(noticeID uint64) bool {
+	_, _, ok, err := p.cfg.Store.UndoOf(noticeID)
+	return ok && err == nil
+}

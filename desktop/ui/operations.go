@@ -167,6 +167,9 @@ var operations = map[string]operation{
 	"tryAddress": {"POST", "/owner/apps/{name}/try", []parameter{
 		{"name", inPath, aText, true, false},
 	}},
+	"undoActivity": {"POST", "/owner/activity/{id}/undo", []parameter{
+		{"id", inPath, aNumber, true, false},
+	}},
 	"undoHeld": {"POST", "/owner/people/undo", []parameter{
 		{"accountId", inBody, aText, true, false},
 		{"app", inBody, aText, false, false},

@@ -48,6 +48,7 @@ export const nothing: { [Name in keyof Operations]: Operations[Name]['gives'] } 
   share: {"status":"pending"},
   trustCheck: {"browser":"","state":"none"},
   tryAddress: {"at":"","host":"","milliseconds":0,"text":"","works":false},
+  undoActivity: {"ok":true},
   undoHeld: {"closed":0,"milliseconds":0,"ok":true,"person":{"accountId":"","apps":[],"email":"","role":"owner","status":"active"}},
   undoNotice: {"ok":true},
   unmute: {"ok":true},

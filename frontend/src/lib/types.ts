@@ -227,6 +227,11 @@ export interface Operations {
     takes: { name: string };
     gives: TriedAddress;
   };
+  /** Take back what a line is about. */
+  undoActivity: {
+    takes: { id: number };
+    gives: Done;
+  };
   /** Take back what is still held. */
   undoHeld: {
     takes: { accountId: string; app?: string };
@@ -340,6 +345,8 @@ export interface Activity {
   owner?: boolean;
   port?: number;
   program?: string;
+  /** Of a page: taking it back restores exactly what was before it. */
+  undo?: boolean;
   until?: string;
   /** What it is about, where that is neither a person nor an app: a connected app, an app password, a server, an address. */
   what?: string;
