@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, AppPassword, Desk, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, Visitor, VisitorRequest } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Examination, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, Visitor, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 const address = new URLSearchParams(location.search);
@@ -76,11 +76,13 @@ const someMails = (): Mail[] => [
 ];
 
 const person = (email: string, apps: string[], more: Partial<Person> = {}): Person => ({ email, accountId: `acc-${email}`, role: 'member', status: 'active', apps, ...more });
+/** The end of a day so many days from now. */
+const endOfDay = (days: number) => new Date(new Date().setHours(23, 59, 59, 0) + days * 86_400_000).toISOString();
 const somePeople = () => [
   person('maya@example.com', ['Notes', 'Photos', 'Home Assistant', 'Blog draft', 'Recipes'], { role: 'owner' }),
   person('carla.nunes@example.org', ['Notes', 'Photos']),
-  person('bob@example.com', ['Notes', 'Blog draft']),
-  person('lena@example.com', ['Photos'], { status: 'pending' }),
+  person('bob@example.com', ['Notes', 'Blog draft'], { until: { Notes: endOfDay(3) } }),
+  person('lena@example.com', ['Photos'], { status: 'pending', until: { Photos: endOfDay(4) }, ended: { Notes: endOfDay(-1) } }),
   person('tomas@example.net', ['Notes', 'Photos'], { status: 'revoked' }),
 ];
 const manyPeople = () => [
@@ -180,6 +182,7 @@ const subscribers: Record<string, ((...data: never[]) => void)[]> = {};
 const calls: unknown[][] = [];
 const failing = new Map((broken ?? []).map((name) => [name, 'The agent is still starting.'])); // name → sentence
 const doing = new Map<string, Partial<AppHealth>>(); // name → how an app does once it is approved
+const trying = new Map<string, Partial<TriedAddress>>(); // name → what comes of trying its address
 const slow = new Map<string, Promise<void>>(); // name → what to wait for
 
 function emit() {
@@ -239,6 +242,26 @@ const users = (id: string, standing: 'allowed' | 'denied') => {
   return state.users.find((one) => one.id === id)!;
 };
 
+/** Everything that is looked at, with what the scene has wrong. */
+function examined(): Examination {
+  const { account, darkSince, undelivered, reachable } = state;
+  const works = reachable && !darkSince;
+  const findings: Examination['findings'] = [
+    { check: 'data', state: 'ok', text: '/home/maya/.local/share/porchlight' },
+    { check: 'disk', state: 'ok', text: '20414 MB are free.' },
+    { check: 'control plane', state: reachable ? 'ok' : 'wrong', text: reachable ? `${account.authUrl} answers, in 31 ms.` : 'porch.example did not answer within 4s.' },
+    { check: 'clock', state: 'ok', text: 'This computer’s clock agrees with the control plane’s.' },
+    { check: 'visit', state: works ? 'ok' : darkSince ? 'note' : 'wrong', text: works ? `A visitor gets through to ${account.url}, in 84 ms.` : 'maya.porch.example cannot be reached.' },
+    { check: 'browsers', state: account.local ? 'note' : 'ok', text: 'Your browsers warn of this computer’s certificates.' },
+    ...state.apps.map((one): Examination['findings'][number] => ({ check: `app ${one.name}`, state: one.health === 'answers' ? 'ok' : 'wrong', text: one.healthDetail || 'It answers.' })),
+    ...undelivered.map((to): Examination['findings'][number] => ({ check: 'mail', state: 'wrong', text: `An invitation for ${to} was given up.` })),
+  ];
+  return {
+    at: new Date().toISOString(), findings, report: 'Porchlight 0.1.0, protocol 1, desktop, linux/amd64\n\nok     disk          20414 MB are free.\n',
+    address: { at: new Date().toISOString(), host: account.host, works, milliseconds: 84, text: works ? '' : 'maya.porch.example cannot be reached.' },
+  };
+}
+
 /** Those that change something; the others have nothing to tell. */
 const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] | Promise<Operations[Name]['gives']> } = {
   ownerState: () => state,
@@ -254,7 +277,7 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   revoke: ({ name }) => ending(name, null),
   unmute: ({ name }) => change(name, { quiet: false, denials: 0 }),
   pause: ({ name }) => ending(name, { paused: true, connections: 0, here: [] }),
-  resume: ({ name }) => change(name, { paused: false }),
+  resume: ({ name }) => change(name, { paused: false, status: 'live' }),
   changeOptions: ({ name, ...some }) => {
     const now = byName(name);
     const options = { ...now.options, ...some } as OwnerApp['options'];
@@ -266,6 +289,8 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     const { health, healthDetail, healthAt } = byName(name);
     return { health, healthDetail, ...(healthAt && { healthAt }) };
   },
+  tryAddress: ({ name }) => ({ at: new Date().toISOString(), host: `${name}.${state.account.host}`, works: true, milliseconds: 84, text: '', ...trying.get(name) }),
+  examine: () => examined(),
   goDark: () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 }),
   lightUp: () => (set({ darkSince: undefined }), done),
   outbox: () => mails,
@@ -278,9 +303,12 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
     return { email, status: 'pending', url: `https://notes.${state.account.host}` };
   },
-  ownerGrant: ({ accountId, app, granted }) => {
-    const { apps } = byAccount(accountId);
-    if (granted) return changePerson(accountId, { apps: [...apps, app] });
+  ownerGrant: ({ accountId, app, granted, until = '' }) => {
+    const { apps, until: ends, ended } = byAccount(accountId);
+    const { [app]: _, ...others } = { ...ends };
+    const { [app]: __, ...over } = { ...ended };
+    const dated = until === '' ? ends : until === 'never' ? others : { ...others, [app]: until };
+    if (granted) return changePerson(accountId, { apps: [...new Set([...apps, app])], until: { ...dated }, ended: over });
     return hold(accountId, app, { apps: apps.filter((one) => one !== app) });
   },
   ownerRemovePerson: ({ accountId }) => hold(accountId, '', { status: 'revoked' }),
@@ -393,6 +421,8 @@ const stub = {
   },
   /** How an app turns out to do once it is approved. */
   does: (name: string, health: Partial<AppHealth>) => void doing.set(name, health),
+  /** What comes of trying an app's address. */
+  tries: (name: string, tried: Partial<TriedAddress>) => void trying.set(name, tried),
   /** Changes what the agent keeps of the owner's choices. */
   settings: (more: Partial<Settings>) => void (settings = { ...settings, ...more }),
   release: () => {},

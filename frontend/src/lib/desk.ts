@@ -10,7 +10,9 @@ import type { Owner } from './state.svelte';
 import type { Go } from './places';
 import type { Sentence } from './sentence';
 import { strings } from './strings';
+import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
+import { dayWord } from './until';
 import type { AppPassword, Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
@@ -20,6 +22,9 @@ export class Desk {
     readonly bridge: Bridge,
     readonly go: Go = () => {},
   ) {}
+
+  /** What came of trying addresses. */
+  readonly tried = new Tried();
 
   /** Asks the agent for what shows by itself once it is done; a failure is said. */
   ask<Name extends Operation>(operation: Name, ...values: Takes<Name>): Promise<boolean> {
@@ -151,6 +156,17 @@ export class Desk {
         if (granted) return;
         const again = { label: strings.people.undo, run: () => void this.grant(person, label, true) };
         this.#offerUndo(person, label, strings.toast.withdrawn(person.email, label, closed), heldUntil, again);
+      },
+    );
+  }
+
+  /** Gives a person an app until then, in the agent's words for a time, or lets them keep it for longer or shorter. */
+  share(person: Person, label: string, until: string): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('ownerGrant', { accountId: person.accountId, app: label, granted: true, until }),
+      () => {
+        this.toasts.forget(heldKey(person, label));
+        this.#tell(strings.toast.shared(person.email, label, until === 'never' ? '' : dayWord(until, Date.now())));
       },
     );
   }

@@ -27,6 +27,7 @@ const format = (name: string, how: Intl.DateTimeFormatOptions) => () => made(nam
 const clock = format('clock', { hour: '2-digit', minute: '2-digit' });
 const seconds = format('seconds', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const day = format('day', { day: 'numeric', month: 'long' });
+const weekday = format('weekday', { weekday: 'long' });
 const dayOfYear = format('dayOfYear', { day: 'numeric', month: 'long', year: 'numeric' });
 
 /** The time of day of an RFC 3339 time: "14:05". Empty for one never set. */
@@ -44,6 +45,16 @@ export function dayOf(time: string, now: number): string {
   if (!set(time)) return '';
   const at = new Date(time);
   return (at.getFullYear() === new Date(now).getFullYear() ? day() : dayOfYear()).format(at);
+}
+
+/** The day of the week of an RFC 3339 time: "Sunday". */
+export function weekdayOf(time: string): string {
+  return set(time) ? weekday().format(new Date(time)) : '';
+}
+
+/** The moment itself, for who wants to know exactly: "28 November 2026, 23:59". */
+export function momentOf(time: string): string {
+  return set(time) ? `${dayOfYear().format(new Date(time))}, ${timeOf(time)}` : '';
 }
 
 /** How many days before now's day a time was, by the calendar: 0 is today. */

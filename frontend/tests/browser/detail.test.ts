@@ -14,7 +14,7 @@ async function detail(look: Look = { scene: 'connected' }, label = 'Notes') {
 
 /** The part about how requests reach the app, opened by the keyboard. */
 async function reached(page: Page) {
-  const reach = section(page, 'How requests reach it');
+  const reach = section(page, 'For developers');
   await reach.locator('summary').press('Enter');
   return reach;
 }
@@ -86,7 +86,7 @@ test('shows its address to copy, to scan and to open', async () => {
 
 test('pauses at once, says so, and resumes', async () => {
   const page = await detail();
-  await page.getByRole('button', { name: 'Pause' }).click();
+  await section(page, 'State').getByRole('button', { name: 'Pause' }).click();
   await told(page, 'Notes is paused. 2 connections closed. Who may open it is kept.');
   await page.getByText('Nobody gets in until you resume it.').waitFor();
   await toast(page).getByRole('button', { name: 'Resume' }).click();
@@ -103,35 +103,77 @@ test('pauses at once, says so, and resumes', async () => {
 
 test('says who may open it and when they did, lets them in and out, and invites to it', async () => {
   const page = await detail({ scene: 'connected' }, 'Blog draft');
-  // A stopped app can only be taken away.
-  expect(await section(page, 'Who may open it').getByRole('switch', { name: /carla/ }).isDisabled()).toBe(true);
-  expect(await section(page, 'Who may open it').getByRole('switch', { name: /bob/ }).isEnabled()).toBe(true);
+  // Of an app that is off people can only be taken away; it is put on again here.
+  expect(await section(page, 'Who may open it').getByRole('listitem').count()).toBe(1);
+  expect(await section(page, 'Who may open it').getByRole('button', { name: 'Add people…' }).count()).toBe(0);
+  await section(page, 'State').getByRole('button', { name: 'Resume' }).click();
+  await section(page, 'Who may open it').getByRole('button', { name: 'Add people…' }).waitFor();
   await page.getByRole('button', { name: 'Back to Apps' }).click();
 
-  await page.getByRole('button', { name: 'Notes', exact: true }).click();
+  // A row opens wherever it is clicked; only those who may are listed.
+  const place = (await page.locator('[data-app="notes"]').boundingBox())!;
+  await page.mouse.click(place.x + place.width * 0.55, place.y + 8);
   const who = section(page, 'Who may open it');
   const row = (email: string) => who.getByRole('listitem').filter({ hasText: email });
   await row('carla.nunes@example.org').getByText('Here now').waitFor();
   await row('bob@example.com').getByText('No visit on record').waitFor();
-  await row('bob@example.com').getByRole('switch').click();
+  expect(await who.getByRole('listitem').count()).toBe(2);
+  await row('bob@example.com').getByRole('button', { name: /^Remove .?bob@example.com.? from .?Notes/ }).click();
   await told(page, 'bob@example.com can’t open Notes any more.');
-  await who.getByRole('button', { name: 'Invite' }).click();
+  await toast(page).getByRole('button', { name: 'Undo' }).click();
+  await row('bob@example.com').waitFor();
+  await row('bob@example.com').getByRole('button', { name: /^Remove/ }).click();
+  await row('bob@example.com').waitFor({ state: 'detached' });
+  await who.getByRole('button', { name: 'Add people…' }).click();
+  await who.getByRole('button', { name: /^Let .?bob@example.com.? in/ }).click();
+  await told(page, 'bob@example.com can open Notes, always.');
   expect(await page.getByLabel('Notes', { exact: true }).isChecked()).toBe(true);
   await page.getByLabel('E-mail address').fill('nina@example.com');
   await page.keyboard.press('Enter');
   await told(page, 'nina@example.com is invited.');
   expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'nina@example.com', apps: ['Notes'] }]]);
   await row('nina@example.com').getByText('Invited').waitFor();
-  await expect.poll(() => focusName(page)).toBe('Invite');
+  await expect.poll(() => focusName(page)).toBe('Add people…');
+});
+
+test('says until when, and gives it for longer or shorter, or again', async () => {
+  const page = await detail();
+  const who = section(page, 'Who may open it');
+  const until = who.getByRole('combobox', { name: 'Until when, for bob@example.com' });
+  const says = () => until.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label);
+  const last = async () => ((await called(page, 'ownerGrant')).at(-1) as [{ accountId: string; until: string }] | undefined)?.[0];
+  expect(await says()).toMatch(/^Until \w+day$/);
+  await until.selectOption({ label: 'Today' });
+  await told(page, 'bob@example.com can open Notes until today.');
+  expect(new Date((await last())!.until).toTimeString()).toContain('23:59:59');
+  await expect.poll(says).toBe('Until today');
+  await until.selectOption({ label: 'A date…' });
+  await expect.poll(() => focusName(page)).toBe('Last day');
+  await page.keyboard.press('Escape');
+  await until.selectOption({ label: 'A date…' });
+  const day = `${new Date().getFullYear() + 1}-01-31`;
+  await who.getByLabel('Last day').fill(day);
+  await page.keyboard.press('Enter');
+  await expect.poll(says).toBe(`Until 31 January ${new Date().getFullYear() + 1}`);
+  await until.selectOption({ label: 'Always' });
+  await expect.poll(says).toBe('Always');
+  expect((await last())!.until).toBe('never');
+
+  const ended = section(page, 'Ended');
+  await ended.getByText('lena@example.com, until yesterday').waitFor();
+  await ended.getByText('Ended').click();
+  await ended.getByRole('combobox', { name: /Prolong for .?lena@example.com/ }).selectOption({ label: 'A week' });
+  await who.getByRole('listitem').filter({ hasText: 'lena@example.com' }).waitFor();
+  expect((await last())!.accountId).toBe('acc-lena@example.com');
 });
 
 describe('options', () => {
   test('each is set at once, and no other is named', async () => {
     const page = await detail();
     const last = async () => (await called(page, 'changeOptions')).at(-1);
-    await section(page, 'Options').getByRole('switch', { name: 'Let your other apps act on it' }).click();
+    await (await reached(page)).getByRole('switch', { name: 'Let your other apps act on it' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', allowCrossOrigin: true }]);
-    const reach = await reached(page);
+    const reach = section(page, 'For developers');
     await reach.getByRole('switch', { name: 'Pass on the visitor’s network address' }).click();
     await expect.poll(last).toEqual([{ name: 'notes', forwarded: true }]);
     await reach.getByRole('switch', { name: 'Tell the app its public address' }).click();
@@ -142,7 +184,7 @@ describe('options', () => {
 
   test('a header of the app’s own: a known one, or any', async () => {
     const page = await detail();
-    const options = section(page, 'Options');
+    const options = await reached(page);
     const last = async () => Object.assign({}, ...(await called(page, 'changeOptions')).flat()) as Partial<AppOptions>;
     const choice = options.getByRole('combobox', { name: 'Tell the app who is there' });
     await choice.selectOption({ label: 'X-WEBAUTH-USER' });
@@ -181,7 +223,7 @@ describe('how requests reach it', () => {
 
   test('is folded, and says what is otherwise than most apps need it', async () => {
     const page = await detail();
-    const reach = section(page, 'How requests reach it');
+    const reach = section(page, 'For developers');
     await reach.getByText('As most apps need it').waitFor();
     expect(await reach.getByRole('combobox').count()).toBe(0);
     await page.evaluate(`stub.change('notes', {options: {...stub.options, upstream: 'https', hostHeader: 'intranet.example', publicAddress: true, firstByte: 300}})`);
@@ -232,21 +274,19 @@ describe('how requests reach it', () => {
 });
 
 test('says how it stands with the certificate', async () => {
+  // One that is fine is silent.
   let state = section(await detail(), 'State');
-  await state.getByText(/^Fine until \d{1,2} \w+( \d{4})?, renews itself\.$/).waitFor();
-  await state.getByText('Fine', { exact: true }).waitFor();
+  await state.getByText('On', { exact: true }).waitFor();
+  expect(await state.getByText('Certificate').count()).toBe(0);
   state = section(await detail({ scene: 'connected' }, 'Home Assistant'), 'State');
   await state.getByText('No certificate could be had for home.maya.porch.example, so browsers cannot open it. Porchlight keeps trying.').waitFor();
   await state.getByText('Not in order', { exact: true }).waitFor();
-  state = section(await detail({ scene: 'connected' }, 'Photos'), 'State');
-  await state.getByText('Made when somebody first opens the app.').waitFor();
 });
 
 test('is revoked from here', async () => {
   const page = await detail();
   const state = section(page, 'State');
-  await state.getByText('Answering', { exact: true }).waitFor();
-  expect((await state.getByRole('button').allTextContents()).map((text) => text.trim())).toEqual(['Revoke…']);
+  expect((await state.getByRole('button').allTextContents()).map((text) => text.trim())).toEqual(['Pause', 'Revoke…']);
   await state.getByRole('button', { name: 'Revoke…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await told(page, 'Notes has no address any more.');

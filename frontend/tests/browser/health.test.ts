@@ -31,42 +31,57 @@ test('one click in the list takes what is suggested, and Undo puts it back', asy
 test('the page says what is wrong, what helps and which option that is', async () => {
   const page = await open({ scene: 'health' });
   await page.getByRole('button', { name: 'Board', exact: true }).click();
-  const health = section(page, 'How it does');
+  const health = page.getByRole('group', { name: 'How it does' });
   await health.getByText('Refuses its address').waitFor();
   await health.getByText('It refuses what is sent to board.maya.porch.example (status 403)').waitFor();
   await health.getByText('Sets “Name the app sees” to localhost.').waitFor();
   await health.getByRole('button', { name: 'Call it localhost' }).press('Enter');
   await told(page, 'Board sees localhost as its name now.');
   expect(await called(page, 'changeOptions')).toEqual([[{ name: 'board', localhostHost: true }]]);
-  await health.waitFor({ state: 'detached' });
-  await section(page, 'State').getByText('Answering', { exact: true }).waitFor();
+  await health.getByText('Works from the internet, 84 ms').waitFor();
 });
 
 test('asks again, and says so where that told nothing new', async () => {
   const page = await open({ scene: 'health' });
   await page.getByRole('button', { name: 'Slow', exact: true }).click();
-  const health = section(page, 'How it does');
-  await health.getByText('Asked 5 minutes ago.').waitFor();
+  const health = page.getByRole('group', { name: 'How it does' });
+  await health.getByText('Tried 5 minutes ago.').waitFor();
   const state = section(page, 'State');
   await state.getByText('Last error a visitor met').waitFor();
   await state.getByText('It did not answer within 60 seconds.').waitFor();
   await state.getByText('5 minutes ago').waitFor();
-  await health.getByRole('button', { name: 'Ask again' }).click();
+  await health.getByRole('button', { name: 'Try now' }).click();
   await told(page, 'Nothing new: an app is asked at most once a minute.');
   await page.evaluate('stub.settings({probe: false})');
-  await health.getByRole('button', { name: 'Ask again' }).click();
+  await health.getByRole('button', { name: 'Try now' }).click();
   await told(page, 'Asking apps how they do is off in Settings.');
   await page.evaluate('stub.change("slow", {health: "answers", healthDetail: "", healthAt: new Date().toISOString()})');
-  await health.waitFor({ state: 'detached' });
+  await health.getByText('Works from the internet, 84 ms').waitFor();
+});
+
+test('the way of a visitor is tried when the page opens, and told truly', async () => {
+  const page = await open({ scene: 'connected' });
+  // Where a certificate would be ordered for it, it waits to be asked.
+  await page.getByRole('button', { name: 'Photos', exact: true }).click();
+  const health = page.getByRole('group', { name: 'How it does' });
+  await health.getByText('Its address was not tried yet.').waitFor();
+  expect(await called(page, 'tryAddress')).toEqual([]);
+  await page.evaluate(`stub.tries('photos', {works: false, text: 'The relay at photos.maya.porch.example knows no computer of this name, or its tunnel is down.'})`);
+  await health.getByRole('button', { name: 'Try now' }).click();
+  await expect.poll(() => called(page, 'tryAddress')).toEqual([[{ name: 'photos' }]]);
+  await page.getByRole('button', { name: 'Back to Apps' }).click();
+  await page.getByRole('button', { name: 'Notes', exact: true }).click();
+  await health.getByText('Works from the internet, 84 ms').waitFor();
+  await page.evaluate('stub.set({darkSince: new Date().toISOString()})');
+  await health.getByText('Nobody can open it while it is dark.').waitFor();
 });
 
 test('one that answers may do better, which its page alone says', async () => {
   const page = await open({ scene: 'health' });
   await rows(page).nth(5).getByRole('button').first().click();
-  const health = section(page, 'How it does');
+  const health = page.getByRole('group', { name: 'How it does' });
   await health.getByText('It could do better').waitFor();
-  expect(await health.getByRole('button').allInnerTexts()).toEqual(['Tell it its address']);
-  await section(page, 'State').getByText('Answering', { exact: true }).waitFor();
+  expect(await health.getByRole('button').allInnerTexts()).toEqual(['Tell it its address', 'Try now']);
 });
 
 test('an approval says truly what comes of it, with what helps', async () => {
@@ -90,7 +105,7 @@ test('names that would turn their line stay in their place', async () => {
   const page = await open({ scene: 'health' });
   await rows(page).last().getByRole('button').first().click();
   expect(await page.locator('main b').count()).toBe(0);
-  expect(await section(page, 'How it does').locator('bdi').count()).toBe(1);
+  expect(await page.getByRole('group', { name: 'How it does' }).locator('bdi').count()).toBe(1);
   await page.getByRole('button', { name: 'Back to Apps' }).click();
   await menuOf(page, 'Gone').waitFor();
 });

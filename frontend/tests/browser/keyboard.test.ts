@@ -20,7 +20,7 @@ describe('keyboard alone', () => {
       'Home Assistant', 'Copy address of Home Assistant', 'Open Home Assistant', 'More for Home Assistant',
       'Notes', 'Copy address of Notes', '5 people may open Notes AB +3', 'Open Notes', 'More for Notes',
       'Photos', 'Copy address of Photos', '2 people may open Photos CA', 'Open Photos', 'More for Photos',
-      'Blog draft', 'Copy address of Blog draft', 'More for Blog draft', 'Recipes', 'Copy address of Recipes', 'More for Recipes',
+      'Blog draft', 'Copy address of Blog draft', 'Resume Blog draft', 'More for Blog draft', 'Recipes', 'Copy address of Recipes', 'Resume Recipes', 'More for Recipes',
     ]);
   });
 

@@ -129,7 +129,7 @@ describe('the apps of one person', () => {
     const page = await people();
     await page.getByRole('button', { name: panel(bob) }).click();
     const draft = page.getByRole('switch', { name: /Blog draft/ });
-    await page.getByText('stopped', { exact: true }).waitFor();
+    await page.getByText('off', { exact: true }).waitFor();
     await draft.click();
     await told(page, 'can’t open Blog draft any more.');
     await expect.poll(() => draft.isChecked()).toBe(false);

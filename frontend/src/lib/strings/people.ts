@@ -33,7 +33,8 @@ export const ofPeople = {
     hereNow: 'here now',
     lastHere: (ago: string) => (ago === 'just now' ? 'Here just now' : `Last here ${ago}`),
     openNow: 'open now',
-    stopped: 'stopped',
+    off: 'off',
+    paused: 'paused',
     appsFor: (email: string) => `Apps for ${email}`,
     appFor: (label: string, email: string): Sentence => [{ name: label }, ` for ${email}`],
     switchHint: 'Switching off closes what they have open.',
@@ -54,6 +55,25 @@ export const ofPeople = {
     couldOpen: (labels: readonly string[]): Sentence => (labels.length > 0 ? ['Could open ', ...listed(labels)] : ['Could open nothing']),
     mayOpenNow: (labels: readonly string[], more: number): Sentence => (labels.length > 0 ? listed(labels, more) : ['Nothing']),
     showAllApps: (n: number) => `Show all ${number.format(n)} apps`,
+  },
+
+  /** Until when somebody may open an app. */
+  until: {
+    always: 'Always',
+    prolong: 'Prolong…',
+    today: 'Today',
+    week: 'A week',
+    date: 'A date…',
+    todayWord: 'today',
+    tomorrow: 'tomorrow',
+    yesterday: 'yesterday',
+    until: (day: string) => `Until ${day}`,
+    of: (email: string) => `Until when, for ${email}`,
+    last: 'Last day',
+    save: 'Save',
+    saving: 'Saving…',
+    cancel: 'Cancel',
+    noDate: 'A day from today on, as 2026-12-31.',
   },
 
   removePerson: {

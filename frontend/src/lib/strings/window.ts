@@ -88,6 +88,7 @@ export const ofWindow = {
     exported: (path: string): Sentence => ['Saved as ', { name: path }, '.'],
     invited: (email: string, local: boolean): Sentence => [{ name: email }, local ? ' is invited. The mail is in the outbox.' : ' is invited. The mail is on its way.'],
     withdrawn: (email: string, label: string, n: number): Sentence => [{ name: email }, ' can’t open ', { name: label }, ` any more.${closed(n)}`],
+    shared: (email: string, label: string, until: string): Sentence => [{ name: email }, ' can open ', { name: label }, until ? ` until ${until}.` : ', always.'],
     givenBack: (email: string, label: string): Sentence => [{ name: email }, ' can open ', { name: label }, ' again.'],
     removed: (email: string, n: number): Sentence => [{ name: email }, ` can’t open anything any more.${closed(n)}`],
     putBack: (email: string): Sentence => [{ name: email }, ' is back, with everything as it was. No mail was sent.'],

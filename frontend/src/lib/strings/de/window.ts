@@ -89,6 +89,7 @@ export const ofWindow: Spoken<typeof english> = {
     exported: (path) => ['Gesichert als ', { name: path }, '.'],
     invited: (email, local) => [{ name: email }, local ? ' ist eingeladen. Die E-Mail liegt im Postausgang.' : ' ist eingeladen. Die E-Mail ist unterwegs.'],
     withdrawn: (email, label, n) => [{ name: email }, ' kann ', { name: label }, ` nicht mehr öffnen.${closed(n)}`],
+    shared: (email, label, until) => [{ name: email }, ' kann ', { name: label }, until ? ` bis ${until} öffnen.` : ' immer öffnen.'],
     givenBack: (email, label) => [{ name: email }, ' kann ', { name: label }, ' wieder öffnen.'],
     removed: (email, n) => [{ name: email }, ` kann nichts mehr öffnen.${closed(n)}`],
     putBack: (email) => [{ name: email }, ' ist zurück, und alles ist wie zuvor. Es wurde keine E-Mail gesendet.'],
