@@ -2,6 +2,7 @@ package access
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,6 +65,29 @@ func (a *Access) WithoutEnded(row controlapi.Person) controlapi.Person {
 	row.Apps = slices.DeleteFunc(slices.Clone(row.Apps), func(id string) bool { return !ended[id].IsZero() })
 	row.Until, row.Ended = until, ended
 	return row
+}
+
+// AwaitEnds waits until the snapshot has the ends that a row says, or until ctx ends: from
+// then on they come without the control plane.
+func (a *Access) AwaitEnds(ctx context.Context, row controlapi.Person) {
+	for {
+		changed := *a.changed.Load()
+		p := a.state.Load().people[row.AccountID]
+		if p != nil && maps.EqualFunc(p.Until, row.Until, time.Time.Equal) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ControlTime is what the control plane's clock shows, as far as it is known here.
+func (a *Access) ControlTime() time.Time {
+	now, _ := a.clock.time()
+	return now
 }
 
 // ClockAhead is by how much this computer's clock is ahead of the control plane's, where

@@ -46,8 +46,9 @@ type People struct {
 type InviteRequest struct {
 	Email string   `json:"email"`
 	Apps  []string `json:"apps"` // labels
-	// Until is when the apps end for them: an RFC 3339 time, UntilNever, or empty to
-	// keep the end that each has already. From a program it is ignored.
+	// Until is when the apps end for them: an RFC 3339 time, a time from now (90s, 2h,
+	// 7d), UntilNever, or empty to keep the end that each has already. From a program it
+	// is ignored.
 	Until string `json:"until,omitempty"`
 }
 

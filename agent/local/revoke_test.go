@@ -290,6 +290,25 @@ var causes = []cause{
 		},
 	},
 	{
+		name: "the end of a share", refused: http.StatusForbidden,
+		act:    func(t *testing.T, s *scene) (agentapi.Closed, error) { return agentapi.Closed{}, s.endsSoon(t) },
+		spares: []string{otherApp, otherPerson},
+		undo: func(t *testing.T, s *scene) error {
+			_, err := s.house.owner.SetAccess(t.Context(), agentapi.AccessRequest{
+				AccountID: s.bobID, App: "Notes", Granted: true, Until: agentapi.UntilNever,
+			})
+			return err
+		},
+	},
+	{
+		name: "the end of a share, control plane stopped before", refused: http.StatusForbidden,
+		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
+			defer s.controlPlane.store.Close()
+			return agentapi.Closed{}, s.endsSoon(t)
+		},
+		spares: []string{otherApp, otherPerson},
+	},
+	{
 		name: "the person revoked elsewhere", refused: http.StatusForbidden,
 		act: func(t *testing.T, s *scene) (agentapi.Closed, error) {
 			_, err := s.controlPlane.Service.People.Remove(t.Context(), s.computerID(t), s.bobID)
@@ -297,6 +316,13 @@ var causes = []cause{
 		},
 		spares: []string{otherPerson},
 	},
+}
+
+// endsSoon gives notes, which is open to Bob, an end that comes in a moment.
+func (s *scene) endsSoon(t *testing.T) error {
+	t.Helper()
+	_, err := s.house.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: s.bobID, App: "Notes", Granted: true, Until: "3s"})
+	return err
 }
 
 // TestAccessEnds is the matrix. Its subtests are named by cause and traffic.

@@ -27,7 +27,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 	if err != nil {
 		return agentapi.Invitation{}, err
 	}
-	if err := p.canEnd(req.Until); err != nil {
+	if err := p.canEnd(&req.Until); err != nil {
 		return agentapi.Invitation{}, err
 	}
 	release, err := p.room(by)
@@ -50,6 +50,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 		return agentapi.Invitation{}, refusal(err)
 	}
 	p.liftGiven(after.AccountID, ids, turn.upTo)
+	p.endKnown(ctx, req.Until, after)
 	if by.Owner {
 		p.ownerGave(were(after.AccountID), after, apps)
 	} else {
@@ -99,7 +100,7 @@ func (p *People) Remove(ctx context.Context, by Actor, req agentapi.RemoveReques
 }
 
 func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest) (agentapi.PersonChanged, error) {
-	if err := p.canEnd(req.Until); err != nil {
+	if err := p.canEnd(&req.Until); err != nil {
 		return agentapi.PersonChanged{}, err
 	}
 	if changed, ok, err := p.givenBack(by, req); ok || err != nil {
@@ -122,6 +123,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 		return agentapi.PersonChanged{}, refusal(err)
 	}
 	p.liftGiven(after.AccountID, []string{apps[0].ID}, turn.upTo)
+	p.endKnown(ctx, req.Until, after)
 	if by.Owner {
 		p.ownerGave(were(after.AccountID), after, apps)
 	} else if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {

@@ -3,6 +3,7 @@ package people
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/engine"
@@ -41,7 +42,14 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 	if err != nil {
 		return agentapi.Invitations{}, refusal(err)
 	}
-	return p.invited(made, apps, turn.upTo), nil
+	out := p.invited(made, apps, turn.upTo)
+	for _, one := range slices.Backward(made.Invitations) {
+		if one.Person != nil { // the last: the snapshot that has it has all
+			p.endKnown(ctx, req.Until, *one.Person)
+			break
+		}
+	}
+	return out, nil
 }
 
 // checkAll refuses what is wrong for every address alike.
@@ -58,7 +66,7 @@ func (p *People) checkAll(req *agentapi.InvitationsRequest) (apps []engine.App, 
 	if apps, err = p.liveApps(req.Apps); err != nil {
 		return nil, err
 	}
-	return apps, p.canEnd(req.Until)
+	return apps, p.canEnd(&req.Until)
 }
 
 // tooOld says whether a control plane has no such route: nothing else that is asked for

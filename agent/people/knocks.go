@@ -91,7 +91,7 @@ func (p *People) answerOf(knock agentapi.Knock, answer string, out *agentapi.Kno
 	if knock.App == "" {
 		return ask, agentapi.Errorf(agentapi.CodeInvalid, "%s asked at the launcher, for no app in particular. Invite them to the apps you choose.", knock.Email)
 	}
-	return ask, p.canEnd(ask.Until)
+	return ask, p.canEnd(&ask.Until)
 }
 
 // sendAnswer tells the control plane, after whatever was changed before, and notes

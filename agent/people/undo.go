@@ -41,12 +41,16 @@ func (p *People) tellEnded(by Actor, before controlapi.Person, c store.PendingCh
 		}
 		return
 	}
+	before = p.cfg.Access.WithoutEnded(before)
 	if !slices.Contains(before.Apps, c.AppID) {
 		return
 	}
+	undo := &store.Undo{AccountID: c.AccountID, Apps: []string{c.AppID}}
+	if at, ends := before.Until[c.AppID]; ends {
+		undo.Until = map[string]time.Time{c.AppID: at}
+	}
 	if apps := p.namedApps(c.AppID); len(apps) > 0 {
-		line := agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}
-		p.tell(by, line, before, apps, &store.Undo{AccountID: c.AccountID, Apps: []string{c.AppID}})
+		p.tell(by, agentapi.Activity{Kind: agentapi.ActivityWithdrawn, Closed: closed}, before, apps, undo)
 	}
 }
 
@@ -190,7 +194,14 @@ func (p *People) undoWithdrawal(ctx context.Context, undo store.Undo) error {
 			continue
 		}
 		here = true
-		if _, err := p.give(ctx, Owner, agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}); err != nil {
+		again := agentapi.AccessRequest{AccountID: undo.AccountID, App: app.Label, Granted: true}
+		if at, ended := undo.Until[app.ID]; ended {
+			if !p.cfg.Access.ControlTime().Before(at) {
+				return agentapi.Errorf(agentapi.CodeConflict, "%q was shared until %s, which is over. Give it again with another end.", app.Label, theDay(at, p.cfg.Now()))
+			}
+			again.Until = at.UTC().Format(time.RFC3339)
+		}
+		if _, err := p.give(ctx, Owner, again); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package people
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -16,14 +17,15 @@ import (
 // Shares that end. The control plane keeps the ends, and access ends what is over; this
 // is how the owner gives an end, and is told that it came.
 
-// canEnd refuses an end that would not be kept: one that is no time, and any where the
-// control plane knows of none, which would let the person in for ever.
-func (p *People) canEnd(until string) error {
-	if until == "" || until == agentapi.UntilNever {
-		return nil
+// canEnd reads an end as the owner gave it, and refuses one that would not be kept: any
+// where the control plane knows of none, which would let the person in for ever. A time
+// from now is one by the control plane's clock.
+func (p *People) canEnd(until *string) (err error) {
+	if *until, err = agentapi.CheckedUntil(*until, p.cfg.Access.ControlTime()); err != nil {
+		return err
 	}
-	if _, err := time.Parse(time.RFC3339, until); err != nil {
-		return agentapi.Errorf(agentapi.CodeInvalid, "The end of a share is written like 2030-01-31T18:00:00Z, or it is \"never\".")
+	if *until == "" || *until == agentapi.UntilNever {
+		return nil
 	}
 	snapshot := p.cfg.Access.Snapshot()
 	if err := p.connected(); err != nil || snapshot.Version == "" || snapshot.Ends {
@@ -31,6 +33,20 @@ func (p *People) canEnd(until string) error {
 	}
 	return agentapi.Errorf(agentapi.CodeInvalid,
 		"The server that this computer is connected to is too old to end a share by itself. Have it updated, or share without an end and take access away by hand.")
+}
+
+// endKnownIn is how long an end that was just given is waited for to be in a snapshot.
+const endKnownIn = 2 * time.Second
+
+// endKnown waits until an end that was given is this computer's, too: it then comes also
+// if the control plane is never heard of again.
+func (p *People) endKnown(ctx context.Context, until string, after controlapi.Person) {
+	if until == "" || until == agentapi.UntilNever {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, endKnownIn)
+	defer cancel()
+	p.cfg.Access.AwaitEnds(ctx, after)
 }
 
 // tellEnds tells the owner what has ended: all of one person's together.

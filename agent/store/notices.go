@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -31,6 +32,8 @@ type Undo struct {
 	Kind      string   `json:"kind"`
 	AccountID string   `json:"account"`
 	Apps      []string `json:"apps,omitempty"` // ids that were added or withdrawn
+	// Until is when those that were withdrawn would have ended, if they would.
+	Until map[string]time.Time `json:"until,omitempty"`
 	// Newcomer is true where the person could open nothing before.
 	Newcomer bool `json:"fresh,omitempty"`
 	// Program is what did it, as one process is told from another; empty for
@@ -53,6 +56,12 @@ func (u *Undo) Join(id uint64, before Undo) {
 		if !slices.Contains(u.Apps, app) {
 			u.Apps = append(u.Apps, app)
 		}
+	}
+	for app, at := range before.Until {
+		if u.Until == nil {
+			u.Until = map[string]time.Time{}
+		}
+		u.Until[app] = at
 	}
 	u.Newcomer = u.Newcomer || before.Newcomer
 	u.Before = append(slices.Clone(before.Before), id)

@@ -35,20 +35,25 @@ func inviteCommand(c cli) *cobra.Command {
 		Short: "Invite somebody to apps",
 		Long: `Invite somebody to apps: they get a mail with a link, and can open these apps
 and nothing else once they have clicked it. Somebody who was invited before gets
-the apps added; somebody who was removed starts again with these alone.`,
-		Example: "  porchlight people invite bob@example.com --app Notes --app Wiki",
-		Args:    commandline.Exactly("the EMAIL of the person"),
+the apps added; somebody who was removed starts again with these alone.
+
+With --until the apps end for them then, as if they were withdrawn: connections
+that are open are closed. Give an app again to prolong it, or to end it sooner.`,
+		Example: `  porchlight people invite bob@example.com --app Notes --app Wiki
+  porchlight people invite lena@example.com --app Photos --until 7d`,
+		Args: commandline.Exactly("the EMAIL of the person"),
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if len(apps) == 0 {
 				return commandline.Usagef("%s needs --app, the label of an app they may open", cmd.CommandPath())
 			}
-			return nil
+			return checkUntil(cmd)
 		},
 	}
 	cmd.Flags().StringArrayVar(&apps, "app", nil, "label of an app they may open; give it again for more")
+	until := untilFlag(cmd)
 	var local bool
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Invitation, error) {
-		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: args[0], Apps: apps})
+		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: args[0], Apps: apps, Until: *until})
 		if err == nil {
 			account, _ := client.Account(ctx) // the invitation is out all the same
 			local = account.Local
@@ -71,9 +76,13 @@ var onceThey = map[string]string{
 
 func giveCommand(c cli) *cobra.Command {
 	return changeCommand(c, true, &cobra.Command{
-		Use:     "grant ID --app LABEL",
-		Short:   "Let somebody open one more app",
-		Example: "  porchlight people grant bob@example.com --app Wiki",
+		Use:   "grant ID --app LABEL",
+		Short: "Let somebody open one more app, or open it longer",
+		Long: `Let somebody open one more app. With --until it ends then; what they may open
+already is prolonged by it, or ends sooner, and without it keeps the end it has.`,
+		Example: `  porchlight people grant bob@example.com --app Wiki
+  porchlight people grant lena@example.com --app Photos --until 2030-01-31T18:00:00Z
+  porchlight people grant lena@example.com --app Photos --until never`,
 	})
 }
 
@@ -89,21 +98,25 @@ func withdrawCommand(c cli) *cobra.Command {
 func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = commandline.Exactly("the ID or e-mail address of the person")
 	app := cmd.Flags().String("app", "", "label of the app")
+	until := new(string)
+	if granted {
+		until = untilFlag(cmd)
+	}
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if *app == "" {
 			return commandline.Usagef("%s needs --app, the label of the app", cmd.CommandPath())
 		}
-		return nil
+		return checkUntil(cmd)
 	}
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.PersonChanged, error) {
 		id, err := accountID(ctx, client, args[0])
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted})
+		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
 	}, func(changed agentapi.PersonChanged, _ []string) error {
 		if granted {
-			c.line("%s may open %s%s", printable(changed.Person.Email), printable(*app), onceThey[changed.Person.Status])
+			c.line("%s may open %s%s%s", printable(changed.Person.Email), printable(*app), endWords(changed.Person, *app), onceThey[changed.Person.Status])
 		} else {
 			c.line("%s cannot open %s any more%s", printable(changed.Person.Email), printable(*app), closedWords(changed.Closed, changed.Milliseconds))
 		}
@@ -164,7 +177,7 @@ func closedWords(closed, milliseconds int) string {
 func (t *terminal) printPeople(people agentapi.People) error {
 	rows := make([][]string, len(people.Members))
 	for i, p := range people.Members {
-		apps := strings.Join(p.Apps, ", ")
+		apps := mayOpen(p)
 		if p.Role == agentapi.RoleOwner {
 			apps = "everything"
 		}

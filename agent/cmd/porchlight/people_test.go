@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/internal/commandline"
@@ -73,6 +74,17 @@ func TestPeopleShapes(t *testing.T) {
 			t.Errorf("after %v: %+v, want %s with %s", step.args, p, step.status, step.apps)
 		}
 	}
+	var raw struct{ Members []map[string]any }
+	s.json(&invitation, "people", "invite", bob, "--app", "Notes", "--app", "Wiki, ours")
+	s.json(&changed, "people", "grant", id, "--app", "Notes", "--until", "2h")
+	s.json(&raw, "people")
+	until, _ := raw.Members[1]["until"].(map[string]any)
+	if at, err := time.Parse(time.RFC3339, fmt.Sprint(until["Notes"])); len(until) != 1 || err != nil || time.Until(at) > 2*time.Hour+time.Second {
+		t.Errorf("until: %v", raw.Members[1])
+	}
+	if fmt.Sprint(raw.Members[1]["apps"]) != "[Notes Wiki, ours]" {
+		t.Errorf("apps: %v", raw.Members[1])
+	}
 	var grants []agentapi.Grant
 	s.json(&grants, "grants")
 	if grants == nil || len(grants) != 0 {
@@ -113,6 +125,11 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people", 0, "invited"},
 		{s, "people withdraw bob@example.com --app Notes", 0, "cannot open Notes any more"},
 		{s, "people grant bob@example.com --app Notes", 0, "bob@example.com may open Notes, once they have clicked"},
+		{s, "people grant bob@example.com --app Notes --until 90m", 0, "bob@example.com may open Notes until t"}, // oday or tomorrow
+		{s, "people grant bob@example.com --app Notes --until 2099-01-31T18:00:00Z", commandline.ExitRefused, "ten years"},
+		{s, "people", 0, "Notes until t"},
+		{s, "people grant bob@example.com --app Notes --until never", 0, "bob@example.com may open Notes, once they have clicked"},
+		{s, "people invite bob@example.com --app Notes --until 7d", 0, "bob@example.com is invited to Notes"},
 		{s, "people remove bob@example.com", 0, "bob@example.com is removed"},
 		{s, "people grant bob@example.com --app Notes", 0, "but is removed: invite"},
 		{s, "people list", 0, "removed"},
@@ -129,6 +146,10 @@ func TestPeopleWords(t *testing.T) {
 		{s, "grants revoke nothing", commandline.ExitRefused, "no such connected app"},
 		{s, "grants revoke nobody@example.com", commandline.ExitRefused, "no client"},
 		{absent, "people invite bob@example.com", commandline.ExitUsage, "--app"},
+		{absent, "people invite bob@example.com --app Notes --until soon", commandline.ExitUsage, "--until"},
+		{absent, "people invite bob@example.com --app Notes --until=", commandline.ExitUsage, "--until"},
+		{absent, "people grant bob@example.com --app Notes --until -3h", commandline.ExitUsage, "--until"},
+		{absent, "people withdraw bob@example.com --app Notes --until 3h", commandline.ExitUsage, "--until"},
 		{absent, "people invite", commandline.ExitUsage, "EMAIL"},
 		{absent, "people grant bob@example.com", commandline.ExitUsage, "--app"},
 		{absent, "people withdraw", commandline.ExitUsage, "ID"},

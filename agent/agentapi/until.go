@@ -1,0 +1,70 @@
+package agentapi
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// CheckedUntil is an Until as it is sent on: empty, UntilNever, or an RFC 3339 time. It
+// also takes a time from now, as people type it: 90s, 2h, 7d. The error is a sentence.
+func CheckedUntil(text string, now time.Time) (string, error) {
+	if text == "" || text == UntilNever {
+		return text, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC().Format(time.RFC3339), nil
+	}
+	in, err := parseSpan(text)
+	if err != nil || in <= 0 || in > maxSpan {
+		return "", Errorf(CodeInvalid, "The end %q is not understood. Write a time like 2030-01-31T18:00:00Z, a time from now like 90s, 2h or 7d, or never.", shortened(text))
+	}
+	return now.Add(in + time.Second - 1).UTC().Format(time.RFC3339), nil // whole seconds, and no less
+}
+
+// maxSpan keeps the sum in range; what a share may last is the control plane's business.
+const maxSpan = 100 * 366 * 24 * time.Hour
+
+func parseSpan(text string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(text, "d")
+	if !ok {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	return time.Duration(n) * 24 * time.Hour, err
+}
+
+func shortened(text string) string {
+	const longest = 40
+	if short := []rune(text); len(short) > longest {
+		return string(short[:longest]) + "…"
+	}
+	return text
+}
+
+// UntilWords says when something ends in plain words, as seen at now: the time today and
+// tomorrow, the weekday within six days, then the day. Midnight ends the day before.
+func UntilWords(at, now time.Time) string {
+	at, now = at.In(now.Location()), now.Round(0)
+	if last := at.Add(-time.Second); last.YearDay() != at.YearDay() {
+		at = last
+	}
+	clock := at.Format(" 15:04")
+	if at.Hour() == 23 && at.Minute() == 59 {
+		clock = ""
+	}
+	midnight := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	switch days := int(midnight(at).Sub(midnight(now)).Hours() / 24); {
+	case days == 0 && clock != "":
+		return "today" + clock
+	case days == 0:
+		return "the end of today"
+	case days == 1:
+		return "tomorrow" + clock
+	case days > 1 && days <= 6:
+		return at.Format("Monday") + clock
+	case at.Year() == now.Year():
+		return at.Format("2 January") + clock
+	}
+	return at.Format("2 January 2006") + clock
+}

@@ -1,0 +1,52 @@
+package agentapi_test
+
+import (
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+func TestUntilWords(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", 3600)
+	now := time.Date(2026, 11, 22, 14, 5, 0, 0, zone) // a Sunday
+	for at, want := range map[string]string{
+		"2026-11-22T18:00:00+01:00": "today 18:00",
+		"2026-11-22T17:00:00Z":      "today 18:00",
+		"2026-11-22T23:59:59+01:00": "the end of today",
+		"2026-11-23T00:00:00+01:00": "the end of today",
+		"2026-11-22T09:00:00+01:00": "today 09:00",
+		"2026-11-23T08:30:00+01:00": "tomorrow 08:30",
+		"2026-11-24T00:00:00+01:00": "tomorrow",
+		"2026-11-28T23:59:59+01:00": "Saturday",
+		"2026-11-28T12:00:00+01:00": "Saturday 12:00",
+		"2026-11-29T23:59:59+01:00": "29 November",
+		"2026-11-20T23:59:59+01:00": "20 November",
+		"2027-01-31T18:00:00+01:00": "31 January 2027 18:00",
+		"2027-01-01T00:00:00+01:00": "31 December",
+	} {
+		moment, err := time.Parse(time.RFC3339, at)
+		if got := agentapi.UntilWords(moment, now); err != nil || got != want {
+			t.Errorf("%s: %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestCheckedUntil(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 22, 14, 5, 0, 1, time.UTC)
+	for text, want := range map[string]string{
+		"": "", "never": "never", "90s": "2026-11-22T14:06:31Z", "2h": "2026-11-22T16:05:01Z", "7d": "2026-11-29T14:05:01Z",
+		"2030-01-31T18:00:00+01:00": "2030-01-31T17:00:00Z",
+	} {
+		if got, err := agentapi.CheckedUntil(text, now); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"0", "0d", "-1h", "d", "1.5d", "-1d", "99999d", "2562047h48m", "tomorrow", "Never", " never", "2030-01-31", "1y"} {
+		if got, err := agentapi.CheckedUntil(text, now); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}

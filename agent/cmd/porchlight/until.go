@@ -1,0 +1,56 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+// Shares that end, as they are typed and as they are shown.
+
+const untilName = "until"
+
+// untilFlag lets a command be told when an app ends.
+func untilFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String(untilName, "", "when it ends for them: a `TIME` like 2030-01-31T18:00:00Z, a time from now like 90s, 2h or 7d, or never")
+}
+
+// checkUntil refuses what is no end before anything is asked of the agent.
+func checkUntil(cmd *cobra.Command) error {
+	flag := cmd.Flags().Lookup(untilName)
+	if flag == nil || !flag.Changed {
+		return nil
+	}
+	if _, err := agentapi.CheckedUntil(flag.Value.String(), time.Now()); err != nil || flag.Value.String() == "" {
+		return commandline.Usagef("%s: --until is a time like 2030-01-31T18:00:00Z, a time from now like 90s, 2h or 7d, or never", cmd.CommandPath())
+	}
+	return nil
+}
+
+// endWords says when an app ends for somebody; empty where it does not.
+func endWords(p agentapi.Person, label string) string {
+	for of, at := range p.Until {
+		if strings.EqualFold(of, label) {
+			return " until " + agentapi.UntilWords(at, time.Now())
+		}
+	}
+	return ""
+}
+
+// mayOpen lists what somebody may open, with its ends, and what has ended.
+func mayOpen(p agentapi.Person) string {
+	var all []string
+	for _, label := range p.Apps {
+		all = append(all, label+endWords(p, label))
+	}
+	for _, label := range slices.Sorted(maps.Keys(p.Ended)) {
+		all = append(all, label+" (ended "+agentapi.UntilWords(p.Ended[label], time.Now())+")")
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,180 @@
+package people_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/people"
+)
+
+// owners is a person as the owner is shown them.
+func (r *rig) owners(t *testing.T, email string) agentapi.Person {
+	t.Helper()
+	all, err := r.owner.People(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all.Members, func(p agentapi.Person) bool { return p.Email == email })
+	if i < 0 {
+		t.Fatalf("%s is not among %+v", email, all.Members)
+	}
+	return all.Members[i]
+}
+
+// gives has the owner give bob an app until then.
+func (r *rig) gives(t *testing.T, id, app, until string) agentapi.Person {
+	t.Helper()
+	changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: app, Granted: true, Until: until})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed.Person
+}
+
+// TestUntil: the owner gives an end and takes it away again; programs neither see one
+// nor change it, and a rename does not either.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes", "Wiki")
+	at := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+	if p := r.gives(t, id, "Notes", at.Format(time.RFC3339)); len(p.Until) != 1 || !p.Until["Notes"].Equal(at) || len(p.Apps) != 2 {
+		t.Errorf("answered %+v", p)
+	}
+	ends := func(what, label string, want time.Time) {
+		t.Helper()
+		p := r.owners(t, bobMail)
+		if want.IsZero() && len(p.Until) == 0 || p.Until[label].Equal(want) && len(p.Until) == 1 {
+			return
+		}
+		t.Errorf("%s: %+v, want %v", what, p, want)
+	}
+	ends("given", "Notes", at)
+
+	capability := r.capability(t)
+	for _, ask := range []struct{ method, path, body string }{
+		{"GET", "/people", ""},
+		{"POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Notes","granted":true}`, id)},
+		{"POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Notes","granted":true,"until":"never"}`, id)},
+		{"POST", "/people/grant", fmt.Sprintf(`{"accountId":%q,"app":"Notes","granted":true,"until":17}`, id)},
+		{"POST", "/people/invite", `{"email":"bob@example.com","apps":["Notes"]}`},
+		{"POST", "/people/invite", `{"email":"bob@example.com","apps":["Notes"],"until":"2040-01-01T00:00:00Z"}`},
+	} {
+		got := r.call(t, ask.method, ask.path, ask.body, capability)
+		if text := fmt.Sprint(got.body); got.status != http.StatusOK || strings.Contains(text, "until") || strings.Contains(text, "ended") {
+			t.Errorf("%s %s: HTTP %d %v", ask.path, ask.body, got.status, got.body)
+		}
+		ends(ask.path+" "+ask.body, "Notes", at)
+	}
+
+	if _, err := r.app.Publish(t.Context(), agentapi.PublishRequest{Name: "notes", Label: "Diary", LocalPort: 8000}); err != nil {
+		t.Fatal(err)
+	}
+	ends("renamed", "Diary", at)
+	later := at.Add(24 * time.Hour)
+	r.gives(t, id, "Diary", later.Format(time.RFC3339))
+	ends("prolonged", "Diary", later)
+	for _, bad := range []string{
+		"yesterday", "2020-01-31T18:00:00Z", "2100-01-31T18:00:00Z", "0s", "-2h", "7days", "99999d", "2030-01-31", strings.Repeat("9", 5000),
+	} {
+		_, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Wiki", Granted: true, Until: bad})
+		_, err2 := r.owner.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Wiki"}, Until: bad})
+		for _, err := range []error{err, err2} {
+			if agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.HasSuffix(err.Error(), ".") || len(err.Error()) > 300 {
+				t.Errorf("until %q: %v", bad, err)
+			}
+		}
+		ends("after a refusal", "Diary", later)
+	}
+	if p := r.gives(t, id, "Diary", agentapi.UntilNever); len(p.Until) != 0 {
+		t.Errorf("always: %+v", p)
+	}
+	ends("always", "", time.Time{})
+}
+
+// TestUntilSurvivesUndo: what is taken away and given back has the end it had.
+func TestUntilSurvivesUndo(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes", "Wiki")
+	at := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+	r.gives(t, id, "Notes", at.Format(time.RFC3339))
+	has := func(what string) {
+		t.Helper()
+		if p := r.owners(t, bobMail); p.Status != agentapi.PersonActive || !p.Until["Notes"].Equal(at) || len(p.Apps) != 2 {
+			t.Errorf("%s: %+v", what, p)
+		}
+	}
+	r.held(t, id, longHold)
+	if _, err := r.owner.UndoHeld(t.Context(), agentapi.HeldChange{AccountID: id}); err != nil {
+		t.Fatal(err)
+	}
+	has("a removal undone")
+	off := agentapi.AccessRequest{AccountID: id, App: "Notes", HoldSeconds: longHold}
+	if changed, err := r.owner.SetAccess(t.Context(), off); err != nil || len(changed.Person.Until) != 0 {
+		t.Fatalf("%+v, %v", changed, err)
+	}
+	if p := r.owners(t, bobMail); len(p.Until) != 0 || len(p.Apps) != 1 {
+		t.Errorf("withdrawn: %+v", p)
+	}
+	if _, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+		t.Fatal(err)
+	}
+	has("switched on again")
+	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
+		t.Fatal(err)
+	}
+	n := r.last(t)
+	if err := r.owner.UndoNotice(t.Context(), n.ID); err != nil {
+		t.Fatalf("undo %q: %v", n.Text, err)
+	}
+	has("a program's withdrawal undone")
+}
+
+// TestEndIsTold: what ended is shown and told, and given again it opens again.
+func TestEndIsTold(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes", "Wiki")
+	p := r.gives(t, id, "Notes", "1s")
+	end := p.Until["Notes"]
+	r.await(t, func() bool { return r.last(t).Kind == agentapi.NoticeEnded })
+	n := r.last(t)
+	if e := n.Ended; e == nil || e.AccountID != id || e.Email != bobMail || !slices.Equal(e.Apps, []string{"Notes"}) || !e.Until.Equal(end) || e.Doubtful {
+		t.Errorf("told %+v", n.Ended)
+	}
+	if !strings.HasPrefix(n.Text, "Notes ended for bob@example.com. It was until ") {
+		t.Errorf("told %q", n.Text)
+	}
+	r.await(t, func() bool { return len(r.listed(t, bobMail).Apps) == 1 })
+	if p := r.owners(t, bobMail); p.Status != agentapi.PersonActive || !slices.Equal(p.Apps, []string{"Wiki"}) || len(p.Until) != 0 || !p.Ended["Notes"].Equal(end) {
+		t.Errorf("shown %+v", p)
+	}
+	lines, err := r.owner.Activity(t.Context(), 10)
+	if i := slices.IndexFunc(lines, func(l agentapi.Activity) bool { return l.Kind == agentapi.ActivityEnded }); err != nil || i < 0 ||
+		lines[i].App != "Notes" || lines[i].Email != bobMail || !lines[i].Until.Equal(end) {
+		t.Errorf("activity %+v, %v", lines, err)
+	}
+	r.down() // the agent alone says the same
+	if p := r.owners(t, bobMail); !slices.Equal(p.Apps, []string{"Wiki"}) || !p.Ended["Notes"].Equal(end) {
+		t.Errorf("with the control plane away: %+v", p)
+	}
+	r.up()
+	r.await(t, func() bool {
+		changed, err := r.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true, Until: "7d"})
+		return err == nil && len(changed.Person.Apps) == 2 && len(changed.Person.Until) == 1 && len(changed.Person.Ended) == 0
+	})
+}
+
+// TestUntilNeedsAControlPlaneThatKnowsIt: one that does not would let the person in for
+// ever, so nothing is given.
+func TestUntilNeedsAControlPlaneThatKnowsIt(t *testing.T) {
+	t.Parallel()
+	p, _ := household(t, t.TempDir(), "home") // its snapshot says nothing of ends
+	_, err := p.SetAccess(t.Context(), people.Owner, agentapi.AccessRequest{AccountID: "bob", App: "Notes", Granted: true, Until: "7d"})
+	if agentapi.CodeOf(err) != agentapi.CodeInvalid || !strings.Contains(err.Error(), "too old") {
+		t.Errorf("got %v", err)
+	}
+}
