@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/assets/style"
+	"porchlight/internal/noaccess"
 	"porchlight/internal/words"
 )
 
@@ -30,7 +31,7 @@ var (
 	pageTemplates = func() map[words.Language]*template.Template {
 		out := map[words.Language]*template.Template{}
 		for _, l := range append(words.All(), words.Pseudo) {
-			out[l] = template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource))
+			out[l] = template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source))
 		}
 		return out
 	}()
@@ -66,6 +67,10 @@ type answer struct {
 	More     string // an address for those who want more, under the small print
 	MoreText words.Sentence
 
+	NoAccess *noaccess.Page // in place of all above; nil for not
+	Ask      *noaccess.Form // of a launcher that has nothing to show
+	Short    string         // name of the computer, whom it asks
+
 	Launcher bool
 	Owner    bool // who looks at the launcher
 	Auth     string
@@ -87,17 +92,6 @@ func (a *answer) AuthHost() string { return strings.TrimPrefix(a.Auth, "https://
 
 func (a *answer) Style() string { return pathStyle + "?v=" + styleVersion }
 func (a *answer) Icon() string  { return pathIcon + "?v=" + iconVersion }
-
-func (a *answer) Foot() string {
-	foot := a.Host
-	if a.Status != http.StatusOK {
-		foot += " · " + strconv.Itoa(a.Status)
-	}
-	if a.What != "" {
-		foot += ", " + a.What
-	}
-	return strings.TrimPrefix(foot, " · ")
-}
 
 // sentence is the JSON form of every refusal.
 type sentence struct {

@@ -30,7 +30,7 @@ func (p *Proxy) failure(r *http.Request, err error) *answer {
 		}
 		p.appFailed(v, upstream.Explain(err), false)
 		if _, live := p.lookup(v.at.app.Name); !live {
-			return unpublished(v.at.host)
+			return p.unpublished(v.at.host)
 		}
 		return p.notAnswering(r, v.at, v.tries) // nobody listens any more
 	case v.late.Load() && !v.shut.Load():

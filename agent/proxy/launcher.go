@@ -69,6 +69,9 @@ func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 		a.Text = one(words.Counted(len(apps), "%d app is published here. Others see only what you share with them.", "%d apps are published here. Others see only what you share with them."))
 	case len(apps) == 0:
 		a.Fine = one(words.Of("If you were invited under another address, sign out and use that one."))
+		if a.Ask, a.Short = p.asks(at, access.ReasonNotGiven), at.root.Name; a.Ask != nil {
+			a.Fine = append(one(words.Of("%[1]s sees %[2]s, nothing else.", at.root.Name, d.Email)), a.Fine...)
+		}
 	default:
 		a.Text = one(words.Counted(len(apps), "%d app is shared with you here.", "%d apps are shared with you here."))
 		a.Fine = one(words.Of("Missing something? Ask the person who invited you."))

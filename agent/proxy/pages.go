@@ -16,9 +16,9 @@ import (
 // What a visitor is told in place of the app. Each function only makes the answer;
 // see write.
 
-// refuse is a sentence where nothing more can be said or done.
+// refuse is a sentence, and the way back to where the host begins.
 func refuse(status int, text words.Sentence) *answer {
-	a := &answer{Status: status, Text: words.Text{text}}
+	a := &answer{Status: status, Text: words.Text{text}, Link: "/", LinkText: words.Of("Go to the start page")}
 	switch status {
 	case http.StatusNotFound:
 		a.Title = words.Of("Nothing here")
@@ -46,8 +46,9 @@ func wrongMethod(r *http.Request, allow string) *answer {
 // misdirected is 421: the request came on a connection made for another host.
 func misdirected() *answer {
 	return &answer{
-		Status: http.StatusMisdirectedRequest, Title: words.Of("Wrong connection"), What: "misdirected",
+		Status: http.StatusMisdirectedRequest, Title: words.Of("Wrong connection"),
 		Text: one(words.Of("The request's host is not the one this connection was made for.")),
+		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
@@ -56,7 +57,7 @@ func misdirected() *answer {
 // registrable domain, other people's too, so it is done for no lesser reason.
 func tooManyFields(r *http.Request, byCookie bool) *answer {
 	a := &answer{
-		Status: http.StatusRequestHeaderFieldsTooLarge, What: "request too large",
+		Status: http.StatusRequestHeaderFieldsTooLarge,
 		Title:  words.Of("This request is too large"),
 		Text:   one(words.Of("It has more than 200 header fields, or they have more than 64 KiB. Send fewer or shorter ones.")),
 		Fine:   one(words.Of("In a browser, delete the cookies of this address and load the page again.")),
@@ -78,7 +79,7 @@ func tooManyFields(r *http.Request, byCookie bool) *answer {
 // of which apps there are, and not when it opens again, which nobody knows.
 func dark(host string) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: host, What: "closed by the owner",
+		Status: http.StatusServiceUnavailable, Host: host,
 		Title: words.Of("Closed for now"),
 		Text:  one(words.Of("The owner of this computer has closed everything for now. Nothing here can be opened until they open it again.")),
 		Link:  "/", LinkText: words.Of("Try again"),
@@ -88,7 +89,7 @@ func dark(host string) *answer {
 // paused answers those who may open an app that the owner has paused.
 func paused(at place) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host, What: "paused by the owner",
+		Status: http.StatusServiceUnavailable, Host: at.host,
 		Title: words.Of("%s is paused", at.app.Label),
 		Text:  one(words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again.")),
 		Link:  "/", LinkText: words.Of("Try again"),
@@ -97,31 +98,15 @@ func paused(at place) *answer {
 
 // unpublished is the same page for an address that never was and for one that
 // is not live now, so that nobody can find out which names exist.
-func unpublished(host string) *answer {
-	return &answer{
-		Status: http.StatusNotFound, Host: host, What: "not published",
+func (p *Proxy) unpublished(host string) *answer {
+	a := &answer{
+		Status: http.StatusNotFound, Host: host,
 		Title: words.Of("Nothing is published here"),
 		Text:  one(words.Of("No app can be opened at this address right now.")),
 		Fine:  one(words.Of("Check the address, or ask the person who gave it to you.")),
 	}
-}
-
-// noAccess tells a signed-in visitor that this is not theirs. It shows the host
-// and never the label: what the app is called is for those who may open it.
-func noAccess(at place, email string) *answer {
-	text := words.Of("You can’t open %s.", at.host)
-	fine := words.Of("Think it should be? Ask the person who sent you here to invite you.")
-	if email != "" {
-		text = words.Of("That address can’t open %s.", at.host)
-		fine = words.Of("Think it should be? Ask the person who sent you here to invite %s.", email)
-	}
-	a := &answer{
-		Status: http.StatusForbidden, Host: at.host, Email: email,
-		Title: words.Of("This isn’t shared with you"), Text: one(text), Fine: one(fine),
-		SignOut: pathSignOut, Button: words.Of("Sign in with another address"), Again: true,
-	}
-	if at.app.ID != "" {
-		a.Link, a.LinkText = originOf("", at.root)+"/", words.Of("See what you can open")
+	if root := p.config.Root(); root.Host != "" {
+		a.Link, a.LinkText = originOf("", root)+"/", words.Of("See what you can open")
 	}
 	return a
 }
@@ -129,15 +114,16 @@ func noAccess(at place, email string) *answer {
 // foreign refuses what another site made a signed-in browser send.
 func foreign() *answer {
 	return &answer{
-		Status: http.StatusForbidden, Title: words.Of("This came from another site"), What: "foreign origin",
+		Status: http.StatusForbidden, Title: words.Of("This came from another site"),
 		Text: one(words.Of("A page of another site sent this request. Open the app itself and try there.")),
+		Link: "/", LinkText: words.Of("Go to the start page"),
 	}
 }
 
 // noRoom is 503: there is too much open at once.
 func noRoom(at place, why full) *answer {
 	a := &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host, What: "too much open at once",
+		Status: http.StatusServiceUnavailable, Host: at.host,
 		Title: words.Of("Too much is open at once"),
 		Link:  "/", LinkText: words.Of("Try again"),
 		header: http.Header{"Retry-After": {"5"}},
@@ -161,7 +147,7 @@ var retryAfter = [...]int{3, 5, 8, 13, 20, 30}
 // cookie, value, that dies soon after the last try.
 func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: at.host, What: "app not answering",
+		Status: http.StatusBadGateway, Host: at.host,
 		Title:  words.Of("%s isn’t answering", at.app.Label),
 		Text:   one(words.Of("The computer is on, but nothing listens behind this address. It may be starting.")),
 		Fine:   one(words.Of("Still nothing? Tell the person who shared it with you.")),
@@ -185,7 +171,7 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 // try again by itself, which would only keep a struggling app busy.
 func tooSlow(r *http.Request, at place) *answer {
 	return &answer{
-		Status: http.StatusGatewayTimeout, Host: at.host, What: "app too slow",
+		Status: http.StatusGatewayTimeout, Host: at.host,
 		Title: words.Of("%s is taking too long", at.app.Label),
 		Text:  one(words.Of("The app behind this address is on, but it did not answer in time. It may be busy or stuck.")),
 		Fine:  one(words.Of("Still nothing? Tell the person who shared it with you.")),
@@ -197,7 +183,7 @@ func tooSlow(r *http.Request, at place) *answer {
 // again, so the page does not load itself. What it said exactly is the owner's to know.
 func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: v.at.host, What: "not an answer of HTTP",
+		Status: http.StatusBadGateway, Host: v.at.host,
 		Title: words.Of("%s gave no answer that can be shown", v.at.app.Label),
 		Text:  one(words.Of("The app behind this address answered something that is not HTTP: %s.", words.Sentence{Key: why.Reason})),
 		Fine:  one(words.Of("Tell the person who shared it with you.")),
@@ -213,16 +199,16 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 // visitor signed in, who may open what.
 func stale(at place) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host, What: "waiting for the sign-in service",
+		Status: http.StatusServiceUnavailable, Host: at.host,
 		Title: words.Of("Can’t check who you are"), Text: one(words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.")),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
 }
 
 // cannotSignIn is why nobody can sign in at the moment.
-func cannotSignIn(status int, at place, what string, text words.Sentence) *answer {
+func cannotSignIn(status int, at place, text words.Sentence) *answer {
 	return &answer{
-		Status: status, Host: at.host, What: what,
+		Status: status, Host: at.host,
 		Title: words.Of("Can’t sign you in right now"), Text: one(text),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
@@ -230,12 +216,12 @@ func cannotSignIn(status int, at place, what string, text words.Sentence) *answe
 
 // notConnected is 503: there is no control plane to sign in at.
 func notConnected(at place) *answer {
-	return cannotSignIn(http.StatusServiceUnavailable, at, "not connected", words.Of("This computer is not connected to a sign-in service."))
+	return cannotSignIn(http.StatusServiceUnavailable, at, words.Of("This computer is not connected to a sign-in service."))
 }
 
 // unreachable is 503: the control plane did not answer while signing in.
 func unreachable(at place) *answer {
-	a := cannotSignIn(http.StatusServiceUnavailable, at, "sign-in service not answering",
+	a := cannotSignIn(http.StatusServiceUnavailable, at,
 		words.Of("This computer can’t reach the sign-in service. Whoever is signed in already stays so."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a
@@ -243,7 +229,7 @@ func unreachable(at place) *answer {
 
 // tooManyWrong is 429: many wrong codes came from this visitor's network.
 func tooManyWrong(at place) *answer {
-	a := cannotSignIn(http.StatusTooManyRequests, at, "too many failed sign-ins",
+	a := cannotSignIn(http.StatusTooManyRequests, at,
 		words.Of("Many sign-ins from your network failed. Wait a little, then open the app again."))
 	a.header = http.Header{"Retry-After": {"5"}}
 	return a

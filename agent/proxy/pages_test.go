@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"porchlight/agent/proxy"
+	"porchlight/control/controlapi"
 )
 
 // freePort is a port nothing listens on.
@@ -23,6 +24,17 @@ func freePort(t *testing.T) int {
 	}
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).Port
+}
+
+var (
+	tag   = regexp.MustCompile(`<[^>]*>`)
+	ports = regexp.MustCompile(`:\d+`)
+)
+
+// visible is what a page shows, without the ports of addresses.
+func visible(body string) string {
+	_, body, _ = strings.Cut(body, "<body>")
+	return ports.ReplaceAllString(tag.ReplaceAllString(body, " "), "")
 }
 
 var refresh = regexp.MustCompile(`http-equiv="refresh" content="(\d+)"`)
@@ -135,6 +147,7 @@ func TestPagesRunNothing(t *testing.T) {
 		"sign out":      {bob, origin + "/.porchlight/sign-out", 200},
 		"down":          {bob, origin + "/?<script>\"", 502},
 		"no access":     {diary, "https://diary." + rootHost + "/", 403},
+		"nothing here":  {diary, "https://diary." + rootHost + "/.porchlight/nothing", 404},
 	} {
 		res, body := c.b.get(c.target)
 		if res.StatusCode != c.status {
@@ -153,6 +166,13 @@ func TestPagesRunNothing(t *testing.T) {
 				t.Errorf("%s lacks %q", what, want)
 			}
 		}
+		// Nobody is left with a number, or without a way on.
+		if number := fmt.Sprint(c.status); c.status != 200 && strings.Contains(visible(body), number) {
+			t.Errorf("%s shows %s: %s", what, number, visible(body))
+		}
+		if _, main, _ := strings.Cut(body, "<main"); !strings.Contains(main, "<a ") && !strings.Contains(main, "<form ") {
+			t.Errorf("%s leads nowhere:\n%s", what, main)
+		}
 		if h := res.Header; h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "same-origin" {
 			t.Errorf("%s: %v", what, h)
 		}
@@ -161,6 +181,40 @@ func TestPagesRunNothing(t *testing.T) {
 		res, body := anybody.get(origin + path)
 		if res.StatusCode != 200 || res.Header.Get("Content-Type") != kind || len(body) < 500 {
 			t.Errorf("%s: %s %v", path, res.Status, res.Header)
+		}
+	}
+}
+
+// Who may not open an app can ask the owner on the control plane's page, where the
+// owner's computer says that it takes such questions, and is told so nowhere else.
+func TestNoAccessLeadsToAsking(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.publish("diary", freePort(t))
+	const diary = "https://diary." + rootHost + "/"
+	b := r.signedIn("diary", bobID, true)
+	form := `<form method="get" action="` + authURL + `/knock"`
+	for _, c := range []struct {
+		from controlapi.KnocksFrom
+		asks bool
+	}{
+		{controlapi.KnocksFromNobody, false}, {controlapi.KnocksFromKnown, true}, {controlapi.KnocksFromEverybody, true},
+	} {
+		snapshot := r.access.Snapshot()
+		snapshot.Version, snapshot.Knocking = "knocking "+string(c.from), c.from
+		r.access.SetSnapshot(snapshot)
+		res, body := b.get(diary)
+		if res.StatusCode != 403 || strings.Contains(body, form) != c.asks || strings.Contains(body, "Diary") {
+			t.Errorf("from %q: %s %s", c.from, res.Status, body)
+		}
+		for _, field := range []string{`name="computer" value="`, `name="app" value="id-diary"`, `name="host" value="diary.` + rootHost + `"`} {
+			if strings.Contains(body, field) != c.asks {
+				t.Errorf("from %q the form has not %s: %s", c.from, field, body)
+			}
+		}
+		res, body = b.fetch("GET", diary)
+		if res.StatusCode != 403 || strings.Contains(body, "knock") {
+			t.Errorf("from %q a program reads %s %s", c.from, res.Status, body)
 		}
 	}
 }

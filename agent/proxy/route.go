@@ -130,7 +130,7 @@ func (p *Proxy) find(r *http.Request, host string) (place, *answer) {
 	}
 	app, live := p.lookup(name)
 	if !ok || !live {
-		return place{}, unpublished(host)
+		return place{}, p.unpublished(host)
 	}
 	return place{app: app, root: root, host: host, origin: originOf(name, root)}, nil
 }
@@ -260,7 +260,7 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id acces
 func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket bool, a *answer) {
 	app, live := p.lookup(v.at.app.Name)
 	if !live || app.ID != v.at.app.ID {
-		return false, unpublished(v.at.host)
+		return false, p.unpublished(v.at.host)
 	}
 	v.at.app = app
 	if !v.decision.Allowed {
@@ -293,6 +293,6 @@ func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Ident
 		return stale(at)
 	default:
 		p.happened(agentapi.ActivityTurnedAway, at, id)
-		return noAccess(at, id.Email)
+		return p.noAccess(at, id.Email, d.Reason)
 	}
 }

@@ -191,7 +191,7 @@ func (p *Proxy) redeemFailed(h http.Header, r *http.Request, at place, back stri
 		return p.restart(h, r, at, back, restarts, words.Of("The sign-in was too old or had been used already."))
 	case ok && refusal.Code == controlapi.CodeForbidden:
 		p.happened(agentapi.ActivityTurnedAway, at, access.Identity{})
-		return noAccess(at, "")
+		return p.noAccess(at, "", "")
 	default:
 		p.log.Warn("a visitor's sign-in could not be checked", "app", at.app.Name, "err", err)
 		return unreachable(at)

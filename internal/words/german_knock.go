@@ -2,7 +2,9 @@ package words
 
 // germanKnock has what somebody reads who may not open what they asked for, and asks.
 var germanKnock = map[string]string{
-	"Ask %s to let you in": "Bei %s anklopfen",
+	"Go to the start page":            "Zur Startseite",
+	"%[1]s sees %[2]s, nothing else.": "%[1]s sieht %[2]s, sonst nichts.",
+	"Ask %s to let you in":            "Bei %s anklopfen",
 	"%[1]s sees %[2]s and the address you asked for, nothing else.": "%[1]s sieht %[2]s und die angefragte Adresse, sonst nichts.",
 	"You asked three times today. You can ask again tomorrow.":      "Heute wurde dreimal angeklopft. Morgen geht es wieder.",
 	"%s lets you in": "%s lässt Sie herein",

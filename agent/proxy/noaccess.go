@@ -1,0 +1,54 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"porchlight/agent/access"
+	"porchlight/control/controlapi"
+	"porchlight/internal/noaccess"
+	"porchlight/internal/words"
+)
+
+// noAccess tells a signed-in visitor that this is not theirs, on the page that the
+// control plane shows too. It shows the host and never the label: what the app is
+// called is for those who may open it.
+func (p *Proxy) noAccess(at place, email string, why access.Reason) *answer {
+	text := words.Of("You can’t open %s.", at.host)
+	if email != "" {
+		text = words.Of("That address can’t open %s.", at.host)
+	}
+	page := &noaccess.Page{
+		Email: email, Host: at.host, Owner: at.root.Name, Ask: p.asks(at, why),
+		SignOut: noaccess.Form{Method: "post", Action: pathSignOut, Fields: []noaccess.Field{{Name: "again", Value: "1"}}},
+	}
+	if at.app.ID != "" {
+		page.Apps = originOf("", at.root) + "/"
+	}
+	return &answer{
+		Status: http.StatusForbidden, Host: at.host, NoAccess: page,
+		Title: words.Of("This isn’t shared with you"), Text: one(text),
+	}
+}
+
+// asks leads to the control plane's page where the visitor can ask the owner; nil where
+// that would say no more than this one. A form there asks: one here would come from
+// another site.
+func (p *Proxy) asks(at place, why access.Reason) *noaccess.Form {
+	auth := strings.TrimSpace(p.authOrigin())
+	from := p.config.Access.Snapshot().Knocking
+	switch {
+	case auth == "" || from == controlapi.KnocksFromNobody:
+		return nil
+	case why == access.ReasonNotGiven:
+	case why == access.ReasonUnknown || why == access.ReasonNotActive:
+		if from != controlapi.KnocksFromEverybody {
+			return nil
+		}
+	default:
+		return nil
+	}
+	return &noaccess.Form{Method: "get", Action: auth + controlapi.PathKnock, Fields: []noaccess.Field{
+		{Name: controlapi.ParamComputer, Value: at.root.Name}, {Name: controlapi.ParamApp, Value: at.app.ID}, {Name: controlapi.ParamHost, Value: at.host},
+	}}
+}
