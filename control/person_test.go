@@ -19,6 +19,40 @@ type modelPerson struct {
 	status controlapi.PersonStatus
 	apps   map[string]bool
 	links  []modelLink // that were not used
+
+	until, ended map[string]time.Time
+}
+
+// pass is what time does to it.
+func (p *modelPerson) pass(now time.Time) {
+	for app, at := range p.until {
+		if !now.Before(at) {
+			p.ended[app] = at
+			delete(p.until, app)
+			delete(p.apps, app)
+		}
+	}
+}
+
+func (p *modelPerson) give(app string, u until) {
+	p.apps[app] = true
+	delete(p.ended, app)
+	if !u.keep {
+		delete(p.until, app)
+		if !u.at.IsZero() {
+			p.until[app] = u.at
+		}
+	}
+}
+
+func (p *modelPerson) take(app string) {
+	delete(p.apps, app)
+	delete(p.until, app)
+	delete(p.ended, app)
+}
+
+func (p *modelPerson) anew() {
+	p.apps, p.until, p.ended = map[string]bool{}, map[string]time.Time{}, map[string]time.Time{}
 }
 
 type modelLink struct {
@@ -59,7 +93,8 @@ func TestPersonModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			accounts[email], model[email] = a.ID, &modelPerson{apps: map[string]bool{}}
+			accounts[email], model[email] = a.ID, &modelPerson{}
+			model[email].anew()
 		}
 		version := func() string {
 			s, err := b.Agents.Snapshot(ctx, id)
@@ -70,6 +105,16 @@ func TestPersonModel(t *testing.T) {
 		}
 		anApp := rapid.SampledFrom([]string{"a", "b", "c"})
 		anEmail := rapid.SampledFrom(emails)
+		anEnd := func(t *rapid.T) (string, until) {
+			switch n := rapid.IntRange(0, 5).Draw(t, "until"); n {
+			case 0:
+				return controlapi.UntilNever, until{}
+			case 1, 2, 3:
+				at := b.clock.Now().Add(time.Duration(n*n*n) * time.Hour).UTC().Truncate(time.Second)
+				return at.Format(time.RFC3339), until{at: at}
+			}
+			return "", until{keep: true}
+		}
 		expect := func(what string, err error, allowed bool) {
 			if (err == nil) != allowed {
 				t.Fatalf("%s: %v, allowed by the model: %t", what, err, allowed)
@@ -82,16 +127,18 @@ func TestPersonModel(t *testing.T) {
 				apps := rapid.SliceOfN(anApp, 1, 3).Draw(t, "apps")
 				p := model[email]
 				allowed := !slices.ContainsFunc(apps, func(a string) bool { return !slices.Contains(live, a) })
-				_, err := b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: apps})
+				end, u := anEnd(t)
+				_, err := b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: apps, Until: end})
 				expect("invite", err, allowed)
 				if !allowed {
 					return
 				}
 				if !p.exists || p.status == controlapi.PersonRemoved {
-					p.exists, p.status, p.apps = true, controlapi.PersonPending, map[string]bool{}
+					p.exists, p.status = true, controlapi.PersonPending
+					p.anew()
 				}
 				for _, a := range apps {
-					p.apps[a] = true
+					p.give(a, u)
 				}
 				p.links = append(p.links, modelLink{b.invitation(email), b.clock.Now().Add(invitationLife)})
 			},
@@ -111,10 +158,11 @@ func TestPersonModel(t *testing.T) {
 			"grant": func(t *rapid.T) {
 				email, app := anEmail.Draw(t, "email"), anApp.Draw(t, "app")
 				p := model[email]
-				_, err := b.People.Give(ctx, id, accounts[email], app, "")
+				end, u := anEnd(t)
+				_, err := b.People.Give(ctx, id, accounts[email], app, end)
 				expect("grant", err, p.exists && slices.Contains(live, app))
 				if err == nil {
-					p.apps[app] = true
+					p.give(app, u)
 				}
 			},
 			"withdraw": func(t *rapid.T) {
@@ -122,7 +170,12 @@ func TestPersonModel(t *testing.T) {
 				p := model[email]
 				_, err := b.People.Withdraw(ctx, id, accounts[email], app)
 				expect("withdraw", err, p.exists)
-				delete(p.apps, app)
+				p.take(app)
+			},
+			"the ends are looked at": func(t *rapid.T) {
+				if _, err := b.People.endDue(ctx); err != nil {
+					t.Fatal(err)
+				}
 			},
 			"revoke": func(t *rapid.T) {
 				email := anEmail.Draw(t, "email")
@@ -151,7 +204,7 @@ func TestPersonModel(t *testing.T) {
 				if i := slices.Index(live, app); i >= 0 {
 					live = slices.Delete(live, i, i+1)
 					for _, p := range model {
-						delete(p.apps, app)
+						p.take(app)
 					}
 				} else {
 					live = append(live, app)
@@ -176,6 +229,7 @@ func TestPersonModel(t *testing.T) {
 					t.Fatalf("the owner is %+v", o)
 				}
 				for email, p := range model {
+					p.pass(b.clock.Now())
 					got, found := seen[email]
 					if found != p.exists {
 						t.Fatalf("%s: there %t, in the model %t", email, found, p.exists)
@@ -186,6 +240,9 @@ func TestPersonModel(t *testing.T) {
 					want := slices.Sorted(maps.Keys(p.apps))
 					if got.Status != p.status || !slices.Equal(got.Apps, want) || got.Role != controlapi.RoleMember {
 						t.Fatalf("%s is %+v, in the model %+v", email, got, p)
+					}
+					if !sameEnds(got.Until, p.until) || !sameEnds(got.Ended, p.ended) {
+						t.Fatalf("%s ends %v, %v, in the model %v, %v", email, got.Until, got.Ended, p.until, p.ended)
 					}
 				}
 			},

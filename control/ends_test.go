@@ -1,0 +1,210 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi"
+)
+
+// rowOf is a person's row as it is stored.
+func (b *bench) rowOf(computer, account string) person {
+	b.t.Helper()
+	var p person
+	err := b.update(b.t.Context(), func(tx *txn) (err error) {
+		p, _, err = get[person](tx, keyPerson(computer, account))
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return p
+}
+
+// ended looks for what is to end, as runEnds does.
+func (b *bench) ended() {
+	b.t.Helper()
+	if _, err := b.People.endDue(b.t.Context()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func rfc(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// dated is a computer with two apps and a member who has an app password for the
+// first, which ends in an hour.
+func dated(t *testing.T) (b *bench, id, account string) {
+	t.Helper()
+	b = newBench(t)
+	e := b.owner()
+	b.apps(e, "app1", "app2")
+	id = e.Computer.ID
+	bob := b.joined(id, "bob@example.com", "app1", "app2")
+	err := b.update(t.Context(), func(tx *txn) error {
+		p, _, err := get[person](tx, keyPerson(id, bob.ID))
+		if err != nil {
+			return err
+		}
+		_, hash := newPassword()
+		row := appPassword{ID: newID(), AccountID: bob.ID, AppID: "app1", Name: "phone", Hash: hash, InvitedAt: p.InvitedAt}
+		return put(tx, keyPassword(id, bob.ID, row.ID), row, 0)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, bob.ID, "app1", rfc(b.clock.Now().Add(time.Hour))))
+	return b, id, bob.ID
+}
+
+func (b *bench) passwords(id string) int {
+	b.t.Helper()
+	return len(ok[controlapi.Snapshot](b.t)(b.Agents.Snapshot(b.t.Context(), id)).Passwords)
+}
+
+// What has ended has left the row, so that a node of an earlier version sees it too;
+// the password opens nothing, and is gone when the app is given again.
+func TestAnEndLeavesTheRow(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	b.clock.Add(time.Hour - 2*time.Second)
+	b.ended()
+	if p := b.rowOf(id, account); len(p.Apps) != 2 || b.passwords(id) != 1 || b.rows(keyEnds) != 1 {
+		t.Fatalf("before the end: %+v", p)
+	}
+	b.clock.Add(3 * time.Second)
+	// Read before anybody looked, it has ended already.
+	s := ok[controlapi.Snapshot](t)(b.Agents.Snapshot(t.Context(), id))
+	if !slices.ContainsFunc(s.People, func(p controlapi.Person) bool { return p.AccountID == account && len(p.Apps) == 1 }) || len(s.Passwords) != 0 {
+		t.Errorf("the snapshot has %+v", s)
+	}
+	b.ended()
+	p := b.rowOf(id, account)
+	if !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || p.Ended["app1"].IsZero() || p.Status != controlapi.PersonActive {
+		t.Errorf("after the end: %+v", p)
+	}
+	if b.rows(keyEnds) != 0 || b.rows(keyEnded) != 1 {
+		t.Errorf("indexed: %d, %d", b.rows(keyEnds), b.rows(keyEnded))
+	}
+	if list := ok[[]controlapi.PasswordInfo](t)(b.Passwords.OfComputer(t.Context(), id)); len(list) != 0 {
+		t.Errorf("passwords %+v", list)
+	}
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", ""))
+	if p := b.rowOf(id, account); len(p.Apps) != 2 || len(p.Until)+len(p.Ended) != 0 || b.passwords(id) != 0 || b.rows(keyEnded) != 0 {
+		t.Errorf("given again: %+v with %d passwords", p, b.passwords(id))
+	}
+}
+
+// Weakness: a clock that is wrongly ahead ends what is to go on.
+// Checked: once it is right again, the share is back with its end and its passwords.
+func TestAClockThatWasAheadEndsNothing(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	before := b.rowOf(id, account)
+	b.clock.Add(20 * 24 * time.Hour)
+	b.ended()
+	if p := b.rowOf(id, account); len(p.Apps) != 1 {
+		t.Fatalf("ahead: %+v", p)
+	}
+	b.clock.Add(-20 * 24 * time.Hour)
+	b.ended()
+	p := b.rowOf(id, account)
+	if !slices.Equal(p.Apps, before.Apps) || !sameEnds(p.Until, before.Until) || len(p.Ended) != 0 || b.passwords(id) != 1 {
+		t.Errorf("right again: %+v, want %+v, with %d passwords", p, before, b.passwords(id))
+	}
+	if b.rows(keyEnds) != 1 || b.rows(keyEnded) != 0 {
+		t.Errorf("indexed: %d, %d", b.rows(keyEnds), b.rows(keyEnded))
+	}
+}
+
+// What ended long ago is forgotten, with what it left behind.
+func TestEndedSharesAreForgotten(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	b.clock.Add(2 * time.Hour)
+	b.ended()
+	b.clock.Add(endedFor)
+	b.ended()
+	p := b.rowOf(id, account)
+	if len(p.Ended) != 0 || !slices.Equal(p.Apps, []string{"app2"}) || b.rows(keyEnded) != 0 || b.rows(keyPersonPasswords(id, account)) != 0 {
+		t.Errorf("left behind: %+v, %d passwords", p, b.rows(keyPersonPasswords(id, account)))
+	}
+}
+
+// A node of an earlier version writes a row without the ends it does not know: the
+// index ends the share all the same.
+func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	err := b.update(t.Context(), func(tx *txn) error {
+		p, _, err := get[person](tx, keyPerson(id, account))
+		p.Until = nil
+		if err == nil {
+			err = put(tx, keyPerson(id, account), p, 0)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.clock.Add(2 * time.Hour)
+	b.ended()
+	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app2"}) || b.rows(keyEnds) != 0 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Nothing of an end outlives its app, its person or its computer.
+func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
+	t.Parallel()
+	for what, gone := range map[string]func(b *bench, id, account string) error{
+		"the app": func(b *bench, id, _ string) error {
+			return b.Agents.PutApps(b.t.Context(), id, []controlapi.App{{ID: "app2", Name: "app2", Label: "app2", Live: true}})
+		},
+		"a withdrawal": func(b *bench, id, account string) error {
+			_, err := b.People.Withdraw(b.t.Context(), id, account, "app1")
+			return err
+		},
+		"a removal, and another invitation": func(b *bench, id, account string) error {
+			if _, err := b.People.Remove(b.t.Context(), id, account); err != nil {
+				return err
+			}
+			_, err := b.People.Invite(b.t.Context(), id, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}})
+			return err
+		},
+		"the computer": func(b *bench, id, _ string) error {
+			return b.Computers.Remove(b.t.Context(), b.owner().AccountID, "maya")
+		},
+	} {
+		for _, over := range []bool{false, true} {
+			t.Run(fmt.Sprint(what, ", ended ", over), func(t *testing.T) {
+				t.Parallel()
+				b, id, account := dated(t)
+				if over {
+					b.clock.Add(2 * time.Hour)
+					b.ended()
+				}
+				if err := gone(b, id, account); err != nil {
+					t.Fatal(err)
+				}
+				if b.rows(keyEnds)+b.rows(keyEnded) != 0 {
+					t.Errorf("indexed: %d, %d", b.rows(keyEnds), b.rows(keyEnded))
+				}
+				b.clock.Add(3 * time.Hour)
+				b.ended()
+			})
+		}
+	}
+}
+
+// The loop wakes for an end that is given while it waits for none, and for nothing else.
+func TestTheLoopWakes(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	b.clock.Add(time.Hour - time.Second)
+	b.run()
+	b.clock.Add(2 * time.Second)
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app2", rfc(b.clock.Now().Add(time.Minute))))
+	b.until("the end of app1", func() bool { return slices.Equal(b.rowOf(id, account).Apps, []string{"app2"}) })
+}

@@ -1,0 +1,106 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/controlapi"
+	"porchlight/control/kv/pgtest"
+)
+
+// A share that ends, on each store: a sync that waits brings it at the moment, to an
+// agent that knows nothing of ends too; the visit that would follow is refused; and
+// given again, it opens again. Bad ends change nothing.
+func TestSharesEnd(t *testing.T) {
+	t.Parallel()
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := open(t)
+			c, ctx := r.client(), t.Context()
+			r.putApps(
+				controlapi.App{ID: "app1", Name: "notes", Label: "Notes", Live: true},
+				controlapi.App{ID: "app2", Name: "wiki", Label: "Wiki", Live: true},
+			)
+			bob := r.member("bob@example.com", "app1", "app2")
+			row := func(s controlapi.Snapshot) controlapi.Person {
+				t.Helper()
+				i := slices.IndexFunc(s.People, func(p controlapi.Person) bool { return p.AccountID == bob.AccountID })
+				if i < 0 {
+					t.Fatalf("bob is not in %+v", s)
+				}
+				return s.People[i]
+			}
+			for _, bad := range []string{"tomorrow", "90s", "2020-01-31T18:00:00Z", "2090-01-31T18:00:00Z"} {
+				_, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: bad})
+				_, err2 := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: bad})
+				for _, err := range []error{err, err2} {
+					if e, ok := err.(*controlapi.Error); !ok || e.Code != controlapi.CodeInvalid || e.HTTPStatus != http.StatusBadRequest {
+						t.Errorf("until %q: %v", bad, err)
+					}
+				}
+			}
+			end := time.Now().Add(2 * time.Second).UTC().Truncate(time.Second).Add(time.Second)
+			given, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true, Until: end.Format(time.RFC3339)})
+			if err != nil || !given.Until["app1"].Equal(end) || !slices.Equal(given.Apps, []string{"app1", "app2"}) {
+				t.Fatalf("given %+v, %v", given, err)
+			}
+			kept, err := c.SetAccess(ctx, controlapi.SetAccess{AccountID: bob.AccountID, App: "app1", Granted: true})
+			if err != nil || !kept.Until["app1"].Equal(end) {
+				t.Fatalf("given again without an end: %+v, %v", kept, err)
+			}
+			s, err := c.Sync(ctx, "")
+			if err != nil || !s.Ends || !row(s).Until["app1"].Equal(end) {
+				t.Fatalf("synced %+v, %v", s, err)
+			}
+			for len(row(s).Apps) == 2 {
+				version := s.Version
+				if s, err = c.Sync(ctx, version); err != nil {
+					t.Fatal(err)
+				}
+				if s.Unchanged {
+					t.Fatal("the sync waited in vain for the end")
+				}
+			}
+			if early := time.Until(end); early > 0 {
+				t.Errorf("it ended %v too early", early)
+			}
+			if p := row(s); !slices.Equal(p.Apps, []string{"app2"}) || len(p.Until) != 0 || !p.Ended["app1"].Equal(end) || p.Status != controlapi.PersonActive || p.Epoch != bob.Epoch {
+				t.Errorf("ended as %+v", p)
+			}
+			again, err := c.Invite(ctx, controlapi.Invite{Email: "bob@example.com", Apps: []string{"app1"}, Until: controlapi.UntilNever})
+			if err != nil || len(again.Apps) != 2 || len(again.Until)+len(again.Ended) != 0 {
+				t.Errorf("given again: %+v, %v", again, err)
+			}
+		})
+	}
+}
+
+// The node that gave the end is gone when it comes: another ends the share.
+func TestSharesEndOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	shared := func(c *control.Config) { c.SharedStore = true }
+	a := newRigOn(t, openStore(t, database), shared)
+	bob := a.member("bob@example.com", "app1")
+	b := newRigOn(t, openStore(t, database), shared)
+	c := b.client() // of the same computer, with its newest credential
+	end := time.Now().Add(2 * time.Second).UTC().Truncate(time.Second)
+	must(a.svc.People.Give(t.Context(), b.owner.Computer.ID, bob.AccountID, "app1", end.Format(time.RFC3339)))
+	a.stop()
+	open := true
+	for version := ""; open; {
+		s, err := c.Sync(t.Context(), version)
+		if err != nil || s.Unchanged {
+			t.Fatalf("synced %+v, %v", s, err)
+		}
+		version = s.Version
+		open = slices.ContainsFunc(s.People, func(p controlapi.Person) bool { return slices.Contains(p.Apps, "app1") })
+	}
+	if early := time.Until(end); early > 0 {
+		t.Errorf("it ended %v too early", early)
+	}
+}
