@@ -118,8 +118,8 @@ const (
 
 // Standing is how somebody stands at a door.
 type Standing struct {
-	Stage KnockStage
-	Asked time.Time // of KnockWaiting and KnockUnanswered
+	Stage  KnockStage
+	Waited time.Duration // since they asked, of KnockWaiting and KnockUnanswered
 }
 
 // before is what decides about somebody at a door. Every field is read whatever the
@@ -222,7 +222,7 @@ func (s *Knocks) Look(ctx context.Context, d Door, session Session) (Standing, e
 		if spent != nil && !IsRefusal(spent, controlapi.CodeTooMany) {
 			return Standing{}, spent
 		}
-		return Standing{Stage: b.stage(now, session, spent != nil), Asked: b.asked.At}, nil
+		return Standing{Stage: b.stage(now, session, spent != nil), Waited: now.Sub(b.asked.At)}, nil
 	})
 }
 

@@ -44,7 +44,7 @@ func (s *Knocks) Answer(ctx context.Context, computerID string, a controlapi.Ans
 		default:
 			err = refuse(controlapi.CodeInvalid, "A knock is answered by yes, no or never.")
 		}
-		return controlapi.Person{AccountID: row.AccountID, Email: row.Email}, err
+		return controlapi.Person{AccountID: row.AccountID, Email: row.Email, Apps: []string{}}, err
 	})
 }
 

@@ -96,10 +96,9 @@ func (h *handler) showDoor(w http.ResponseWriter, r *http.Request, status int, h
 	if err != nil {
 		return err
 	}
-	age := h.now().Sub(standing.Asked)
 	p := page{Email: session.Account.Email, Host: d.Host, Return: here.path}
 	p.Knock = knockRow{
-		Stage: standing.Stage, Owner: d.Computer, Apps: h.whatOpens(d, session), Hours: max(1, int(age/time.Hour)), Fields: doorFields(d),
+		Stage: standing.Stage, Owner: d.Computer, Apps: h.whatOpens(d, session), Hours: max(1, int(standing.Waited/time.Hour)), Fields: doorFields(d),
 	}
 	switch standing.Stage {
 	case control.KnockOpen:
@@ -107,7 +106,7 @@ func (h *handler) showDoor(w http.ResponseWriter, r *http.Request, status int, h
 	case control.KnockInvited:
 		p.Title, p.formTarget = languageOf(r).Say("%s lets you in", d.Computer), "https://"+d.Host
 	case control.KnockWaiting:
-		p.Title, p.Refresh = languageOf(r).Say("%s has been asked", d.Computer), fmt.Sprintf("%d; url=%s", lookAgainIn(age), knockPath(d))
+		p.Title, p.Refresh = languageOf(r).Say("%s has been asked", d.Computer), fmt.Sprintf("%d; url=%s", lookAgainIn(standing.Waited), knockPath(d))
 	case control.KnockUnanswered:
 		p.Title = languageOf(r).Say("No answer so far")
 	default:
