@@ -3,7 +3,6 @@ package desktop
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"porchlight/agent/agentapi"
 	"porchlight/desktop/ui"
@@ -25,7 +24,15 @@ const (
 	doAllowUser    verb = "allow-user" // of this computer
 	doDenyUser     verb = "deny-user"
 	doRevokeGrant  verb = "revoke-client"
-	doUndo         verb = "undo" // what a notice is about
+	doUndo         verb = "undo"       // what a notice is about
+	doAnswer       verb = "answer"     // somebody who knocks
+	doDisconnect   verb = "disconnect" // what somebody has open
+	doRemove       verb = "remove"     // a person, from everything
+	doTake         verb = "take"       // an app from a person
+	doGive         verb = "give"       // an app to a person
+	doProlong      verb = "prolong"    // apps of a person that have ended, by a week
+	doGiveBack     verb = "give-back"  // what doRemove or doTake took, while it is held
+	doTakeBack     verb = "take-back"  // what doGive or doAnswer gave
 	doDark         verb = "dark"
 	doLight        verb = "light"
 	doUnlock       verb = "unlock"      // have the keychain ask for its password
@@ -43,7 +50,10 @@ type action struct {
 	// seen is what the owner was looking at when approving: a request that
 	// changed since is not what they meant.
 	seen   seen
-	text   string // what doCopy copies
+	text   string // what doCopy copies; the answer of doAnswer
+	person string // account id of whom it is about; label is their address
+	app    string // label of the app it is about; of several, one a line
+	grant  string // of doDisconnect: the connected app, not the browsers
 	view   string // where doShow opens the window, name being what of it; empty: where it was
 	notice uint64 // of doUndo
 	on     bool   // of doLogin
@@ -77,6 +87,9 @@ func (a *app) perform(act action) {
 		a.quit()
 		return
 	case doShow:
+		if act.view == viewAdd {
+			a.dismiss(act.name)
+		}
 		a.showPlace(ui.Place{View: act.view, Argument: act.name})
 		return
 	}
@@ -98,12 +111,15 @@ func (a *app) perform(act action) {
 	}
 }
 
-// carryOut also returns the note that tells what came of it, if anything has to
-// be told: what ends somebody's access does.
+// carryOut also returns the note that tells what came of it: whatever gives or ends
+// access, and what the menu does not show by itself.
 func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	switch act.verb {
 	case doCopy:
-		return note{}, a.copy(act.text)
+		if err = a.copy(act.text); err == nil {
+			done = note{key: keyCopied, title: say("Copied"), body: act.text, life: glance}
+		}
+		return done, err
 	case doOpen:
 		return note{}, a.open(ctx, act.name)
 	case doLogin:
@@ -118,17 +134,20 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	if err != nil {
 		return note{}, err
 	}
+	if act.person != "" || act.verb == doAnswer {
+		return a.carryOutFor(ctx, c, act)
+	}
 	label := isolate(shorten(act.label))
 	var closed agentapi.Closed
 	switch act.verb {
 	case doApprove:
 		var pub agentapi.Approved
 		pub, err = c.ApproveSeen(ctx, act.name, act.seen.wire())
-		done = approved(label, pub)
+		done = a.approved(act, pub)
 	case doApproveAlone:
 		var pub agentapi.Approved
 		pub, err = c.ApproveAlone(ctx, act.name, act.seen.wire())
-		done = approved(label, pub)
+		done = a.approved(act, pub)
 	case doDeny:
 		err = c.Deny(ctx, act.name)
 	case doAllowUser:
@@ -141,20 +160,20 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 		err = c.LightUp(ctx)
 	case doUndo:
 		if err = c.UndoNotice(ctx, act.notice); err == nil {
-			done = note{key: keyNotice(act.notice), kind: kindCapability, title: "Undone", body: act.text, click: action{verb: doShow, view: viewPeople}}
+			done = note{key: keyNotice(act.notice), kind: kindCapability, title: say("Undone"), body: act.text, click: action{verb: doShow, view: viewPeople}}
 		}
 	case doPause:
 		closed, err = c.Pause(ctx, act.name)
-		done = ended(act, label+" is paused", closed)
+		done = ended(act, say("%s is paused", label), closed)
 	case doRevoke:
 		closed, err = c.Revoke(ctx, act.name)
-		done = ended(act, label+" is revoked", closed)
+		done = ended(act, say("%s is revoked", label), closed)
 	case doRevokeGrant:
 		closed, err = c.RevokeGrant(ctx, act.name)
-		done = ended(act, label+" is let in no more", closed)
+		done = ended(act, say("%s is let in no more", label), closed)
 	case doDark:
 		closed, err = c.GoDark(ctx)
-		done = ended(act, "Dark: nobody can open anything", closed)
+		done = ended(act, say("Dark: nobody can open anything"), closed)
 	}
 	if err != nil {
 		return note{}, err
@@ -162,59 +181,42 @@ func (a *app) carryOut(ctx context.Context, act action) (done note, err error) {
 	return done, nil
 }
 
-// approved is the note about an app that has no address to be on yet, or is on and does
-// not do what visitors come for; any other is seen in the menu.
-func approved(label string, app agentapi.Approved) note {
-	n := note{key: keyApproved, kind: kindRequest, click: action{verb: doShow, view: viewApps}}
-	switch {
-	case app.Status == agentapi.StatusPending:
-		n.title, n.body = label+" is approved", "It gets its address once this computer is connected."
-	case app.Does().Ails():
-		n.title, n.body = label+" is on", isolate(app.HealthDetail)
-	default:
-		return note{}
-	}
-	return n
-}
-
-// ended tells that access ended, and what that closed. A later one takes an
-// earlier one's place: only the last is news.
-func ended(act action, title string, closed agentapi.Closed) note {
-	n := note{key: keyEnded, kind: kindAccess, title: title, body: closedWords(closed), click: action{verb: doShow, view: viewApps}}
-	switch act.verb {
-	case doDark:
-		n.buttons = []button{{"Light up again", action{verb: doLight}}}
-	case doPause:
-		n.buttons = []button{{"Resume", action{verb: doResume, name: act.name, label: act.label}}}
-	case doRevokeGrant:
-		n.click.view = viewClients
-	}
-	return n
-}
-
 func failed(v verb) string {
 	switch v {
 	case doCopy:
-		return "The address was not copied"
+		return say("The address was not copied")
 	case doOpen:
-		return "The app could not be opened"
+		return say("The app could not be opened")
 	case doRevokeGrant:
-		return "The connected app was not revoked"
-	case doUndo:
-		return "It was not undone"
+		return say("The connected app was not revoked")
+	case doUndo, doGiveBack, doTakeBack:
+		return say("It was not undone")
 	case doAllowUser, doDenyUser:
-		return "The user was not answered"
+		return say("The user was not answered")
 	case doDark:
-		return "Porchlight did not go dark"
+		return say("Porchlight did not go dark")
 	case doLight:
-		return "Porchlight did not light up again"
+		return say("Porchlight did not light up again")
 	case doLogin:
-		return "Starting at login was not changed"
+		return say("Starting at login was not changed")
 	case doSecretFile:
-		return "The owner secret was not kept"
+		return say("The owner secret was not kept")
+	case doAnswer:
+		return say("The answer was not given")
+	case doDisconnect:
+		return say("Nobody was disconnected")
+	case doRemove, doTake:
+		return say("Nothing was taken away")
+	case doGive, doProlong:
+		return say("Nothing was given")
+	case doApprove, doApproveAlone:
+		return say("The app was not approved")
+	case doDeny:
+		return say("The app was not denied")
+	case doPause:
+		return say("The app was not paused")
+	case doResume:
+		return say("The app was not resumed")
 	}
-	past := map[verb]string{
-		doApprove: "approved", doApproveAlone: "approved", doDeny: "denied", doPause: "paused", doResume: "resumed", doRevoke: "revoked",
-	}[v]
-	return fmt.Sprintf("The app was not %s", past)
+	return say("The app was not revoked")
 }

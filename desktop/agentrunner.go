@@ -41,6 +41,14 @@ type client interface {
 	LightUp(ctx context.Context) error
 	UndoNotice(ctx context.Context, id uint64) error
 	SettleHeld(ctx context.Context, h agentapi.HeldChange) error
+	UndoHeld(ctx context.Context, h agentapi.HeldChange) (agentapi.PersonChanged, error)
+	Remove(ctx context.Context, accountID string) (agentapi.PersonChanged, error)
+	RemoveHeld(ctx context.Context, r agentapi.RemoveRequest) (agentapi.PersonChanged, error)
+	SetAccess(ctx context.Context, r agentapi.AccessRequest) (agentapi.PersonChanged, error)
+	Visitors(ctx context.Context) ([]agentapi.Visitor, error)
+	DisconnectVisitor(ctx context.Context, d agentapi.DisconnectRequest) (agentapi.Closed, error)
+	AnswerKnock(ctx context.Context, id, answer string) (agentapi.KnockAnswered, error)
+	Listening(ctx context.Context) ([]agentapi.Listening, error)
 	AllowUser(ctx context.Context, id string) (agentapi.LocalUser, error)
 	DenyUser(ctx context.Context, id string) (agentapi.LocalUser, error)
 }

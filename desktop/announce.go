@@ -40,6 +40,8 @@ type note struct {
 	title, body string
 	buttons     []button
 	urgent      bool
+	// life is how long it stays on the screen; 0 leaves that to the system.
+	life time.Duration
 	// click is what happens when the note itself is clicked.
 	click action
 }
@@ -57,10 +59,15 @@ const (
 	keyTrouble  = "trouble"  // what keeps visitors out
 	keyKeychain = "keychain" // locked, or not there
 	keyEnded    = "ended"    // the access the owner ended
-	keyApproved = "approved" // an app that has no address yet
-	keyFailed   = "failed"   // what the owner clicked and could not be done
+	keyApproved = "approved" // an app that is on now
+	keyCopied   = "copied"
+	keyKnocks   = "knocks"  // the note about many people who knock
+	keyAccount  = "account" // connected, or no longer
+	keyStays    = "stays"   // the window was closed for the first time
+	keyFailed   = "failed"  // what the owner clicked and could not be done
 )
 
+func keyKnock(id string) string     { return "knock-" + id }
 func keyRequest(name string) string { return "request-" + name }
 func keyNotice(id uint64) string    { return fmt.Sprintf("notice-%d", id) }
 

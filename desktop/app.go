@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -51,10 +52,12 @@ type app struct {
 	chosenFile chan struct{} // holds one: the owner secret is to be kept in a file
 	unlock     chan struct{} // holds one: the keychain is to ask for its password
 
+	newAround      chan struct{} // holds one: what the menu shows beside the state may be old
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
 
-	drawing sync.Mutex // one menu at a time, the newest last
+	noted   atomic.Int64 // keys of notes that were given out
+	drawing sync.Mutex   // one menu at a time, the newest last
 
 	mu     sync.Mutex // protects what follows
 	client client     // nil until the agent can be asked
@@ -63,9 +66,11 @@ type app struct {
 	// or errNoKeychain; nil for no such reason.
 	secretless error
 	state      agentapi.OwnerState
-	known      bool     // state is from the agent
-	unanswered bool     // the agent does not answer; state is how things were
-	place      ui.Place // asked for and not yet taken by the page
+	known      bool // state is from the agent
+	unanswered bool // the agent does not answer; state is how things were
+	around     around
+	dismissed  map[int]time.Time // when what was looked at in the menu began to listen, by port
+	place      ui.Place          // asked for and not yet taken by the page
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, prefer *preferences, version string) *app {
@@ -79,6 +84,8 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		wantWindow:     make(chan struct{}, 1),
 		chosenFile:     make(chan struct{}, 1),
 		unlock:         make(chan struct{}, 1),
+		newAround:      make(chan struct{}, 1),
+		dismissed:      map[int]time.Time{},
 		newWindowState: make(chan struct{}, 1),
 		newNoteState:   make(chan struct{}, 1),
 	}
@@ -111,6 +118,8 @@ func (a *app) present(ctx context.Context) {
 		})
 	})
 	wg.Go(func() { a.announcing(ctx) })
+	wg.Go(func() { a.gathering(ctx) })
+	wg.Go(func() { a.tray.watchOpening(ctx, func() { raise(a.newAround) }) })
 }
 
 // coalesce calls fn after each signal, never more often than presentEvery.
@@ -160,6 +169,7 @@ func (a *app) onUnanswered(unanswered bool) {
 // changed has everything that shows the state show it.
 func (a *app) changed() {
 	a.draw()
+	raise(a.newAround)
 	raise(a.newWindowState)
 	raise(a.newNoteState)
 }
@@ -169,14 +179,18 @@ func (a *app) draw() {
 	a.drawing.Lock()
 	defer a.drawing.Unlock()
 	if s, known := a.snapshot(); known {
-		a.tray.set(menuWithout(s, a.waitsFor(), a.atLogin()))
+		beside := a.besides()
+		a.tray.set(drawn(picture{
+			OwnerState: s, people: beside.people, visitors: beside.visitors, share: beside.share,
+			secret: a.waitsFor(), atLogin: a.atLogin(), now: time.Now(),
+		}))
 		return
 	}
 	switch _, err := a.agent(); {
 	case errors.Is(err, errSilent):
-		a.tray.set(emptyMenu(iconTrouble, "Porchlight is not answering", a.atLogin()))
+		a.tray.set(emptyMenu(iconTrouble, say("Porchlight is not answering"), a.atLogin()))
 	default:
-		a.tray.set(emptyMenu(iconOff, "Starting…", a.atLogin()))
+		a.tray.set(emptyMenu(iconOff, say("Starting…"), a.atLogin()))
 	}
 }
 

@@ -22,12 +22,13 @@ type approving struct {
 	name   string
 	seen   agentapi.Seen
 	status agentapi.Status
+	url    string
 	health agentapi.AppHealth
 }
 
 func (c *approving) ApproveSeen(_ context.Context, name string, seen agentapi.Seen) (agentapi.Approved, error) {
 	c.name, c.seen = name, seen
-	return agentapi.Approved{Publication: agentapi.Publication{Status: c.status}, AppHealth: &c.health}, nil
+	return agentapi.Approved{Publication: agentapi.Publication{Status: c.status, URL: c.url}, AppHealth: &c.health}, nil
 }
 
 // The owner approves what they saw: all of it is sent, and the agent compares it.
@@ -89,8 +90,8 @@ func TestAskingAgain(t *testing.T) {
 	}
 }
 
-// Where there is no address yet, the menu alone would look as if nothing happened.
-func TestApprovedWithoutAnAddressIsTold(t *testing.T) {
+// An approval is answered by the address, who can open it, and what comes next.
+func TestApprovedIsTold(t *testing.T) {
 	t.Parallel()
 	agent := &approving{status: agentapi.StatusPending}
 	a := &app{client: agent, known: true}
@@ -99,9 +100,29 @@ func TestApprovedWithoutAnAddressIsTold(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	agent.status = agentapi.StatusLive
-	if n, err := a.carryOut(t.Context(), act); err != nil || n.title != "" {
+	agent.url = "https://notes.maya.localhost"
+	n, err := a.carryOut(t.Context(), act)
+	if err != nil || n.title != "Notes is on" || n.body != "notes.maya.localhost. Only you can open it." {
 		t.Errorf("%+v, %v", n, err)
 	}
+	next := []action{{verb: doOpen, name: "notes"}, {verb: doCopy, name: "notes", text: agent.url}, {verb: doShow, view: viewInvite, name: "notes"}}
+	if got := actionsOf(n); !slices.Equal(got, next) {
+		t.Errorf("the next steps are %+v", got)
+	}
+	shared := live("notes", "Notes", 3000)
+	shared.OpenToCount = 1
+	a.state = stateOf(shared)
+	if n, _ := a.carryOut(t.Context(), act); n.body != "notes.maya.localhost" {
+		t.Errorf("others may open it, and the note says %q", n.body)
+	}
+}
+
+// actionsOf is what a note's buttons do.
+func actionsOf(n note) (all []action) {
+	for _, b := range n.buttons {
+		all = append(all, b.do)
+	}
+	return all
 }
 
 func TestCommandLine(t *testing.T) {

@@ -51,10 +51,10 @@ func (f *frame) withoutSecret(why error) {
 	f.trouble = append([]string{f.status}, f.trouble...)
 	f.trouble = f.trouble[:min(len(f.trouble), maxTrouble)]
 	if errors.Is(why, errNoKeychain) {
-		f.status = "There is no keychain here"
-		f.secret = line{text: "Keep the owner secret in a file", do: action{verb: doSecretFile}}
+		f.status = say("There is no keychain here")
+		f.secret = line{text: say("Keep the owner secret in a file"), do: action{verb: doSecretFile}}
 		return
 	}
-	f.status = "Your keychain is locked"
-	f.secret = line{text: "Unlock…", do: action{verb: doUnlock}}
+	f.status = say("Your keychain is locked")
+	f.secret = line{text: say("Unlock…"), do: action{verb: doUnlock}}
 }

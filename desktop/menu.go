@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"porchlight/agent/agentapi"
 )
 
 // How many of a kind the menu lists before "and N more…".
 const (
-	maxRequests = 5
+	maxRequests = 5 // of apps, of people who knock, and of other users
 	maxAsking   = 2 // other users of the computer, in the places of requests
+	maxHere     = 5
 	maxApps     = 15
+	maxTicks    = 15 // of people who may or might open an app
 	maxClients  = 10
-	maxPeople   = 8 // of those who may open an app, and of those who are there
 
 	// maxTrouble is how many lines what is wrong may fill, below the status.
 	maxTrouble = 3
@@ -33,18 +36,23 @@ const (
 // Views of the window, by the page's own names.
 const (
 	viewApps     = "apps"
+	viewAdd      = "add"
 	viewPeople   = "people"
+	viewInvite   = "invite"
 	viewClients  = "clients"
 	viewActivity = "activity"
 	viewSettings = "settings"
+	viewHealth   = "health"
 )
 
-// menu is everything the tray shows, drawn from one snapshot. The tray can
+// menu is everything the tray shows, drawn from one picture. The tray can
 // append lines and hide them, but not move a separator. So a place in a menu is
 // a separator always or never: everything that may be absent has a place, with
 // no text while it is, and only what comes last in its menu may vary in number.
+// For the same reason what is often absent stands between no separators of its own.
 type menu struct {
 	icon  string
+	tip   string // what the icon says when it is pointed at
 	lines []line
 }
 
@@ -67,86 +75,108 @@ const (
 	markOn
 )
 
-// status is the first line, which is also what the icon's tip says.
+// marked is the mark of what is on, or off.
+func marked(on bool) mark {
+	if on {
+		return markOn
+	}
+	return markOff
+}
+
+// status is the first line.
 func (m menu) status() string { return m.lines[0].text }
 
-var (
-	separator      = line{rule: true}
-	openPorchlight = line{text: "Open Porchlight", do: action{verb: doShow}}
-	quitPorchlight = line{text: "Quit Porchlight", do: action{verb: doQuit}}
-)
+var separator = line{rule: true}
 
-// menuWithout draws the menu of a snapshot and says why the owner secret is not
-// there, nil where it is; atLogin says whether Porchlight starts when the owner
-// logs in.
-func menuWithout(s agentapi.OwnerState, secret error, atLogin bool) menu {
-	requests, apps := sorted(s.Apps)
-	m := frame{
-		address:     line{text: shorten(s.Account.Host), do: action{verb: doCopy, text: s.Account.URL}},
-		waitingHead: "Nothing is waiting for you",
-		appsHead:    "No apps yet",
-		people:      line{text: "People…", do: action{verb: doShow, view: viewPeople}},
-		clients:     clientsOf(s.Grants),
-		dark:        line{text: "Go dark", do: action{verb: doDark}},
+// picture is all that a menu is drawn from.
+type picture struct {
+	agentapi.OwnerState
+	// people of the computer, the owner and removed ones too; nil while not known.
+	people   []agentapi.Person
+	visitors []agentapi.Visitor // who has something open
+	share    offer              // what could be shared; its port is 0 for nothing
+	secret   error              // why the owner secret is not there, nil where it is
+	atLogin  bool               // whether Porchlight starts when the owner logs in
+	now      time.Time
+}
+
+// offer is a program of the owner's that listens, and that nobody has an address for.
+type offer struct {
+	port    int
+	program string
+	since   time.Time
+}
+
+// drawn is the menu of a picture.
+func drawn(p picture) menu {
+	requests, apps := sorted(p.Apps)
+	asking := slices.DeleteFunc(slices.Clone(p.Users), func(u agentapi.LocalUser) bool { return u.Standing != agentapi.UserAsks })
+	f := frame{
+		address: line{text: shorten(p.Account.Host), do: action{verb: doCopy, text: p.Account.URL}},
+		people:  line{text: say("People…"), do: action{verb: doShow, view: viewPeople}},
+		clients: clientsOf(p.Grants),
+		add:     line{text: say("Add an app…"), do: action{verb: doShow, view: viewAdd}},
+		quit:    quitOf(p),
 	}
-	asking := slices.DeleteFunc(slices.Clone(s.Users), func(u agentapi.LocalUser) bool { return u.Standing != agentapi.UserAsks })
-	m.icon, m.status, m.trouble = standing(s, len(requests)+len(asking))
-	if s.DarkSince != nil {
-		m.dark = line{text: "Light up again", do: action{verb: doLight}}
-	}
-	if len(requests)+len(asking) > 0 {
-		m.waitingHead = "Waiting for you"
-	}
-	asking = asking[:min(len(asking), maxAsking)]
-	room := maxRequests - len(asking)
-	for _, a := range requests[:min(len(requests), room)] {
-		m.waiting = append(m.waiting, requestOf(a, s.Account.Host))
-	}
-	for _, u := range asking {
-		m.waiting = append(m.waiting, userOf(u))
-	}
-	m.moreWaiting = more(len(requests)-room, viewApps)
+	waiting := len(requests) + len(asking) + len(p.Knocks)
+	f.icon, f.status, f.trouble = standing(p, waiting)
+	f.waits(p, requests, asking)
+	f.here(p)
 	if len(apps) > 0 {
-		m.appsHead = "Apps"
+		f.appsHead = say("Apps")
 	}
 	for _, a := range apps[:min(len(apps), maxApps)] {
-		m.apps = append(m.apps, appOf(a, s.Account.Host, s.DarkSince != nil))
+		f.apps = append(f.apps, appOf(p, a))
 	}
-	m.moreApps = more(len(apps)-maxApps, viewApps)
-	if secret != nil {
-		m.withoutSecret(secret)
+	f.moreApps = more(len(apps)-maxApps, viewApps)
+	f.lights(p)
+	if on := slices.ContainsFunc(apps, isLive); on && p.secret == nil && p.AccessUntil == nil {
+		f.invite = line{text: say("Invite someone…"), do: action{verb: doShow, view: viewInvite}}
 	}
-	return m.draw(atLogin)
+	if p.share.port != 0 && p.secret == nil {
+		f.share = shareOf(p.share)
+	}
+	if p.secret != nil {
+		f.withoutSecret(p.secret)
+	}
+	m := f.draw(p.atLogin)
+	if m.tip = m.status(); waiting > 0 {
+		m.tip = say("%[1]s, %[2]d waiting", m.tip, waiting)
+	}
+	return m
 }
 
-// emptyMenu is the menu while there is no snapshot: starting, locked, stopping.
+func isLive(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive }
+
+// emptyMenu is the menu while there is no snapshot: starting, stopping.
 func emptyMenu(icon, status string, atLogin bool) menu {
-	return emptyFrame(icon, status).draw(atLogin)
-}
-
-func emptyFrame(icon, status string) frame {
-	return frame{
-		icon: icon, status: shorten(status), waitingHead: "Nothing is waiting for you", appsHead: "No apps yet",
-		people: line{text: "People…", do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil), dark: line{text: "Go dark"},
-	}
+	m := frame{
+		icon: icon, status: shorten(status),
+		people: line{text: say("People…"), do: action{verb: doShow, view: viewPeople}}, clients: clientsOf(nil),
+		quit: quitOf(picture{}),
+	}.draw(atLogin)
+	m.tip = m.status()
+	return m
 }
 
 // frame is what a menu is put together from; draw gives every part its place.
 type frame struct {
-	icon, status          string
-	trouble               []string
-	secret, address       line // secret: what can be done about a missing owner secret
-	waitingHead, appsHead string
-	waiting, apps         []line
-	moreWaiting, moreApps line
-	people, clients, dark line
+	icon, status            string
+	trouble                 []string
+	secret, light, health   line // what can be done about how things are
+	address                 line
+	waitingHead, hereHead   string
+	waiting, visitors       []line
+	moreWaiting, moreHere   line
+	appsHead                string
+	apps                    []line
+	moreApps, share, add    line
+	invite, people, clients line
+	dark                    line
+	quit                    [2]line // at once, and one that asks: one of them is there
 }
 
 func (f frame) draw(atLogin bool) menu {
-	login := line{text: "Start at login", do: action{verb: doLogin, on: !atLogin}, mark: markOff}
-	if atLogin {
-		login.mark = markOn
-	}
 	lines := []line{{text: f.status}}
 	for i := range maxTrouble {
 		var l line
@@ -155,12 +185,30 @@ func (f frame) draw(atLogin bool) menu {
 		}
 		lines = append(lines, l)
 	}
-	lines = append(lines, f.secret, f.address, separator, line{text: f.waitingHead})
-	lines = append(lines, padded(f.waiting, maxRequests, aRequest)...)
-	lines = append(lines, f.moreWaiting, separator, line{text: f.appsHead})
-	lines = append(lines, padded(f.apps, maxApps, anApp)...)
-	lines = append(lines, f.moreApps, separator, f.people, f.clients, separator, f.dark, openPorchlight, login, separator, quitPorchlight)
+	lines = append(lines, f.secret, f.light, f.health, f.address, line{text: f.waitingHead})
+	lines = append(lines, padded(f.waiting, maxRequests, aRequest())...)
+	lines = append(lines, f.moreWaiting, line{text: f.hereHead})
+	lines = append(lines, padded(f.visitors, maxHere, aVisitor())...)
+	lines = append(lines, f.moreHere, separator, line{text: f.appsHead})
+	lines = append(lines, padded(f.apps, maxApps, anApp())...)
+	lines = append(lines, f.moreApps, f.share, f.add, separator, f.invite, f.people, f.clients, separator, f.dark,
+		line{text: say("Open Porchlight"), do: action{verb: doShow}},
+		line{text: say("Start at login"), do: action{verb: doLogin, on: !atLogin}, mark: marked(atLogin)},
+		separator, f.quit[0], f.quit[1])
 	return menu{icon: f.icon, lines: lines}
+}
+
+// lights offers to go dark where something is on, and to light up again in the dark.
+func (f *frame) lights(p picture) {
+	switch {
+	case p.DarkSince != nil:
+		f.light = line{text: say("Light up again"), do: action{verb: doLight}}
+	case slices.ContainsFunc(p.Apps, isLive):
+		f.dark = line{text: say("Go dark"), do: action{verb: doDark}}
+	}
+	if p.Trouble != "" {
+		f.health = line{text: say("Health…"), do: action{verb: doShow, view: viewHealth}}
+	}
 }
 
 // spare is how many places more than are needed are made ready, with all that
@@ -168,10 +216,12 @@ func (f frame) draw(atLogin bool) menu {
 // new appears (see level).
 const spare = 2
 
+// The shapes of what may come. Nothing is said before the language is chosen.
 var (
-	aRequest = blank(requestOf(agentapi.OwnerApp{}, ""))
-	anApp    = blank(appOf(agentapi.OwnerApp{OpenTo: []string{""}, Here: []string{""}}, "", false))
-	aClient  = blank(clientOf(agentapi.Grant{}))
+	aRequest = sync.OnceValue(func() line { return blank(requestOf(agentapi.OwnerApp{}, "")) })
+	aVisitor = sync.OnceValue(func() line { return blank(visitorOf(picture{}, agentapi.Visitor{})) })
+	anApp    = sync.OnceValue(func() line { return blank(appOf(picture{}, agentapi.OwnerApp{})) })
+	aClient  = sync.OnceValue(func() line { return blank(clientOf(agentapi.Grant{})) })
 )
 
 // padded keeps the places of what is not there, some of them with all that will
@@ -216,52 +266,10 @@ func sorted(all []agentapi.OwnerApp) (requests, apps []agentapi.OwnerApp) {
 	return requests, apps
 }
 
-// lit says whether visitors can use an app: the window lights the same ones.
-func lit(a agentapi.OwnerApp) bool {
-	return a.Status == agentapi.StatusLive && !a.Paused && a.Ailment() == ""
-}
-
-// standing says how things are: the icon, the status line, and what is wrong.
-func standing(s agentapi.OwnerState, requests int) (icon, status string, trouble []string) {
-	on := slices.ContainsFunc(s.Apps, func(a agentapi.OwnerApp) bool { return a.Status == agentapi.StatusLive && !a.Paused })
-	someLit := slices.ContainsFunc(s.Apps, lit)
-	icon, status = iconOff, "No app is on"
-	switch {
-	case s.DarkSince != nil:
-		status = "Dark"
-	case s.AccessUntil != nil, s.Account.Host != "" && !s.Account.Connected && s.Trouble == "":
-		status = "Reconnecting…"
-		if someLit {
-			icon = iconReady
-		}
-	case someLit && s.Here > 0:
-		icon, status = iconConnected, "On. "+count(s.Here, "person", "people")+" here now"
-	case someLit:
-		icon, status = iconReady, "On. Nobody here now"
-	case on:
-		status = "No app answers"
+// more is the line after those listed, or none.
+func more(n int, view string) line {
+	if n <= 0 {
+		return line{}
 	}
-	status += elsewhereWords(s.Mode)
-	if requests > 0 {
-		icon = iconWaiting
-	}
-	if s.Trouble == "" {
-		return icon, status, nil
-	}
-	if trouble = wrap(s.Trouble); s.DarkSince == nil && s.AccessUntil == nil {
-		status, trouble = trouble[0], trouble[1:]
-	}
-	return iconTrouble, status, trouble[:min(len(trouble), maxTrouble)]
-}
-
-// elsewhereWords says that the agent is not this process's: quitting the menu
-// bar then stops nothing.
-func elsewhereWords(mode agentapi.Mode) string {
-	switch mode {
-	case agentapi.ModeHeadless:
-		return ", in another process"
-	case agentapi.ModeBundled:
-		return ", brought along by an app"
-	}
-	return ""
+	return line{text: say("and %d more…", n), do: action{verb: doShow, view: view}}
 }

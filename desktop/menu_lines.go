@@ -1,38 +1,43 @@
 package desktop
 
 import (
-	"fmt"
+	"strconv"
 
 	"porchlight/agent/agentapi"
 )
 
+// maxAbout is how many lines tell what is asked for.
+const maxAbout = 6
+
+// question is the submenu of whatever waits for the owner: what it is, up to three
+// answers, and a last line. All have this shape, because they take each other's places.
+func question(title string, about []string, answers [3]line, last line) line {
+	sub := make([]line, maxAbout, maxAbout+6)
+	for i := range min(len(about), maxAbout) {
+		sub[i].text = about[i]
+	}
+	return line{text: title, sub: append(sub, separator, answers[0], answers[1], answers[2], separator, last)}
+}
+
 // requestOf is the submenu of one waiting request.
 func requestOf(a agentapi.OwnerApp, rootHost string) line {
-	about := []line{{text: shorten(hostOf(a, rootHost))}, {text: shorten(upperFirst(whoListens(a)))}}
+	about := []string{shorten(hostOf(a, rootHost)), shorten(upperFirst(whoListens(a)))}
 	if changed := a.ListenerChange(named); changed != "" {
-		about = about[:1]
-		for _, part := range wrap(changed) {
-			about = append(about, line{text: part})
-		}
+		about = append(about[:1], wrap(changed)...)
 	}
 	if by := askedBy(a); by != "" {
-		about = append(about, line{text: by})
+		about = append(about, by)
 	}
 	var alone line
 	if again := a.AgainOpen(named); again != "" {
-		for _, part := range wrap(again) {
-			about = append(about, line{text: part})
-		}
-		alone = line{text: "Approve for me alone", do: aloneOf(a)}
+		about = append(about, wrap(again)...)
+		alone = line{text: say("Approve for me alone"), do: aloneOf(a)}
 	}
-	return line{text: wants(a), sub: append(about,
-		separator,
-		line{text: "Approve", do: approveOf(a)},
+	return question(wants(a), about, [3]line{
+		{text: say("Approve"), do: approveOf(a)},
 		alone,
-		line{text: "Deny", do: action{verb: doDeny, name: a.Name}},
-		separator,
-		line{text: "Details…", do: action{verb: doShow, view: viewApps}},
-	)}
+		{text: say("Deny"), do: action{verb: doDeny, name: a.Name}},
+	}, line{text: say("Details…"), do: action{verb: doShow, view: viewApps, name: a.Name}})
 }
 
 func approveOf(a agentapi.OwnerApp) action {
@@ -45,18 +50,15 @@ func aloneOf(a agentapi.OwnerApp) action {
 }
 
 // userOf is the submenu of another user of this computer whose program wants in.
-// Its shape is that of a request, whose place it takes.
 func userOf(u agentapi.LocalUser) line {
 	name := isolate(shortenTo(u.Name, maxWords/2))
-	return line{text: "User " + name + " wants in", sub: []line{
-		{text: "A program of that user wants to see"},
-		{text: "and change who may open your apps."},
-		separator,
-		{text: "Allow", do: allowUser(u)},
-		{text: "Don't allow", do: denyUser(u)},
-		separator,
-		{text: "Details…", do: action{verb: doShow, view: viewSettings}},
-	}}
+	return question(say("User %s wants in", name), []string{
+		say("A program of that user wants to see"),
+		say("and change who may open your apps."),
+	}, [3]line{
+		{text: say("Allow"), do: allowUser(u)},
+		{text: say("Don't allow"), do: denyUser(u)},
+	}, line{text: say("Details…"), do: action{verb: doShow, view: viewSettings}})
 }
 
 func allowUser(u agentapi.LocalUser) action {
@@ -67,98 +69,112 @@ func denyUser(u agentapi.LocalUser) action {
 	return action{verb: doDenyUser, name: u.ID, label: u.Name}
 }
 
+// waits lists what waits for the owner: other users, apps and people. Strangers can
+// knock, so that they never take the apps' places. Without the owner secret nothing
+// can be answered.
+func (f *frame) waits(p picture, requests []agentapi.OwnerApp, asking []agentapi.LocalUser) {
+	all := len(requests) + len(asking) + len(p.Knocks)
+	switch {
+	case all == 0:
+		return
+	case p.secret != nil:
+		f.waitingHead = sayCount(all, "%d waits for you: unlock to answer", "%d wait for you: unlock to answer")
+		return
+	}
+	f.waitingHead = say("Waiting for you")
+	asking = asking[:min(len(asking), maxAsking)]
+	room := maxRequests - len(asking)
+	knocks := p.Knocks[:min(len(p.Knocks), max(room-len(requests), room/2))]
+	requests = requests[:min(len(requests), room-len(knocks))]
+	for _, a := range requests {
+		f.waiting = append(f.waiting, requestOf(a, p.Account.Host))
+	}
+	for _, k := range knocks {
+		f.waiting = append(f.waiting, knockOf(k, p))
+	}
+	for _, u := range asking {
+		f.waiting = append(f.waiting, userOf(u))
+	}
+	f.moreWaiting = more(all-len(f.waiting), viewApps)
+}
+
 // appOf is the submenu of one approved app. Nobody can open one that is paused,
 // or any in the dark, the owner included: Open is greyed then and says why.
-func appOf(a agentapi.OwnerApp, rootHost string, dark bool) line {
-	label, live := isolate(shorten(a.Label)), a.Status == agentapi.StatusLive
-	var open, pause line
-	if live {
-		pause = line{text: "Pause", do: action{verb: doPause, name: a.Name, label: a.Label}}
-		open = line{text: "Open", do: action{verb: doOpen, name: a.Name}}
-	}
-	if live && a.Paused {
-		open = line{text: "Open: not while paused"}
+func appOf(p picture, a agentapi.OwnerApp) line {
+	label := isolate(shorten(a.Label))
+	var open, pause, invite line
+	if isLive(a) {
+		open = openOf(p, a)
+		pause = line{text: say("Pause"), do: action{verb: doPause, name: a.Name, label: a.Label}}
+		if p.secret == nil && p.AccessUntil == nil {
+			invite = line{text: say("Invite someone…"), do: action{verb: doShow, view: viewInvite, name: a.Name}}
+		}
 	}
 	if a.Paused { // also one that is stopped: it comes back paused
-		pause = line{text: "Resume", do: action{verb: doResume, name: a.Name, label: a.Label}}
-	}
-	if live && dark {
-		open = line{text: "Open: not while dark"}
+		pause = line{text: say("Resume"), do: action{verb: doResume, name: a.Name, label: a.Label}}
 	}
 	return line{text: label + appStanding(a), sub: []line{
 		open,
-		{text: "Copy address", do: action{verb: doCopy, name: a.Name, text: "https://" + hostOf(a, rootHost)}},
+		{text: say("Copy link"), do: copyOf(a, p.Account.Host)},
 		separator,
-		mayOpen(a),
-		hereNow(a),
+		mayOpen(p, a),
+		invite,
 		separator,
 		pause,
-		confirmed("Revoke", "Yes, revoke "+label, action{verb: doRevoke, name: a.Name, label: a.Label},
-			"The address goes away.", "Who may open it is forgotten."),
+		confirmed(say("Revoke"), say("Yes, revoke %s", label), action{verb: doRevoke, name: a.Name, label: a.Label},
+			say("The address goes away."), say("Who may open it is forgotten.")),
 	}}
+}
+
+func openOf(p picture, a agentapi.OwnerApp) line {
+	switch {
+	case p.DarkSince != nil:
+		return line{text: say("Open: not while dark")}
+	case a.Paused:
+		return line{text: say("Open: not while paused")}
+	}
+	return line{text: say("Open"), do: action{verb: doOpen, name: a.Name}}
+}
+
+func copyOf(a agentapi.OwnerApp, rootHost string) action {
+	return action{verb: doCopy, name: a.Name, text: "https://" + hostOf(a, rootHost)}
 }
 
 func appStanding(a agentapi.OwnerApp) string {
 	switch {
 	case a.Status != agentapi.StatusLive:
-		return ": stopped"
+		return say(": stopped")
 	case a.Paused:
-		return ": paused"
+		return say(": paused")
 	case a.URL == "":
-		return ": no address yet"
+		return say(": no address yet")
 	case a.Ailment() != "":
 		return ": " + a.Ailment()
 	case len(a.Here) >= agentapi.MaxNamed:
-		return fmt.Sprintf(": %d or more here now", agentapi.MaxNamed)
+		return say(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:
-		return fmt.Sprintf(": %d here now", len(a.Here))
+		return say(": %d here now", len(a.Here))
 	}
 	return ""
 }
 
-func mayOpen(a agentapi.OwnerApp) line {
-	l := line{text: "Who may open it"}
-	for _, email := range a.OpenTo[:min(len(a.OpenTo), maxPeople)] {
-		l.sub = append(l.sub, line{text: isolate(shorten(email))})
-	}
-	if a.OpenToCount == 0 {
-		l.sub = append(l.sub, line{text: "Only you"})
-	}
-	last := line{text: "People…", do: action{verb: doShow, view: viewPeople}}
-	if rest := a.OpenToCount - len(l.sub); a.OpenToCount > 0 && rest > 0 {
-		last = more(rest, viewPeople)
-	}
-	l.sub = append(l.sub, last)
-	return l
-}
-
-func hereNow(a agentapi.OwnerApp) line {
-	if len(a.Here) == 0 {
-		return line{sub: []line{}}
-	}
-	l := line{text: "Here now"}
-	for _, email := range a.Here[:min(len(a.Here), maxPeople)] {
-		l.sub = append(l.sub, line{text: isolate(shorten(email))})
-	}
-	last := line{text: "Activity…", do: action{verb: doShow, view: viewActivity}}
-	if len(a.Here) > maxPeople {
-		last.text = "and more…" // how many more, the snapshot does not say
-	}
-	l.sub = append(l.sub, last)
-	return l
+// shareOf leads to the window, where the owner sees the program before it is shared.
+func shareOf(o offer) line {
+	port := strconv.Itoa(o.port)
+	return line{text: say("Share what runs on port %s…", port), do: action{verb: doShow, view: viewAdd, name: port}}
 }
 
 // clientsOf is the submenu of the connected apps; hidden while there is none.
 func clientsOf(grants []agentapi.Grant) line {
 	var l line
 	if len(grants) > 0 {
-		l.text = "Connected apps"
+		l.text = say("Connected apps")
 	}
 	for _, g := range grants[:min(len(grants), maxClients)] {
 		l.sub = append(l.sub, clientOf(g))
 	}
-	l.sub = padded(l.sub, maxClients, aClient)
-	last := line{text: "Connected apps…", do: action{verb: doShow, view: viewClients}}
+	l.sub = padded(l.sub, maxClients, aClient())
+	last := line{text: say("Connected apps…"), do: action{verb: doShow, view: viewClients}}
 	if rest := len(grants) - maxClients; rest > 0 {
 		last = more(rest, viewClients)
 	}
@@ -168,9 +184,9 @@ func clientsOf(grants []agentapi.Grant) line {
 
 func clientOf(g agentapi.Grant) line {
 	name := isolate(shortenTo(g.ClientName, maxWords/2))
-	return confirmed(name+", as "+isolate(shortenTo(g.Email, maxWords/2)), "Yes, revoke "+name,
+	return confirmed(say("%[1]s, as %[2]s", name, isolate(shortenTo(g.Email, maxWords/2))), say("Yes, revoke %s", name),
 		action{verb: doRevokeGrant, name: g.ID, label: g.ClientName},
-		"It stops working within seconds.", "It can be allowed again later.")
+		say("It stops working within seconds."), say("It can be allowed again later."))
 }
 
 // confirmed asks once, without a window: the consequence, then the yes.
@@ -181,12 +197,4 @@ func confirmed(title, yes string, do action, consequence ...string) line {
 	}
 	l.sub = append(l.sub, separator, line{text: yes, do: do})
 	return l
-}
-
-// more is the line after those listed, or none.
-func more(n int, view string) line {
-	if n <= 0 {
-		return line{}
-	}
-	return line{text: fmt.Sprintf("and %d more…", n), do: action{verb: doShow, view: view}}
 }

@@ -33,7 +33,7 @@ func write(b *strings.Builder, depth int, lines []line) {
 		fmt.Fprintf(b, "%s%s", indent, text)
 		if l.do.verb != doNothing {
 			words := []string{string(l.do.verb)}
-			for _, s := range []string{l.do.name, l.do.text, l.do.view} {
+			for _, s := range []string{l.do.name, l.do.person, l.do.app, l.do.grant, l.do.text, l.do.view} {
 				if s != "" {
 					words = append(words, s)
 				}

@@ -14,6 +14,8 @@ import (
 	"porchlight/test/golden"
 )
 
+func init() { time.Local = time.UTC } // the menu tells times of day
+
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func account() agentapi.Account {
@@ -109,7 +111,44 @@ func change(s agentapi.OwnerState, fn func(*agentapi.OwnerState)) agentapi.Owner
 }
 
 // menuOf is the menu of an owner whose secret is there.
-func menuOf(s agentapi.OwnerState, atLogin bool) menu { return menuWithout(s, nil, atLogin) }
+func menuOf(s agentapi.OwnerState, atLogin bool) menu {
+	return drawn(picture{OwnerState: s, atLogin: atLogin, now: noon})
+}
+
+// menuWithout is the menu of an owner whose secret is not there.
+func menuWithout(s agentapi.OwnerState, secret error) menu {
+	return drawn(picture{OwnerState: s, secret: secret, now: noon})
+}
+
+// peopled is everyday with people: some may open Notes, one knocks, two and a
+// connected app are here.
+func peopled(people int) picture {
+	p := picture{OwnerState: everyday(), now: noon}
+	p.Account.Email = "maya@example.com"
+	p.Knocks = []agentapi.Knock{{ID: "k1", AccountID: "dora", Email: "dora@example.org", App: "Notes", At: noon.Add(-time.Minute)}}
+	p.people = []agentapi.Person{
+		{Email: "maya@example.com", AccountID: "maya", Role: agentapi.RoleOwner, Status: agentapi.PersonActive, Apps: []string{"Notes", "Photos"}},
+		{Email: "anna@example.com", AccountID: "anna", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Photos"}},
+		{Email: "bob@example.com", AccountID: "bob", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Notes"}, Until: map[string]time.Time{"Notes": noon.Add(36 * time.Hour)}},
+		{Email: "carla.nunes@example.org", AccountID: "carla", Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{"Notes"}},
+		{Email: "kenji.watanabe@example.jp", AccountID: "kenji", Role: agentapi.RoleMember, Status: agentapi.PersonPending, Apps: []string{"Notes"}},
+		{Email: "gone@example.com", AccountID: "gone", Role: agentapi.RoleMember, Status: agentapi.PersonRemoved},
+	}
+	for i := range people {
+		email := fmt.Sprintf("person%03d@example.com", i)
+		p.people = append(p.people, agentapi.Person{Email: email, AccountID: email, Role: agentapi.RoleMember, Status: agentapi.PersonActive, Apps: []string{}})
+		if i < 40 {
+			p.visitors = append(p.visitors, agentapi.Visitor{AccountID: email, Email: email, Apps: []string{"Notes"}, Connections: 1})
+		}
+	}
+	p.visitors = append(p.visitors,
+		agentapi.Visitor{AccountID: "maya", Email: "maya@example.com", GrantID: "g2", ClientName: "Backup script", Apps: []string{"Photos"}, Connections: 1},
+		agentapi.Visitor{AccountID: "carla", Email: "carla.nunes@example.org", Apps: []string{"Notes"}, Connections: 4},
+		agentapi.Visitor{AccountID: "anna", Email: "anna@example.com", Apps: []string{"Notes", "Photos"}, Connections: 2},
+	)
+	p.share = offer{port: 8000, program: "python3"}
+	return p
+}
 
 // menus are all that the golden files keep.
 func menus() map[string]menu {
@@ -129,9 +168,11 @@ func menus() map[string]menu {
 		"menu-many":        menuOf(crowded(), false),
 		"menu-hostile":     menuOf(hostile(), false),
 		"menu-first":       menuOf(agentapi.OwnerState{Account: account()}, false),
+		"menu-people":      drawn(peopled(0)),
+		"menu-300":         drawn(peopled(300)),
 		"menu-starting":    emptyMenu(iconOff, "Starting…", false),
-		"menu-no-keychain": menuWithout(everyday(), errNoKeychain, false),
-		"menu-locked":      menuWithout(everyday(), errLockedKeychain, false),
+		"menu-no-keychain": menuWithout(everyday(), errNoKeychain),
+		"menu-locked":      menuWithout(everyday(), errLockedKeychain),
 	}
 }
 
@@ -203,9 +244,9 @@ func TestIconOrder(t *testing.T) {
 		{iconWaiting, "On. 2 people here now", of(2, busy, pending("b", "B", 2))},
 		{iconWaiting, "No app is on", of(0, pending("b", "B", 2))},
 		{iconTrouble, "Out.", change(of(2, busy, pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.Trouble = "Out." })},
-		{iconOff, "Dark", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
-		{iconWaiting, "Dark", change(of(0, busy, pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
-		{iconTrouble, "Dark", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince, s.Trouble = &noon, "Out." })},
+		{iconOff, "Dark since 12:00", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
+		{iconWaiting, "Dark since 12:00", change(of(0, busy, pending("b", "B", 2)), func(s *agentapi.OwnerState) { s.DarkSince = &noon })},
+		{iconTrouble, "Dark since 12:00", change(of(0, busy), func(s *agentapi.OwnerState) { s.DarkSince, s.Trouble = &noon, "Out." })},
 		{iconReady, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil = &noon })},
 		{iconReady, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.Account = account(); s.Account.Connected = false })},
 		{iconTrouble, "Reconnecting…", change(of(1, busy), func(s *agentapi.OwnerState) { s.AccessUntil, s.Trouble = &noon, "Out." })},
@@ -229,16 +270,16 @@ func TestAilments(t *testing.T) {
 		agentapi.HealthRefuses: ": refuses its address", agentapi.HealthHTTPS: ": speaks HTTPS", agentapi.HealthH2C: ": speaks HTTP/2",
 		agentapi.HealthSilent: ": not answering", agentapi.HealthWrong: ": answers wrongly", "of a later version": ": not answering",
 	} {
-		app := doing("a", h)
-		if got := appStanding(app); got != want {
+		one := doing("a", h)
+		if got := appStanding(one); got != want {
 			t.Errorf("%q: %q, want %q", h, got, want)
 		}
-		app.Paused = true
-		if got := appStanding(app); got != ": paused" {
+		one.Paused = true
+		if got := appStanding(one); got != ": paused" {
 			t.Errorf("%q, paused: %q", h, got)
 		}
-		n := approved("App a", agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &app.AppHealth})
-		if told := n.body != ""; told != (want != "") || told && (n.title != "App a is on" || !strings.Contains(n.body, app.HealthDetail)) {
+		n := (&app{}).approved(action{verb: doApprove, label: "App a"}, agentapi.Approved{Publication: agentapi.Publication{Status: agentapi.StatusLive}, AppHealth: &one.AppHealth})
+		if n.title != "App a is on" || strings.Contains(n.body, one.HealthDetail) != (want != "") {
 			t.Errorf("%q: told %+v", h, n)
 		}
 	}
@@ -263,10 +304,17 @@ func TestOpenIsOfferedWhereItOpens(t *testing.T) {
 		{stopped, false, line{}},
 		{stopped, true, line{}},
 	} {
-		if got := appOf(c.app, "maya.example", c.dark).sub[0]; !reflect.DeepEqual(got, c.want) {
+		if got := appOf(pictureOf(c.dark), c.app).sub[0]; !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s, paused %v, dark %v: %+v, want %+v", c.app.Status, c.app.Paused, c.dark, got, c.want)
 		}
 	}
+}
+
+func pictureOf(dark bool) (p picture) {
+	if p.now = noon; dark {
+		p.DarkSince = &noon
+	}
+	return p
 }
 
 // Whatever a program calls itself, a line of the menu stays one short line.

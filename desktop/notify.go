@@ -67,12 +67,16 @@ func (a *app) tell(n note) {
 	defer cancel()
 	if err := a.notes.show(ctx, n); err != nil {
 		a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
+		return
+	}
+	if n.life > 0 && len(n.buttons) > 0 { // its buttons do nothing any more then
+		time.AfterFunc(n.life, func() { a.notes.drop(a.ctx, n.key) })
 	}
 }
 
 // tellUnlessQuiet is tell, where the owner wants to hear of the kind.
 func (a *app) tellUnlessQuiet(ctx context.Context, n note) {
-	if !a.quietKinds(ctx)[n.kind] {
+	if n.kind == "" || !a.quietKinds(ctx)[n.kind] {
 		a.tell(n)
 	}
 }

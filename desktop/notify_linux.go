@@ -69,7 +69,7 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	body := literalBody(what.body, slices.Contains(can, "body-markup"))
 	actions := []string{}
 	if slices.Contains(can, "actions") {
-		actions = append(actions, "default", "Open Porchlight")
+		actions = append(actions, "default", say("Open Porchlight"))
 		for i, b := range what.buttons {
 			actions = append(actions, strconv.Itoa(i), b.text)
 		}
@@ -93,7 +93,11 @@ func (n *notifications) show(ctx context.Context, what note) error {
 	if was := n.shown[what.key]; was != nil && was.sender == owner {
 		replaces = was.id
 	}
-	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.title, body, actions, hints, int32(-1))
+	stays := int32(-1) // as long as the service thinks
+	if what.life > 0 {
+		stays = int32(what.life.Milliseconds())
+	}
+	call := service.CallWithContext(ctx, notifyName+".Notify", 0, "Porchlight", replaces, "", what.title, body, actions, hints, stays)
 	var id uint32
 	if err := call.Store(&id); err != nil {
 		return fmt.Errorf("the notification was not shown: %w", err)

@@ -36,8 +36,6 @@ const windowFirst = true
 
 func literal(text string) string { return text }
 
-const tipsChange = true
-
 func trayIcon(state string, _ assets.Panel) (template, regular []byte) {
 	icon := assets.TrayPNG(state, 32, assets.Template)
 	return icon, icon

@@ -21,5 +21,7 @@ func newTray(*slog.Logger, assets.Panel, func(action)) *tray { return &tray{} }
 func (*tray) set(menu)                {}
 func (*tray) run(ctx context.Context) { <-ctx.Done() }
 
+func (*tray) watchOpening(ctx context.Context, _ func()) { <-ctx.Done() }
+
 func (a *app) startTray() (end func()) { return func() {} }
 func (a *app) toolkitStarted()         {}

@@ -80,7 +80,7 @@ func (t *tray) set(m menu) {
 
 // build makes the menu's lines; systray calls it once, when it is ready for them.
 func (t *tray) build() {
-	m := emptyMenu(iconOff, "Starting…", false)
+	m := emptyMenu(iconOff, say("Starting…"), false)
 	// What is waiting already is the first menu anybody sees.
 	select {
 	case m = <-t.next:
@@ -121,12 +121,24 @@ func (t *tray) run(ctx context.Context) {
 	}
 }
 
+// watchOpening calls opened whenever the menu is opened, as far as panels tell.
+func (t *tray) watchOpening(ctx context.Context, opened func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-systray.TrayOpenedCh:
+			opened()
+		}
+	}
+}
+
 func (t *tray) apply(m menu) {
 	if m.icon != t.shownIcon {
 		t.shownIcon = m.icon
 		t.draw(m.icon)
 	}
-	if tip := "Porchlight: " + m.status(); tipsChange && tip != t.shownTip {
+	if tip := "Porchlight: " + m.tip; tip != t.shownTip {
 		t.shownTip = tip
 		systray.SetTooltip(tip)
 	}
@@ -157,10 +169,10 @@ func (t *tray) fill(under *trayLine, places []*trayLine, lines []line) []*trayLi
 			}
 			places = append(places, t.place(under, l))
 		}
-		if l.rule {
+		place := places[i]
+		if l.rule || place == nil { // which never is one and then the other, as a test holds
 			continue
 		}
-		place := places[i]
 		// From the inside out: a submenu is complete before it can be opened.
 		if len(l.sub) > 0 {
 			place.sub = t.fill(place, place.sub, l.sub)
@@ -184,8 +196,10 @@ func (t *tray) place(under *trayLine, l line) *trayLine {
 	case l.rule:
 		under.item.AddSeparator()
 		return nil
-	case l.mark != noMark: // only at the top so far
+	case l.mark != noMark && under == nil:
 		return t.line(systray.AddMenuItemCheckbox("", "", false))
+	case l.mark != noMark:
+		return t.line(under.item.AddSubMenuItemCheckbox("", "", false))
 	}
 	var item *systray.MenuItem
 	if under == nil {

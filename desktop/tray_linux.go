@@ -14,12 +14,6 @@ import (
 // literal keeps a menu from reading an underscore as the mark of a shortcut.
 func literal(text string) string { return strings.ReplaceAll(text, "_", "__") }
 
-// tipsChange: the library rewrites a property in place while another goroutine
-// may be sending it. For the icon, whose size never changes, that is a wrong
-// pixel for a moment; for a text it could read beyond its end. So the tooltip is
-// set once, before the bus can ask for it.
-const tipsChange = false
-
 // trayIcon is 22 pixels, the size panels have agreed on.
 func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
 	return nil, assets.TrayPNG(state, 22, panel)

@@ -13,8 +13,6 @@ import (
 // literal keeps a menu from reading an ampersand as the mark of a shortcut.
 func literal(text string) string { return strings.ReplaceAll(text, "&", "&&") }
 
-const tipsChange = true
-
 func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
 	ico := assets.TrayICO(state, panel)
 	return ico, ico

@@ -1,5 +1,10 @@
 package agentapi
 
+import (
+	"context"
+	"net/http"
+)
+
 // MaxVisitors is how many visitors are listed at once.
 const MaxVisitors = 500
 
@@ -19,4 +24,15 @@ type Visitor struct {
 type DisconnectRequest struct {
 	AccountID string `json:"accountId"`
 	GrantID   string `json:"grantId,omitempty"`
+}
+
+// Visitors lists who has something open now: GET /owner/visitors.
+func (c *Client) Visitors(ctx context.Context) ([]Visitor, error) {
+	return call[[]Visitor](ctx, c, http.MethodGet, "/owner/visitors", nil)
+}
+
+// DisconnectVisitor closes what one visitor has open: POST /owner/visitors/disconnect.
+// Nobody's access changes.
+func (c *Client) DisconnectVisitor(ctx context.Context, d DisconnectRequest) (Closed, error) {
+	return call[Closed](ctx, c, http.MethodPost, "/owner/visitors/disconnect", d)
 }

@@ -27,7 +27,7 @@ func TestW3_DenyAndPauseFromTheTray(t *testing.T) {
 		s.trayClick("Notes wants an address > Deny")
 		p.is("notes", "")
 		s.trayShows("Notes wants an address", false)
-		s.trayShows("Nothing is waiting for you", true)
+		s.trayShows("Waiting for you", false)
 		// It asks again: in the menu, not in the owner's face. The next app's
 		// notification says that there was time enough for one.
 		p.publish("notes", "Notes", port)

@@ -122,7 +122,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 	t.Run("pause and resume", func(t *testing.T) {
 		open, elsewhere := openStream(t, bob.Do, notes, nil), openStream(t, bob.Do, photos, nil)
 		s.trayShows("On. 1 person here now", true)
-		s.trayShows("Notes: 1 here now > Here now > bob@example.com", true)
+		s.trayShows("bob@example.com: Notes and Photos > Disconnect, they may come back", true)
 		open.over(t, "Pause", s.trayClick("Notes: 1 here now > Pause"))
 		shut(t, bob, notes)
 		s.told("Notes is paused", "^1 connection closed, ")
@@ -137,7 +137,7 @@ func TestW4_PauseAndRevokeFromTheTray(t *testing.T) {
 		open.over(t, "Go dark", s.trayClick("Go dark"))
 		shut(t, bob, notes)
 		shut(t, bob, photos)
-		s.trayShows("Dark", true)
+		s.trayShows("Light up again", true)
 		s.notified("Dark: nobody can open anything")
 		s.trayClick("Light up again")
 		p.answers(bob, notes, http.StatusOK)

@@ -101,7 +101,7 @@ func TestW1_W2_W4_W7_Story(t *testing.T) {
 		}
 
 		// Copied with no window in sight.
-		s.trayClick("Notes > Copy address")
+		s.trayClick("Notes > Copy link")
 		want := p.address("notes")
 		s.eventually("the address is on the clipboard", func() error {
 			got, err := s.tool("xclip", "-o", "-selection", "clipboard")

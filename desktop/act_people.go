@@ -1,0 +1,154 @@
+package desktop
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+const (
+	// undoFor is how long a note offers to take back what was taken away, and heldFor
+	// how long the agent keeps it from the control plane: a click at the last moment
+	// still counts.
+	undoFor = 8 * time.Second
+	heldFor = 10
+
+	// glance is how long a note stays that only says it is done.
+	glance = 4 * time.Second
+)
+
+// carryOutFor does what is about one person.
+func (a *app) carryOutFor(ctx context.Context, c client, act action) (note, error) {
+	who, app := isolate(shorten(act.label)), isolate(shorten(act.app))
+	held := agentapi.HeldChange{AccountID: act.person, App: act.app}
+	done := note{key: a.keyOnce(), click: action{verb: doShow, view: viewPeople}}
+	switch act.verb {
+	case doAnswer:
+		return a.answerKnock(ctx, c, act)
+	case doDisconnect:
+		closed, err := c.DisconnectVisitor(ctx, agentapi.DisconnectRequest{AccountID: act.person, GrantID: act.grant})
+		return a.disconnected(act, closed), err
+	case doRemove:
+		got, err := c.RemoveHeld(ctx, agentapi.RemoveRequest{AccountID: act.person, HoldSeconds: heldFor})
+		done.title, done.body = say("%s is removed", who), say("Can't open anything any more. %s", closedWords(closedBy(got)))
+		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label}), err
+	case doTake:
+		got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, HoldSeconds: heldFor})
+		done.title, done.body = say("%[1]s can't open %[2]s any more", who, app), closedWords(closedBy(got))
+		return a.undoable(done, got, action{verb: doGiveBack, person: act.person, label: act.label, app: act.app}), err
+	case doGive:
+		_, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app, Granted: true})
+		done.title, done.body = say("%[1]s may open %[2]s", who, app), a.hostOfLabel(act.app)
+		done.buttons = a.linkAndUndo(act)
+		return done, err
+	case doProlong:
+		return a.prolong(ctx, c, act)
+	case doGiveBack:
+		_, err := c.UndoHeld(ctx, held)
+		done.title, done.body, done.life = say("Undone"), say("%s can open what they could before.", who), glance
+		return done, err
+	case doTakeBack:
+		return done, a.takeBack(ctx, c, act, &done)
+	}
+	return note{}, nil
+}
+
+// undoable offers to take back what is held, for as long as it is.
+func (a *app) undoable(done note, got agentapi.PersonChanged, undo action) note {
+	if got.HeldUntil != nil {
+		done.buttons, done.life = []button{{say("Undo"), undo}}, undoFor
+	}
+	return done
+}
+
+func closedBy(got agentapi.PersonChanged) agentapi.Closed {
+	return agentapi.Closed{Closed: got.Closed, Milliseconds: got.Milliseconds}
+}
+
+// disconnected offers what the owner may have meant: those who were disconnected can
+// come back.
+func (a *app) disconnected(act action, closed agentapi.Closed) note {
+	who, apps := isolate(shorten(act.label)), strings.Split(act.app, "\n")
+	done := note{key: a.keyOnce(), title: say("%s is disconnected", who), body: closedWords(closed), click: action{verb: doShow, view: viewActivity}}
+	if s, _ := a.snapshot(); act.label != s.Account.Email && act.grant == "" {
+		done.body = say("%[1]s They may still open %[2]s.", done.body, isolate(shorten(language().List(apps, 3))))
+		done.buttons = []button{{say("Remove"), removeOf(act.person, act.label)}}
+	}
+	return done
+}
+
+// answerKnock answers somebody who asked to be let in.
+func (a *app) answerKnock(ctx context.Context, c client, act action) (note, error) {
+	got, err := c.AnswerKnock(ctx, act.name, act.text)
+	if err != nil {
+		return note{}, err
+	}
+	who, app := isolate(shorten(act.label)), isolate(shorten(got.App))
+	done := note{key: keyKnock(act.name), life: undoFor, click: action{verb: doShow, view: viewPeople}}
+	back := action{verb: doTakeBack, person: act.person, label: act.label, app: got.App, name: got.Status}
+	switch act.text {
+	case agentapi.KnockToday:
+		done.title = say("%[1]s may open %[2]s until midnight", who, app)
+	case agentapi.KnockAlways:
+		done.title = say("%[1]s may open %[2]s", who, app)
+	case agentapi.KnockNever:
+		return note{key: keyKnock(act.name), title: say("%s is not heard any more", who), body: say("Until you invite them."), life: glance, click: done.click}, nil
+	default:
+		return note{key: keyKnock(act.name), title: say("%s is not let in", who), body: say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
+	}
+	done.body = say("Their page goes on by itself.")
+	done.buttons = []button{{say("Undo"), back}}
+	return done, nil
+}
+
+// takeBack undoes a yes: an invitation that nobody has accepted so far is withdrawn
+// as a whole.
+func (a *app) takeBack(ctx context.Context, c client, act action, done *note) (err error) {
+	if act.name == agentapi.PersonPending {
+		_, err = c.Remove(ctx, act.person)
+	} else {
+		_, err = c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app})
+	}
+	done.title, done.life = say("Undone"), glance
+	done.body = say("%[1]s can't open %[2]s.", isolate(shorten(act.label)), isolate(shorten(act.app)))
+	return err
+}
+
+// prolong gives apps that have ended for a week more.
+func (a *app) prolong(ctx context.Context, c client, act action) (note, error) {
+	until := endOfDay(time.Now(), 7)
+	for _, app := range strings.Split(act.app, "\n") {
+		if _, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: app, Granted: true, Until: until.Format(time.RFC3339)}); err != nil {
+			return note{}, err
+		}
+	}
+	apps := isolate(shorten(language().List(strings.Split(act.app, "\n"), 3)))
+	return note{
+		key: a.keyOnce(), title: say("%[1]s may open %[2]s until %[3]s", isolate(shorten(act.label)), apps, lastDayOf(until, time.Now())),
+		life: glance, click: action{verb: doShow, view: viewPeople},
+	}, nil
+}
+
+// linkAndUndo are the next steps after somebody was given an app.
+func (a *app) linkAndUndo(act action) (out []button) {
+	s, _ := a.snapshot()
+	for _, app := range s.Apps {
+		if app.Label == act.app && app.Host != "" {
+			out = append(out, button{say("Copy link"), copyOf(app, s.Account.Host)})
+		}
+	}
+	return append(out, button{say("Undo"), action{verb: doTakeBack, person: act.person, label: act.label, app: act.app}})
+}
+
+// hostOfLabel is the address of the app that is called so.
+func (a *app) hostOfLabel(label string) string {
+	s, _ := a.snapshot()
+	for _, app := range s.Apps {
+		if app.Label == label {
+			return hostOf(app, s.Account.Host)
+		}
+	}
+	return ""
+}

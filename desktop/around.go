@@ -1,0 +1,134 @@
+package desktop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// lookEvery is the shortest time between two looks at what listens on this computer.
+// They happen when something changed or the menu is opened, never by the clock alone:
+// an idle menu bar sleeps.
+const lookEvery = 5 * time.Second
+
+// around is what the menu shows beside the snapshot: the agent is asked for it when the
+// snapshot says that it is another. What could not be had is asked for at the next
+// change.
+type around struct {
+	people   []agentapi.Person
+	visitors []agentapi.Visitor // in the order they came
+	share    offer
+}
+
+// gatherer keeps what around was made from; one goroutine uses it.
+type gatherer struct {
+	people, visitors string // versions of what is there
+	looked           time.Time
+}
+
+// gathering keeps around up to date until ctx ends.
+func (a *app) gathering(ctx context.Context) {
+	var g gatherer
+	coalesce(ctx, a.newAround, func() { a.gather(ctx, &g) })
+}
+
+func (a *app) gather(ctx context.Context, g *gatherer) {
+	s, known := a.snapshot()
+	c, err := a.agent()
+	if !known || err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := a.besides()
+	changed := false
+	if version := s.PeopleVersion + fmt.Sprint(len(s.Apps)); version != g.people || now.people == nil {
+		if got, err := c.People(ctx); err == nil {
+			g.people, now.people, changed = version, got.Members, true
+		}
+	}
+	if version := versionOfVisitors(s); version != g.visitors {
+		if got, err := c.Visitors(ctx); err == nil {
+			g.visitors, now.visitors, changed = version, inTurn(now.visitors, got), true
+		}
+	}
+	if time.Since(g.looked) >= lookEvery {
+		if got, err := c.Listening(ctx); err == nil {
+			share := a.toShare(got)
+			g.looked, changed, now.share = time.Now(), changed || share != now.share, share
+		}
+	}
+	if !changed || ctx.Err() != nil {
+		return
+	}
+	a.mu.Lock()
+	a.around = now
+	a.mu.Unlock()
+	a.draw()
+}
+
+// besides is what the menu shows beside the snapshot.
+func (a *app) besides() around {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.around
+}
+
+// versionOfVisitors changes when others have something open.
+func versionOfVisitors(s agentapi.OwnerState) string {
+	var b strings.Builder
+	fmt.Fprint(&b, s.Here)
+	for _, app := range s.Apps {
+		fmt.Fprintf(&b, " %s %d %q", app.Name, app.Connections, app.Here)
+	}
+	return b.String()
+}
+
+// inTurn has those who were there before first, in the order they had: somebody who
+// comes moves nobody's line.
+func inTurn(before, now []agentapi.Visitor) []agentapi.Visitor {
+	at := func(v agentapi.Visitor) int {
+		i := slices.IndexFunc(before, func(was agentapi.Visitor) bool { return was.AccountID == v.AccountID && was.GrantID == v.GrantID })
+		if i < 0 {
+			return len(before)
+		}
+		return i
+	}
+	out := slices.Clone(now)
+	slices.SortStableFunc(out, func(x, y agentapi.Visitor) int { return at(x) - at(y) })
+	return out
+}
+
+// toShare is the newest program of the owner's own that listens and has no address,
+// and that they have not looked at in the menu already.
+func (a *app) toShare(all []agentapi.Listening) (newest offer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var since time.Time
+	for _, l := range all {
+		if !l.Own || l.Published || l.App != "" || l.NotOffered != "" || a.dismissed[l.Port].Equal(l.Since) {
+			continue
+		}
+		if newest.port == 0 || l.Since.After(since) {
+			newest, since = offer{port: l.Port, program: l.Program, since: l.Since}, l.Since
+		}
+	}
+	return newest
+}
+
+// dismiss has a program that was looked at not offered again, as long as it runs.
+func (a *app) dismiss(port string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if share := a.around.share; fmt.Sprint(share.port) == port {
+		if len(a.dismissed) >= 100 {
+			clear(a.dismissed)
+		}
+		a.dismissed[share.port] = share.since
+		a.around.share = offer{}
+	}
+}

@@ -1,0 +1,67 @@
+package desktop
+
+import (
+	"fmt"
+	"strings"
+
+	"porchlight/agent/agentapi"
+)
+
+// keyOnce is a key that no other note has.
+func (a *app) keyOnce() string { return fmt.Sprintf("done-%d", a.noted.Add(1)) }
+
+// approved is the note about an app that is on now, with what the owner does next.
+// Who can open it is what the snapshot said of the request.
+func (a *app) approved(act action, app agentapi.Approved) note {
+	label := isolate(shorten(act.label))
+	n := note{key: keyApproved, kind: kindRequest, click: action{verb: doShow, view: viewApps, name: act.name}}
+	if app.Status == agentapi.StatusPending {
+		n.title, n.body = say("%s is approved", label), say("It gets its address once this computer is connected.")
+		return n
+	}
+	host := strings.TrimPrefix(app.URL, "https://")
+	n.title = say("%s is on", label)
+	n.buttons = []button{
+		{say("Open"), action{verb: doOpen, name: act.name}},
+		{say("Copy link"), action{verb: doCopy, name: act.name, text: app.URL}},
+		{say("Invite…"), action{verb: doShow, view: viewInvite, name: act.name}},
+	}
+	switch {
+	case app.Does().Ails():
+		n.body = isolate(app.HealthDetail)
+	case act.verb == doApproveAlone || !a.openToOthers(act.name):
+		n.body = say("%s. Only you can open it.", host)
+	default:
+		n.body = host
+	}
+	if app.URL == "" {
+		n.buttons = n.buttons[:0]
+	}
+	return n
+}
+
+// openToOthers says whether anybody but the owner may open an app.
+func (a *app) openToOthers(name string) bool {
+	s, _ := a.snapshot()
+	for _, app := range s.Apps {
+		if app.Name == name {
+			return app.OpenToCount > 0
+		}
+	}
+	return false
+}
+
+// ended tells that access ended, and what that closed. A later one takes an
+// earlier one's place: only the last is news.
+func ended(act action, title string, closed agentapi.Closed) note {
+	n := note{key: keyEnded, kind: kindAccess, title: title, body: closedWords(closed), click: action{verb: doShow, view: viewApps}}
+	switch act.verb {
+	case doDark:
+		n.buttons = []button{{say("Light up again"), action{verb: doLight}}}
+	case doPause:
+		n.buttons = []button{{say("Resume"), action{verb: doResume, name: act.name, label: act.label}}}
+	case doRevokeGrant:
+		n.click.view = viewClients
+	}
+	return n
+}

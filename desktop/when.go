@@ -1,0 +1,91 @@
+package desktop
+
+import (
+	"slices"
+	"time"
+
+	textlang "golang.org/x/text/language"
+
+	"porchlight/internal/words"
+)
+
+// dayOf is a day as one says it: today and tomorrow by name, then the weekday within
+// six days, then the date, with the year where it is another.
+func dayOf(t, now time.Time) string {
+	t, now = t.Local(), now.Local()
+	days := daysBetween(now, t)
+	switch {
+	case days == 0:
+		return say("today")
+	case days == 1:
+		return say("tomorrow")
+	case days == -1:
+		return say("yesterday")
+	case days > 1 && days <= 6:
+		return weekday(t.Weekday())
+	case t.Year() != now.Year():
+		return language().DayOfYear(t)
+	}
+	return language().Day(t)
+}
+
+func daysBetween(from, to time.Time) int {
+	midnight := func(t time.Time) time.Time { return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC) }
+	return int(midnight(to).Sub(midnight(from)) / (24 * time.Hour))
+}
+
+func weekday(d time.Weekday) string {
+	switch d {
+	case time.Monday:
+		return say("Monday")
+	case time.Tuesday:
+		return say("Tuesday")
+	case time.Wednesday:
+		return say("Wednesday")
+	case time.Thursday:
+		return say("Thursday")
+	case time.Friday:
+		return say("Friday")
+	case time.Saturday:
+		return say("Saturday")
+	}
+	return say("Sunday")
+}
+
+// lastDayOf is the day a share that ends at t can still be used: one that ends at
+// midnight ends with the day before.
+func lastDayOf(t, now time.Time) string { return dayOf(t.Add(-time.Second), now) }
+
+// momentOf is a time of day, with its day where that is not today.
+func momentOf(t, now time.Time) string {
+	if daysBetween(now.Local(), t.Local()) == 0 {
+		return clockOf(t)
+	}
+	return say("%[1]s, %[2]s", dayOf(t, now), clockOf(t))
+}
+
+// clockOf is a time of day as the desktop's locale writes it.
+func clockOf(t time.Time) string {
+	if twelveHours() {
+		return t.Local().Format("3:04 PM")
+	}
+	return t.Local().Format("15:04")
+}
+
+// twelve are the regions that count the day's hours twice, most of those of CLDR.
+var twelve = []string{"AU", "BD", "CA", "CO", "EG", "IN", "KE", "KR", "MX", "MY", "NZ", "PH", "PK", "SA", "SG", "US", "ZA"}
+
+func twelveHours() bool {
+	tag, err := textlang.Parse(words.Locale())
+	if err != nil {
+		return false
+	}
+	region, sure := tag.Region()
+	return sure >= textlang.High && slices.Contains(twelve, region.String())
+}
+
+// endOfDay is the midnight that ends the day which is so many days from now.
+func endOfDay(now time.Time, days int) time.Time {
+	now = now.Local()
+	return time.Date(now.Year(), now.Month(), now.Day()+days+1, 0, 0, 0, 0, now.Location())
+}
