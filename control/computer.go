@@ -9,6 +9,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/words"
 )
 
 // Bounds of what one computer may report and give out. Together they keep every
@@ -69,7 +70,7 @@ func (s *Computers) Ensure(ctx context.Context, email, short string) (controlapi
 		case err != nil:
 			return controlapi.Enrolled{}, err
 		case found && c.OwnerID != account.ID:
-			return controlapi.Enrolled{}, refuse(controlapi.CodeForbidden, "The name \""+short+"\" is taken. Choose another one.")
+			return controlapi.Enrolled{}, controlapi.Refuse(controlapi.CodeForbidden, words.Of(`The name "%s" is taken. Choose another one.`, short))
 		case !found:
 			if c, err = s.newComputer(tx, computerID, short, account); err != nil {
 				return controlapi.Enrolled{}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Asking is a computer that waits to be confirmed, as its owner is shown it.
@@ -33,8 +34,7 @@ func (s *Enrolment) MayEnrol(account Account) error {
 	if account.MayEnrol || s.cfg.MembersEnrol || s.cfg.OpenSignUp {
 		return nil
 	}
-	return refuse(controlapi.CodeForbidden, "Somebody shared apps with this address; that does not let it connect computers here. "+
-		"Ask whoever runs "+s.cfg.AuthHostPort()+" to allow it.")
+	return controlapi.Refuse(controlapi.CodeForbidden, words.Of("Somebody shared apps with this address; that does not let it connect computers here. Ask whoever runs %s to allow it.", s.cfg.AuthHostPort()))
 }
 
 // LookAt finds the computer that shows this user code. A code that is
@@ -66,14 +66,14 @@ func (s *Enrolment) Confirm(ctx context.Context, session Session, code, short st
 			return err
 		}
 		if slices.Contains(row.Apps, short) {
-			return refuse(controlapi.CodeInvalid, "An app on that computer is called \""+short+"\" already. Choose another name for the computer.")
+			return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`An app on that computer is called "%s" already. Choose another name for the computer.`, short))
 		}
 		c, found, err := computerByName(tx, short)
 		switch {
 		case err != nil:
 			return err
 		case found && c.OwnerID != session.Account.ID:
-			return refuse(controlapi.CodeInvalid, "The name \""+short+"\" is taken. Choose another one.")
+			return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%s" is taken. Choose another one.`, short))
 		case found && c.CredentialHash != "" && !replace:
 			out = Confirmed{Computer: s.computer(c), Replaces: true}
 			return nil

@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
+	"porchlight/internal/words"
 )
 
 // The other address of an invitation, for its owner to hand over: as text, or as a
@@ -80,9 +81,9 @@ func noInvitation(p person) error {
 	case p.Role == controlapi.RoleOwner:
 		return refuse(controlapi.CodeInvalid, "This is the owner of the computer, who needs no invitation.")
 	case p.Status == controlapi.PersonActive:
-		return refuse(controlapi.CodeInvalid, p.Email+" has come in already. The address of an app is all they need.")
+		return controlapi.Refuse(controlapi.CodeInvalid, words.Of("%s has come in already. The address of an app is all they need.", p.Email))
 	}
-	return refuse(controlapi.CodeInvalid, p.Email+" has no invitation that works. Invite them again.")
+	return controlapi.Refuse(controlapi.CodeInvalid, words.Of("%s has no invitation that works. Invite them again.", p.Email))
 }
 
 // newestInvitation is the open invitation of a person that ends last, with its hash;

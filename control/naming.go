@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Naming is how the hosts of a control plane are called. Domain and AuthHost are
@@ -106,7 +107,7 @@ func (n Naming) ValidShortName(name string) error {
 			"A computer's name has 1 to 63 characters: lower-case letters, digits and hyphens.")
 	}
 	if isReserved(name) || name+"."+n.Domain == n.AuthHost {
-		return refuse(controlapi.CodeInvalid, "The name \""+name+"\" is reserved. Choose another one.")
+		return controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%s" is reserved. Choose another one.`, name))
 	}
 	return nil
 }
@@ -175,7 +176,7 @@ func (s *core) freeName(tx *txn, c computer) error {
 // It refuses with CodeInvalid a name that this account may not take.
 func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err error) {
 	if looksLikeService(name) && !s.cfg.Local() { // under localhost there are no others to mislead
-		return false, refuse(controlapi.CodeInvalid, "The name \""+name+"\" is kept for services of "+s.cfg.Domain+" itself. Choose another one.")
+		return false, controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%[1]s" is kept for services of %[2]s itself. Choose another one.`, name, s.cfg.Domain))
 	}
 	row, found, err := get[formerName](tx, keyFormerName(name))
 	if err != nil || !found {
@@ -183,8 +184,8 @@ func (s *core) takeName(tx *txn, name string, owner Account) (former bool, err e
 	}
 	same := row.AccountID == owner.ID
 	if !same && row.EmailHash != s.emailHash(owner.Email) && tx.now.Before(row.KeptUntil) {
-		return false, refuse(controlapi.CodeInvalid, fmt.Sprintf("The name %q was another account's and is kept back for it until %s. Choose another one.",
-			name, row.KeptUntil.Format("2 January 2006")))
+		return false, controlapi.Refuse(controlapi.CodeInvalid, words.Of(`The name "%[1]s" was another account's and is kept back for it until %[2]s. Choose another one.`,
+			name, words.Day{Day: row.KeptUntil, Year: true}))
 	}
 	return row.Mixed || !same, tx.Delete(keyKeptName(row.AccountID, name))
 }

@@ -8,6 +8,8 @@ package controlapi
 import (
 	"net"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Paths under the auth URL.
@@ -206,15 +208,31 @@ const (
 
 // Error is a refusal of the control plane.
 type Error struct {
-	Code       string        `json:"error"`
-	Message    string        `json:"message"` // for a person, shown unchanged
-	HTTPStatus int           `json:"-"`
-	RetryAfter time.Duration `json:"-"`
+	Code    string `json:"error"`
+	Message string `json:"message"` // for a person, in English
+	// Words is Message with its arguments apart, to be said in another language; zero
+	// where Message has none.
+	Words      words.Sentence `json:"words,omitzero"`
+	HTTPStatus int            `json:"-"`
+	RetryAfter time.Duration  `json:"-"`
 
 	cause error // why there was no answer, for Unwrap
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Sentence is the message, for whoever says it in another language.
+func (e *Error) Sentence() words.Sentence {
+	if !e.Words.IsZero() {
+		return e.Words
+	}
+	return words.Plain(e.Message)
+}
+
+// Refuse is a refusal whose sentence has arguments.
+func Refuse(code string, sentence words.Sentence) *Error {
+	return &Error{Code: code, Message: sentence.String(), Words: sentence}
+}
 
 // Unwrap returns what kept a Client from getting an answer, or nil.
 func (e *Error) Unwrap() error { return e.cause }

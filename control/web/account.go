@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 func (h *handler) home(w http.ResponseWriter, r *http.Request) error {
@@ -14,7 +15,7 @@ func (h *handler) home(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) about(w http.ResponseWriter, r *http.Request) error {
-	return h.show(w, r, http.StatusOK, "about", page{Title: "What this is"})
+	return h.show(w, r, http.StatusOK, "about", page{Title: languageOf(r).Say("What this is")})
 }
 
 // signedInOnly is the session of a page of the account. Where ok is false the
@@ -37,7 +38,8 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return err
 	}
-	p := page{Title: "Your account", Wide: true, Email: session.Account.Email}
+	l := languageOf(r)
+	p := page{Title: l.Say("Your account"), Wide: true, Email: session.Account.Email}
 	p.MayEnrol = h.svc.Enrolment.MayEnrol(session.Account) == nil && !h.svc.Local()
 	if err := h.accountComputers(r, session, &p); err != nil {
 		return err
@@ -46,7 +48,7 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.Grants = grantRows(grants)
+	p.Grants = grantRows(l, grants)
 	if p.Passwords, err = h.svc.Passwords.Count(r.Context(), session.Account.ID); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (h *handler) account(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, s := range sessions {
-		row := sessionRow{ID: s.ID, This: s.ID == session.ID, Limited: s.Limited, Since: moment(s.CreatedAt), Used: day(s.LastUsedAt)}
+		row := sessionRow{ID: s.ID, This: s.ID == session.ID, Limited: s.Limited, Since: moment(l, s.CreatedAt), Used: day(l, s.LastUsedAt)}
 		if s.Client.IsValid() {
 			row.Client = s.Client.String()
 		}
@@ -71,7 +73,7 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 		return err
 	}
 	for _, c := range own {
-		p.Own = append(p.Own, h.computerRow(c))
+		p.Own = append(p.Own, computerRowOf(languageOf(r), c))
 	}
 	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
@@ -98,7 +100,7 @@ type computerRow struct {
 	Remove    string // address of the page that asks
 }
 
-func (h *handler) computerRow(c control.OwnComputer) computerRow {
+func computerRowOf(l words.Language, c control.OwnComputer) computerRow {
 	row := computerRow{
 		Name: c.Name, Host: c.Host, URL: c.URL, What: c.Machine, Connected: c.Connected, Enrolled: c.Enrolled, People: c.People,
 		Remove: computerPath("/account/computer", c.Name),
@@ -111,13 +113,13 @@ func (h *handler) computerRow(c control.OwnComputer) computerRow {
 	}
 	switch {
 	case c.Connected:
-		row.State = "Connected"
+		row.State = l.Say("Connected")
 	case !c.Enrolled:
-		row.State = "Not connected; the name is kept for you"
+		row.State = l.Say("Not connected; the name is kept for you")
 	case c.SeenAt.IsZero():
-		row.State = "Never connected"
+		row.State = l.Say("Never connected")
 	default:
-		row.State = "Last seen " + moment(c.SeenAt)
+		row.State = l.Say("Last seen %s", moment(l, c.SeenAt))
 	}
 	return row
 }
@@ -161,7 +163,7 @@ func (h *handler) removeForm(w http.ResponseWriter, r *http.Request) error {
 	for _, c := range own {
 		if c.Name == r.URL.Query().Get("computer") {
 			return h.show(w, r, http.StatusOK, "account-remove", page{
-				Title: "Remove " + c.Host + "?", Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: h.computerRow(c),
+				Title: languageOf(r).Say("Remove %s?", c.Host), Email: session.Account.Email, Host: c.Host, Name: c.Name, Computer: computerRowOf(languageOf(r), c),
 			})
 		}
 	}
@@ -196,7 +198,7 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range memberships {
 		if m.Role == controlapi.RoleMember && m.Computer.Name == r.URL.Query().Get("computer") {
 			return h.show(w, r, http.StatusOK, "account-leave", page{
-				Title: "Leave " + m.Computer.Host + "?", Email: session.Account.Email,
+				Title: languageOf(r).Say("Leave %s?", m.Computer.Host), Email: session.Account.Email,
 				Host: m.Computer.Host, Name: m.Computer.Name, Owner: m.Owner, Apps: invitedRows(m.Apps),
 			})
 		}
@@ -248,6 +250,8 @@ func gone(sentence string) error {
 	return &controlapi.Error{Code: controlapi.CodeNotFound, Message: sentence}
 }
 
-func day(t time.Time) string { return t.UTC().Format("2 January 2006") }
+func day(l words.Language, t time.Time) string { return l.DayOfYear(t.UTC()) }
 
-func moment(t time.Time) string { return t.UTC().Format("2 January 2006, 15:04 UTC") }
+func moment(l words.Language, t time.Time) string {
+	return day(l, t) + t.UTC().Format(", 15:04 UTC")
+}

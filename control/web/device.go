@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // The pages of connecting a computer: type its code, look at who asks, choose a
@@ -24,7 +25,7 @@ type deviceRow struct {
 }
 
 func toDevice(code string) destination {
-	to := destination{path: controlapi.PathDevice, purpose: "connect a computer"}
+	to := destination{path: controlapi.PathDevice, purpose: words.Of("to connect a computer")}
 	if code != "" {
 		to.path += "?" + url.Values{"code": {code}}.Encode()
 	}
@@ -61,7 +62,7 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 	}
 	again := page{Code: f.Get("code")}
 	if wrong != nil {
-		again.Problem = wrong.Error()
+		again.Problem = problemOf(languageOf(r), wrong)
 		return h.showDevice(w, r, http.StatusNotFound, session, again)
 	}
 	switch f.Get("decision") {
@@ -78,7 +79,7 @@ func (h *handler) deviceDecide(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case control.IsRefusal(err, controlapi.CodeNotFound):
-		again.Problem = err.Error()
+		again.Problem = problemOf(languageOf(r), err)
 		return h.showDevice(w, r, http.StatusNotFound, session, again)
 	case control.IsRefusal(err, controlapi.CodeForbidden):
 		return h.deviceRefused(w, r, session, err)
@@ -94,7 +95,7 @@ func (h *handler) connect(w http.ResponseWriter, r *http.Request, session contro
 	replace := f.Get("replace") != "" && f.Get("replace") == name
 	done, err := h.svc.Enrolment.Confirm(r.Context(), session, code, name, replace, clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeInvalid) {
-		return h.showAsking(w, r, http.StatusBadRequest, session, page{Code: code, Name: name, Problem: err.Error()})
+		return h.showAsking(w, r, http.StatusBadRequest, session, page{Code: code, Name: name, Problem: problemOf(languageOf(r), err)})
 	}
 	if err != nil {
 		return err
@@ -115,14 +116,14 @@ func (h *handler) deviceDone(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return seeOther(w, r, signInPath("/signin", destination{path: "/account"}))
 	}
-	p := page{Title: "Nothing was connected", Email: session.Account.Email}
+	p := page{Title: languageOf(r).Say("Nothing was connected"), Email: session.Account.Email}
 	memberships, err := h.svc.People.Memberships(r.Context(), session.Account.ID)
 	if err != nil {
 		return err
 	}
 	for _, m := range memberships {
 		if m.Role == controlapi.RoleOwner && m.Computer.Name == r.URL.Query().Get("computer") {
-			p.Title, p.Host = "Connected", m.Computer.Host
+			p.Title, p.Host = languageOf(r).Say("Connected"), m.Computer.Host
 		}
 	}
 	return h.show(w, r, http.StatusOK, "device-done", p)
@@ -143,7 +144,7 @@ func (h *handler) freshly(w http.ResponseWriter, r *http.Request, back destinati
 }
 
 func (h *handler) showDevice(w http.ResponseWriter, r *http.Request, status int, session control.Session, p page) error {
-	p.Title, p.Email = "Connect a computer", session.Account.Email
+	p.Title, p.Email = languageOf(r).Say("Connect a computer"), session.Account.Email
 	return h.show(w, r, status, "device", p)
 }
 
@@ -155,7 +156,7 @@ func (h *handler) showAsking(w http.ResponseWriter, r *http.Request, status int,
 	if p.Problem == "" {
 		p.Name = asking.Name
 	}
-	p.Title, p.Email = "Connect this computer?", session.Account.Email
+	p.Title, p.Email = languageOf(r).Say("Connect this computer?"), session.Account.Email
 	p.Domain = h.svc.HostSuffix()
 	p.Device = h.deviceRow(r, asking)
 	return h.show(w, r, status, "device-confirm", p)
@@ -167,15 +168,15 @@ func (h *handler) showReplace(w http.ResponseWriter, r *http.Request, session co
 		return err
 	}
 	return h.show(w, r, http.StatusOK, "device-replace", page{
-		Title: "Replace " + c.Host + "?", Email: session.Account.Email, Code: code, Name: c.Name, Host: c.Host,
+		Title: languageOf(r).Say("Replace %s?", c.Host), Email: session.Account.Email, Code: code, Name: c.Name, Host: c.Host,
 		Device: h.deviceRow(r, asking),
 	})
 }
 
 func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
-	row := deviceRow{Machine: a.Machine, Platform: platformName(a.Platform), Age: ago(h.now().Sub(a.BeganAt))}
+	row := deviceRow{Machine: a.Machine, Platform: platformName(a.Platform), Age: ago(languageOf(r), h.now().Sub(a.BeganAt))}
 	if row.Machine == "" {
-		row.Machine = "A computer without a name"
+		row.Machine = languageOf(r).Say("A computer without a name")
 	}
 	if a.Client.IsValid() {
 		row.Client, row.Elsewhere = a.Client.String(), a.Client != clientAddr(r)
@@ -186,7 +187,7 @@ func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
 // deviceRefused tells somebody that their account may not connect computers.
 func (h *handler) deviceRefused(w http.ResponseWriter, r *http.Request, session control.Session, err error) error {
 	return h.show(w, r, http.StatusForbidden, "error", page{
-		Title: "This address can’t connect computers", Email: session.Account.Email, Problem: err.Error(), Status: http.StatusForbidden, Back: "/account",
+		Title: languageOf(r).Say("This address can’t connect computers"), Email: session.Account.Email, Problem: problemOf(languageOf(r), err), Status: http.StatusForbidden, Back: "/account",
 	})
 }
 
@@ -207,11 +208,15 @@ func platformName(goos string) string {
 }
 
 // ago puts an age into words, coarse and rounded down.
-func ago(d time.Duration) string {
-	if d < time.Minute {
-		return "less than a minute ago"
+func ago(l words.Language, d time.Duration) string {
+	switch n := int(d / time.Minute); {
+	case n == 0:
+		return l.Say("less than a minute ago")
+	case n < 60:
+		return l.Count(n, "%d minute ago", "%d minutes ago")
+	default:
+		return l.Count((n+59)/60, "%d hour ago", "%d hours ago")
 	}
-	return waitInWords(d.Truncate(time.Minute)) + " ago"
 }
 
 // Enrolling, as computers do it (controlapi, enrol.go). The first two need no

@@ -137,7 +137,7 @@ func (h *handler) namedMail(w http.ResponseWriter, r *http.Request) error {
 	token, err := h.svc.BeginNamed(r.Context(), name, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)})
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.RetryAfter > 0 {
 		retryAfter(w, refusal)
-		return h.showNamed(w, r, statusOf(refusal), page{Problem: refusal.Message, Wait: waitInWords(refusal.RetryAfter)})
+		return h.showNamed(w, r, statusOf(refusal), page{Problem: problemOf(languageOf(r), refusal), Wait: waitInWords(languageOf(r), refusal.RetryAfter)})
 	}
 	if err != nil {
 		return h.invitationOver(w, r, err)
@@ -159,7 +159,7 @@ func (h *handler) namedCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.showNamed(w, r, http.StatusForbidden, page{Problem: err.Error()})
+		return h.showNamed(w, r, http.StatusForbidden, page{Problem: problemOf(languageOf(r), err)})
 	}
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ func (p oauthPages) SignIn(w http.ResponseWriter, r *http.Request, back string) 
 
 func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, c oauth.Consent) error {
 	out := page{
-		Title: "Allow " + c.Client + "?", Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
-		Client: c.Client, Target: c.Target, Problem: c.Problem, formTarget: c.Source,
+		Title: languageOf(r).Say("Allow %s?", c.Client), Email: c.Account.Email, AccountID: c.Account.ID, Return: c.Return,
+		Client: c.Client, Target: c.Target, Problem: languageOf(r).Tell(words.Plain(c.Problem)), formTarget: c.Source,
 	}
 	for _, choice := range c.Choices {
 		labels := make([]string, len(choice.Apps))
@@ -32,7 +32,7 @@ func (p oauthPages) Consent(w http.ResponseWriter, r *http.Request, status int, 
 		}
 		row := choiceRow{
 			Name: choice.Computer.Name, Host: choice.Computer.Host, Chosen: choice.Computer.Name == c.Chosen,
-			Apps: inWords(labels, 5),
+			Apps: inWords(languageOf(r), labels, 5),
 		}
 		if choice.Role != controlapi.RoleOwner {
 			row.From = choice.Owner
@@ -53,11 +53,11 @@ type choiceRow struct {
 
 // inWords puts labels into words: "Notes, Photos and Diary"; beyond most of them
 // it says that there are more.
-func inWords(labels []string, most int) string {
+func inWords(l words.Language, labels []string, most int) string {
 	if len(labels) > most {
-		labels = append(labels[:most-1], "more")
+		labels = append(labels[:most-1], l.Say("more"))
 	}
-	return words.And(labels...)
+	return l.And(labels...)
 }
 
 // grantRow is one connected app on the account page.
@@ -69,11 +69,11 @@ type grantRow struct {
 	Used  string
 }
 
-func grantRows(grants []control.AccountGrant) []grantRow {
+func grantRows(l words.Language, grants []control.AccountGrant) []grantRow {
 	var out []grantRow
 	for _, g := range grants {
 		out = append(out, grantRow{
-			ID: g.ID, Name: g.ClientName, Host: g.Computer.Host, Since: day(g.CreatedAt), Used: day(g.LastUsedAt),
+			ID: g.ID, Name: g.ClientName, Host: g.Computer.Host, Since: day(l, g.CreatedAt), Used: day(l, g.LastUsedAt),
 		})
 	}
 	return out

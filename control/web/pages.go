@@ -85,9 +85,9 @@ type page struct {
 	Sessions []sessionRow
 	Grants   []grantRow
 
-	Purpose   string // what they sign in anew for, in words
-	Client    string // OAuth client that asks, by name
-	Target    string // where the browser goes afterwards
+	Purpose   words.Sentence // what they sign in anew for, in words
+	Client    string         // OAuth client that asks, by name
+	Target    string         // where the browser goes afterwards
 	AccountID string
 	Choices   []choiceRow
 
@@ -103,6 +103,23 @@ type page struct {
 	// formTarget are the origins that a form of this page may lead to in the end,
 	// as a policy's sources. Browsers apply form-action to the redirects after a POST, too.
 	formTarget string
+}
+
+// Labels are what the apps are called.
+func (p page) Labels() []string {
+	out := make([]string, len(p.Apps))
+	for i, a := range p.Apps {
+		out[i] = a.Label
+	}
+	return out
+}
+
+// Today is what a client could open now, in words, where there is one computer to choose.
+func (p page) Today() string {
+	if len(p.Choices) != 1 {
+		return ""
+	}
+	return p.Choices[0].Apps
 }
 
 type invitedRow struct {

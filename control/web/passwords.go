@@ -7,6 +7,7 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // The pages of app passwords. Making and listing want somebody who has just signed
@@ -34,7 +35,7 @@ type passwordAppRow struct {
 
 // toPasswords is the page for the computer of this short name, or for all.
 func toPasswords(computer string) destination {
-	to := destination{path: controlapi.PathPasswordPages, purpose: "see your app passwords"}
+	to := destination{path: controlapi.PathPasswordPages, purpose: words.Of("to see your app passwords")}
 	if computer != "" {
 		to.path += "?" + url.Values{controlapi.ParamComputer: {computer}}.Encode()
 	}
@@ -60,12 +61,12 @@ func (h *handler) showPasswords(w http.ResponseWriter, r *http.Request, session 
 	if err != nil {
 		return err
 	}
-	p, status, told := page{Title: "App passwords", Wide: true, Email: session.Account.Email, Name: only}, http.StatusOK, refusal == nil
+	p, status, told := page{Title: languageOf(r).Say("App passwords"), Wide: true, Email: session.Account.Email, Name: only}, http.StatusOK, refusal == nil
 	for _, place := range places {
-		row := h.placeRow(place)
+		row := h.placeRow(languageOf(r), place)
 		row.Only = only != ""
 		if refusal != nil && row.Name == sent.Get("computer") {
-			row.again(sent, refusal.Message)
+			row.again(sent, problemOf(languageOf(r), refusal))
 			status, told = statusOf(refusal), true
 		}
 		p.Places = append(p.Places, row)
@@ -76,14 +77,14 @@ func (h *handler) showPasswords(w http.ResponseWriter, r *http.Request, session 
 	return h.show(w, r, status, "passwords", p)
 }
 
-func (h *handler) placeRow(place control.PasswordPlace) placeRow {
+func (h *handler) placeRow(l words.Language, place control.PasswordPlace) placeRow {
 	row := placeRow{
 		Name: place.Computer.Name, Host: place.Computer.Host, Owner: place.Owner, Form: h.svc.Passwords.NewForm(),
 	}
 	for _, a := range place.Apps {
 		row.Apps = append(row.Apps, passwordAppRow{ID: a.ID, Label: a.Label, Host: a.Host})
 		for _, p := range a.Passwords {
-			row.Passwords = append(row.Passwords, passwordRow{ID: p.ID, Name: p.Name, App: a.Label, Since: day(p.CreatedAt)})
+			row.Passwords = append(row.Passwords, passwordRow{ID: p.ID, Name: p.Name, App: a.Label, Since: day(l, p.CreatedAt)})
 		}
 	}
 	return row
@@ -118,7 +119,7 @@ func (h *handler) makePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.show(w, r, http.StatusOK, "password-made", page{
-		Title: "Your new app password", Email: made.Email, Host: made.Host, Client: made.Label, Name: made.Name,
+		Title: languageOf(r).Say("Your new app password"), Email: made.Email, Host: made.Host, Client: made.Label, Name: made.Name,
 		Password: made.Password, Back: toPasswords(only).path,
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/oauth"
+	"porchlight/internal/words"
 )
 
 // Bounds of what is read, in bytes.
@@ -80,9 +81,9 @@ type destination struct {
 	host  string // what the visitor will open there, "" for none
 	leads string // origin of that host
 	app   string // OAuth client to be allowed there, by name, "" for none
-	// purpose is what having signed in long ago is not enough for, in words; "" where
+	// purpose is what having signed in long ago is not enough for, in words; zero where
 	// it is enough.
-	purpose string
+	purpose words.Sentence
 	invited bool // it is the page of an invitation
 }
 

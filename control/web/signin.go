@@ -18,14 +18,14 @@ func (h *handler) signInForm(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if ok && (to.purpose == "" || h.svc.Sessions.Fresh(session)) {
+	if ok && (to.purpose.IsZero() || h.svc.Sessions.Fresh(session)) {
 		return h.onward(w, r, to.path)
 	}
 	return h.showSignIn(w, r, http.StatusOK, to, page{Email: session.Account.Email})
 }
 
 func (h *handler) showSignIn(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
-	p.Title, p.Host, p.Client, p.Return, p.Purpose = "Sign in", to.host, to.app, to.path, to.purpose
+	p.Title, p.Host, p.Client, p.Return, p.Purpose = languageOf(r).Say("Sign in"), to.host, to.app, to.path, to.purpose
 	return h.show(w, r, status, "signin", p)
 }
 
@@ -38,7 +38,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	to := h.parseReturn(r.Context(), f.Get("return"))
 	email, err := control.ParseEmail(f.Get("email"))
 	if err != nil {
-		return h.showSignIn(w, r, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: err.Error()})
+		return h.showSignIn(w, r, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: problemOf(languageOf(r), err)})
 	}
 	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
 	if err != nil {
@@ -88,7 +88,7 @@ func (h *handler) signInCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	in, err := h.svc.SignIn.WithCode(r.Context(), token, f.Get("code"), clientAddr(r))
 	if control.IsRefusal(err, controlapi.CodeForbidden) {
-		return h.showCheckMail(w, r, http.StatusForbidden, to, page{Email: email, Problem: err.Error()})
+		return h.showCheckMail(w, r, http.StatusForbidden, to, page{Email: email, Problem: problemOf(languageOf(r), err)})
 	}
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (h *handler) linkForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	to := h.parseReturn(r.Context(), returnTo)
 	return h.show(w, r, http.StatusOK, "link", page{
-		Title: "Sign in", Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
+		Title: languageOf(r).Say("Sign in"), Email: email, Host: to.host, Client: to.app, Purpose: to.purpose, Invited: to.invited, Token: token, formTarget: to.leads,
 	})
 }
 
@@ -127,7 +127,7 @@ func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) e
 		return err
 	}
 	return h.show(w, r, http.StatusNotFound, "error", page{
-		Title: "This link is over", Problem: err.Error(), Status: http.StatusNotFound, Again: "/signin",
+		Title: languageOf(r).Say("This link is over"), Problem: problemOf(languageOf(r), err), Status: http.StatusNotFound, Again: "/signin",
 	})
 }
 

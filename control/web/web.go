@@ -10,7 +10,6 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/oauth"
+	"porchlight/internal/words"
 )
 
 // Config of the handler; the zero value is fine.
@@ -297,18 +297,19 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 
 func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlapi.Error) {
 	status := statusOf(e)
-	p := page{Problem: e.Message, Back: h.svc.AuthURL() + "/account"}
+	l := languageOf(r)
+	p := page{Problem: problemOf(l, e), Back: h.svc.AuthURL() + "/account"}
 	switch status {
 	case http.StatusNotFound, http.StatusMisdirectedRequest, http.StatusMethodNotAllowed:
-		p.Title = "Nothing here"
+		p.Title = l.Say("Nothing here")
 	case http.StatusTooManyRequests:
-		p.Title, p.Wait = "Not so fast", waitInWords(e.RetryAfter)
+		p.Title, p.Wait = l.Say("Not so fast"), waitInWords(l, e.RetryAfter)
 	case http.StatusServiceUnavailable, http.StatusInternalServerError:
-		p.Title = "That did not work"
+		p.Title = l.Say("That did not work")
 	case http.StatusRequestHeaderFieldsTooLarge:
-		p.Title = "This request is too large"
+		p.Title = l.Say("This request is too large")
 	default:
-		p.Title = "That can’t be opened"
+		p.Title = l.Say("That can’t be opened")
 	}
 	retryAfter(w, e)
 	if err := h.show(w, r, status, "error", p); err != nil {
@@ -317,22 +318,27 @@ func (h *handler) showError(w http.ResponseWriter, r *http.Request, e *controlap
 }
 
 // waitInWords rounds up: "45 seconds", "3 minutes", "2 hours".
-func waitInWords(d time.Duration) string {
-	count := func(unit time.Duration, name string) string {
-		n := int(math.Ceil(float64(d) / float64(unit)))
-		if n == 1 {
-			return "1 " + name
-		}
-		return fmt.Sprintf("%d %ss", n, name)
-	}
+func waitInWords(l words.Language, d time.Duration) string {
+	in := func(unit time.Duration) int { return int(math.Ceil(float64(d) / float64(unit))) }
 	switch {
 	case d <= 0:
 		return ""
 	case d <= time.Minute:
-		return count(time.Second, "second")
+		return l.Count(in(time.Second), "%d second", "%d seconds")
 	case d <= time.Hour:
-		return count(time.Minute, "minute")
+		return l.Count(in(time.Minute), "%d minute", "%d minutes")
 	default:
-		return count(time.Hour, "hour")
+		return l.Count(in(time.Hour), "%d hour", "%d hours")
 	}
+}
+
+// problemOf is a refusal in a page's language.
+func problemOf(l words.Language, err error) string {
+	if refusal, ok := errors.AsType[*controlapi.Error](err); ok {
+		return l.Tell(refusal.Sentence())
+	}
+	if err == nil {
+		return ""
+	}
+	return l.Tell(words.Plain(err.Error()))
 }

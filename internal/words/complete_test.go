@@ -82,7 +82,7 @@ var (
 	verb = regexp.MustCompile(`%(?:\[(\d+)\])?([a-zA-Z%])`)
 	mark = regexp.MustCompile(`<[^>]*>`)
 	// harmless are the marks of HTML that a sentence may have.
-	harmless = []string{"<b>", "</b>", "<i>", "</i>", "<bdi>", `<bdi dir="auto">`, "</bdi>", "<code>", "</code>", `<a href="%s">`, `<a href="%[1]s">`, "</a>"}
+	harmless = []string{"<b>", "</b>", "<i>", "</i>", "<bdi>", `<bdi dir="auto">`, "</bdi>", "<code>", "</code>", `<a href="%s">`, `<a href="%[1]s">`, `<a href="%[2]s">`, "</a>", `<button class="linkish">`, "</button>"}
 )
 
 // verbs are the placeholders of a format, by the argument they stand for.
@@ -166,9 +166,19 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 				written[text] = true
 			}
 		}
+		if field, ok := n.(*ast.KeyValueExpr); ok && refuses(path) {
+			if name, ok := field.Key.(*ast.Ident); ok && name.Name == "Message" {
+				refusal(field.Value, files, into)
+			}
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
+		}
+		if fun, ok := call.Fun.(*ast.Ident); ok && slices.Contains(refusers, fun.Name) && refuses(path) {
+			for _, arg := range call.Args {
+				refusal(arg, files, into)
+			}
 		}
 		name, of := called(call)
 		places := sentencesAt[name]
@@ -195,6 +205,24 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		return true
 	})
 	return nil
+}
+
+// refusers are functions whose text is a refusal, which has no arguments and so is its
+// own key; so is that of a field Message.
+var refusers = []string{"refuse", "invalid", "gone", "tooMany"}
+
+// refuses says whether the refusals of a file are read by people, on a page or in the
+// owner's window.
+func refuses(path string) bool {
+	room := filepath.ToSlash(filepath.Dir(path))
+	return strings.HasSuffix(room, "/control") || strings.HasSuffix(room, "/control/web")
+}
+
+func refusal(e ast.Expr, files *token.FileSet, into map[string][]said) {
+	if text, ok := literal(e); ok && strings.HasSuffix(text, ".") {
+		key := strings.ReplaceAll(text, "%", "%%")
+		into[key] = append(into[key], said{files.Position(e.Pos()).String(), -1})
+	}
 }
 
 // saysSo says whether a function of a name says sentences: those with short names do

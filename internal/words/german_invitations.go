@@ -22,7 +22,6 @@ var germanInvitations = map[string]string{
 	"This browser is signed in as %s, and the invitation is for another address, which takes its place.":                                  "Dieser Browser ist als %s angemeldet, und die Einladung ist für eine andere Adresse, die an deren Stelle tritt.",
 	"Something on their own computer is shared with you. So that nobody else comes in, a code is mailed to the address that was invited.": "Etwas auf dem eigenen Computer ist für Sie freigegeben. Damit niemand sonst hineinkommt, geht ein Code an die eingeladene Adresse.",
 	"Mail me the code": "Code zusenden",
-	"Try again in %s.": "Noch einmal versuchen: in %s.",
 	"This link may have been passed on, so it does not show which address that is. Not sure? Ask the person who invited you.": "Dieser Link kann weitergegeben worden sein, darum zeigt er nicht, welche Adresse das ist. Nicht sicher? Fragen Sie die Person, die Sie eingeladen hat.",
 	"Check your mail":        "Sehen Sie in Ihre Mail",
 	"The code from the mail": "Der Code aus der Mail",

@@ -27,7 +27,7 @@ var (
 // dictionaries has the sentences of each language, by the English ones; those of a
 // room are in a file of their own.
 var dictionaries = map[Language][]map[string]string{
-	German: {germanCommon, germanPages, germanInvitations, germanKnock, germanProxy, germanMails, germanAgent, germanDesktop},
+	German: {germanCommon, germanPages, germanRefusals, germanInvitations, germanKnock, germanProxy, germanMails, germanAgent, germanDesktop},
 }
 
 // All are the languages that people can choose, English first.
@@ -94,7 +94,7 @@ var printers = sync.OnceValue(func() map[Language]*message.Printer {
 	made := map[Language]*message.Printer{}
 	for _, l := range []Language{English, German, Pseudo} {
 		tag := language.MustParse(l.Tag())
-		for key, said := range l.sentences() {
+		for key, said := range known()[l] {
 			if err := all.SetString(tag, key, said); err != nil {
 				panic(fmt.Sprintf("words: %q cannot be said: %v", key, err)) // a test says every one
 			}
@@ -102,6 +102,15 @@ var printers = sync.OnceValue(func() map[Language]*message.Printer {
 		made[l] = message.NewPrinter(tag, message.Catalog(all))
 	}
 	return made
+})
+
+// known has what each language says.
+var known = sync.OnceValue(func() map[Language]map[string]string {
+	out := map[Language]map[string]string{}
+	for l := range dictionaries {
+		out[l] = l.sentences()
+	}
+	return out
 })
 
 // sentences has all that the language says, by the English sentences.

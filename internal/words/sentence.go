@@ -26,7 +26,8 @@ type Names struct {
 
 // Day is a time of which a sentence tells the day.
 type Day struct {
-	Day time.Time `json:"day"`
+	Day  time.Time `json:"day"`
+	Year bool      `json:"year,omitempty"` // says that, too
 }
 
 // Of is a sentence to be said later.
@@ -40,6 +41,9 @@ func Counted(n int, one, many string, more ...any) Sentence {
 	}
 	return Sentence{many, append([]any{n}, more...)}
 }
+
+// Plain is a text that may be a sentence of ours without arguments, or anybody's.
+func Plain(text string) Sentence { return Sentence{Key: strings.ReplaceAll(text, "%", "%%")} }
 
 // String is the sentence in English.
 func (s Sentence) String() string { return English.Tell(s) }
@@ -86,6 +90,9 @@ func (l Language) inWords(arg any) any {
 		}
 		return l.And(names...)
 	case Day:
+		if arg.Year {
+			return l.DayOfYear(arg.Day)
+		}
 		return l.Day(arg.Day)
 	}
 	return arg
@@ -148,4 +155,33 @@ func named(raw json.RawMessage, fields map[string]any) (any, error) {
 		return d, err
 	}
 	return nil, fmt.Errorf("an argument of a sentence is %.40q", raw)
+}
+
+// Or says a sentence that came from elsewhere, or in its place the English text that
+// came with it, where the language has no words for it: what others send is never a
+// format.
+func (l Language) Or(s Sentence, english string) string {
+	if s.IsZero() {
+		s = Plain(english)
+	}
+	if l == English || !l.knows(s) {
+		return english
+	}
+	return l.Tell(s)
+}
+
+// knows says whether the language has words for a sentence and for those within it.
+func (l Language) knows(s Sentence) bool {
+	if l == Pseudo {
+		l = German // which has all there are
+	}
+	if _, ok := known()[l][s.Key]; !ok {
+		return false
+	}
+	for _, arg := range s.Args {
+		if within, ok := arg.(Sentence); ok && !l.knows(within) {
+			return false
+		}
+	}
+	return true
 }

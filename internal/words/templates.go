@@ -9,6 +9,7 @@ import (
 //	{{say "Leave %s?" .Host}}           text, escaped like any other
 //	{{rich "Leave <b>%s</b>?" .Host}}   the sentence's own marks stand; what is put in is escaped
 //	{{count .N "%d app" "%d apps"}}     one or many
+//	{{list .Labels 5}}                  what a rich sentence names, the rest counted
 //	{{language}}                        for <html lang>
 func (l Language) Funcs() template.FuncMap {
 	return template.FuncMap{
@@ -18,7 +19,21 @@ func (l Language) Funcs() template.FuncMap {
 		"tell":     l.Tell,
 		"tellAll":  l.TellAll,
 		"language": l.Tag,
+		"list":     l.bold,
 	}
+}
+
+// bold names at most so many labels of other programs, each of them bold and with its
+// own direction.
+func (l Language) bold(labels []string, most int) template.HTML {
+	shown := make([]string, min(len(labels), most))
+	for i := range shown {
+		shown[i] = `<b><bdi dir="auto">` + template.HTMLEscapeString(labels[i]) + `</bdi></b>`
+	}
+	if rest := len(labels) - most; rest > 0 {
+		shown = append(shown, l.Count(rest, "%d more", "%d more"))
+	}
+	return template.HTML(l.And(shown...))
 }
 
 // rich says a sentence that has marks of HTML in it, in the place of text. The sentence
