@@ -42,6 +42,7 @@ var parts = []part{
 	{"tenants", attackTenants, 20, 20},
 	{"tokens", attackTokens, 14, 14},
 	{"passwords", attackPasswords, 2000, 200},
+	{"dates", attackDates, 900, 110},
 	{"pkce", attackPKCE, 7, 7},
 	{"redirects", attackRedirects, 34, 34},
 	{"races", attackRaces, 200, 60},

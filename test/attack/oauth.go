@@ -38,16 +38,20 @@ type tokens struct {
 }
 
 // newRemote adds a client to the control plane of a computer and signs the owner
-// in there.
+// in there; newRemoteOf signs anybody in.
 func (c *computer) newRemote(ctx context.Context, s *stage, name, back string) (*remote, error) {
+	return c.newRemoteOf(ctx, s, name, back, c.account.Email)
+}
+
+func (c *computer) newRemoteOf(ctx context.Context, s *stage, name, back, email string) (*remote, error) {
 	var made struct{ ClientID, ClientSecret string }
 	p := &plane{s: s, data: filepath.Join(c.data, "control")}
 	if err := p.cli(ctx, &made, "client", "add", "--name", name, "--redirect-uri", back); err != nil {
 		return nil, err
 	}
 	r := &remote{authURL: c.account.AuthURL, id: made.ClientID, secret: made.ClientSecret, back: back, browser: visitor.New(c.roots)}
-	page, err := r.browser.SignIn(ctx, r.authURL+"/account", c.account.Email, func(ctx context.Context) (string, error) {
-		return c.mails.Link(ctx, c.account.Email)
+	page, err := r.browser.SignIn(ctx, r.authURL+"/account", email, func(ctx context.Context) (string, error) {
+		return c.mails.Link(ctx, email)
 	})
 	if err != nil {
 		return nil, err
