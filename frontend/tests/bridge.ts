@@ -4,7 +4,7 @@
  * change arrives as a "state" event). The scene is chosen by ?scene=NAME.
  * window.stub lets a test look at the calls and make things happen.
  */
-import type { Activity, AppHealth, AppPassword, Desk, Examination, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, Visitor, VisitorRequest } from '../src/lib/types';
+import type { Activity, AppHealth, AppPassword, Desk, Examination, Listening, Looked, Mail, Operations, OwnerApp, OwnerState, Person, Preferences, Settings, Shell, TriedAddress, TrustCheck, Visitor, VisitorRequest } from '../src/lib/types';
 import { nothing } from './nothing';
 
 const address = new URLSearchParams(location.search);
@@ -261,6 +261,24 @@ function examined(): Examination {
     address: { at: new Date().toISOString(), host: account.host, works, milliseconds: 84, text: works ? '' : 'maya.porch.example cannot be reached.' },
   };
 }
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAYAAACqaXHeAAAAiElEQVR42u3QMQEAAAjDMMC/52ECvlRA00nqs3m9AwABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQI+LYB1NgCfkVPVKcAAAAASUVORK5CYII=';
+const runs = (port: number, program: string, more: More<Listening> = {}) =>
+  ({ port, program, user: 'maya', own: true, network: false, published: false, looks: true, name: `port-${port}`, label: `Port ${port}`, since: minutesAgo(5), ...more }) as Listening;
+const titles: Record<number, Partial<Looked>> = {
+  3001: { title: 'Notes', name: 'notes-2', label: 'Notes 2' },
+  8888: { title: 'Jupyter Server', name: 'jupyter-server', label: 'Jupyter Server', icon: pixel },
+  8384: { title: '<b>Sync</b> \u05d0\u05d1', name: 'sync', label: '<b>Sync</b> \u05d0\u05d1' },
+  3003: { title: 'Grafana', name: 'grafana', label: 'Grafana' },
+};
+let listening: Listening[] = [
+  runs(3000, 'node', { published: true, looks: false, app: 'notes', status: 'live', name: 'notes', label: 'Notes' }),
+  runs(3001, 'node'), runs(8000, 'python3'), runs(8384, 'syncthing', { name: 'syncthing', label: 'Syncthing' }), runs(8888, 'python3'),
+  runs(3003, 'grafana', { own: false, user: 'grafana', looks: false, name: 'grafana', label: 'Grafana' }),
+  runs(8081, 'nginx', { own: false, user: 'root', looks: false, network: true }),
+  runs(5432, 'postgres', { looks: false, notOffered: 'database' }), runs(22, 'sshd', { own: false, user: 'root', looks: false, notOffered: 'login' }),
+  runs(631, 'cupsd', { own: false, user: 'root', looks: false, notOffered: 'printing' }), runs(8443, 'porchlight', { looks: false, notOffered: 'own' }),
+];
+let trust: TrustCheck['state'][] = ['opened', 'proven']; // as the check goes on
 
 /** Those that change something; the others have nothing to tell. */
 const operations: { [Name in keyof Operations]?: (values: Operations[Name]['takes']) => Operations[Name]['gives'] | Promise<Operations[Name]['gives']> } = {
@@ -291,6 +309,21 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   },
   tryAddress: ({ name }) => ({ at: new Date().toISOString(), host: `${name}.${state.account.host}`, works: true, milliseconds: 84, text: '', ...trying.get(name) }),
   examine: () => examined(),
+  listening: () =>
+    listening.map((one) => {
+      const app = state.apps.find((each) => each.localPort === one.port && each.status !== 'revoked');
+      return app ? { ...one, app: app.name, status: app.status as 'live' | 'pending', published: app.status === 'live', name: app.name, label: app.label, looks: false } : one.port === 3000 ? runs(3000, 'node') : one;
+    }),
+  look: ({ port }) => ({ port, title: '', name: `port-${port}`, label: `Port ${port}`, ...titles[port] }),
+  share: ({ name, label, localPort, listening: there }) => {
+    if (there && !listening.some((one) => one.port === localPort)) throw new Error(`Port ${localPort} stopped listening.`);
+    if (!/^[a-z0-9-]{1,63}$/.test(name)) throw new Error("An app's name has 1 to 63 characters: lower-case letters a to z, digits and hyphens. It becomes the first part of its address.");
+    const host = `${name}.${state.account.host}`;
+    set({ apps: [...state.apps, app(name, label, localPort, { host, url: `https://${host}` })] });
+    return { status: 'live', host, url: `https://${host}` };
+  },
+  beginTrustCheck: () => ({ state: 'waiting', browser: 'Firefox', url: `https://check-abc.${state.account.host}/.porchlight/check/x` }),
+  trustCheck: () => ({ state: trust.shift() ?? 'none', browser: 'Firefox', milliseconds: 38 }),
   goDark: () => (set({ darkSince: minutesAgo(0) }), { ok: true, closed: 3, milliseconds: 9 }),
   lightUp: () => (set({ darkSince: undefined }), done),
   outbox: () => mails,
@@ -409,6 +442,12 @@ const stub = {
     stub.set({ peopleVersion: state.peopleVersion + '+' });
   },
   /** A visitor asks for something. */
+  /** What a check of the browser's trust comes to. */
+  trusts: (...states: TrustCheck['state'][]) => void (trust = states),
+  /** Nothing listens on a port any more; without one, on none. */
+  ends: (port?: number) => void (listening = listening.filter((one) => port !== undefined && one.port !== port)),
+  /** A program begins to listen. */
+  runs: (port: number, program: string, more: Partial<Listening> = {}) => void (listening = [...listening, runs(port, program, { ...more, since: minutesAgo(0) })]),
   request: (app: string, method: string, path: string, status: number, ms: number, email: string, error = '') => {
     requested = [...requested, asked(0, app, method, path, status, ms, email, error)];
     heard();

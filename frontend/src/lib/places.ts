@@ -1,7 +1,7 @@
 /* Where in the window one can go. */
 
 /** A page of the window; what it looks like is in views/views.ts. */
-export type View = 'apps' | 'people' | 'invite' | 'clients' | 'activity' | 'requests' | 'outbox' | 'settings' | 'health';
+export type View = 'apps' | 'add' | 'people' | 'invite' | 'clients' | 'activity' | 'requests' | 'outbox' | 'settings' | 'health';
 
 /**
  * Goes to a view, and begins it anew where it shows already. The argument is what of

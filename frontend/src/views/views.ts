@@ -7,6 +7,7 @@ import type { View } from '../lib/places';
 import type { Account, OwnerState, Preferences } from '../lib/types';
 import type Icon from '../ui/Icon.svelte';
 import Activity from './Activity.svelte';
+import AddApp from './AddApp.svelte';
 import Apps from './Apps.svelte';
 import Clients from './Clients.svelte';
 import Health from './Health.svelte';
@@ -43,6 +44,7 @@ interface Row {
 
 export const views: Record<View, Row> = {
   apps: { page: Apps, icon: 'apps' },
+  add: { page: AddApp, within: 'apps' },
   people: { page: People, icon: 'people' },
   invite: { page: People, within: 'people' },
   clients: { page: Clients, icon: 'link' },

@@ -41,9 +41,16 @@ const longer = (page: Page) =>
   });
 
 const scenes: Scene[] = [
-  { name: 'welcome', scene: 'welcome' },
+  { name: 'first', scene: 'welcome' },
+  { name: 'first-trust', scene: 'welcome', act: press('Start') },
+  { name: 'first-refused', scene: 'welcome', act: then((page) => page.evaluate('stub.trusts("refused")'), press('Start'), press('Trust it'), press('Show how')) },
+  { name: 'first-pick', scene: 'welcome', act: then(press('Start'), press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()) },
+  { name: 'first-done', scene: 'welcome', act: then(press('Start'), press('Not now'), press(/^Share .?Jupyter/), press('Open')) },
+  { name: 'first-proven', scene: 'welcome', act: then(press('Start'), press('Trust it'), (page) => page.getByText('Goes on by itself').waitFor()) },
+  { name: 'add', scene: 'connected', height: 1100, act: then(press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), press(/^Name for .?Notes 2/), (page) => page.getByText('Not offered 4').click()) },
+  { name: 'welcome-connect', scene: 'welcome', act: press('I have a server…') },
   { name: 'welcome-code', scene: 'welcome-code' },
-  { name: 'welcome-failed', scene: 'welcome-failed' },
+  { name: 'welcome-failed', scene: 'welcome-failed', act: press('I have a server…') },
   { name: 'dark', scene: 'dark' },
   { name: 'paused', scene: 'paused' },
   { name: 'app', scene: 'connected', act: then(press('Notes'), press('QR code')) },

@@ -1,45 +1,116 @@
 // The first start, going dark, and what the window says while something is away.
+import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { called, focusName, open, section, show, told } from './page';
 
 const title = 'Leave the porch light on';
+const connected = '{connected: true, local: false, email: "maya@example.com", host: "maya.porch.example", url: "https://maya.porch.example", authUrl: "https://porch.example"}';
+
+const press = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: typeof name === 'string' }).press('Enter');
+const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
 
 describe('the first start', () => {
-  test('trying it here trusts the local certificates, when that is left ticked', async () => {
+  test('three presses: what it is, trust that is proven, the first app, which opens', async () => {
     const page = await open({ scene: 'welcome' });
     await expect.poll(() => focusName(page)).toBe(title);
-    await page.getByRole('button', { name: 'Try it' }).press('Enter');
-    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
-    expect([await called(page, 'Trust'), await called(page, 'Welcomed')]).toEqual([[[true]], [[]]]);
+    await press(page, 'Start');
+    await expect.poll(() => focusName(page)).toBe('Let your browser trust this computer');
+    await page.getByText('Not proven yet').waitFor();
+    await press(page, 'Trust it');
+    await heading(page, 'Your browser trusts this computer');
+    await page.getByText('Opened without a warning, in 38 ms.').waitFor();
+    expect([await called(page, 'Trust'), await called(page, 'OpenURL')]).toEqual([[[true]], [['https://check-abc.maya.localhost:8443/.porchlight/check/x']]]);
+    await heading(page, 'Pick your first app'); // by itself
+    // Only the owner's own are here, and what has a title is the one to press.
+    await page.getByText('Jupyter Server').waitFor();
+    await page.getByText('6 more are not offered.').waitFor();
+    expect(await page.getByRole('button', { name: /^Share / }).count()).toBe(5);
+    expect(await page.getByText('grafana').count()).toBe(0);
+    expect(await called(page, 'Welcomed')).toEqual([]);
+    await press(page, /^Share .?Jupyter Server/);
+    await heading(page, 'Jupyter Server');
+    expect([await called(page, 'share'), await called(page, 'Open'), await called(page, 'Welcomed')]).toEqual([
+      [[{ name: 'jupyter-server', label: 'Jupyter Server', localPort: 8888, program: 'python3', user: 'maya', listening: true, others: false, keep: true }]],
+      [['jupyter-server']],
+      [[]],
+    ]);
+    await page.getByText('https://jupyter-server.maya.localhost:8443').waitFor();
+    await press(page, 'Done');
+    await heading(page, 'Apps');
+    await page.getByText('Jupyter Server').waitFor();
   });
 
-  test('and leaves them alone when it is not', async () => {
+  test('is there whatever has asked meanwhile, and over when it was done', async () => {
     const page = await open({ scene: 'welcome' });
-    await page.getByLabel('Have my browsers trust them').uncheck();
-    await page.getByRole('button', { name: 'Try it' }).click();
-    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
-    expect([await called(page, 'Trust'), await called(page, 'Welcomed')]).toEqual([[], [[]]]);
+    await page.evaluate('stub.add({name: "paperless", label: "Paperless", localPort: 8000, listener: {program: "python3", user: "maya"}})');
+    await press(page, 'Start');
+    await press(page, 'Not now');
+    await heading(page, 'Pick your first app');
+    expect(await called(page, 'Welcomed')).toEqual([]);
+    await page.getByText('asks for an address').waitFor();
+    await press(page, /^Approve .?Paperless/);
+    await heading(page, 'Paperless');
+    expect(await called(page, 'approve')).toEqual([[{ name: 'paperless', label: 'Paperless', localPort: 8000, program: 'python3', user: 'maya' }]]);
+    expect(await called(page, 'Welcomed')).toEqual([[]]);
+    await press(page, 'Add another');
+    await heading(page, 'Add an app');
   });
 
-  test('a trust that fails is told, and keeps nobody from beginning', async () => {
+  test('a browser that refuses is named, and never called trusting', async () => {
     const page = await open({ scene: 'welcome' });
-    await page.evaluate('stub.fail("Trust", "certutil is missing. Install libnss3-tools.")');
-    await page.getByRole('button', { name: 'Try it' }).click();
-    await told(page, 'certutil is missing.');
-    await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
+    await page.evaluate('stub.trusts("refused", "opened", "refused", "none")');
+    await press(page, 'Start');
+    await press(page, 'Trust it');
+    await heading(page, 'Firefox does not trust it yet');
+    await page.getByText('Gives a warning', { exact: true }).waitFor();
+    expect(await page.getByText('trusts this computer').count()).toBe(0);
+    await press(page, 'Show how');
+    await page.getByText('/home/maya/.local/share/porchlight/ca/root.pem').waitFor();
+    await press(page, 'Try again');
+    await expect.poll(async () => (await called(page, 'beginTrustCheck')).length).toBe(2);
+    await heading(page, 'Firefox does not trust it yet');
+    await press(page, 'Try again');
+    await heading(page, 'No browser has answered');
+    await press(page, 'Go on without');
+    await heading(page, 'Pick your first app');
   });
 
-  test('whoever has apps already is not welcomed again', async () => {
+  test('what cannot be trusted says so where it is', async () => {
     const page = await open({ scene: 'welcome' });
-    await page.evaluate('stub.add({name: "notes", label: "Notes"})');
-    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
-    await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
-    await page.evaluate('stub.set({apps: []})');
+    await page.evaluate('stub.fail("Trust", "The program certutil is not installed.")');
+    await press(page, 'Start');
+    await press(page, 'Trust it');
+    await page.getByText('The program certutil is not installed.').waitFor();
+    await page.evaluate('stub.fail("Trust")');
+    await press(page, 'Trust it');
+    await heading(page, 'Your browser trusts this computer');
+  });
+
+  test('later is done, too, and nothing to share says what to do', async () => {
+    const page = await open({ scene: 'welcome' });
+    await page.evaluate('stub.ends()');
+    await press(page, 'Start');
+    await press(page, 'Not now');
+    await heading(page, 'Nothing to share runs yet');
+    await page.evaluate('stub.runs(4000, "node")');
+    await page.getByText('becomes port-4000.maya.localhost:8443').waitFor();
+    await press(page, 'Later');
     await page.getByRole('heading', { name: 'No apps yet' }).waitFor();
+    expect(await called(page, 'Welcomed')).toEqual([[]]);
+  });
+
+  test('a connected computer has certificates that are trusted already', async () => {
+    const page = await open({ scene: 'welcome' });
+    await page.evaluate(`stub.set({account: ${connected}})`);
+    await page.getByText('1 of 2').waitFor();
+    await press(page, 'Start');
+    await page.getByText('2 of 2').waitFor();
+    await heading(page, 'Pick your first app');
   });
 
   test('connecting: the code to compare, giving it up, failing, and done', async () => {
     const page = await open({ scene: 'welcome' });
+    await press(page, 'I have a server…');
     const server = page.getByRole('textbox', { name: 'Server address' });
     expect(await page.getByRole('button', { name: 'Connect' }).isDisabled()).toBe(true);
     await server.fill(' control.porch.example ');
@@ -54,7 +125,7 @@ describe('the first start', () => {
     expect(await called(page, 'OpenURL')).toEqual([['https://control.porch.example/device?code=WDJB-MJHT']]);
 
     await page.getByRole('button', { name: 'Use another server' }).click();
-    await page.getByRole('heading', { level: 1, name: title }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'Connect to a server' }).waitFor();
     expect(await called(page, 'cancelConnect')).toEqual([[{}]]);
 
     await page.evaluate('stub.fail("connect", "control.porch.example is not a Porchlight server.")');
@@ -71,8 +142,10 @@ describe('the first start', () => {
     await page.evaluate(
       'stub.set({connecting: undefined, account: {connected: true, local: false, email: "maya@example.com", host: "maya.porch.example", url: "https://maya.porch.example", authUrl: "https://porch.example"}})',
     );
-    await page.getByRole('heading', { level: 1, name: 'Apps' }).waitFor();
-    await expect.poll(() => called(page, 'Welcomed')).toEqual([[]]);
+    // The first start goes on where it was, without the step that is not needed any more.
+    await heading(page, title);
+    await page.getByText('1 of 2').waitFor();
+    expect(await called(page, 'Welcomed')).toEqual([]);
   });
 
   test('a code that waits is found again after the window was closed', async () => {

@@ -17,7 +17,8 @@ export const ofApps = {
 
   empty: {
     title: 'No apps yet',
-    text: 'An app on this computer asks for an address. You decide here.',
+    text: 'Pick a program that runs on this computer, and it gets an address. You decide who opens it.',
+    or: 'Or an app asks for one by itself:',
     start: 'Start something on a port.',
     startText: 'Anything that answers HTTP: say, a dev server on port 3000.',
     ask: 'Ask for an address.',

@@ -7,15 +7,17 @@ import { language, speak as speakLanguage, type Language } from '../language';
 import { ofApps } from './apps';
 import { ofApps as ofAppsInGerman } from './de/apps';
 import { ofPeople as ofPeopleInGerman } from './de/people';
+import { ofStart as ofStartInGerman } from './de/start';
 import { ofWindow as ofWindowInGerman } from './de/window';
 import { ofPeople } from './people';
 import { pseudo } from './pseudo';
 import type { Spoken } from './spoken';
+import { ofStart } from './start';
 import { ofWindow } from './window';
 
-const english = { ...ofApps, ...ofPeople, ...ofWindow };
+const english = { ...ofApps, ...ofPeople, ...ofStart, ...ofWindow };
 type Words = Spoken<typeof english>;
-const german: Words = { ...ofAppsInGerman, ...ofPeopleInGerman, ...ofWindowInGerman };
+const german: Words = { ...ofAppsInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
 
 export let strings: Words = english;
 

@@ -14,6 +14,7 @@ export const ofWindow = {
 
   nav: {
     apps: 'Apps',
+    add: 'Add an app',
     people: 'People',
     invite: 'Invite',
     clients: 'Connected apps',
@@ -185,20 +186,12 @@ export const ofWindow = {
   },
 
   welcome: {
-    title: 'Leave the porch light on',
-    lede: 'Your apps stay on this computer. The people you choose can open them, and only them.',
-    tryTitle: 'Try it on this computer',
-    tryText: 'No account, no server. Your apps get addresses that work in your own browser.',
-    trust: 'Have my browsers trust them',
-    tryDo: 'Try it',
-    trying: 'One moment…',
     connectTitle: 'Connect to a server',
     connectText: 'Your apps get addresses that work everywhere, for people you invite.',
     server: 'Server address',
     serverPlaceholder: 'control.example.net',
     connect: 'Connect',
     connecting: 'Connecting…',
-    later: 'You can change this later in Settings.',
     codeTitle: 'Confirm this computer',
     codeLede: (host: string) => `Sign in at ${host} and check that it shows the same code.`,
     code: 'Code',

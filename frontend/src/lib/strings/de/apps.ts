@@ -18,7 +18,8 @@ export const ofApps: Spoken<typeof english> = {
 
   empty: {
     title: 'Noch keine Apps',
-    text: 'Eine App auf diesem Computer bittet um eine Adresse. Sie entscheiden hier.',
+    text: 'Wählen Sie ein Programm, das auf diesem Computer läuft, und es bekommt eine Adresse. Wer es öffnet, bestimmen Sie.',
+    or: 'Oder eine App bittet selbst um eine:',
     start: 'Etwas an einem Port starten.',
     startText: 'Alles, was HTTP spricht: etwa ein Entwicklungsserver an Port 3000.',
     ask: 'Um eine Adresse bitten.',

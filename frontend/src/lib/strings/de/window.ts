@@ -15,6 +15,7 @@ export const ofWindow: Spoken<typeof english> = {
 
   nav: {
     apps: 'Apps',
+    add: 'App hinzufügen',
     people: 'Personen',
     invite: 'Einladen',
     clients: 'Verbundene Apps',
@@ -187,20 +188,12 @@ export const ofWindow: Spoken<typeof english> = {
   },
 
   welcome: {
-    title: 'Das Licht auf der Veranda anlassen',
-    lede: 'Ihre Apps bleiben auf diesem Computer. Wen Sie wählen, kann sie öffnen, und sonst niemand.',
-    tryTitle: 'Auf diesem Computer ausprobieren',
-    tryText: 'Kein Konto, kein Server. Ihre Apps bekommen Adressen, die in Ihrem eigenen Browser gehen.',
-    trust: 'Meine Browser sollen ihnen vertrauen',
-    tryDo: 'Ausprobieren',
-    trying: 'Einen Moment…',
     connectTitle: 'Mit einem Server verbinden',
     connectText: 'Ihre Apps bekommen Adressen, die überall gehen, für alle, die Sie einladen.',
     server: 'Adresse des Servers',
     serverPlaceholder: 'control.example.net',
     connect: 'Verbinden',
     connecting: 'Wird verbunden…',
-    later: 'In den Einstellungen lässt sich das später ändern.',
     codeTitle: 'Diesen Computer bestätigen',
     codeLede: (host) => `Melden Sie sich bei ${host} an und prüfen Sie, ob dort derselbe Code steht.`,
     code: 'Code',
