@@ -107,6 +107,10 @@ func (a *Agent) examine(ctx context.Context, state agentapi.OwnerState) (agentap
 	if time.Since(a.tried.last.At) < triedFor {
 		return a.tried.last, nil
 	}
+	if !state.Reachable && a.remote != nil { // whoever looks does not want to wait for the next try
+		a.tunnel.Wake()
+		a.remote.Wake()
+	}
 	kept, err := a.authorities()
 	if err != nil {
 		return agentapi.Examination{}, err

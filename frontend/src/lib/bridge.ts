@@ -23,6 +23,7 @@ interface Agent {
 
 interface Runtime {
   EventsOn(name: string, fn: (...data: never[]) => void): () => void;
+  Quit(): void;
 }
 
 declare global {
@@ -61,6 +62,9 @@ export const bridge = {
   ask: ((operation, values = {}) => agent.Ask(operation, values)) as Ask,
   desk: bound<Desk>('Desk'),
   shell: bound<Shell>('Shell'),
+
+  /** Closes the window, as its own button does: Wails asks the program, which hides it. */
+  close: () => window.runtime?.Quit?.(),
 
   /** Calls fn with every new snapshot. */
   onState: (fn: (state: OwnerState) => void) => on('state', fn),

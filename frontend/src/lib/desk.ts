@@ -4,6 +4,7 @@
  */
 import { getContext, setContext } from 'svelte';
 import { hostOf, seenOf } from './apps';
+import { Asked } from './asked.svelte';
 import type { Bridge, Operation, Takes } from './bridge';
 import { ailmentOf, suggestionOf } from './health';
 import type { Owner } from './state.svelte';
@@ -25,6 +26,8 @@ export class Desk {
 
   /** What came of trying addresses. */
   readonly tried = new Tried();
+  /** What was found when everything was last looked at. */
+  readonly examined = new Asked(() => this.bridge.ask('examine'));
 
   /** Asks the agent for what shows by itself once it is done; a failure is said. */
   ask<Name extends Operation>(operation: Name, ...values: Takes<Name>): Promise<boolean> {

@@ -147,7 +147,7 @@ test('data and versions', async () => {
   await page.getByRole('button', { name: 'Show in files' }).click();
   await expect.poll(() => called(page, 'ShowData')).toEqual([[]]);
   await page.getByRole('button', { name: 'Copy versions' }).click();
-  expect(String((await called(page, 'Copy'))[0]![0])).toMatch(/^Porchlight 0\.1\.0\nEngine 0\.1\.0, desktop\n/);
+  expect(String((await called(page, 'Copy'))[0]![0])).toMatch(/^Porchlight 0\.1\.0\nIn the background: 0\.1\.0, desktop\n/);
   await section(page, 'Programs attached to the engine').getByText('org.example.wiki').waitFor();
 });
 

@@ -22,14 +22,14 @@ describe('first steps and trouble', () => {
 
   test('an agent that does not answer is said calmly and asked again', async () => {
     const page = await open({ scene: 'away' });
-    await page.getByText('Porchlight’s engine does not answer. The agent is still starting.').waitFor();
+    await page.getByText('Porchlight does not answer. The agent is still starting.').waitFor();
     expect(await page.locator('.foot .state').textContent()).toBe('Not answering');
     await page.getByRole('button', { name: 'Try again' }).click();
     await expect.poll(async () => (await called(page, 'ownerState')).length).toBe(2);
     await page.evaluate('stub.fail("ownerState")');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('Paperless wants an address').waitFor();
-    expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
+    expect(await page.locator('.foot .state').textContent()).toBe('This computer only, 2 things wrong');
   });
 
   test('without a keychain the owner may choose a file', async () => {
@@ -69,7 +69,7 @@ describe('first steps and trouble', () => {
     expect(await page.getByRole('button', { name: 'Invite', exact: true }).isDisabled()).toBe(true);
     await page.evaluate('stub.set({trouble: "", reachable: true, accessUntil: undefined})');
     await expect.poll(() => page.getByRole('button', { name: 'Invite', exact: true }).isEnabled()).toBe(true);
-    expect(await page.locator('.foot .state').textContent()).toBe('Connected');
+    expect(await page.locator('.foot .state').textContent()).toBe('Connected, 2 things wrong');
   });
 
   test('what keeps visitors out is said for as long as it does', async () => {
@@ -79,7 +79,7 @@ describe('first steps and trouble', () => {
     expect(await page.locator('.foot .state').textContent()).toBe('Not reachable');
     await page.evaluate('stub.set({trouble: "", reachable: true})');
     await page.getByText('Port 8443 is taken').waitFor({ state: 'detached' });
-    expect(await page.locator('.foot .state').textContent()).toBe('This computer only');
+    expect(await page.locator('.foot .state').textContent()).toBe('This computer only, 2 things wrong');
   });
 
   test('a control plane that is away is told once, with what still holds and what waits', async () => {

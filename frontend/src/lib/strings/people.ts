@@ -39,7 +39,9 @@ export const ofPeople = {
     appFor: (label: string, email: string): Sentence => [{ name: label }, ` for ${email}`],
     switchHint: 'Switching off closes what they have open.',
     resend: 'Send the mail again',
-    remove: 'Remove…',
+    removeWhole: 'Remove from everything',
+    untilFor: (label: string, email: string): Sentence => ['Until when, ', { name: label }, ` for ${email}`],
+    findApps: 'Search apps',
     removeOf: (email: string) => `Remove ${email}`,
     inviteAgain: 'Invite again',
     undoOf: (email: string) => `Undo: ${email} comes back as before`,
@@ -54,6 +56,10 @@ export const ofPeople = {
     undo: 'Undo',
     couldOpen: (labels: readonly string[]): Sentence => (labels.length > 0 ? ['Could open ', ...listed(labels)] : ['Could open nothing']),
     mayOpenNow: (labels: readonly string[], more: number): Sentence => (labels.length > 0 ? listed(labels, more) : ['Nothing']),
+    mayOpenUntil: (apps: readonly { label: string; until: string }[], more: number): Sentence => [
+      ...apps.flatMap(({ label, until }, i): Sentence => [i > 0 ? ', ' : '', { name: label }, until ? ` until ${until}` : ' always']),
+      ...(more > 0 ? [` and ${number.format(more)} more`] : []),
+    ],
     showAllApps: (n: number) => `Show all ${number.format(n)} apps`,
   },
 
@@ -74,14 +80,6 @@ export const ofPeople = {
     saving: 'Saving…',
     cancel: 'Cancel',
     noDate: 'A day from today on, as 2026-12-31.',
-  },
-
-  removePerson: {
-    title: (email: string): Sentence => ['Remove ', { name: email }, '?'],
-    text: 'They can’t open anything any more, and what they have open is closed. You can undo it for a few seconds; after that it takes a new invitation.',
-    keep: 'Keep',
-    confirm: 'Remove',
-    busy: 'Removing…',
   },
 
   clients: {

@@ -1,5 +1,5 @@
 /* Die Wörter über Menschen, ihre Programme und Passwörter, auf Deutsch: das Gegenstück zu ../people.ts. */
-import { count, listed, number } from '../../sentence';
+import { count, listed, number, type Sentence } from '../../sentence';
 import type { ofPeople as english } from '../people';
 import type { Spoken } from '../spoken';
 
@@ -35,7 +35,9 @@ export const ofPeople: Spoken<typeof english> = {
     appFor: (label, email) => [{ name: label }, ` für ${email}`],
     switchHint: 'Ausschalten trennt, was davon geöffnet ist.',
     resend: 'E-Mail noch einmal senden',
-    remove: 'Entfernen…',
+    removeWhole: 'Aus allem entfernen',
+    untilFor: (label, email) => ['Bis wann, ', { name: label }, ` für ${email}`],
+    findApps: 'Apps suchen',
     removeOf: (email) => `${email} entfernen`,
     inviteAgain: 'Wieder einladen',
     undoOf: (email) => `Rückgängig: ${email} kommt zurück wie zuvor`,
@@ -50,6 +52,10 @@ export const ofPeople: Spoken<typeof english> = {
     undo: 'Rückgängig',
     couldOpen: (labels) => (labels.length > 0 ? ['Konnte öffnen: ', ...listed(labels)] : ['Konnte nichts öffnen']),
     mayOpenNow: (labels, more) => (labels.length > 0 ? listed(labels, more) : ['Nichts']),
+    mayOpenUntil: (apps, more) => [
+      ...apps.flatMap(({ label, until }, i): Sentence => [i > 0 ? ', ' : '', { name: label }, until ? ` bis ${until}` : ' immer']),
+      ...(more > 0 ? [` und ${number.format(more)} weitere`] : []),
+    ],
     showAllApps: (n) => `Alle ${number.format(n)} Apps zeigen`,
   },
 
@@ -69,14 +75,6 @@ export const ofPeople: Spoken<typeof english> = {
     saving: 'Wird gesichert…',
     cancel: 'Abbrechen',
     noDate: 'Ein Tag ab heute, als 2026-12-31.',
-  },
-
-  removePerson: {
-    title: (email) => [{ name: email }, ' entfernen?'],
-    text: 'Diese Person kann nichts mehr öffnen, und was sie geöffnet hat, wird getrennt. Ein paar Sekunden lang lässt sich das rückgängig machen; danach braucht es eine neue Einladung.',
-    keep: 'Behalten',
-    confirm: 'Entfernen',
-    busy: 'Wird entfernt…',
   },
 
   clients: {

@@ -1,0 +1,141 @@
+/*
+ * What the Health page tells: what the snapshot knows by itself, and what was found by
+ * looking. Pure functions; the page carries out what helps.
+ */
+import { ailmentOf, suggestionOf } from './health';
+import { plain } from './sentence';
+import { strings } from './strings';
+import { dayOf } from './time';
+import type { Examination, Finding, OwnerApp, OwnerState, Preferences } from './types';
+
+/** What a button beside a line does. */
+export type Fix =
+  | { does: 'suggestion' | 'pause' | 'show'; app: OwnerApp }
+  | { does: 'lightUp' | 'unlock' | 'keepInFile' | 'trust' | 'people' | 'settings' | 'connect' };
+
+export interface Line {
+  key: string;
+  state: 'wrong' | 'note' | 'ok';
+  title: string;
+  text: string;
+  /** How its button is called, and what it does; there is one at most. */
+  fix?: { label: string; is: Fix };
+}
+
+/** What keeps somebody from something, as far as is known without looking. */
+export function wrongs(snapshot: OwnerState): number {
+  return known(snapshot, undefined).filter((line) => line.state === 'wrong').length;
+}
+
+/** Everything, in the order in which one depends on another; found is undefined before anybody looked. */
+export function checkup(snapshot: OwnerState, preferences: Preferences | undefined, found: Examination | undefined): Line[] {
+  const lines = found ? looked(snapshot, preferences, found) : [];
+  // What the look found says more than that there is trouble.
+  const told = lines.some(({ key, state }) => state === 'wrong' && (key === 'control plane' || key === 'visit'));
+  return [...lines, ...known(snapshot, preferences).filter((line) => line.key !== 'trouble' || !told || line.fix)];
+}
+
+function known(snapshot: OwnerState, preferences: Preferences | undefined): Line[] {
+  const live = snapshot.apps.filter((app) => app.status === 'live' && !app.paused);
+  const ailing = live.filter((app) => ailmentOf(app));
+  const lines: Line[] = [...connection(snapshot), ...keychain(snapshot, preferences), ...live.flatMap(certificate), ...ailing.map(ailingApp)];
+  const fine = live.filter((app) => !ailmentOf(app));
+  const words = strings.checkup;
+  if (fine.length > 0) lines.push({ key: 'apps', state: 'ok', title: words.apps, text: plain(words.named(fine.map((app) => app.label))) });
+  const ends = live.flatMap((app) => (app.certificate?.notAfter && !app.certificate.problem ? [app.certificate.notAfter] : [])).sort();
+  if (ends.length > 0) lines.push({ key: 'certificates', state: 'ok', title: words.certificates, text: words.certificatesFine(dayOf(ends[0]!, Date.now())) });
+  for (const to of snapshot.undelivered) lines.push({ key: `mail ${to}`, state: 'wrong', title: words.mail, text: words.mailBack(to), fix: { label: words.people, is: { does: 'people' } } });
+  if (!snapshot.account.local && snapshot.undelivered.length === 0) lines.push({ key: 'mail', state: 'ok', title: words.mailFine, text: words.mailFineText });
+  for (const one of snapshot.users) {
+    if (one.standing === 'asks') lines.push({ key: `user ${one.id}`, state: 'note', title: strings.settings.userAsks(one.name), text: '', fix: { label: words.settings, is: { does: 'settings' } } });
+  }
+  return lines;
+}
+
+function connection({ trouble, apps, darkSince, account, connecting }: OwnerState): Line[] {
+  const words = strings.checkup;
+  if (darkSince) return [{ key: 'dark', state: 'note', title: words.dark, text: words.darkText, fix: { label: strings.dark.light, is: { does: 'lightUp' } } }];
+  // A certificate has a line of its own.
+  if (trouble && !apps.some((app) => app.certificate?.problem && trouble.includes(app.certificate.problem))) {
+    const fix = !account.connected && !connecting ? { fix: { label: strings.settings.connectDo, is: { does: 'connect' } as Fix } } : {};
+    return [{ key: 'trouble', state: 'wrong', title: words.trouble, text: server(trouble), ...fix }];
+  }
+  return [];
+}
+
+function keychain({ locked }: OwnerState, preferences: Preferences | undefined): Line[] {
+  const words = strings.checkup;
+  const kept = preferences?.secretKept;
+  if (locked && kept === 'nowhere') return [{ key: 'keychain', state: 'wrong', title: words.noKeychain, text: strings.trouble.noKeychain, fix: { label: strings.trouble.keepInFile, is: { does: 'keepInFile' } } }];
+  if (locked) return [{ key: 'keychain', state: 'wrong', title: words.locked, text: strings.trouble.locked, fix: { label: strings.trouble.unlock, is: { does: 'unlock' } } }];
+  if (kept === undefined) return [];
+  return [{ key: 'keychain', state: 'ok', title: words.keychain, text: kept === 'file' ? strings.settings.secretFile : words.unlocked }];
+}
+
+function certificate(app: OwnerApp): Line[] {
+  if (!app.certificate?.problem) return [];
+  return [{ key: `certificate ${app.name}`, state: 'wrong', title: plain(strings.checkup.certificate(app.label)), text: app.certificate.problem, fix: show(app) }];
+}
+
+function ailingApp(app: OwnerApp): Line {
+  const words = strings.checkup;
+  const suggestion = suggestionOf(app);
+  return {
+    key: `app ${app.name}`, state: 'wrong', title: plain(words.ails(app.label, strings.health.states[ailmentOf(app)!])), text: app.healthDetail || strings.app.notAnsweringWhy(app.localPort),
+    fix: suggestion ? { label: suggestion.words.button, is: { does: 'suggestion', app } } : { label: words.pause, is: { does: 'pause', app } },
+  };
+}
+
+const show = (app: OwnerApp): NonNullable<Line['fix']> => ({ label: strings.checkup.show, is: { does: 'show', app } });
+
+/** What was found of things that the snapshot does not tell. */
+function looked(snapshot: OwnerState, preferences: Preferences | undefined, { findings, address }: Examination): Line[] {
+  const words = strings.checkup;
+  return findings.flatMap((found): Line[] => {
+    const { check, state, text } = found;
+    const line = (title: string, said = server(text)): Line => ({ key: check, state, title, text: said });
+    switch (check) {
+      case 'visit':
+        if (state === 'note') return []; // dark, which is told already
+        if (state === 'wrong' || !address) return [line(words.unreached)];
+        return [line(snapshot.account.local ? words.reachedHere : words.reached, words.way(address.host, address.milliseconds, snapshot.account.local))];
+      case 'control plane':
+        return [state === 'ok' ? line(words.server, words.serverIn(hostOf(snapshot.account.authUrl), text.match(/(\d+) ms/)?.[1] ?? '')) : line(words.serverAway)];
+      case 'clock':
+        return [state === 'ok' ? line(words.clock, words.clockFine) : line(words.clockWrong)];
+      case 'browsers':
+        return [browsers(found, preferences)];
+      case 'data':
+        return state === 'ok' ? [] : [line(words.data)];
+      case 'disk':
+        return [line(state === 'ok' ? words.disk : words.diskFull)];
+      case 'menu bar':
+        return [line(words.menuBar)];
+      case 'names':
+        return [line(words.names)];
+      case 'cookies':
+        return [line(words.cookies)];
+      default:
+        return asks(snapshot, found);
+    }
+  });
+}
+
+function browsers({ state, text }: Finding, preferences: Preferences | undefined): Line {
+  const words = strings.checkup;
+  const line: Line = { key: 'browsers', state, title: words.trust, text: state === 'ok' ? words.trustFine : text };
+  const { possible, trusted } = preferences?.trust ?? {};
+  return state !== 'ok' && possible && !trusted ? { ...line, fix: { label: strings.settings.trustDo, is: { does: 'trust' } } } : line;
+}
+
+/** An app that waits for the owner. What else is said of apps, the snapshot tells. */
+function asks(snapshot: OwnerState, { check, state, text }: Finding): Line[] {
+  const app = snapshot.apps.find((one) => `app ${one.name}` === check);
+  if (app?.status !== 'pending') return [];
+  return [{ key: check, state, title: plain(strings.ask.title(app.label, app.approvedAt !== undefined)), text, fix: show(app) }];
+}
+
+const hostOf = (url: string): string => url.replace(/^https:\/\//, '');
+
+/** The agent's own sentences in the words of this window. */
+const server = (text: string): string => text.replaceAll('control plane', 'server').replaceAll('Control plane', 'Server');
