@@ -101,9 +101,11 @@ const someGrants = () => [
 const manyGrants = () => Array.from({ length: 300 }, (_, i) => grant(`g${i}`, labels[i] ?? `Client ${i}`, i % 3 ? 'maya@example.com' : `person-${i}@example.com`, i + 1, i * 7));
 const line = (minutes: number, email: string, app: string, kind: Activity['kind'] = 'opened', by?: string): Activity => ({ at: minutesAgo(minutes), email, app, kind, ...(by ? { by } : {}) });
 const someActivity = () => [
-  line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
+  { ...line(1, '', 'Recipes', 'paused'), owner: true, undo: true }, line(5, 'carla.nunes@example.org', 'Notes'), line(40, 'maya@example.com', 'Notes', 'client', 'client-g1'), line(60 * 26, 'bob@example.com', 'Blog draft'),
   line(60 * 27, 'lena@example.com', 'Photos', 'invited', 'wiki'), line(60 * 28, 'tomas@example.net', '', 'removed', 'wiki'), line(60 * 50, 'anna@example.com', 'Photos', 'granted', 'wiki'),
-  line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new' as Activity['kind']),
+  line(60 * 51, 'anna@example.com', 'Notes', 'withdrawn'), { ...line(60 * 52, '', '', 'dark'), owner: true, closed: 2 }, { ...line(60 * 53, '', 'Photos', 'approved'), owner: true, port: 2342, program: 'photoprism' },
+  { ...line(60 * 54, '', '', 'turned-away'), count: 40 }, { ...line(60 * 55, 'lena@example.com', 'Photos', 'ended'), until: minutesAgo(60 * 55) }, { ...line(60 * 56, '', '', 'certificate-renewed'), what: 'notes.maya.porch.example', until: minutesAgo(-60 * 24 * 90) },
+  line(60 * 24 * 60, 'anna@example.com', 'Home Assistant', 'something new' as Activity['kind']),
 ];
 const manyActivity = () => Array.from({ length: 1000 }, (_, i) => line(i * 13, `person-${i % 60}@example.com`, labels[i % 12]!, i % 17 ? 'opened' : 'client', i % 17 ? undefined : long));
 let lastSeq = 1_700_000_000_000_000;
@@ -367,6 +369,18 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   },
   revokePassword: ({ id }) => ((passwords = passwords.filter((one) => one.id !== id)), { ok: true, closed: 1, milliseconds: 3 }),
   activity: () => activity,
+  activityPage: ({ limit = 200, before = 0, group = '', app = '', email = '', search = '' }) => {
+    const groupOf = (kind: string) => (kind === 'opened' || kind === 'client' ? 'visits' : ['turned-away', 'certificate-renewed', 'server-away'].includes(kind) ? 'trouble' : 'decisions');
+    const all = activity.map((one, i) => ({ ...one, id: activity.length - i })).filter((one) => before === 0 || one.id < before);
+    const found = all.filter((one) => (!group || groupOf(one.kind) === group) && (!app || one.app === app) && (!email || one.email === email) && `${one.email} ${one.app} ${one.by ?? ''}`.toLowerCase().includes(search.toLowerCase()));
+    const lines = found.slice(0, limit);
+    return { lines, next: found.length > limit ? lines.at(-1)!.id : 0 };
+  },
+  undoActivity: ({ id }) => {
+    activity = activity.map((one, i) => (activity.length - i === id ? { ...one, undo: false } : one));
+    set({ activityVersion: (state.activityVersion ?? 0) + 1 });
+    return done;
+  },
   clearActivity: () => ((activity = []), done),
 
   requests: async ({ app, after = 0, wait = 0 }) => {

@@ -14,7 +14,7 @@ import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
 import { dayWord } from './until';
-import type { AppPassword, Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
+import type { Activity, AppPassword, Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -216,6 +216,11 @@ export class Desk {
       () => this.bridge.ask('revokePassword', { id: one.id }),
       ({ closed }) => this.#tell(strings.toast.passwordRevoked(title, closed)),
     );
+  }
+
+  /** Takes back what a line of activity is about; it offers that only while nothing is lost by it. */
+  undoActivity(line: Activity): Promise<boolean> {
+    return this.#try(() => this.bridge.ask('undoActivity', { id: line.id ?? 0 }), () => this.#tell(strings.toast.undone));
   }
 
   clearActivity(): Promise<boolean> {

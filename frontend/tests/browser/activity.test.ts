@@ -14,18 +14,44 @@ test('tells who is here, and what happened by day, in words', async () => {
   const words = (await page.locator('main').innerText()).replace(/[\u2068\u2069]/g, '').replace(/\s+/g, ' ');
   for (const line of [
     'carla.nunes@example.org opened Notes', 'maya@example.com opened Notes through Pocket Notes', 'bob@example.com opened Blog draft',
-    'lena@example.com was invited to Photos by wiki', 'tomas@example.net was removed by wiki', 'anna@example.com was given Photos by wiki',
-    'anna@example.com lost Notes', 'anna@example.com – Home Assistant', // a kind this window does not know yet
+    'lena@example.com was invited by wiki to Photos', 'tomas@example.net was removed by wiki', 'anna@example.com was let into Photos by wiki',
+    'anna@example.com was removed from Notes', 'Recipes was paused by you', 'Dark, by you. 2 connections closed', 'Photos was approved by you: port 2342, photoprism',
+    'Somebody was turned away, 40 times', 'lena@example.com can’t open Photos any more: it ended', 'The certificate of notes.maya.porch.example renewed itself, fine until',
+    'anna@example.com – Home Assistant', // a kind this window does not know yet
   ]) expect(words).toContain(line);
 });
 
-test('is read again when somebody comes, and not with every other snapshot', async () => {
+test('is read again when something happens, and not with every other snapshot', async () => {
   const page = await activity();
   await section(page, 'Here now').waitFor();
-  const before = (await called(page, 'activity')).length;
+  const asked = async () => (await called(page, 'activityPage')).length;
+  const before = await asked();
   await page.evaluate('stub.set({here: 2}); stub.change("photos", {here: ["bob@example.com"]})');
   await section(page, 'Here now').getByText('bob@example.com').waitFor();
-  await expect.poll(async () => (await called(page, 'activity')).length).toBe(before + 1);
+  expect(await asked()).toBe(before);
+  await page.evaluate('stub.set({activityVersion: 7})');
+  await expect.poll(asked).toBe(before + 1);
+});
+
+test('takes back what it may, and shows the way where it may not', async () => {
+  const page = await activity();
+  const undo = page.getByRole('button', { name: /^Undo: .Recipes. was paused by you$/ });
+  await undo.press('Enter');
+  await told(page, 'Undone.');
+  await undo.waitFor({ state: 'detached' });
+  await expect.poll(() => focusName(page)).toBe('Activity');
+  expect(await called(page, 'undoActivity')).toHaveLength(1);
+  await page.getByRole('button', { name: 'Prolong… lena@example.com' }).click();
+  await page.getByRole('heading', { name: 'Activity', level: 1 }).waitFor({ state: 'detached' });
+});
+
+test('cuts one person off by one click', async () => {
+  const page = await activity();
+  const here = section(page, 'Here now');
+  await here.getByRole('button', { name: 'Remove carla.nunes@example.org' }).click();
+  await told(page, 'carla.nunes@example.org can’t open anything any more');
+  expect((await called(page, 'ownerRemovePerson')).length).toBe(1);
+  expect(await here.getByRole('button', { name: 'Remove maya@example.com' }).count()).toBe(0); // the owner
 });
 
 test('a visitor is disconnected, and it is said that this keeps nobody out', async () => {
@@ -56,16 +82,37 @@ test('a visitor who stays says why', async () => {
   await expect.poll(() => button.isEnabled()).toBe(true);
 });
 
-test('narrows by app and by text', async () => {
+test('narrows by kind, app, person and text', async () => {
   const page = await activity();
   const lines = page.locator('.line');
-  await expect.poll(() => lines.count()).toBe(8);
+  await expect.poll(() => lines.count()).toBe(14);
+  await page.getByRole('radio', { name: 'Visits' }).press('Space');
+  await expect.poll(() => lines.count()).toBe(3);
+  await page.keyboard.press('ArrowRight');
+  await expect.poll(() => lines.count()).toBe(9);
   await page.getByLabel('App', { exact: true }).selectOption({ label: 'Photos' });
+  await expect.poll(() => lines.count()).toBe(4);
+  await page.getByLabel('Person', { exact: true }).selectOption({ label: 'lena@example.com' });
   await expect.poll(() => lines.count()).toBe(2);
-  await page.getByRole('searchbox').fill('anna');
+  await page.getByRole('searchbox').fill('wiki');
   await expect.poll(() => lines.count()).toBe(1);
   await page.getByRole('searchbox').fill('nobody like that');
   await page.getByText('Nothing matches').waitFor();
+});
+
+test('reads on as one scrolls, and draws what is in sight', async () => {
+  const page = await activity('stress');
+  const lines = page.locator('.line');
+  await expect.poll(() => lines.count()).toBeGreaterThan(20);
+  const asked = () => called(page, 'activityPage') as Promise<[{ before?: number }][]>;
+  expect((await asked()).some(([ask]) => ask.before)).toBe(false);
+  for (let i = 0; i < 40 && (await page.getByRole('button', { name: /Show older|Reading/ }).count()) > 0; i++) {
+    await page.locator('main').evaluate((node) => node.scrollTo(0, node.scrollHeight));
+    await page.waitForTimeout(50);
+  }
+  const oldest = (await asked()).map(([ask]) => ask.before ?? Infinity);
+  expect(Math.min(...oldest)).toBe(201);
+  expect(await lines.count()).toBeLessThan(700); // of 1,000
 });
 
 test('is cleared after a question', async () => {

@@ -4,7 +4,9 @@
  * what happens and when.
  */
 import { language, speak as speakLanguage, type Language } from '../language';
+import { ofActivity } from './activity';
 import { ofApps } from './apps';
+import { ofActivity as ofActivityInGerman } from './de/activity';
 import { ofApps as ofAppsInGerman } from './de/apps';
 import { ofPeople as ofPeopleInGerman } from './de/people';
 import { ofStart as ofStartInGerman } from './de/start';
@@ -15,9 +17,9 @@ import type { Spoken } from './spoken';
 import { ofStart } from './start';
 import { ofWindow } from './window';
 
-const english = { ...ofApps, ...ofPeople, ...ofStart, ...ofWindow };
+const english = { ...ofActivity, ...ofApps, ...ofPeople, ...ofStart, ...ofWindow };
 type Words = Spoken<typeof english>;
-const german: Words = { ...ofAppsInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
+const german: Words = { ...ofActivityInGerman, ...ofAppsInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
 
 export let strings: Words = english;
 

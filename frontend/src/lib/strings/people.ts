@@ -142,42 +142,6 @@ export const ofPeople = {
     busy: 'Revoking…',
   },
 
-  activity: {
-    find: 'Search activity',
-    app: 'App',
-    allApps: 'All apps',
-    hereNow: 'Here now',
-    hasOpen: (labels: readonly string[], email: string): Sentence => [...listed(labels), ...(email ? [', as ', { name: email }] : [])],
-    connections: (n: number) => count(n, 'connection', 'connections'),
-    disconnect: 'Disconnect',
-    disconnecting: 'Disconnecting…',
-    disconnectOf: (email: string, client?: string): Sentence => (client ? ['Disconnect ', { name: client }, ` of ${email}`] : [`Disconnect ${email}`]),
-    disconnectHint: 'Disconnect ends what is open now. Remove the person, or revoke the connected app, to keep them out.',
-    today: 'Today',
-    yesterday: 'Yesterday',
-    did: {
-      opened: (app: string): Sentence => [' opened ', { name: app }],
-      client: (app: string, by: string): Sentence => [' opened ', { name: app }, ...(by ? [' through ', { name: by }] : [])],
-      invited: (app: string, by: string): Sentence => [' was invited to ', { name: app }, ...(by ? [' by ', { name: by }] : [])],
-      granted: (app: string, by: string): Sentence => [' was given ', { name: app }, ...(by ? [' by ', { name: by }] : [])],
-      withdrawn: (app: string, by: string): Sentence => [' lost ', { name: app }, ...(by ? [' by ', { name: by }] : [])],
-      removed: (_: string, by: string): Sentence => [' was removed', ...(by ? [' by ', { name: by }] : [])],
-      other: (app: string): Sentence => [' – ', { name: app }],
-    },
-    clear: 'Clear…',
-    emptyTitle: 'Nobody came by yet',
-    emptyText: 'Who opens which app is listed here, on this computer only, for 90 days.',
-    none: (query: string): Sentence => ['Nothing matches “', { name: query }, '”.'],
-  },
-
-  clearActivity: {
-    title: ['Clear the activity?'] as Sentence,
-    text: 'Who opened what and when is forgotten. It was kept on this computer only.',
-    keep: 'Keep',
-    confirm: 'Clear',
-    busy: 'Clearing…',
-  },
-
   /** What visitors ask of the apps. */
   requests: {
     title: 'Requests of visitors',

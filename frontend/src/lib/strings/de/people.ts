@@ -133,42 +133,6 @@ export const ofPeople: Spoken<typeof english> = {
     busy: 'Wird widerrufen…',
   },
 
-  activity: {
-    find: 'Verlauf durchsuchen',
-    app: 'App',
-    allApps: 'Alle Apps',
-    hereNow: 'Gerade hier',
-    hasOpen: (labels, email) => [...listed(labels), ...(email ? [', als ', { name: email }] : [])],
-    connections: (n) => count(n, 'Verbindung', 'Verbindungen'),
-    disconnect: 'Trennen',
-    disconnecting: 'Wird getrennt…',
-    disconnectOf: (email, client) => (client ? [{ name: client }, ` von ${email} trennen`] : [`${email} trennen`]),
-    disconnectHint: 'Trennen beendet, was gerade geöffnet ist. Um jemanden draußen zu halten: die Person entfernen oder die verbundene App widerrufen.',
-    today: 'Heute',
-    yesterday: 'Gestern',
-    did: {
-      opened: (app) => [' hat ', { name: app }, ' geöffnet'],
-      client: (app, by) => [' hat ', { name: app }, ...(by ? [' über ', { name: by }] : []), ' geöffnet'],
-      invited: (app, by) => [' wurde', ...(by ? [' von ', { name: by }] : []), ' zu ', { name: app }, ' eingeladen'],
-      granted: (app, by) => [' hat', ...(by ? [' von ', { name: by }] : []), ' Zugang zu ', { name: app }, ' bekommen'],
-      withdrawn: (app, by) => [' hat', ...(by ? [' durch ', { name: by }] : []), ' den Zugang zu ', { name: app }, ' verloren'],
-      removed: (_, by) => [' wurde', ...(by ? [' von ', { name: by }] : []), ' entfernt'],
-      other: (app) => [' – ', { name: app }],
-    },
-    clear: 'Leeren…',
-    emptyTitle: 'Noch war niemand hier',
-    emptyText: 'Wer welche App öffnet, steht hier, nur auf diesem Computer, 90 Tage lang.',
-    none: (query) => ['Nichts passt zu „', { name: query }, '“.'],
-  },
-
-  clearActivity: {
-    title: ['Den Verlauf leeren?'],
-    text: 'Wer was wann geöffnet hat, wird vergessen. Es war nur auf diesem Computer gemerkt.',
-    keep: 'Behalten',
-    confirm: 'Leeren',
-    busy: 'Wird geleert…',
-  },
-
   requests: {
     title: 'Anfragen von Besuchern',
     find: 'Anfragen suchen',
