@@ -163,6 +163,7 @@ func (a *Agent) makePeople() (err error) {
 		Log:     a.cfg.Log.With("part", "people"),
 
 		DisplayName: a.settings.DisplayName,
+		Language:    a.settings.Language,
 	}
 	if a.client != nil {
 		cfg.Control = a.client

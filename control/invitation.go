@@ -10,6 +10,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/internal/words"
 )
 
 // Invitations. One transaction writes the grant, the link and the mail, so that
@@ -80,7 +81,7 @@ type Invitation struct {
 // from the mail budget. Somebody active keeps that status and has the apps
 // added. A refusal leaves nothing behind.
 func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Invite) (controlapi.Person, error) {
-	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until})
+	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, language: i.Language})
 	return p, err
 }
 
@@ -91,6 +92,7 @@ type inviting struct {
 	until      string   // see controlapi.Invite
 	line, from string   // see invitation
 	noMail     bool     // it is handed over by its other address alone
+	language   string   // tag of the mail's
 }
 
 // check is for what does not depend on the address.
@@ -145,7 +147,7 @@ func (s *People) invite(ctx context.Context, computerID string, i inviting) (con
 		if err := tx.putInvitation(hashOf(purposeInvitation, link), row); err != nil || i.noMail {
 			return p.wire(tx.now), err
 		}
-		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row)
+		return p.wire(tx.now), s.mailInvitation(tx, mailID, link, c, owner, email, row, i.language)
 	})
 	return p, row, err
 }
@@ -176,15 +178,16 @@ func (t *txn) noteUsed(hash string, row invitation) error {
 
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
-func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation) error {
+func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, language string) error {
 	apps, err := s.appsNamed(tx, c, row.Apps)
 	if err != nil {
 		return err
 	}
 	address := s.cfg.AuthURL() + PathInvitation + "?" + url.Values{"token": {link}}.Encode()
+	spoken, _ := words.Named(language)
 	message, err := mail.Invitation{
 		To: email, Owner: owner.Email, From: row.From, Line: row.Line,
-		Apps: inMail(apps), Link: address, Until: row.Until,
+		Apps: inMail(apps), Link: address, Until: row.Until, Language: spoken,
 	}.Message()
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // in a transaction of its own: what is refused for one, a spent budget too, leaves the
 // others as they are. A refusal of the whole leaves nothing behind.
 func (s *People) InviteAll(ctx context.Context, computerID string, all controlapi.Invitations) (controlapi.InvitationsMade, error) {
-	i := inviting{apps: all.Apps, until: all.Until, noMail: all.NoMail}
+	i := inviting{apps: all.Apps, until: all.Until, noMail: all.NoMail, language: all.Language}
 	if err := s.checkAll(ctx, computerID, all, &i); err != nil {
 		return controlapi.InvitationsMade{}, err
 	}

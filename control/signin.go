@@ -15,6 +15,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/internal/bounds"
+	"porchlight/internal/words"
 )
 
 // Signing in by mail. SignIn.Begin answers the same for every address, before
@@ -59,6 +60,7 @@ type attempt struct {
 	wide     string // see wideNetwork
 	known    string // device of a known browser, else ""
 	returnTo string
+	language words.Language
 	link     string // token, in clear until it is in the mail
 	code     string
 	browser  string // hash of the browser's token
@@ -81,10 +83,13 @@ func (a attempt) wayOut(err error) error {
 	if !ok || refusal.Code != controlapi.CodeTooMany || a.known != "" {
 		return err
 	}
-	told := *refusal
-	told.Message += " A browser that is signed in with this address can have a link mailed on its account page, and that link works in this browser, too."
-	return &told
+	return &controlapi.Error{
+		Code: refusal.Code, Message: refusal.Message + " " + otherBrowser, HTTPStatus: refusal.HTTPStatus, RetryAfter: refusal.RetryAfter,
+		Words: words.Of("%s %s", refusal.Sentence(), words.Plain(otherBrowser)),
+	}
 }
+
+const otherBrowser = "A browser that is signed in with this address can have a link mailed on its account page, and that link works in this browser, too."
 
 // signIn is an attempt as stored, under the hash of its link.
 type signIn struct {
@@ -105,6 +110,8 @@ type SignedIn struct {
 type Browser struct {
 	Client netip.Addr // the address it asks from
 	Known  string     // what Remember returned for it, or ""
+	// Language is what its page speaks, and so the mail.
+	Language words.Language
 }
 
 // intake is the way into SignIn.attempts. Once it is shut nothing more comes in,
@@ -129,7 +136,7 @@ func (s *SignIn) Begin(ctx context.Context, email string, from Browser, returnTo
 	browserToken = newToken()
 	known, _ := s.knownFor(from.Known, email)
 	a := attempt{
-		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo,
+		email: email, client: clientKey(from.Client), wide: wideNetwork(from.Client), known: known, returnTo: returnTo, language: from.Language,
 		link: newToken(), code: newCode(), browser: hashOf(purposeBrowser, browserToken),
 	}
 	err = s.store.View(ctx, func(tx kv.Tx) error { return affords(tx, s.now(), a.subjects()...) })
@@ -196,6 +203,8 @@ func (s *SignIn) write(ctx context.Context, a attempt) {
 		Code:    a.code[:3] + " " + a.code[3:],
 		Host:    s.cfg.AuthHostPort(),
 		Minutes: int(SignInLife / time.Minute),
+
+		Language: a.language,
 	}.Message()
 	if err != nil {
 		s.log.Error("composing a sign-in mail failed", "error", err)

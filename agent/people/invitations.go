@@ -35,6 +35,7 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 	if p.cfg.DisplayName != nil {
 		all.Name = p.cfg.DisplayName()
 	}
+	all.Language = p.language()
 	made, err := p.cfg.Control.InviteAll(ctx, all)
 	if tooOld(err) {
 		made, err = p.oneByOne(ctx, all)
@@ -50,6 +51,14 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 		}
 	}
 	return out, nil
+}
+
+// language is the tag of the one that mails are in, empty for English.
+func (p *People) language() string {
+	if p.cfg.Language == nil {
+		return ""
+	}
+	return p.cfg.Language().Tag()
 }
 
 // checkAll refuses what is wrong for every address alike.
@@ -93,7 +102,7 @@ func (p *People) oneByOne(ctx context.Context, all controlapi.Invitations) (cont
 			continue
 		}
 		seen[email] = true
-		person, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: email, Apps: all.Apps, Until: all.Until})
+		person, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: email, Apps: all.Apps, Until: all.Until, Language: all.Language})
 		made := controlapi.InvitationMade{Email: email, Person: &person}
 		if err != nil {
 			e, ok := errors.AsType[*controlapi.Error](err)

@@ -27,6 +27,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 // answerIn is how long the control plane may take for one answer. It is shorter
@@ -60,6 +61,8 @@ type Config struct {
 	// DisplayName is what the owner calls themselves to people they invite; nil for
 	// nothing.
 	DisplayName func() string
+	// Language is the one the mails to them are in; nil for English.
+	Language func() words.Language
 	// Report tells the control plane the approved apps, unless it knows them:
 	// it refuses to give an app it has not heard of. Nil for nobody to tell.
 	Report func(ctx context.Context) error

@@ -21,6 +21,8 @@ type Invitations struct {
 	// beside the owner's address and never in place of it; both may be empty.
 	Line string `json:"line,omitempty"`
 	Name string `json:"name,omitempty"`
+	// Language is what it is in Invite.
+	Language string `json:"language,omitempty"`
 	// NoMail makes the invitations and mails nothing.
 	NoMail bool `json:"noMail,omitempty"`
 }

@@ -1,12 +1,9 @@
 package mail
 
 import (
-	"bytes"
 	"fmt"
-	htmltemplate "html/template"
 	"regexp"
 	"strings"
-	texttemplate "text/template"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -15,10 +12,7 @@ import (
 	"porchlight/internal/words"
 )
 
-var (
-	invitationText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/invitation.txt"))
-	invitationHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/invitation.html"))
-)
+var invitationBodies = inEachLanguage("invitation")
 
 // App is an app as an invitation names it.
 type App struct {
@@ -35,6 +29,8 @@ type Invitation struct {
 	Apps  []App  // at least one; the first is what the link opens
 	Link  string
 	Until time.Time // when the link ends
+	// Language is the owner's.
+	Language words.Language
 }
 
 const (
@@ -68,25 +64,22 @@ func (i Invitation) Message() (Message, error) {
 		Subject, First, Named, Day string
 	}{
 		Invitation: i,
-		Subject:    i.who() + " shares " + named[0] + " with you",
-		First:      named[0], Named: words.List(named, maxNamed),
-		Day: i.Until.UTC().Format("2 January"),
+		Subject:    i.Language.Say("%[1]s shares %[2]s with you", i.Who(), named[0]),
+		First:      named[0], Named: i.Language.List(named, maxNamed),
+		Day: i.Language.Day(i.Until.UTC()),
 	}
-	var text, html bytes.Buffer
-	if err := invitationText.Execute(&text, shown); err != nil {
-		return Message{}, fmt.Errorf("composing the text of a mail: %w", err)
-	}
-	if err := invitationHTML.Execute(&html, shown); err != nil {
-		return Message{}, fmt.Errorf("composing the HTML of a mail: %w", err)
+	text, html, err := invitationBodies[i.Language].write(shown)
+	if err != nil {
+		return Message{}, err
 	}
 	return Message{
 		To: i.To, Subject: shown.Subject, ReplyTo: i.Owner,
-		Text: text.String(), HTML: html.String(), Links: []string{i.Link},
+		Text: text, HTML: html, Links: []string{i.Link},
 	}, nil
 }
 
-// who is who invites: what they call themselves, and always the address.
-func (i Invitation) who() string {
+// Who is who invites: what they call themselves, and always the address.
+func (i Invitation) Who() string {
 	if i.From == "" {
 		return i.Owner
 	}

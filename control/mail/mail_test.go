@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"porchlight/control/kv"
+	"porchlight/internal/words"
 	"porchlight/test/golden"
 )
 
@@ -27,6 +28,29 @@ func TestSignInMail(t *testing.T) {
 	}
 	golden.Check(t, "testdata/signin.golden.txt", m.Text)
 	golden.Check(t, "testdata/signin.golden.html", m.HTML)
+}
+
+func TestMailsInGerman(t *testing.T) {
+	t.Parallel()
+	in, err := SignIn{
+		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
+		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.German,
+	}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "testdata/signin-de.golden.txt", "Subject: "+in.Subject+"\n\n"+in.Text)
+	golden.Check(t, "testdata/signin-de.golden.html", in.HTML)
+	invited, err := Invitation{
+		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Schau mal <b>rein</b>!", Language: words.German,
+		Apps: []App{{Label: "Notes", Name: "notes"}, {Label: "<b>Photos</b>", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
+		Link: "https://control.example.net/invitation?token=abc&x=1",
+	}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "testdata/invitation-de.golden.txt", "Subject: "+invited.Subject+"\n\n"+invited.Text)
+	golden.Check(t, "testdata/invitation-de.golden.html", invited.HTML)
 }
 
 func TestOutboxKeepsTheNewest(t *testing.T) {

@@ -7,15 +7,45 @@ import (
 	htmltemplate "html/template"
 	texttemplate "text/template"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 //go:embed templates
 var templates embed.FS
 
-var (
-	signInText = texttemplate.Must(texttemplate.ParseFS(templates, "templates/signin.txt"))
-	signInHTML = htmltemplate.Must(htmltemplate.ParseFS(templates, "templates/signin.html"))
-)
+// bodies are the two forms of a mail in one language.
+type bodies struct {
+	text *texttemplate.Template
+	html *htmltemplate.Template
+}
+
+// inEachLanguage has the bodies of the templates of a name.
+func inEachLanguage(name string) map[words.Language]bodies {
+	out := map[words.Language]bodies{}
+	for _, l := range append(words.All(), words.Pseudo) {
+		text, html := texttemplate.New(name+".txt").Funcs(l.Funcs()), htmltemplate.New(name+".html").Funcs(l.Funcs())
+		out[l] = bodies{
+			texttemplate.Must(text.ParseFS(templates, "templates/"+name+".txt")),
+			htmltemplate.Must(html.ParseFS(templates, "templates/"+name+".html")),
+		}
+	}
+	return out
+}
+
+// write fills both in.
+func (b bodies) write(shown any) (asText, asHTML string, err error) {
+	var text, html bytes.Buffer
+	if err := b.text.Execute(&text, shown); err != nil {
+		return "", "", fmt.Errorf("composing the text of a mail: %w", err)
+	}
+	if err := b.html.Execute(&html, shown); err != nil {
+		return "", "", fmt.Errorf("composing the HTML of a mail: %w", err)
+	}
+	return text.String(), html.String(), nil
+}
+
+var signInBodies = inEachLanguage("signin")
 
 // SignIn is what the mail of a sign-in says.
 type SignIn struct {
@@ -24,20 +54,19 @@ type SignIn struct {
 	Code    string // for the browser that began, spaced for reading: "123 456"
 	Host    string // of the control plane
 	Minutes int    // both are valid for
+	// Language is that of the page it was asked for on.
+	Language words.Language
 }
 
 // Message composes the mail.
 func (s SignIn) Message() (Message, error) {
-	var text, html bytes.Buffer
-	if err := signInText.Execute(&text, s); err != nil {
-		return Message{}, fmt.Errorf("composing the text of a mail: %w", err)
-	}
-	if err := signInHTML.Execute(&html, s); err != nil {
-		return Message{}, fmt.Errorf("composing the HTML of a mail: %w", err)
+	text, html, err := signInBodies[s.Language].write(s)
+	if err != nil {
+		return Message{}, err
 	}
 	return Message{
-		To: s.To, Subject: "Your link to sign in",
-		Text: text.String(), HTML: html.String(), Links: []string{s.Link},
+		To: s.To, Subject: s.Language.Say("Your link to sign in"),
+		Text: text, HTML: html, Links: []string{s.Link},
 		Life: time.Duration(s.Minutes) * time.Minute,
 	}, nil
 }

@@ -134,7 +134,7 @@ func (h *handler) mailed(r *http.Request) (token string, ok bool) {
 // namedMail has the code mailed to the invited address.
 func (h *handler) namedMail(w http.ResponseWriter, r *http.Request) error {
 	name := invitationName(r)
-	token, err := h.svc.BeginNamed(r.Context(), name, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)})
+	token, err := h.svc.BeginNamed(r.Context(), name, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known), Language: languageOf(r)})
 	if refusal, ok := errors.AsType[*controlapi.Error](err); ok && refusal.RetryAfter > 0 {
 		retryAfter(w, refusal)
 		return h.showNamed(w, r, statusOf(refusal), page{Problem: problemOf(languageOf(r), refusal), Wait: waitInWords(languageOf(r), refusal.RetryAfter)})

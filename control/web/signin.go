@@ -40,7 +40,7 @@ func (h *handler) signInBegin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return h.showSignIn(w, r, http.StatusBadRequest, to, page{Email: f.Get("email"), Problem: problemOf(languageOf(r), err)})
 	}
-	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known)}, to.path)
+	token, err := h.svc.SignIn.Begin(r.Context(), email, control.Browser{Client: clientAddr(r), Known: cookie(r, h.known), Language: languageOf(r)}, to.path)
 	if err != nil {
 		return err
 	}

@@ -105,9 +105,11 @@ var germanRefusals = map[string]string{
 	"You have signed in with another address meanwhile. Look once more.":                                                                     "Sie haben sich inzwischen mit einer anderen Adresse angemeldet. Sehen Sie noch einmal hin.",
 	"Choose Allow or Deny.":    "Wählen Sie Erlauben oder Ablehnen.",
 	"Choose a computer first.": "Wählen Sie zuerst einen Computer.",
-	"The service cannot get at its data just now. Nothing was changed. Try again in a moment.":           "Der Dienst kommt gerade nicht an seine Daten. Nichts wurde geändert. Versuchen Sie es gleich noch einmal.",
-	"The service lost its data store while it kept this. Look whether it was done before you try again.": "Der Dienst hat seinen Speicher verloren, während er das sicherte. Sehen Sie nach, ob es geschehen ist, bevor Sie es noch einmal versuchen.",
-	"Many computers asked to be connected from your network. Try again later.":                           "Aus Ihrem Netzwerk wollten viele Computer verbunden werden. Versuchen Sie es später noch einmal.",
-	"Five codes were wrong. Wait a few minutes, then start again at the computer.":                       "Fünf Codes waren falsch. Warten Sie ein paar Minuten, und beginnen Sie dann am Computer neu.",
-	"Many wrong codes came from your network. Try again later.":                                          "Aus Ihrem Netzwerk kamen viele falsche Codes. Versuchen Sie es später noch einmal.",
+	"The service cannot get at its data just now. Nothing was changed. Try again in a moment.":                                            "Der Dienst kommt gerade nicht an seine Daten. Nichts wurde geändert. Versuchen Sie es gleich noch einmal.",
+	"The service lost its data store while it kept this. Look whether it was done before you try again.":                                  "Der Dienst hat seinen Speicher verloren, während er das sicherte. Sehen Sie nach, ob es geschehen ist, bevor Sie es noch einmal versuchen.",
+	"Many computers asked to be connected from your network. Try again later.":                                                            "Aus Ihrem Netzwerk wollten viele Computer verbunden werden. Versuchen Sie es später noch einmal.",
+	"Five codes were wrong. Wait a few minutes, then start again at the computer.":                                                        "Fünf Codes waren falsch. Warten Sie ein paar Minuten, und beginnen Sie dann am Computer neu.",
+	"Many wrong codes came from your network. Try again later.":                                                                           "Aus Ihrem Netzwerk kamen viele falsche Codes. Versuchen Sie es später noch einmal.",
+	"A browser that is signed in with this address can have a link mailed on its account page, and that link works in this browser, too.": "Ein Browser, der mit dieser Adresse angemeldet ist, kann sich auf seiner Kontoseite einen Link mailen lassen, und der gilt auch in diesem Browser.",
+	"%s %s": "%s %s", // two that follow each other
 }
