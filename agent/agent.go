@@ -118,6 +118,8 @@ func (a *Agent) makeAccess() (err error) {
 		Changes:  a.changes,
 		Now:      a.cfg.Now,
 		Log:      a.cfg.Log.With("part", "access"),
+
+		OnFirstVisit: a.tellFirstVisit,
 	})
 	return err
 }

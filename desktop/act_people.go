@@ -86,7 +86,7 @@ func (a *app) answerKnock(ctx context.Context, c client, act action) (note, erro
 		return note{}, err
 	}
 	who, app := isolate(shorten(act.label)), isolate(shorten(got.App))
-	done := note{key: keyKnock(act.name), life: undoFor, click: action{verb: doShow, view: viewPeople}}
+	done := note{key: a.keyOnce(), life: undoFor, click: action{verb: doShow, view: viewPeople}}
 	back := action{verb: doTakeBack, person: act.person, label: act.label, app: got.App, name: got.Status}
 	switch act.text {
 	case agentapi.KnockToday:
@@ -94,9 +94,9 @@ func (a *app) answerKnock(ctx context.Context, c client, act action) (note, erro
 	case agentapi.KnockAlways:
 		done.title = say("%[1]s may open %[2]s", who, app)
 	case agentapi.KnockNever:
-		return note{key: keyKnock(act.name), title: say("%s is not heard any more", who), body: say("Until you invite them."), life: glance, click: done.click}, nil
+		return note{key: a.keyOnce(), title: say("%s is not heard any more", who), body: say("Until you invite them."), life: glance, click: done.click}, nil
 	default:
-		return note{key: keyKnock(act.name), title: say("%s is not let in", who), body: say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
+		return note{key: a.keyOnce(), title: say("%s is not let in", who), body: say("You won't hear of it for 30 days."), life: glance, click: done.click}, nil
 	}
 	done.body = say("Their page goes on by itself.")
 	done.buttons = []button{{say("Undo"), back}}

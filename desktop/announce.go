@@ -82,6 +82,10 @@ type announcer struct {
 	groupedAt time.Time
 	flood     bool // that note says that requests come and go
 
+	knocked    map[string]bool // the people who knock, by id: whether they have a note of their own
+	manyKnocks bool            // there is a note about many
+	knocksAt   time.Time       // when that was shown
+
 	since        time.Time // when trouble began; zero while there is none
 	troubleShown bool
 
@@ -92,6 +96,7 @@ type announcer struct {
 type told struct {
 	notice uint64    // id of the newest notice
 	grant  time.Time // when the newest grant was made
+	server string    // the one this computer is connected to, or its own
 }
 
 type toldRequest struct {
@@ -102,7 +107,7 @@ type toldRequest struct {
 }
 
 func newAnnouncer(before told, now func() time.Time) *announcer {
-	return &announcer{now: now, told: before, requested: map[string]toldRequest{}, oneByOne: map[kind][]time.Time{}}
+	return &announcer{now: now, told: before, requested: map[string]toldRequest{}, knocked: map[string]bool{}, oneByOne: map[kind][]time.Time{}}
 }
 
 // changes are what has to happen to the notifications on the screen.
@@ -124,6 +129,8 @@ func (c *changes) lookAgain(in time.Duration) {
 func (a *announcer) next(s agentapi.OwnerState, q func() quiet) changes {
 	var c changes
 	a.requests(&c, s)
+	a.knocks(&c, s)
+	a.account(&c, s)
 	a.notices(&c, s, q)
 	a.grants(&c, s)
 	a.trouble(&c, s)
@@ -164,6 +171,7 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 			key: keyNotice(n.ID), kind: kindOf(n), title: titleOf(n, s.Apps), body: n.Text,
 			click: action{verb: doShow, view: viewOf(kindOf(n))},
 		}
+		aboutSomebody(&shown, n, a.now())
 		if n.Undo {
 			shown.buttons = []button{{"Undo", action{verb: doUndo, notice: n.ID, text: n.Text}}}
 		}
@@ -259,7 +267,8 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 		if s.AccessUntil != nil {
 			title = "Porchlight cannot reach its server"
 		}
-		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble, click: action{verb: doShow, view: viewApps}})
+		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble,
+			click: action{verb: doShow, view: viewHealth}, buttons: []button{{say("Health"), action{verb: doShow, view: viewHealth}}}})
 	}
 }
 

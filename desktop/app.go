@@ -95,7 +95,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
 		onStart:     a.toolkitStarted,
-		onHide:      func() { go a.settle() },
+		onHide:      func() { go a.hidden() },
 		bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: a.desk},
@@ -279,6 +279,19 @@ func (a *app) copy(text string) error {
 		return nil
 	}
 	return clipboard.Copy(a.ctx, text)
+}
+
+// hidden is told that the owner has closed the window. The first time that needs a
+// word: nothing shows that Porchlight goes on.
+func (a *app) hidden() {
+	a.settle()
+	if a.settings.get().Closed || a.settings.change(func(v *settingsValues) { v.Closed = true }) != nil {
+		return
+	}
+	a.tell(note{
+		key: keyStays, title: say("Porchlight stays on"), body: say("Its lamp is in the menu bar. Your apps can still be opened."),
+		click: action{verb: doShow}, buttons: []button{{say("Quit"), action{verb: doQuit}}},
+	})
 }
 
 // settle carries out what the window offered to undo: it is closed now.

@@ -16,6 +16,8 @@ const (
 	kindChanged    kind = agentapi.KindChanged    // an app changed its name, port or program
 	kindApproved   kind = agentapi.KindApproved   // an app was approved at a terminal
 	kindEnded      kind = agentapi.KindEnded      // what was shared until a date has ended
+	kindKnock      kind = agentapi.KindKnock      // somebody asks to be let in
+	kindVisit      kind = agentapi.KindVisit      // a member's first visit of an app
 )
 
 // kindOf is the one place where the agent's kinds of notices become the owner's.
@@ -34,6 +36,8 @@ func kindOf(n agentapi.Notice) kind {
 		return kindEnded
 	case agentapi.NoticeClock:
 		return kindConnection
+	case agentapi.NoticeFirstVisit:
+		return kindVisit
 	}
 	return kindChanged
 }

@@ -9,7 +9,7 @@ import (
 // announcing notifies the owner until ctx ends.
 func (a *app) announcing(ctx context.Context) {
 	kept := a.settings.get()
-	an := newAnnouncer(told{notice: kept.LastNotice, grant: kept.LastGrant}, time.Now)
+	an := newAnnouncer(told{notice: kept.LastNotice, grant: kept.LastGrant, server: kept.Server}, time.Now)
 	again := time.AfterFunc(time.Hour, func() { raise(a.newNoteState) })
 	defer again.Stop()
 	coalesce(ctx, a.newNoteState, func() {
@@ -37,7 +37,9 @@ func (a *app) announce(ctx context.Context, an *announcer) (again time.Duration)
 		}
 	}
 	if an.told != before {
-		if err := a.settings.change(func(v *settingsValues) { v.LastNotice, v.LastGrant = an.told.notice, an.told.grant }); err != nil {
+		if err := a.settings.change(func(v *settingsValues) {
+			v.LastNotice, v.LastGrant, v.Server = an.told.notice, an.told.grant, an.told.server
+		}); err != nil {
 			a.log.Warn("settings were not saved", "err", err)
 		}
 	}

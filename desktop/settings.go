@@ -44,6 +44,10 @@ type settingsValues struct {
 	// newest connected app that was announced was let in.
 	LastNotice uint64    `json:"lastNotice"`
 	LastGrant  time.Time `json:"lastGrant,omitzero"`
+	// Server is the one this computer was last seen connected to, or its own.
+	Server string `json:"server,omitempty"`
+	// Closed is true once the owner was told that closing the window quits nothing.
+	Closed bool `json:"closed,omitempty"`
 }
 
 // openSettings reads the settings of a data directory. A file that cannot be

@@ -44,7 +44,10 @@ type Config struct {
 	// SinceBoot is how long this computer has run, asleep or awake; as the system
 	// says when nil.
 	SinceBoot func() time.Duration
-	Log       *slog.Logger // discarded when nil
+	// OnFirstVisit is called when a member has opened an app for the first time; nil
+	// when nobody wants to know.
+	OnFirstVisit func(store.Visited)
+	Log          *slog.Logger // discarded when nil
 }
 
 // Access is safe for concurrent use. Run must be running for sessions to slide
@@ -55,6 +58,8 @@ type Access struct {
 	changes  *broadcast.Signal
 	now      func() time.Time
 	log      *slog.Logger
+
+	onFirstVisit func(store.Visited) // or nil
 
 	// writing is locked while state is replaced, so that two writers cannot lose each
 	// other's change. It guards contactSaved, silenceSaved and ends too.
@@ -99,7 +104,7 @@ type person struct {
 
 // New reads the last snapshot and the deny records from the store.
 func New(c Config) (*Access, error) {
-	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, log: c.Log}
+	a := &Access{store: c.Store, settings: c.Settings, changes: c.Changes, now: c.Now, log: c.Log, onFirstVisit: c.OnFirstVisit}
 	if a.now == nil {
 		a.now = time.Now
 	}

@@ -30,6 +30,7 @@ type activity struct {
 	mu        sync.Mutex
 	visits    map[visitKey]time.Time // last request; guarded by mu
 	unwritten []agentapi.Activity    // oldest first; guarded by mu
+	began     []store.Visited        // members' visits since the last flush; guarded by mu
 	ofVisits  int                    // how many of unwritten are; guarded by mu
 	dropped   int                    // lines there was no room for; guarded by mu
 
@@ -65,6 +66,7 @@ func (a *Access) Opened(id Identity, email, appID, label string) {
 	if id.GrantID != "" {
 		line.Kind, line.By = agentapi.ActivityClient, cmp.Or((*a.clients.Load())[id.GrantID], id.ClientID)
 	}
+	a.noteVisit(id, email, appID, label)
 	a.AddActivity(line)
 }
 
@@ -120,6 +122,7 @@ func (v *activity) gather(line agentapi.Activity) {
 
 // writeActivity brings the waiting lines to the store. activity.writing is held.
 func (a *Access) writeActivity() {
+	a.tellFirstVisits()
 	v := &a.activity
 	v.mu.Lock()
 	lines, dropped := v.unwritten, v.dropped

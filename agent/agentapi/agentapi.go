@@ -218,6 +218,19 @@ type Notice struct {
 	Undo bool `json:"undo,omitempty"`
 	// Ended is what a NoticeEnded is about; nil otherwise.
 	Ended *EndedShare `json:"ended,omitempty"`
+	// Visitor is whom a NoticeFirstVisit is about; nil otherwise.
+	Visitor *FirstVisit `json:"visitor,omitempty"`
+}
+
+// NoticeFirstVisit is the Kind of a Notice about a member who opened an app for the
+// first time.
+const NoticeFirstVisit = "first-visit"
+
+// FirstVisit is who opened what for the first time.
+type FirstVisit struct {
+	AccountID string `json:"accountId"`
+	Email     string `json:"email"`
+	App       string `json:"app"` // label
 }
 
 // NoticeEnded is the Kind of a Notice about apps whose end came for somebody, and

@@ -12,6 +12,8 @@ const (
 	KindChanged    = "changed"
 	KindApproved   = "approved"
 	KindEnded      = "ended"
+	KindKnock      = "knock"
+	KindVisit      = "visit"
 )
 
 // Kind of notifications.
@@ -32,5 +34,7 @@ func Kinds() []Kind {
 		{KindChanged, "an app changed its label, port or program"},
 		{KindApproved, "an app was approved at a terminal"},
 		{KindEnded, "something you shared until a date has ended"},
+		{KindKnock, "somebody asks to be let in"},
+		{KindVisit, "somebody opened an app for the first time"},
 	}
 }

@@ -532,6 +532,13 @@ export interface Finding {
   text: string;
 }
 
+/** Of the kind first-visit: a member opened an app for the first time. */
+export interface FirstVisit {
+  accountId: string;
+  app: string;
+  email: string;
+}
+
 export interface Grant {
   clientId: string;
   clientName: string;
@@ -686,6 +693,7 @@ export interface Notice {
   undo?: boolean;
   /** Of the kind user: whom it is about, an id of users. */
   user?: string;
+  visitor?: FirstVisit;
 }
 
 export interface OwnerApp {

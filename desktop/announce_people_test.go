@@ -1,0 +1,98 @@
+package desktop
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+func knocking(n int) agentapi.OwnerState {
+	s := stateOf()
+	for i := range n {
+		s.Knocks = append(s.Knocks, agentapi.Knock{ID: fmt.Sprint(i), AccountID: fmt.Sprintf("acc%d", i), Email: fmt.Sprintf("p%d@example.com", i), App: "Notes", At: noon, Known: true})
+	}
+	return s
+}
+
+// A knock is asked once, answered by its buttons, and taken back when it is over.
+func TestKnocksAreAsked(t *testing.T) {
+	t.Parallel()
+	now := noon
+	a := newAnnouncer(told{server: ownServer}, func() time.Time { return now })
+	c := a.next(knocking(1), loud)
+	if len(c.show) != 1 || c.show[0].title != "p0@example.com would like Notes" {
+		t.Fatalf("%+v", c.show)
+	}
+	for i, want := range []string{agentapi.KnockToday, agentapi.KnockAlways, agentapi.KnockNo} {
+		if do := c.show[0].buttons[i].do; do != (action{verb: doAnswer, name: "0", person: "acc0", label: "p0@example.com", app: "Notes", text: want}) {
+			t.Errorf("button %d does %+v", i, do)
+		}
+	}
+	if got := step(a, knocking(1)); got != nil {
+		t.Errorf("told again: %v", got)
+	}
+	if got := step(a, knocking(0)); !slices.Equal(got, []string{"-knock-0"}) {
+		t.Errorf("answered elsewhere: %v", got)
+	}
+	// Strangers cannot fill the screen: one note for all, at most once a minute.
+	if got := step(a, knocking(12)); !slices.Equal(got, []string{"+knocks"}) {
+		t.Errorf("many: %v", got)
+	}
+	now = now.Add(10 * time.Second)
+	if c := a.next(knocking(13), loud); len(c.show) != 0 || c.again != 50*time.Second {
+		t.Errorf("one more, too soon: %+v", c)
+	}
+	now = now.Add(time.Minute)
+	if c := a.next(knocking(13), loud); len(c.show) != 1 || c.show[0].title != "13 people would like your apps" {
+		t.Errorf("later: %+v", c.show)
+	}
+	if got := step(a, knocking(0)); !slices.Equal(got, []string{"-knocks"}) {
+		t.Errorf("over: %v", got)
+	}
+}
+
+// What is about one person names them, and offers what one does next.
+func TestNoticesAboutSomebody(t *testing.T) {
+	t.Parallel()
+	s := stateOf()
+	s.Notices = []agentapi.Notice{
+		{ID: 1, At: noon, Kind: agentapi.NoticeEnded, Text: "…", Ended: &agentapi.EndedShare{AccountID: "lena", Email: "lena@example.com", Apps: []string{"Photos"}, Until: noon.Add(-12 * time.Hour), Closed: 1}},
+		{ID: 2, At: noon, Kind: agentapi.NoticeFirstVisit, Text: "…", Visitor: &agentapi.FirstVisit{AccountID: "bob", Email: "bob@example.com", App: "Notes"}},
+	}
+	show := newAnnouncer(told{server: ownServer}, func() time.Time { return noon }).next(s, loud).show
+	if len(show) != 2 {
+		t.Fatalf("%+v", show)
+	}
+	if n := show[0]; n.title != "Photos ended for lena@example.com" || n.body != "It was until yesterday. 1 connection closed." || n.kind != kindEnded ||
+		n.buttons[0].do != (action{verb: doProlong, person: "lena", label: "lena@example.com", app: "Photos"}) {
+		t.Errorf("%+v", n)
+	}
+	if n := show[1]; n.title != "bob@example.com opened Notes for the first time" || n.body != "At 12:00." || n.kind != kindVisit ||
+		n.buttons[1].do != (action{verb: doDisconnect, person: "bob", label: "bob@example.com", app: "Notes"}) {
+		t.Errorf("%+v", n)
+	}
+}
+
+// Connecting and disconnecting are told with the address, and neither at a start.
+func TestConnectingIsTold(t *testing.T) {
+	t.Parallel()
+	away := stateOf(live("notes", "Notes", 3000))
+	away.Account.Local, away.Account.Host, away.Account.AuthURL = false, "maya.porch.example", "https://control.porch.example"
+	a := newAnnouncer(told{}, time.Now)
+	if got := step(a, stateOf()); got != nil {
+		t.Errorf("at the first start: %v", got)
+	}
+	c := a.next(away, loud)
+	if len(c.show) != 1 || c.show[0].body != "Its address is maya.porch.example." || c.show[0].buttons[1].do.view != viewInvite {
+		t.Errorf("%+v", c.show)
+	}
+	if got := step(newAnnouncer(a.told, time.Now), away); got != nil {
+		t.Errorf("at the next start: %v", got)
+	}
+	if c := a.next(stateOf(), loud); len(c.show) != 1 || c.show[0].title != "This computer is disconnected" {
+		t.Errorf("%+v", c.show)
+	}
+}
