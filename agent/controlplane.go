@@ -192,15 +192,15 @@ func (a *Agent) trouble() string {
 	state := a.remote.State()
 	switch {
 	case state.Refused:
-		return "The control plane does not know this computer any more. Connect it again."
+		return "The server does not know this computer any more. Connect it again."
 	case time.Since(state.Since) < troubleAfter:
 		return ""
 	case !state.Connected && a.local():
-		return "The control plane on this computer does not answer. Quit Porchlight and start it again."
+		return "The part of Porchlight that gives addresses does not answer. Quit Porchlight and start it again."
 	case !state.Connected:
 		return a.awaySentence()
 	case !a.tunnel.Connected():
-		return "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+		return "The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
 	case a.acme != nil:
 		return a.acme.Trouble()
 	}
@@ -212,11 +212,11 @@ func (a *Agent) trouble() string {
 func (a *Agent) awaySentence() string {
 	until, ok := a.access.AccessUntil()
 	if !ok {
-		return "The control plane has not answered for too long, so nobody can open your apps until it does."
+		return "The server has not answered for too long, so nobody can open your apps until it does."
 	}
 	local, format := until.Local(), "15:04"
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
 		format = "15:04 on 2 January"
 	}
-	return fmt.Sprintf("The control plane does not answer. Everyone keeps the access they have until %s.", local.Format(format))
+	return fmt.Sprintf("The server does not answer. Everyone keeps the access they have until %s.", local.Format(format))
 }

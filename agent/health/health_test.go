@@ -235,22 +235,22 @@ func TestStates(t *testing.T) {
 		"400 for all":                         {func(t *testing.T) int { return serve(t, status(400, 400), nil) }, agentapi.AppOptions{}, "answers", "with status 400", nil},
 		"nothing":                             {dead, agentapi.AppOptions{}, "nothing", "nothing listens there", nil},
 		"refuses 403":                         {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, agentapi.AppOptions{}, "refuses", "status 403", map[string]any{"localhostHost": true}},
-		"refuses 400":                         {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "localhost-host helps", map[string]any{"localhostHost": true}},
+		"refuses 400":                         {func(t *testing.T) int { return serve(t, status(400, 404), nil) }, agentapi.AppOptions{}, "refuses", "to call it localhost helps", map[string]any{"localhostHost": true}},
 		"refuses, and compiles for localhost": {func(t *testing.T) int { return serve(t, slowAsLocalhost(), nil) }, agentapi.AppOptions{}, "refuses", "does not refuse what is sent to localhost", map[string]any{"localhostHost": true}},
 		"refuses 421":                         {func(t *testing.T) int { return serve(t, status(421, 302), nil) }, agentapi.AppOptions{}, "refuses", "status 421", map[string]any{"localhostHost": true}},
 		"refused no more":                     {func(t *testing.T) int { return serve(t, status(403, 200), nil) }, local, "answers", "It answers on port", nil},
-		"https":                               {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
+		"https":                               {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{}, "https", "over HTTPS helps", map[string]any{"upstream": "https"}},
 		"https as asked":                      {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, https, "answers", "It answers", nil},
-		"h2c":                                 {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
+		"h2c":                                 {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{}, "h2c", "speak HTTP/2 to it helps", map[string]any{"upstream": "h2c"}},
 		"h2c as asked":                        {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, h2c, "answers", "It answers", nil},
-		"grpc":                                {rpc, agentapi.AppOptions{}, "h2c", "upstream h2c helps", map[string]any{"upstream": "h2c"}},
-		"grpc over TLS":                       {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, agentapi.AppOptions{}, "https", "upstream https helps", map[string]any{"upstream": "https"}},
+		"grpc":                                {rpc, agentapi.AppOptions{}, "h2c", "speak HTTP/2 to it helps", map[string]any{"upstream": "h2c"}},
+		"grpc over TLS":                       {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, agentapi.AppOptions{}, "https", "over HTTPS helps", map[string]any{"upstream": "https"}},
 		"grpc over TLS as asked":              {func(t *testing.T) int { return serve(t, page("hello"), h2Only) }, https, "answers", "It answers gRPC", nil},
 		"grpc as asked":                       {rpc, h2c, "answers", "It answers", nil},
 		"h2c by the other":                    {func(t *testing.T) int { return serve(t, page("hello"), h2cOnly) }, agentapi.AppOptions{H2C: true}, "answers", "It answers", nil},
 		"https for h2c":                       {func(t *testing.T) int { return serve(t, page("hello"), tlsOnly) }, agentapi.AppOptions{H2C: true}, "https", "is asked in HTTP/2", map[string]any{"upstream": "https", "h2c": false}},
-		"plain for https":                     {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option upstream http helps", map[string]any{"upstream": "http"}},
-		"plain for h2c":                       {func(t *testing.T) int { return serve(t, page("hello"), nil) }, h2c, "wrong", "the option upstream http helps", map[string]any{"upstream": "http"}},
+		"plain for https":                     {func(t *testing.T) int { return serve(t, page("hello"), nil) }, https, "wrong", "is asked in HTTPS: the option to reach it over HTTP helps", map[string]any{"upstream": "http"}},
+		"plain for h2c":                       {func(t *testing.T) int { return serve(t, page("hello"), nil) }, h2c, "wrong", "the option to reach it over HTTP helps", map[string]any{"upstream": "http"}},
 		"silent":                              {func(t *testing.T) int { return raw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) }, agentapi.AppOptions{}, "silent", "does not answer a request", nil},
 		"drips": {func(t *testing.T) int {
 			return raw(t, func(c net.Conn) {
@@ -290,15 +290,15 @@ func TestStates(t *testing.T) {
 				<-r.Context().Done()
 			}), nil)
 		}, agentapi.AppOptions{}, "answers", "It answers", nil},
-		"own address in Location": {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"own address in Location": {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, agentapi.AppOptions{}, "answers", "to tell it its address", map[string]any{"publicAddress": true}},
 		"redirects to itself": {func(t *testing.T) int {
 			return serve(t, http.RedirectHandler("https://"+host+"/", http.StatusMovedPermanently), nil)
-		}, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		}, agentapi.AppOptions{}, "answers", "to tell it its address", map[string]any{"publicAddress": true}},
 		"redirects elsewhere": {func(t *testing.T) int {
 			return serve(t, http.RedirectHandler("https://"+host+"/app", http.StatusMovedPermanently), nil)
 		}, agentapi.AppOptions{}, "answers", "It answers on", nil},
 		"told its address":        {func(t *testing.T) int { return serve(t, toOwnHost, nil) }, told, "answers", "It answers", nil},
-		"own address in the page": {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`/x">`), nil) }, agentapi.AppOptions{}, "answers", "public-address", map[string]any{"publicAddress": true}},
+		"own address in the page": {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`/x">`), nil) }, agentapi.AppOptions{}, "answers", "to tell it its address", map[string]any{"publicAddress": true}},
 		"another's address":       {func(t *testing.T) int { return serve(t, page(`<a href="http://`+host+`.evil/x">`), nil) }, agentapi.AppOptions{}, "answers", "It answers on", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,7 +18,7 @@ var publicAddress = map[string]any{optionPublicAddress: true}
 
 // unaware is told of an app that redirects to http://, writes it into its pages, or
 // redirects to the https:// address it was asked at.
-const unaware = "It answers, and does not know that its address begins with https://: the option public-address tells it."
+const unaware = "It answers, and does not know that its address begins with https://: the option to tell it its address helps."
 
 // where is the place an app was approved at, in a sentence.
 func where(t upstream.Target) string {
@@ -59,7 +59,7 @@ func nothing(app App) verdict {
 func refuses(app App, status int, does string) verdict {
 	return verdict{
 		state: agentapi.HealthRefuses,
-		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and %s what is sent to localhost: the option localhost-host helps.",
+		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and %s what is sent to localhost: the option to call it localhost helps.",
 			app.Host, status, does),
 		option: map[string]any{"localhostHost": true},
 	}
@@ -79,14 +79,19 @@ func speaks(app App, scheme string) verdict {
 	}
 	if app.Target.Pin && app.Target.Key != "" {
 		// Who has the key no longer answers: turning that off is not for one click.
-		v.detail += ", with a key that is kept: see which program listens before you turn the option pin off."
+		v.detail += ", with a key that is kept: see which program listens before you no longer keep it."
 		return v
 	}
 	if v.option = speaking(app, scheme); v.option == nil {
 		v.detail += ", which a socket needs: have it speak that, or listen on a port."
 		return v
 	}
-	v.detail += fmt.Sprintf(": the option upstream %s helps.", cmp.Or(scheme, agentapi.UpstreamHTTP))
+	// In words that a flag and a button both fit.
+	helps := "to reach it over " + said
+	if scheme == agentapi.UpstreamH2C {
+		helps = "to speak HTTP/2 to it"
+	}
+	v.detail += ": the option " + helps + " helps."
 	return v
 }
 

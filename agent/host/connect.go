@@ -35,7 +35,7 @@ const (
 )
 
 // ownNote says what a visitor of a computer with certificates of its own sees.
-const ownNote = "That control plane brings its own certificate authority, so this computer makes its own certificates too: every visitor's browser warns until it trusts %s."
+const ownNote = "That server brings its own certificate authority, so this computer makes its own certificates too: every visitor's browser warns until it trusts %s."
 
 // attempt is a connection that waits to be confirmed.
 type attempt struct {
@@ -58,7 +58,7 @@ func (h *Host) Connect(ctx context.Context, req agentapi.ConnectRequest) (agenta
 	}
 	roots, err := rootsOf(req.CA)
 	if err != nil {
-		return agentapi.Connecting{}, agentapi.Errorf(agentapi.CodeInvalid, "What was given as the control plane's certificate authority is no certificate in PEM form.")
+		return agentapi.Connecting{}, agentapi.Errorf(agentapi.CodeInvalid, "What was given as the server's certificate authority is no certificate in PEM form.")
 	}
 	if err := h.mayConnect(origin, req.Name); err != nil {
 		return agentapi.Connecting{}, err
@@ -284,7 +284,7 @@ func (h *Host) Disconnect(ctx context.Context) error {
 	defer h.deciding.Unlock()
 	c := h.kept.get().Current
 	if c == nil {
-		return agentapi.Errorf(agentapi.CodeConflict, "This computer is not connected to a control plane.")
+		return agentapi.Errorf(agentapi.CodeConflict, "This computer is not connected to a server.")
 	}
 	if err := h.kept.update(func(k *connections) { k.end(*c, time.Now()) }); err != nil {
 		return err
@@ -321,7 +321,7 @@ func originOf(text string) (string, error) {
 		text = "https://" + text
 	}
 	if strings.Contains(text, "@") { // and is not repeated: a password may be in it
-		return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, with no user name or password in it.")
+		return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a server looks like https://control.example.net, with no user name or password in it.")
 	}
 	u, err := url.Parse(text)
 	if err == nil && u.Scheme == "https" && u.Hostname() != "" && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == "" {
@@ -329,7 +329,7 @@ func originOf(text string) (string, error) {
 			return origin, nil
 		}
 	}
-	return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a control plane looks like https://control.example.net, and %.*q does not.", maxOrigin, text)
+	return "", agentapi.Errorf(agentapi.CodeInvalid, "The address of a server looks like https://control.example.net, and %.*q does not.", maxOrigin, text)
 }
 
 // refusalOf says why an enrolment could not begin.
@@ -338,7 +338,7 @@ func refusalOf(origin string, err error) error {
 		return agentapi.Errorf(agentapi.CodeUnavailable, "%s", sentence)
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return agentapi.Errorf(agentapi.CodeUnavailable, "The certificate of %s is not one this computer trusts. If the control plane is yours, give the file that 'porchlight-control ca' prints: porchlight connect %s --ca FILE", origin, origin)
+		return agentapi.Errorf(agentapi.CodeUnavailable, "The certificate of %s is not one this computer trusts. If the server is yours, give the file that 'porchlight-control ca' prints: porchlight connect %s --ca FILE", origin, origin)
 	}
 	refusal, ok := errors.AsType[*controlapi.Error](err)
 	if !ok {
@@ -360,16 +360,16 @@ func refusalOf(origin string, err error) error {
 // plane as it stands; empty where it may be.
 func unreachable(origin string, err error) string {
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
-		return fmt.Sprintf("The name %s leads nowhere. Check the address of the control plane for a typing error, and this computer's network.", name.Name)
+		return fmt.Sprintf("The name %s leads nowhere. Check the address of the server for a typing error, and this computer's network.", name.Name)
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("The certificate that %s shows is for another name. Check the address: it is the one the control plane itself names at its start.", origin)
+		return fmt.Sprintf("The certificate that %s shows is for another name. Check the address: it is the one the server itself names at its start.", origin)
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Sprintf("What answers at %s speaks plain HTTP, and a control plane speaks HTTPS only. Check the port in the address.", origin)
+		return fmt.Sprintf("What answers at %s speaks plain HTTP, and a server speaks HTTPS only. Check the port in the address.", origin)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("Nothing listens at %s. Check the address and its port, and that the control plane runs.", origin)
+		return fmt.Sprintf("Nothing listens at %s. Check the address and its port, and that the server runs.", origin)
 	}
 	return ""
 }

@@ -149,7 +149,7 @@ func TestS1_TruthfulWhileConnecting(t *testing.T) {
 	control.forgetComputer()
 	programs.Eventually(t, "it says that it is not known any more", func() bool {
 		s, err := owner.State(t.Context())
-		return err == nil && strings.HasPrefix(s.Trouble, "The control plane does not know this computer any more") && len(s.Apps) == 1
+		return err == nil && strings.HasPrefix(s.Trouble, "The server does not know this computer any more") && len(s.Apps) == 1
 	})
 	if err := owner.Disconnect(t.Context()); err != nil {
 		t.Fatal(err)

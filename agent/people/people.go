@@ -277,7 +277,7 @@ func (p *People) connected() error {
 			"This computer is not connected to an account yet, so nobody can be invited. The owner connects it in Porchlight's menu, or by: porchlight connect.")
 	case p.cfg.Refused != nil && p.cfg.Refused():
 		return agentapi.Errorf(agentapi.CodeUnavailable,
-			"The control plane does not know this computer any more. The owner has to connect it again.")
+			"The server does not know this computer any more. The owner has to connect it again.")
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func refusal(err error) error {
 		out.Code = agentapi.CodeTooMany
 	case controlapi.CodeUnauthorized:
 		out.Code = agentapi.CodeUnavailable
-		out.Message = "The control plane does not know this computer any more. The owner has to connect it again."
+		out.Message = "The server does not know this computer any more. The owner has to connect it again."
 	default:
 		return unreachable()
 	}
@@ -313,7 +313,7 @@ const askAgainIn = 5 * time.Second
 func unreachable() error {
 	return &agentapi.Error{
 		Code: agentapi.CodeUnavailable, RetryAfter: askAgainIn,
-		Message: "The control plane cannot be reached right now. Try again in a moment.",
+		Message: "The server cannot be reached right now. Try again in a moment.",
 	}
 }
 

@@ -55,12 +55,12 @@ const many = () => [
 
 /** Apps in every state that an app can be in. */
 const ailing = () => [
-  app('board', 'Board', 3001, { health: 'refuses', healthDetail: 'It refuses what is sent to board.maya.porch.example (status 403) and takes what is sent to localhost: the option localhost-host helps.', healthOption: { localhostHost: true }, healthAt: minutesAgo(2), openTo: ['anna@example.com', 'bob@example.com'], openToCount: 2 }),
-  app('cluster', 'Cluster', 8443, { health: 'https', healthDetail: 'It speaks HTTPS on port 8443, and is asked in HTTP: the option upstream https helps.', healthOption: { upstream: 'https' }, healthAt: minutesAgo(0), lastError: { at: minutesAgo(3), text: 'It speaks HTTPS on port 8443, and is asked in HTTP.' } }),
-  app('flow', 'Flow', 50051, { health: 'h2c', healthDetail: 'It speaks HTTP/2 without TLS on port 50051, and is asked in HTTP: the option upstream h2c helps.', healthOption: { upstream: 'h2c' }, healthAt: minutesAgo(70) }),
+  app('board', 'Board', 3001, { health: 'refuses', healthDetail: 'It refuses what is sent to board.maya.porch.example (status 403) and takes what is sent to localhost: the option to call it localhost helps.', healthOption: { localhostHost: true }, healthAt: minutesAgo(2), openTo: ['anna@example.com', 'bob@example.com'], openToCount: 2 }),
+  app('cluster', 'Cluster', 8443, { health: 'https', healthDetail: 'It speaks HTTPS on port 8443, and is asked in HTTP: the option to reach it over HTTPS helps.', healthOption: { upstream: 'https' }, healthAt: minutesAgo(0), lastError: { at: minutesAgo(3), text: 'It speaks HTTPS on port 8443, and is asked in HTTP.' } }),
+  app('flow', 'Flow', 50051, { health: 'h2c', healthDetail: 'It speaks HTTP/2 without TLS on port 50051, and is asked in HTTP: the option to speak HTTP/2 to it helps.', healthOption: { upstream: 'h2c' }, healthAt: minutesAgo(70) }),
   app('gone', 'Gone', 3002, { health: 'nothing', answering: false, healthDetail: 'It does not answer on port 3002: nothing listens there.', healthAt: minutesAgo(1) }),
   app('notes', 'Notes', 3000),
-  app('shop', long, 8081, { health: 'answers', healthDetail: 'It answers, and writes http:// into addresses of its own: the option public-address tells it that they begin with https://.', healthOption: { publicAddress: true }, healthAt: minutesAgo(4) }),
+  app('shop', long, 8081, { health: 'answers', healthDetail: 'It answers, and writes http:// into addresses of its own: the option to tell it its address helps.', healthOption: { publicAddress: true }, healthAt: minutesAgo(4) }),
   app('slow', 'Slow', 3003, { health: 'silent', healthDetail: 'It takes connections on port 3003 and does not answer a request within 2 seconds: it may be starting, or hang.', healthAt: minutesAgo(5), connections: 1, here: ['bob@example.com'], lastError: { at: minutesAgo(5), text: 'It did not answer within 60 seconds.' } }),
   app('wrong', '<b>Wrong</b> \u202Eevil\u202C', 3004, { health: 'wrong', healthDetail: 'It answers what is not HTTP: “SSH-2.0-OpenSSH_9.2p1 Debian-2” instead of a status line.', healthAt: minutesAgo(1) }),
 ];
@@ -149,7 +149,7 @@ const scenes: Record<string, () => Scene> = {
   stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), requested: manyRequests(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
   requests: () => ({ account: local, apps: many().slice(0, 6), mails: [] }),
   muted: () => ({ account: local, apps: [request('paperless', 'Paperless', 8010, { quiet: true, denials: 2, listener: {} })], mails: [] }),
-  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The control plane does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
+  unreachable: () => ({ account: connected, apps: few(), mails: [], accessUntil: minutesAgo(-60 * 23), trouble: 'The server does not answer. Everyone keeps the access they have until 10:44 on 22 November.', reachable: false }),
   away: () => ({ account: local, apps: few(), mails: [], failing: ['ownerState'] }),
   keyless: () => ({ account: local, apps: few(), mails: [], locked: true, preferences: { secretKept: 'nowhere' } }),
   locked: () => ({ account: connected, apps: few(), mails: [], locked: true, preferences: { secretKept: 'locked' } }),

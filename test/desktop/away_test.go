@@ -107,12 +107,12 @@ func TestControlPlaneIsAway(t *testing.T) {
 
 	control.process.Stop()
 	p.trayShows("Reconnecting…", true)
-	p.trayShows("The control plane does not answer.", true)
+	p.trayShows("The server does not answer.", true)
 	p.openWindow()
 	p.eventually("the window says so", func() error {
 		var said string
 		err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `return document.querySelector('main').innerText`, "args": []string{}}, &said)
-		if err == nil && (!strings.Contains(said, "The control plane does not answer. Everyone keeps the access they have until ") || !strings.Contains(said, "Inviting waits.")) {
+		if err == nil && (!strings.Contains(said, "The server does not answer. Everyone keeps the access they have until ") || !strings.Contains(said, "Inviting waits.")) {
 			err = errors.New(said)
 		}
 		return err
@@ -165,7 +165,7 @@ func TestControlPlaneIsAway(t *testing.T) {
 		})
 	}
 	t.Logf("control plane back to the last refusal: %d ms", time.Since(back).Milliseconds())
-	p.trayShows("The control plane does not answer.", false)
+	p.trayShows("The server does not answer.", false)
 	p.trayShows("On. Nobody here now", true)
 	p.shot("back")
 	p.trayClick("Notes: paused > Resume")

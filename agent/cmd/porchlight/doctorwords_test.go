@@ -159,11 +159,11 @@ func healths(port int) []agentapi.AppHealth {
 	return []agentapi.AppHealth{
 		{},
 		h(agentapi.HealthAnswers, "It answers on port PORT.", nil),
-		h(agentapi.HealthAnswers, "It answers, and does not know that its address begins with https://: the option public-address tells it.", map[string]any{"publicAddress": true}),
+		h(agentapi.HealthAnswers, "It answers, and does not know that its address begins with https://: the option to tell it its address helps.", map[string]any{"publicAddress": true}),
 		h(agentapi.HealthNothing, "It does not answer on port PORT: nothing listens there.", nil),
-		h(agentapi.HealthRefuses, "It refuses what is sent to notes.maya.example.net (status 403) and takes what is sent to localhost: the option localhost-host helps.", map[string]any{"localhostHost": true}),
-		h(agentapi.HealthHTTPS, "It speaks HTTPS on port PORT, and is asked in HTTP: the option upstream https helps.", map[string]any{"upstream": "https"}),
-		h(agentapi.HealthH2C, "It speaks HTTP/2 without TLS on port PORT, and is asked in HTTP: the option upstream h2c helps.", map[string]any{"upstream": "h2c"}),
+		h(agentapi.HealthRefuses, "It refuses what is sent to notes.maya.example.net (status 403) and takes what is sent to localhost: the option to call it localhost helps.", map[string]any{"localhostHost": true}),
+		h(agentapi.HealthHTTPS, "It speaks HTTPS on port PORT, and is asked in HTTP: the option to reach it over HTTPS helps.", map[string]any{"upstream": "https"}),
+		h(agentapi.HealthH2C, "It speaks HTTP/2 without TLS on port PORT, and is asked in HTTP: the option to speak HTTP/2 to it helps.", map[string]any{"upstream": "h2c"}),
 		h(agentapi.HealthSilent, "It takes connections on port PORT and does not answer a request within 2 seconds: it may be starting, or hang.", nil),
 		wrongly,
 	}

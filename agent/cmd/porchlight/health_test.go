@@ -80,13 +80,13 @@ func TestHealthReadsAlike(t *testing.T) {
 			if !strings.HasPrefix(r.Host, "localhost:") {
 				w.WriteHeader(http.StatusForbidden)
 			}
-		}), plain), agentapi.HealthRefuses, "refuses its address", "the option localhost-host helps", "--localhost-host", wrong},
-		"https": {plant(t, page, (*httptest.Server).StartTLS), agentapi.HealthHTTPS, "speaks HTTPS", "the option upstream https helps", "--upstream https", wrong},
+		}), plain), agentapi.HealthRefuses, "refuses its address", "the option to call it localhost helps", "--localhost-host", wrong},
+		"https": {plant(t, page, (*httptest.Server).StartTLS), agentapi.HealthHTTPS, "speaks HTTPS", "the option to reach it over HTTPS helps", "--upstream https", wrong},
 		"h2c": {plant(t, page, func(app *httptest.Server) {
 			app.Config.Protocols = new(http.Protocols)
 			app.Config.Protocols.SetUnencryptedHTTP2(true)
 			app.Start()
-		}), agentapi.HealthH2C, "speaks HTTP/2", "the option upstream h2c helps", "--upstream h2c", wrong},
+		}), agentapi.HealthH2C, "speaks HTTP/2", "the option to speak HTTP/2 to it helps", "--upstream h2c", wrong},
 		"silent": {hangs, agentapi.HealthSilent, "not answering", "does not answer a request", "", wrong},
 		"wrong":  {plant(t, http.HandlerFunc(twoLengths), plain), agentapi.HealthWrong, "answers wrongly", "two lengths", "", wrong},
 		"hinted": {plant(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

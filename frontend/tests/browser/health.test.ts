@@ -86,7 +86,7 @@ test('one that answers may do better, which its page alone says', async () => {
 
 test('an approval says truly what comes of it, with what helps', async () => {
   const page = await open({ scene: 'apps' });
-  await page.evaluate(`stub.does('paperless', {health: 'https', healthDetail: 'It speaks HTTPS on port 8010, and is asked in HTTP: the option upstream https helps.', healthOption: {upstream: 'https'}})`);
+  await page.evaluate(`stub.does('paperless', {health: 'https', healthDetail: 'It speaks HTTPS on port 8010, and is asked in HTTP: the option to reach it over HTTPS helps.', healthOption: {upstream: 'https'}})`);
   await page.getByRole('button', { name: 'Approve', exact: true }).press('Enter');
   await told(page, 'Paperless is approved. It speaks HTTPS on port 8010');
   expect(await row(page, 'Paperless').locator('.tile.lit').count()).toBe(0);

@@ -89,7 +89,7 @@ describe('first steps and trouble', () => {
     expect(await page.locator('.foot .state').textContent()).toBe('Reconnecting…');
     await page.evaluate('stub.set({trouble: ""})'); // known for a moment only
     await page.getByText('Everyone keeps their access until').waitFor();
-    await page.evaluate('stub.set({trouble: "The control plane does not know this computer any more. Connect it again."})');
+    await page.evaluate('stub.set({trouble: "The server does not know this computer any more. Connect it again."})');
     await page.getByText('does not know this computer').waitFor();
     expect(await page.getByText('Everyone keeps').count()).toBe(1);
     await page.evaluate('stub.set({trouble: "", accessUntil: undefined})');
