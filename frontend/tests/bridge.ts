@@ -133,6 +133,12 @@ interface Scene extends More<OwnerState> {
   failing?: string[];
 }
 
+const knock = (id: string, email: string, app: string, minutes: number, known = true): OwnerState['knocks'][number] => ({ id, accountId: `acc-${email}`, email, app, known, at: minutesAgo(minutes) });
+const someKnocks = () => [
+  knock('k1', 'dora@example.org', 'Notes', 2), knock('k2', 'bob@example.com', 'Photos', 9), knock('k3', 'the.extraordinarily.long.mailbox.name.of.somebody@a.subdomain.of.some.long.example.org', long, 40, false),
+  knock('k4', 'eve@example.net', '', 50), knock('k5', 'frank@example.net', 'Notes', 70, false), knock('k6', 'grace@example.net', 'Notes', 80, false),
+];
+
 const scenes: Record<string, () => Scene> = {
   welcome: () => ({ account: local, apps: [], mails: [], preferences: firstStart }),
   'welcome-code': () => ({ account: local, apps: [], mails: [], preferences: firstStart, connecting: waiting }),
@@ -144,6 +150,7 @@ const scenes: Record<string, () => Scene> = {
   apps: () => ({ account: local, apps: few(), mails: someMails() }),
   health: () => ({ account: connected, apps: ailing(), mails: [] }),
   connected: () => ({ account: connected, apps: few(), mails: [] }),
+  knocks: () => ({ account: connected, apps: few(), mails: [], knocks: someKnocks() }),
   empty: () => ({ account: local, apps: [], mails: [] }),
   nulls: () => ({ account: local, mails: [], ...({ apps: null, notices: null } as object) }),
   stress: () => ({ account: { ...connected, host: 'a-very-long-short-name-of-a-computer.porch.example', url: 'https://a-very-long-short-name-of-a-computer.porch.example' }, apps: many(), mails: [], people: manyPeople(), grants: manyGrants(), activity: manyActivity(), requested: manyRequests(), trouble: 'control.porch.example does not answer. Everyone below keeps their access until tomorrow, 14:05. Inviting and removing wait.', reachable: false }),
@@ -295,6 +302,11 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
   },
   deny: ({ name }) => change(name, null),
   revoke: ({ name }) => ending(name, null),
+  answerKnock: ({ id, answer }) => {
+    const { email, app, known } = state.knocks.find((one) => one.id === id)!;
+    set({ knocks: state.knocks.filter((one) => one.id !== id && (answer !== 'never' || one.email !== email)) });
+    return { ok: true, email, app, ...(answer === 'today' || answer === 'always' ? { status: known ? ('active' as const) : ('pending' as const) } : {}) };
+  },
   unmute: ({ name }) => change(name, { quiet: false, denials: 0 }),
   pause: ({ name }) => ending(name, { paused: true, connections: 0, here: [] }),
   resume: ({ name }) => change(name, { paused: false, status: 'live' }),

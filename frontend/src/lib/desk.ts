@@ -14,7 +14,7 @@ import { strings } from './strings';
 import { Tried } from './tried.svelte';
 import type { Toast, Toasts } from './toasts.svelte';
 import { dayWord } from './until';
-import type { Activity, AppPassword, Approved, Notice, Grant, OwnerApp, Person, Visitor } from './types';
+import type { Activity, AppPassword, Approved, Notice, Grant, Knock, OwnerApp, Person, Visitor } from './types';
 
 export class Desk {
   constructor(
@@ -108,6 +108,19 @@ export class Desk {
     return this.#try(
       () => this.bridge.ask('revoke', { name: app.name }),
       ({ closed }) => this.#tell(strings.toast.revoked(app.label, closed)),
+    );
+  }
+
+  /** Answers somebody who asks to be let in. */
+  answerKnock(knock: Knock, answer: 'today' | 'always' | 'no' | 'never'): Promise<boolean> {
+    const words = strings.toastKnock;
+    return this.#try(
+      () => this.bridge.ask('answerKnock', { id: knock.id, answer }),
+      ({ status }) => {
+        if (answer === 'no' || answer === 'never') return this.#tell(words[answer](knock.email));
+        const today = answer === 'today';
+        this.#tell(status === 'pending' ? words[today ? 'invitedToday' : 'invited'](knock.email, knock.app) : words[answer](knock.email, knock.app));
+      },
     );
   }
 

@@ -39,7 +39,7 @@ export class Owner {
 
   readonly apps = $derived(this.snapshot?.apps ?? []);
   readonly account = $derived(this.snapshot?.account);
-  readonly waiting = $derived(this.apps.filter((app) => app.status === 'pending').length);
+  readonly waiting = $derived(this.apps.filter((app) => app.status === 'pending').length + (this.snapshot?.knocks?.length ?? 0));
   readonly standing = $derived.by((): Standing => {
     if (this.problem) return 'away';
     return this.snapshot ? standingOf(this.snapshot) : 'starting';

@@ -5,14 +5,14 @@ import type { OwnerApp } from '../lib/types';
 const settles = 400;
 
 /**
- * Approving and denying one request. Requests come and go by themselves, so a
+ * Deciding on what waits: approving and denying a request, answering a knock. Requests come and go by themselves, so a
  * press that was meant for what stood there a moment ago must not decide this
  * one: presses of the mouse count only once the request has stood long enough
  * to be read, and the second half of a double click never. The keyboard is
  * exempt: its focus does not move to a request by itself.
  */
 export class Deciding {
-  doing = $state<'approve' | 'deny'>();
+  doing = $state<string>();
 
   readonly #desk: Desk;
   #since = performance.now();
@@ -28,18 +28,19 @@ export class Deciding {
   }
 
   approve(app: OwnerApp, event: MouseEvent) {
-    return this.#decide('approve', event, () => this.#desk.approve(app));
+    return this.decide('approve', event, () => this.#desk.approve(app));
   }
 
   approveAlone(app: OwnerApp, event: MouseEvent) {
-    return this.#decide('approve', event, () => this.#desk.approve(app, true));
+    return this.decide('approve', event, () => this.#desk.approve(app, true));
   }
 
   deny(app: OwnerApp, event: MouseEvent) {
-    return this.#decide('deny', event, () => this.#desk.deny(app));
+    return this.decide('deny', event, () => this.#desk.deny(app));
   }
 
-  async #decide(what: 'approve' | 'deny', event: MouseEvent, call: () => Promise<boolean>) {
+  /** Has the owner decide something, by a press that was meant for it. */
+  async decide(what: string, event: MouseEvent, call: () => Promise<boolean>) {
     const pointed = event.detail > 0;
     if (this.doing || event.detail > 1 || (pointed && event.timeStamp - this.#since < settles)) return;
     this.doing = what;

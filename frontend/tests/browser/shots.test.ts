@@ -57,6 +57,8 @@ const scenes: Scene[] = [
   { name: 'paused', scene: 'paused' },
   { name: 'app', scene: 'connected', act: then(press('Notes'), press('QR code')) },
   { name: 'health', scene: 'health' },
+  { name: 'knocks', scene: 'knocks', height: 900 },
+  { name: 'knocks-app', scene: 'knocks', act: press('Notes') },
   { name: 'app-ailing', scene: 'health', height: 1300, act: then(press('Cluster'), (page) => page.getByText('For developers').click()) },
   { name: 'app-better', scene: 'health', act: press(/^Quarterly/) },
   { name: 'app-wrong', scene: 'health', act: press('<b>Wrong</b>') },
