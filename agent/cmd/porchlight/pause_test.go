@@ -57,8 +57,13 @@ func TestPauseAndDark(t *testing.T) {
 		{[]string{"settings", "--trust-everybody"}, "trusted: on", 200, ""},
 		{[]string{"settings", "--trust-everybody=false"}, "trusted: off", 200, ""},
 		{[]string{"activity"}, "Notes  opened", 200, ""},
+		{[]string{"activity"}, "everything was closed by you", 200, ""},
+		{[]string{"activity", "--only", "decisions", "--app", "Notes"}, "was approved by you", 200, ""},
+		{[]string{"activity", "--only", "visits", "--search", "nobody"}, "Nothing has happened", 200, ""},
+		{[]string{"pause", "notes"}, "notes is paused", 503, "Notes is paused"},
+		{[]string{"activity", "undo"}, "Undone: Notes was paused by you", 200, ""},
 		{[]string{"activity", "clear"}, "Forgotten", 200, ""},
-		{[]string{"activity"}, "Nobody has opened", 200, ""},
+		{[]string{"activity"}, "Nothing has happened", 200, ""},
 	} {
 		if out := s.ok(step.args...); !strings.Contains(out, step.says) {
 			t.Errorf("porchlight %s: %q does not say %q", strings.Join(step.args, " "), out, step.says)
