@@ -185,7 +185,7 @@ func (s *People) Remove(ctx context.Context, computerID, accountID string) (cont
 func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, u until, apps ...string) (controlapi.Person, error) {
 	return updated(ctx, s.core, func(tx *txn) (controlapi.Person, error) {
 		if ev == personGiven {
-			if err := tx.liveApps(computerID, apps); err != nil {
+			if err := tx.mayBeGiven(computerID, accountID, apps); err != nil {
 				return controlapi.Person{}, err
 			}
 		}
@@ -288,6 +288,18 @@ func (t *txn) ensureOwner(computerID string, a Account) error {
 		Role: controlapi.RoleOwner, Status: controlapi.PersonActive,
 		Epoch: laterEpoch(0, t.now), InvitedAt: t.now.UTC(), ChangedAt: t.now.UTC(),
 	})
+}
+
+// mayBeGiven refuses apps that are not live, but for those that the person has, or had
+// until lately: their end can be changed while they are off.
+func (t *txn) mayBeGiven(computerID, accountID string, ids []string) error {
+	p, _, err := get[person](t, keyPerson(computerID, accountID))
+	if err != nil {
+		return err
+	}
+	return t.liveApps(computerID, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return slices.Contains(p.Apps, id) || !p.Ended[id].IsZero()
+	}))
 }
 
 // liveApps refuses unless every id is an app the computer serves now.

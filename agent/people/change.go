@@ -106,7 +106,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 	if changed, ok, err := p.givenBack(by, req); ok || err != nil {
 		return changed, err
 	}
-	apps, err := p.liveApps([]string{req.App})
+	apps, err := p.appsToGive(by, req)
 	if err != nil {
 		return agentapi.PersonChanged{}, err
 	}

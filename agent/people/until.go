@@ -9,6 +9,7 @@ import (
 
 	"porchlight/agent/access"
 	"porchlight/agent/agentapi"
+	"porchlight/agent/engine"
 	"porchlight/agent/store"
 	"porchlight/control/controlapi"
 	"porchlight/internal/words"
@@ -33,6 +34,17 @@ func (p *People) canEnd(until *string) (err error) {
 	}
 	return agentapi.Errorf(agentapi.CodeInvalid,
 		"The server that this computer is connected to is too old to end a share by itself. Have it updated, or share without an end and take access away by hand.")
+}
+
+// appsToGive finds the app of a request, which has to be live; but the owner can change
+// the end of one that the person has, or had until lately, while it is off.
+func (p *People) appsToGive(by Actor, req agentapi.AccessRequest) ([]engine.App, error) {
+	app, ok := p.cfg.Apps.ByLabel(req.App)
+	row, known := p.inSnapshot(req.AccountID)
+	if by.Owner && ok && known && req.Until != "" && (slices.Contains(row.Apps, app.ID) || !row.Ended[app.ID].IsZero()) {
+		return []engine.App{app}, nil
+	}
+	return p.liveApps([]string{req.App})
 }
 
 // endKnownIn is how long an end that was just given is waited for to be in a snapshot.

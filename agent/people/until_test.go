@@ -94,6 +94,24 @@ func TestUntil(t *testing.T) {
 		t.Errorf("always: %+v", p)
 	}
 	ends("always", "", time.Time{})
+
+	// While the app is off its end can be changed, and it cannot be given.
+	if _, err := r.app.Unpublish(t.Context(), "notes"); err != nil {
+		t.Fatal(err)
+	}
+	r.gives(t, id, "Diary", later.Format(time.RFC3339))
+	ends("given an end while it is off", "Diary", later)
+	for _, req := range []agentapi.AccessRequest{
+		{AccountID: id, App: "Diary", Granted: true},
+		{AccountID: r.owners(t, ownerMail).AccountID, App: "Diary", Granted: true, Until: "2h"},
+	} {
+		if _, err := r.owner.SetAccess(t.Context(), req); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Diary", Granted: true, Until: "2h"}); agentapi.CodeOf(err) != agentapi.CodeInvalid {
+		t.Errorf("a program gives what is off: %v", err)
+	}
 }
 
 // TestUntilSurvivesUndo: what is taken away and given back has the end it had.

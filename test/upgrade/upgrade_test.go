@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
 	"porchlight/test/upgrade"
 	"porchlight/test/visitor"
 )
@@ -63,6 +64,29 @@ func TestDirectoryOf15e3b3fOpens(t *testing.T) {
 	h.publishesAgain(t)
 	if body := h.visit(t, asProgram); body != "hello "+h.kept.Account.Email {
 		t.Errorf("a program with an app password of this version sees %q", body)
+	}
+	h.endsForBen(t)
+}
+
+// endsForBen gives what ben has from then an end, which comes.
+func (h *house) endsForBen(t *testing.T) {
+	t.Helper()
+	i := slices.IndexFunc(h.kept.People.Members, func(p agentapi.Person) bool { return p.Email == "ben@example.com" })
+	ben := h.kept.People.Members[i]
+	for _, app := range ben.Apps {
+		changed, err := h.owner.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: ben.AccountID, App: app, Granted: true, Until: "1s"})
+		if err != nil || changed.Person.Until[app].IsZero() {
+			t.Fatalf("%s until a date: %+v, %v", app, changed, err)
+		}
+	}
+	programs.Eventually(t, "the end of what ben has", func() bool {
+		people, err := h.owner.People(t.Context())
+		return err == nil && slices.ContainsFunc(people.Members, func(p agentapi.Person) bool {
+			return p.AccountID == ben.AccountID && len(p.Apps) == 0 && len(p.Ended) == len(ben.Apps)
+		})
+	})
+	if body := h.visit(t, by(h.kept.Ben)); strings.HasPrefix(body, "hello") {
+		t.Errorf("after the end ben sees %q", body)
 	}
 }
 
@@ -150,7 +174,7 @@ func (h *house) keepsEverything(t *testing.T) {
 	same(t, "people", people, h.kept.People, err)
 	settings, err := h.owner.Settings(ctx)
 	then := h.kept.Settings
-	then.Probe, then.Requests = true, true // came since, and are on until somebody turns them off
+	then.Probe, then.Requests, then.Titles = true, true, true // came since, and are on until somebody turns them off
 	same(t, "settings", settings, then, err)
 	grants, err := h.owner.Grants(ctx)
 	for i := range grants {
