@@ -57,6 +57,8 @@ type usedInvitation struct {
 type InvitedApp struct {
 	Label string
 	Host  string // with the port unless it is 443
+	// Until is when it ends for them; zero for never.
+	Until time.Time
 }
 
 // Invitation is what the page of an open link shows.
@@ -179,7 +181,7 @@ func (t *txn) noteUsed(hash string, row invitation) error {
 // mailInvitation writes the mail of an invitation, and forgets that an earlier one
 // did not arrive.
 func (s *People) mailInvitation(tx *txn, mailID, link string, c computer, owner Account, email string, row invitation, language string) error {
-	apps, err := s.appsNamed(tx, c, row.Apps)
+	apps, err := s.appsNamed(tx, c, nil, row.Apps)
 	if err != nil {
 		return err
 	}
@@ -236,13 +238,15 @@ func computerWithOwner(tx kv.Tx, computerID string) (computer, Account, error) {
 // appsOpen are the live apps a person may open, those the invitation names
 // first.
 func (s *People) appsOpen(tx kv.Tx, c computer, row invitation, p person) ([]InvitedApp, error) {
-	return s.appsNamed(tx, c, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
+	p = p.at(s.now())
+	return s.appsNamed(tx, c, p.Until, slices.DeleteFunc(append(slices.Clone(row.Apps), p.Apps...), func(id string) bool {
 		return !slices.Contains(p.Apps, id)
 	}))
 }
 
-// appsNamed are the live apps among the ids, in that order, each once.
-func (s *People) appsNamed(tx kv.Tx, c computer, ids []string) ([]InvitedApp, error) {
+// appsNamed are the live apps among the ids, in that order, each once, with the ends
+// that some have.
+func (s *People) appsNamed(tx kv.Tx, c computer, ends map[string]time.Time, ids []string) ([]InvitedApp, error) {
 	apps, _, err := get[[]controlapi.App](tx, keyComputerApps(c.ID))
 	if err != nil {
 		return nil, err
@@ -255,7 +259,7 @@ func (s *People) appsNamed(tx kv.Tx, c computer, ids []string) ([]InvitedApp, er
 	var out []InvitedApp
 	for _, id := range ids {
 		if a := byID[id]; a.Live {
-			out = append(out, InvitedApp{Label: a.Label, Host: a.Name + "." + root})
+			out = append(out, InvitedApp{Label: a.Label, Host: a.Name + "." + root, Until: ends[id]})
 			delete(byID, id)
 		}
 	}

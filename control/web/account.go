@@ -81,7 +81,7 @@ func (h *handler) accountComputers(r *http.Request, session control.Session, p *
 	}
 	for _, m := range memberships {
 		if m.Role == controlapi.RoleMember && m.Status == controlapi.PersonActive {
-			p.Shared = append(p.Shared, sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(m.Apps)})
+			p.Shared = append(p.Shared, sharedRow{Name: m.Computer.Name, Host: m.Computer.Host, URL: m.Computer.URL, Owner: m.Owner, Apps: invitedRows(languageOf(r), m.Apps)})
 		}
 	}
 	return nil
@@ -199,7 +199,7 @@ func (h *handler) leaveForm(w http.ResponseWriter, r *http.Request) error {
 		if m.Role == controlapi.RoleMember && m.Computer.Name == r.URL.Query().Get("computer") {
 			return h.show(w, r, http.StatusOK, "account-leave", page{
 				Title: languageOf(r).Say("Leave %s?", m.Computer.Host), Email: session.Account.Email,
-				Host: m.Computer.Host, Name: m.Computer.Name, Owner: m.Owner, Apps: invitedRows(m.Apps),
+				Host: m.Computer.Host, Name: m.Computer.Name, Owner: m.Owner, Apps: invitedRows(languageOf(r), m.Apps),
 			})
 		}
 	}

@@ -3,12 +3,14 @@ package web
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"porchlight/control"
 	"porchlight/control/controlapi"
 	"porchlight/control/kv/pgtest"
+	"porchlight/internal/words"
 )
 
 // A share that ends, on each store: a sync that waits brings it at the moment, to an
@@ -102,5 +104,25 @@ func TestSharesEndOnAnotherNode(t *testing.T) {
 	}
 	if early := time.Until(end); early > 0 {
 		t.Errorf("it ended %v too early", early)
+	}
+}
+
+// Whoever was given an app until a date reads so, on the invitation and in their account.
+func TestPagesSayWhenAShareEnds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const email = "bob@example.com"
+	end := time.Now().Add(100 * time.Hour)
+	must(r.svc.People.Invite(t.Context(), r.owner.Computer.ID, controlapi.Invite{Email: email, Apps: []string{"app1"}, Until: end.Format(time.RFC3339)}))
+	b, want := r.browser(), "Until "+moment(words.English, end)
+	page := b.get("/invitation?token=" + tokenOf(t, r.mailsNamed("", email, 1)))
+	if page.want(t, http.StatusOK); !strings.Contains(page.body, want) {
+		t.Errorf("the invitation does not say %q", want)
+	}
+	b.post("/invitation", "token", tokenOf(t, r.mailsNamed("", email, 1)))
+	a := r.browser()
+	a.signIn(email, "")
+	if page := a.get("/account").want(t, http.StatusOK); !strings.Contains(page.body, want) {
+		t.Errorf("the account does not say %q", want)
 	}
 }

@@ -36,18 +36,21 @@ func invitationPage(r *http.Request, i control.Invitation) page {
 	language := languageOf(r)
 	return page{
 		Title: language.Say("An invitation from %s", i.Owner), Email: i.Email,
-		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(i.Apps), Other: i.Other, Until: language.Day(i.Until.UTC()),
+		Owner: i.Owner, From: i.From, Line: i.Line, Apps: invitedRows(language, i.Apps), Other: i.Other, Until: language.Day(i.Until.UTC()),
 		// Any of that computer's: by the time of the click another app may be the
 		// first, or none.
 		formTarget: "https://" + i.Root + " https://*." + i.Root,
 	}
 }
 
-func invitedRows(apps []control.InvitedApp) []invitedRow {
+func invitedRows(l words.Language, apps []control.InvitedApp) []invitedRow {
 	rows := make([]invitedRow, len(apps))
 	for n, a := range apps {
 		initial, _ := utf8.DecodeRuneInString(a.Label)
 		rows[n] = invitedRow{Label: a.Label, Initial: string(unicode.ToUpper(initial)), Host: a.Host}
+		if !a.Until.IsZero() {
+			rows[n].Until = moment(l, a.Until)
+		}
 	}
 	return rows
 }

@@ -126,6 +126,7 @@ type invitedRow struct {
 	Label   string
 	Initial string // of the label, for the tile
 	Host    string
+	Until   string // when it ends for them, or ""
 }
 
 // show writes a page. The policy allows nothing but our style sheet and icon.

@@ -73,6 +73,7 @@ var germanPages = map[string]string{
 	"Last seen %s":                            "Zuletzt gesehen am %s",
 	`<a href="%s">Connect a computer</a> with the code that Porchlight shows on it.`: `<a href="%s">Einen Computer verbinden</a>, mit dem Code, den Porchlight dort zeigt.`,
 	"Shared with you":                       "Für Sie freigegeben",
+	"Until %s":                              "Bis %s",
 	"Shared by %s":                          "Freigegeben von %s",
 	"No app is on for you there right now.": "Dort ist gerade keine App für Sie an.",
 	"Nothing yet. Somebody who wants to share an app with you invites %s.": "Noch nichts. Wer eine App für Sie freigeben will, lädt %s ein.",
