@@ -32,18 +32,20 @@ type Panel string
 const (
 	OnDark   Panel = "on-dark"  // light drawing for a dark panel
 	OnLight  Panel = "on-light" // dark drawing for a light panel
+	Outline  Panel = "outline"  // dark with a light edge, for a panel that may be either
 	Template Panel = "template" // black; macOS recolours it
 )
 
 // TrayPNG returns the tray icon of a state ("off", "ready", "connected",
-// "waiting" or "trouble") in a size of 16, 22 or 32 pixels. An icon that does
+// "waiting" or "trouble") in a size of 16, 22, 32 or 44 pixels; Outline has 22 and 44.
+// An icon that does
 // not exist is a mistake of the programmer and panics.
 func TrayPNG(state string, size int, panel Panel) []byte {
 	return mustRead(fmt.Sprintf("tray/tray-%s-%d-%s.png", state, size, panel))
 }
 
-// TrayICO returns the same for Windows, all sizes in one file. There is none
-// for Template.
+// TrayICO returns the same for Windows, all its sizes in one file. There is none
+// for Template and Outline.
 func TrayICO(state string, panel Panel) []byte {
 	return mustRead(fmt.Sprintf("tray/tray-%s-%s.ico", state, panel))
 }

@@ -13,8 +13,11 @@ var states = []string{"off", "ready", "connected", "waiting", "trouble"}
 // states are five different drawings in every variant.
 func TestTrayIconsHaveHardEdges(t *testing.T) {
 	t.Parallel()
-	for _, panel := range []Panel{OnDark, OnLight, Template} {
-		for _, size := range []int{16, 22, 32} {
+	for _, panel := range []Panel{OnDark, OnLight, Template, Outline} {
+		for _, size := range []int{16, 22, 32, 44} {
+			if panel == Outline && (size == 16 || size == 32) {
+				continue
+			}
 			seen := map[string]string{}
 			for _, state := range states {
 				raw := TrayPNG(state, size, panel)

@@ -23,6 +23,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/openlink"
+	"porchlight/assets"
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/ui"
 )
@@ -90,7 +91,7 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		newNoteState:   make(chan struct{}, 1),
 	}
 	a.desk = desk{prefer, a}
-	a.tray = newTray(log, s.get().panel(), a.perform)
+	a.tray = newTray(log, func() assets.Panel { return s.get().panel() }, a.perform)
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,

@@ -35,6 +35,11 @@ func (d desk) StartAtLogin(on bool) error {
 	return d.preferences.StartAtLogin(on)
 }
 
+func (d desk) Panel(panel string) error {
+	defer raise(d.app.tray.other)
+	return d.preferences.Panel(panel)
+}
+
 func (d desk) Preferences() ui.Preferences {
 	out := d.preferences.Preferences()
 	switch err := d.app.waitsFor(); {

@@ -48,7 +48,7 @@ func manyDays(n int) agentapi.OwnerState {
 // the announcer remembers, and no goroutine. (What the panel is sent of it is
 // measured by the desktop tests.) It is alone: it counts what the process holds.
 func TestTenThousandStatesLeaveNothing(t *testing.T) {
-	tr := newTray(slog.New(slog.DiscardHandler), assets.OnDark, func(action) {})
+	tr := newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
 	tr.build()
 	t.Cleanup(systray.ResetMenu) // which ends the goroutines of all lines
 	now := noon

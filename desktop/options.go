@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"porchlight/agent"
@@ -20,7 +21,7 @@ type startOptions struct {
 	hidden     bool
 	secretFile bool
 	keychain   bool   // asked for: no file, whatever was chosen before
-	panel      string // "", "dark" or "light"
+	panel      string // "", "dark", "light" or "outline"
 	version    bool
 }
 
@@ -37,8 +38,8 @@ Usage: porchlight-desktop [options]
   --https ADDRESS  where the addresses of this computer are served
                    (default 127.0.0.1:8443)
   --hidden         open no window, whether or not one runs already
-  --panel COLOUR   dark or light: what the panel is, so that the icon shows on it;
-                   remembered
+  --panel COLOUR   dark or light: what the panel is, so that the icon shows on it,
+                   or outline, which shows on any; remembered
   --secret-file    keep the owner secret in a file only you can read, where there
                    is no keychain; --secret-file=false goes back to the keychain
                    after choosing the file in the menu
@@ -86,8 +87,8 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 		return o, fmt.Errorf("unexpected argument: %s", f.Arg(0))
 	case o.data == "":
 		return o, errors.New("--data needs a directory")
-	case o.panel != "" && o.panel != "dark" && o.panel != "light":
-		return o, fmt.Errorf("--panel is dark or light, not %q", o.panel)
+	case !slices.Contains([]string{"", "dark", "light", "outline"}, o.panel):
+		return o, fmt.Errorf("--panel is dark, light or outline, not %q", o.panel)
 	}
 	return o, nil
 }

@@ -1,7 +1,25 @@
 package desktop
 
-import "porchlight/assets"
+import (
+	"os"
+	"slices"
+	"strings"
 
-// defaultPanel is dark: so are the panels of most desktops, and none of them
-// tells.
-func defaultPanel() assets.Panel { return assets.OnDark }
+	"porchlight/assets"
+)
+
+// darkPanels are the desktops whose panel is dark whatever the theme.
+var darkPanels = []string{"GNOME", "Unity", "Pantheon"}
+
+// defaultPanel is dark where the desktop's panel always is. No desktop tells the
+// colour of its panel, and everywhere else both are common.
+func defaultPanel() assets.Panel {
+	for name := range strings.SplitSeq(os.Getenv("XDG_CURRENT_DESKTOP"), ":") {
+		if slices.Contains(darkPanels, name) {
+			return assets.OnDark
+		}
+	}
+	return assets.Outline
+}
+
+const anyPanel = assets.Outline

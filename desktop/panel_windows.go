@@ -18,3 +18,6 @@ func defaultPanel() assets.Panel {
 	}
 	return assets.OnDark
 }
+
+// anyPanel: the taskbar's theme is known here, and ICOs have no outline.
+const anyPanel = assets.OnDark

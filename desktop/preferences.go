@@ -34,6 +34,7 @@ func (p *preferences) Preferences() ui.Preferences {
 		Welcomed:     kept.Welcomed,
 		StartAtLogin: startsAtLogin(),
 		Appearance:   kept.Appearance,
+		Panel:        kept.Panel,
 		Trust:        p.trusted(ctx),
 		SecretKept:   "keychain",
 		DataDir:      p.dataDir,
@@ -118,6 +119,15 @@ func (p *preferences) Appearance(appearance string) error {
 		return p.settings.change(func(v *settingsValues) { v.Appearance = appearance })
 	}
 	return fmt.Errorf("The window is light, dark or like the system, not %q.", appearance)
+}
+
+// Panel keeps what the tray icon is drawn for.
+func (p *preferences) Panel(panel string) error {
+	switch panel {
+	case "", "light", "dark", "outline":
+		return p.settings.change(func(v *settingsValues) { v.Panel = panel })
+	}
+	return fmt.Errorf("The icon is drawn for a light panel, a dark one or any, not %q.", panel)
 }
 
 // Trust has the browsers of this computer trust its authority, or no longer.

@@ -27,8 +27,8 @@ type settings struct {
 }
 
 type settingsValues struct {
-	// Panel is what the tray icon is drawn on, "dark" or "light"; empty: the
-	// platform's default. The owner sets it.
+	// Panel is what the tray icon is drawn for, "dark" or "light", or "outline" for a
+	// panel of any colour; empty: as far as this system tells. The owner sets it.
 	Panel string `json:"panel,omitempty"`
 	// Welcomed is true once the owner has chosen how to begin.
 	Welcomed bool `json:"welcomed,omitempty"`
@@ -102,6 +102,8 @@ func (v settingsValues) panel() assets.Panel {
 		return assets.OnLight
 	case "dark":
 		return assets.OnDark
+	case "outline":
+		return anyPanel
 	}
 	return defaultPanel()
 }

@@ -14,9 +14,11 @@ import (
 
 const windowFirst = false
 
-type tray struct{}
+type tray struct{ other chan struct{} }
 
-func newTray(*slog.Logger, assets.Panel, func(action)) *tray { return &tray{} }
+func newTray(*slog.Logger, func() assets.Panel, func(action)) *tray {
+	return &tray{other: make(chan struct{}, 1)}
+}
 
 func (*tray) set(menu)                {}
 func (*tray) run(ctx context.Context) { <-ctx.Done() }

@@ -42,9 +42,10 @@ type tray struct {
 	icon func(state string) (template, regular []byte)
 	do   func(action) // called on a goroutine of its own
 
-	next chan menu     // the latest menu not yet applied; holds one
-	made chan struct{} // closed when the menu can be read
-	anew chan struct{} // holds one: another panel reads the menu now
+	next  chan menu     // the latest menu not yet applied; holds one
+	made  chan struct{} // closed when the menu can be read
+	anew  chan struct{} // holds one: another panel reads the menu now
+	other chan struct{} // holds one: the icon is to be drawn for another panel
 
 	// Set before made is closed, changed by run only.
 	shown               menu
@@ -55,16 +56,17 @@ type tray struct {
 }
 
 // newTray starts nothing; do is called for every click.
-func newTray(log *slog.Logger, panel assets.Panel, do func(action)) *tray {
+func newTray(log *slog.Logger, panel func() assets.Panel, do func(action)) *tray {
 	return &tray{
 		log:  log,
-		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panel) },
+		icon: func(state string) ([]byte, []byte) { return trayIcon(state, panel()) },
 		do:   do,
 
 		level: level,
 		next:  make(chan menu, 1),
 		made:  make(chan struct{}),
 		anew:  make(chan struct{}, 1),
+		other: make(chan struct{}, 1),
 	}
 }
 
@@ -108,6 +110,8 @@ func (t *tray) run(ctx context.Context) {
 			return
 		case m = <-t.next:
 		case <-rest:
+		case <-t.other:
+			t.shownIcon = ""
 		case <-t.anew:
 			systray.ResetMenu()
 			t.lines, t.level = nil, levelAnew

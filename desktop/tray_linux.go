@@ -1,6 +1,8 @@
 package desktop
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,9 +16,14 @@ import (
 // literal keeps a menu from reading an underscore as the mark of a shortcut.
 func literal(text string) string { return strings.ReplaceAll(text, "_", "__") }
 
-// trayIcon is 22 pixels, the size panels have agreed on.
+// trayIcon is 22 pixels, the size panels have agreed on, or twice that where the
+// desktop draws everything twice as large. The library takes one drawing.
 func trayIcon(state string, panel assets.Panel) (template, regular []byte) {
-	return nil, assets.TrayPNG(state, 22, panel)
+	size := 22
+	if scale, _ := strconv.Atoi(os.Getenv("GDK_SCALE")); scale > 1 {
+		size = 44
+	}
+	return nil, assets.TrayPNG(state, size, panel)
 }
 
 // start puts the tray on the session bus and returns what takes it away again.

@@ -68,9 +68,10 @@ func run(dir string) error {
 		if err := os.WriteFile(strings.TrimSuffix(file, ".svg")+".png", out.Bytes(), 0o644); err != nil {
 			return err
 		}
-		// tray-STATE-SIZE-PANEL.svg; Windows has no template icons.
+		// tray-STATE-SIZE-PANEL.svg; Windows has no template icons, knows its panel, and
+		// takes 16 to 32 pixels.
 		part := strings.SplitN(strings.TrimSuffix(filepath.Base(file), ".svg"), "-", 4)
-		if len(part) == 4 && part[3] != "template" {
+		if len(part) == 4 && strings.HasPrefix(part[3], "on-") && part[2] != "44" {
 			key := part[1] + "-" + part[3]
 			icons[key] = append(icons[key], img)
 		}

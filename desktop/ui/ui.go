@@ -34,6 +34,8 @@ type Desktop interface {
 	StartAtLogin(on bool) error
 	// Appearance sets the window's: "", "light" or "dark".
 	Appearance(appearance string) error
+	// Panel sets what the tray icon is drawn for: "", "light", "dark" or "outline".
+	Panel(panel string) error
 	// Trust has this computer's browsers trust the local authority, or no longer.
 	Trust(trusted bool) error
 	// Unlock has the keychain ask for its password.
@@ -57,6 +59,9 @@ type Preferences struct {
 	StartAtLogin bool `json:"startAtLogin"`
 	// Appearance is "", "light" or "dark"; empty follows the system.
 	Appearance string `json:"appearance"`
+	// Panel is what the tray icon is drawn for: "light", "dark", "outline" for any, or
+	// empty for what this system tells of its panel.
+	Panel string `json:"panel"`
 	// Trust says whether browsers here trust this computer's own authority, in
 	// local mode.
 	Trust Trust `json:"trust"`

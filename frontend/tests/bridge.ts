@@ -178,7 +178,7 @@ let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
-  welcomed: true, startAtLogin: true, appearance: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
+  welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
   dataDir: '/home/maya/.local/share/porchlight', ...firstPreferences,
 };
 let state = {
@@ -441,6 +441,7 @@ window.go = {
       Welcomed: () => prefer({ welcomed: true }),
       StartAtLogin: (startAtLogin) => prefer({ startAtLogin }),
       Appearance: (appearance) => prefer({ appearance }),
+      Panel: (panel) => prefer({ panel }),
       Trust: (trusted) => prefer({ trust: { ...preferences.trust, trusted } }),
       KeepInFile: () => (prefer({ secretKept: 'file' }), set({ locked: false })),
       Unlock: () => (prefer({ secretKept: 'keychain' }), set({ locked: false })),

@@ -265,6 +265,7 @@ export interface Desk {
   Export(): Promise<string>;
   KeepInFile(): Promise<void>;
   Open(value: string): Promise<void>;
+  Panel(value: string): Promise<void>;
   Preferences(): Promise<Preferences>;
   ShowData(): Promise<void>;
   StartAtLogin(value: boolean): Promise<void>;
@@ -296,6 +297,7 @@ export interface Preferences {
   welcomed: boolean;
   startAtLogin: boolean;
   appearance: string;
+  panel: string;
   trust: Trust;
   secretKept: string;
   dataDir: string;
