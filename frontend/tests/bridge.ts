@@ -176,6 +176,9 @@ let passwords = firstRequests?.length === 0 ? [] : [
 let requested = firstRequests ?? someRequests();
 let heard = () => {}; // whoever waits for the next request
 let clients: Visitor[] = [{ accountId: 'acc-maya@example.com', email: 'maya@example.com', grantId: 'g1', clientName: 'Pocket Notes', apps: ['Notes'], connections: 1 }];
+/** What an invitation's owner hands over; every one has its own. */
+const linkTo = (n: number) => ({ url: `https://control.porch.example/i/kq7d-mh2p-x4tn-w8r${'abcdefgh'[n % 8]}`, until: new Date(Date.parse(minutesAgo(0)) + 7 * 86_400_000).toISOString() });
+
 let settings: Settings = { ...nothing.settings, language: (sessionStorage.getItem('language') ?? '') as Settings['language'], failStaticHours: 24, probe: true, requests: true, titles: true, quiet: ['connection'] };
 let preferences: Preferences = {
   welcomed: true, startAtLogin: true, appearance: '', panel: '', trust: { possible: true, trusted: false, problem: '' }, secretKept: 'keychain',
@@ -350,6 +353,17 @@ const operations: { [Name in keyof Operations]?: (values: Operations[Name]['take
     else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
     return { email, status: 'pending', url: `https://notes.${state.account.host}` };
   },
+  inviteAll: ({ emails, apps }) => ({
+    invitations: emails.map((email) => {
+      if (!/.@.+\../.test(email)) return { email, error: 'That does not look like an e-mail address.' };
+      if (email.startsWith('full')) return { email, error: 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.' };
+      const known = people.find((one) => one.email === email);
+      if (!known) people = [...people, person(email, apps, { status: 'pending' })];
+      else changePerson(known.accountId, { apps: [...new Set([...(known.status === 'revoked' ? [] : known.apps), ...apps])], status: known.status === 'revoked' ? 'pending' : known.status });
+      return { email, status: 'pending', accountId: `acc-${email}`, url: `https://notes.${state.account.host}`, link: linkTo(emails.indexOf(email)) };
+    }),
+  }),
+  invitationLink: () => linkTo(0),
   ownerGrant: ({ accountId, app, granted, until = '' }) => {
     const { apps, until: ends, ended } = byAccount(accountId);
     const { [app]: _, ...others } = { ...ends };

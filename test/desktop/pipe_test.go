@@ -26,6 +26,8 @@ var harmless = map[string]string{
 	"denyUser":          `{"id":"nobody"}`,
 	"disconnectVisitor": `{"accountId":"nobody"}`,
 	"forgetUser":        `{"id":"nobody"}`,
+	"invitationLink":    `{"accountId":"nobody"}`,
+	"inviteAll":         `{"emails":["nobody"],"apps":["Nothing"]}`,
 	"makePassword":      `{"app":"nothing","name":"Nothing"}`,
 	"ownerGrant":        `{"accountId":"nobody","app":"Nothing","granted":false}`,
 	"ownerInvite":       `{"email":"nobody","apps":["Nothing"]}`,

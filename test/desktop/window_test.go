@@ -39,7 +39,7 @@ func TestW5_W6_Window(t *testing.T) {
 	t.Run("invite", func(t *testing.T) {
 		p.view("People")
 		p.pressButton("Invite")
-		p.write("E-mail address", guest)
+		p.write("E-mail addresses", guest)
 		p.press(p.named("input", "Notes"))
 		p.pressButton("Send invitation")
 		page, err := bob.Open(t.Context(), p.mailed(guest))

@@ -164,6 +164,26 @@ export class Desk {
     );
   }
 
+  /** Says what was done elsewhere. */
+  say(what: Sentence): void {
+    this.#tell(what);
+  }
+
+  /** Copies the link of somebody's invitation. */
+  async copyLink(email: string, url: string): Promise<boolean> {
+    const copied = await this.copy(url);
+    if (copied) this.#tell(strings.invite.copied(email));
+    return copied;
+  }
+
+  /** The same of an invitation sent before: the agent is asked for its link. */
+  copyInvitation(person: Person): Promise<boolean> {
+    return this.#try(
+      () => this.bridge.ask('invitationLink', { accountId: person.accountId }),
+      ({ url }) => void this.copyLink(person.email, url),
+    );
+  }
+
   grant(person: Person, label: string, granted: boolean): Promise<boolean> {
     return this.#try(
       () => this.bridge.ask('ownerGrant', { accountId: person.accountId, app: label, granted, ...(granted ? {} : { holdSeconds }) }),

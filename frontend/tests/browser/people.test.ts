@@ -19,70 +19,146 @@ const carla = 'carla.nunes@example.org';
 const bob = 'bob@example.com';
 
 describe('inviting', () => {
-  test('by keyboard alone, to the apps chosen', async () => {
+  const field = (page: Page) => page.getByLabel('E-mail addresses');
+  const week = 'until [A-Z][a-z]+,? \\d+ [A-Z][a-z]+';
+
+  test('by keyboard alone, to the apps chosen, for a week', async () => {
     const page = await people();
     await page.getByRole('button', { name: 'Invite', exact: true }).press('Enter');
-    expect(await page.getByLabel('E-mail address').evaluate((field) => field === document.activeElement)).toBe(true);
+    expect(await field(page).evaluate((element) => element === document.activeElement)).toBe(true);
     await page.keyboard.type('nina@example.com');
     const send = page.getByRole('button', { name: 'Send invitation' });
     expect(await send.isDisabled()).toBe(true); // no app yet
+    await page.keyboard.press('Enter'); // a token now
+    await page.getByRole('button', { name: 'Take out nina@example.com' }).waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('Have a look.');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Tab');
     await page.keyboard.press('Space'); // Notes
-    await page.getByText('One click opens Notes, nothing else.').waitFor();
-    await page.getByLabel('E-mail address').press('Enter');
+    await page.getByText(new RegExp(`Notes, ${week}. Each gets one mail from maya@example.com;`)).waitFor();
+    await field(page).press('Enter');
     await told(page, 'nina@example.com is invited. The mail is on its way.');
-    expect(await called(page, 'ownerInvite')).toEqual([[{ email: 'nina@example.com', apps: ['Notes'] }]]);
+    const asked = (await called(page, 'inviteAll')) as [{ until: string }][];
+    expect(asked).toEqual([[{ emails: ['nina@example.com'], apps: ['Notes'], line: 'Have a look.', until: asked[0]![0].until }]]);
+    expect(Date.parse(asked[0]![0].until) - Date.now()).toBeGreaterThan(6.9 * 86_400_000);
     await section(page, 'May come in').getByText('nina@example.com').waitFor();
     await expect.poll(() => focusName(page)).toBe('Invite');
   });
 
+  test('several are pasted, taken out, and told of one by one', async () => {
+    const page = await people();
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
+    await page.getByLabel('Photos').check();
+    await page.getByRole('radio', { name: 'Always' }).check();
+    await field(page).evaluate((element, text) => {
+      const data = new DataTransfer();
+      data.setData('text/plain', text);
+      element.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));
+    }, 'Lena <lena@example.com>, full@example.com; "Doe, Nina" <nina@example.com>\nLENA@example.com jonas');
+    const tokens = page.getByRole('button', { name: /^Take out/ });
+    expect(await tokens.count()).toBe(3);
+    await field(page).pressSequentially('jonas,');
+    await page.getByText('“jonas” is not an e-mail address.').waitFor();
+    expect(await page.getByRole('button', { name: 'Send 4 invitations' }).isDisabled()).toBe(true);
+    await field(page).press('Backspace');
+    await field(page).pressSequentially('bob@example.com ');
+    await page.getByRole('button', { name: 'Take out bob@example.com' }).click();
+    expect(await field(page).evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.getByText('Photos, without an end.').waitFor();
+    await page.getByRole('button', { name: 'Send 3 invitations' }).click();
+    await page.getByRole('alert').getByText('2 people are invited. 1 address could not be invited; it stays above.').waitFor();
+    await page.getByRole('alert').getByText('full@example.com: Several mails were asked for').waitFor();
+    expect(await tokens.count()).toBe(1);
+    expect(await called(page, 'inviteAll')).toEqual([[{ emails: ['lena@example.com', 'full@example.com', 'nina@example.com'], apps: ['Photos'], until: 'never' }]]);
+  });
+
+  test('links are made without a mail, each with a code, and sign nobody in', async () => {
+    const page = await people();
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
+    await page.getByLabel('Photos').check();
+    await field(page).fill('lena@example.com, jonas@example.de');
+    await page.getByRole('button', { name: 'Copy links…' }).click();
+    const panel = page.getByRole('region', { name: /^2 links, until / });
+    await panel.waitFor();
+    expect(((await called(page, 'inviteAll')) as [object][])[0]![0]).toMatchObject({ noMail: true, emails: ['lena@example.com', 'jonas@example.de'] });
+    await panel.getByRole('button', { name: 'Copy link for jonas@example.de' }).click();
+    await told(page, 'The link for jonas@example.de is copied. It signs nobody in.');
+    expect(await called(page, 'Copy')).toEqual([['https://control.porch.example/i/kq7d-mh2p-x4tn-w8rb']]);
+    await panel.getByRole('button', { name: 'QR code for lena@example.com' }).press('Enter');
+    await panel.getByRole('img', { name: 'QR code for lena@example.com' }).waitFor();
+    await panel.getByText('https://control.porch.example/i/kq7d-mh2p-x4tn-w8ra').waitFor();
+    await panel.getByText('Whoever opens it is asked for the code that is mailed to lena@example.com').waitFor();
+    await panel.getByRole('button', { name: 'Close' }).click();
+    await expect.poll(() => focusName(page)).toBe('Invite');
+    const lena = section(page, 'May come in').getByRole('listitem').filter({ hasText: 'lena@example.com' });
+    await lena.getByRole('button', { name: 'Copy link for lena@example.com' }).click();
+    await expect.poll(() => called(page, 'invitationLink')).toEqual([[{ accountId: 'acc-lena@example.com' }]]);
+  });
+
+  test('a day is chosen, and one that is over is not', async () => {
+    const page = await people();
+    await page.getByRole('button', { name: 'Invite', exact: true }).click();
+    await field(page).fill('nina@example.com');
+    await page.getByLabel('Notes').check();
+    await page.getByRole('radio', { name: 'A date…' }).check();
+    await page.getByLabel('Last day').fill('2020-01-01');
+    await page.getByText('Choose a day from today on.').waitFor();
+    expect(await page.getByRole('button', { name: 'Send invitation' }).isDisabled()).toBe(true);
+    await page.getByLabel('Last day').fill('2099-12-31');
+    await page.getByText(/Notes, until Thursday, 31 December 2099\./).waitFor();
+    await page.getByRole('button', { name: 'Send invitation' }).click();
+    await told(page, 'nina@example.com is invited.');
+  });
+
   test('what was typed and chosen stays when it fails, and the field has the focus', async () => {
     const page = await people();
-    await page.evaluate('stub.fail("ownerInvite", "The invitations of today are spent. Try again tomorrow.")');
+    await page.evaluate('stub.fail("inviteAll", "The line holds a web or mail address. Leave it out.")');
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
-    const field = page.getByLabel('E-mail address');
-    await field.fill('nina@example.com');
+    await field(page).fill('nina@example.com');
+    await page.getByLabel('A line from you').fill('See evil.example');
     await page.getByLabel('Photos').check();
     await page.getByRole('button', { name: 'Send invitation' }).click();
-    await told(page, 'The invitations of today are spent. Try again tomorrow.');
-    expect(await field.inputValue()).toBe('nina@example.com');
+    await page.getByRole('alert').getByText('The line holds a web or mail address. Leave it out.').waitFor();
+    await page.getByRole('button', { name: 'Take out nina@example.com' }).waitFor();
     expect(await page.getByLabel('Photos').isChecked()).toBe(true);
-    await expect.poll(() => field.evaluate((element) => element === document.activeElement)).toBe(true);
-    await page.evaluate('stub.fail("ownerInvite")');
+    expect(await page.getByLabel('A line from you').inputValue()).toBe('See evil.example');
+    await expect.poll(() => field(page).evaluate((element) => element === document.activeElement)).toBe(true);
+    await page.evaluate('stub.fail("inviteAll")');
     await page.keyboard.press('Enter');
     await told(page, 'nina@example.com is invited.');
   });
 
   test('says that it is sending, and sends once', async () => {
     const page = await people();
-    await page.evaluate('void stub.hold("ownerInvite")');
+    await page.evaluate('void stub.hold("inviteAll")');
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
-    await page.getByLabel('E-mail address').fill('nina@example.com');
+    await field(page).fill('nina@example.com');
     await page.getByLabel('Notes').check();
-    await page.getByLabel('E-mail address').press('Enter');
+    await page.getByRole('button', { name: 'Send invitation' }).click();
     await page.getByRole('button', { name: 'Sending…' }).press('Enter');
-    await page.getByLabel('E-mail address').press('Enter');
+    await field(page).press('Enter');
     await page.evaluate('stub.release()');
     await toast(page).waitFor();
-    expect(await called(page, 'ownerInvite')).toHaveLength(1);
+    expect(await called(page, 'inviteAll')).toHaveLength(1);
   });
 
   test('Esc leaves it, and the focus returns to its button', async () => {
     const page = await people();
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
-    await page.getByLabel('E-mail address').press('Escape');
+    await field(page).press('Escape');
     await expect.poll(() => focusName(page)).toBe('Invite');
-    expect(await called(page, 'ownerInvite')).toEqual([]);
+    expect(await called(page, 'inviteAll')).toEqual([]);
   });
 
   test('in local mode the mail is in the outbox, and it is said who can reach this', async () => {
     const page = await people({});
     await page.getByText('Nobody else can reach this computer').waitFor();
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
-    await page.getByLabel('E-mail address').fill('nina@example.com');
+    await field(page).fill('nina@example.com');
     await page.getByLabel('Notes').check();
-    await page.getByLabel('E-mail address').press('Enter');
+    await page.getByText('The mails stay in the outbox').waitFor();
+    await page.getByRole('button', { name: 'Send invitation' }).click();
     await told(page, 'The mail is in the outbox.');
   });
 });

@@ -68,6 +68,20 @@ test('what the owner is told about', async () => {
   await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['request'] }]);
 });
 
+test('what people who are invited read beside the address', async () => {
+  const page = await open({ scene: 'connected' });
+  await go(page, 'Settings');
+  const name = page.getByRole('textbox', { name: 'Your name' });
+  await name.fill('Maya');
+  await name.press('Enter');
+  await expect.poll(async () => ((await called(page, 'setSettings')).at(-1) as [{ displayName: string }])[0].displayName).toBe('Maya');
+  await page.evaluate('stub.fail("setSettings", "The name can hold neither an @ nor a dot.")');
+  await name.fill('maya@example.com');
+  await name.press('Tab');
+  await told(page, 'neither an @ nor a dot');
+  expect(await name.inputValue()).toBe('maya@example.com');
+});
+
 test('whether apps are asked, and what visitors ask is kept', async () => {
   const page = await settings();
   const apps = section(page, 'Your apps');

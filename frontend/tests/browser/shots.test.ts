@@ -66,6 +66,23 @@ const scenes: Scene[] = [
   { name: 'people', scene: 'connected', act: then(go('People'), press('Apps for carla.nunes@example.org')) },
   { name: 'people-invite', scene: 'connected', act: then(go('People'), press('Invite'), (page) => page.getByLabel('Photos').check()) },
   {
+    name: 'people-invite-some',
+    scene: 'connected',
+    act: then(
+      go('People'), press('Invite'), (page) => page.getByLabel('Photos').check(), (page) => page.getByRole('radio', { name: 'A date…' }).check(),
+      (page) => page.getByLabel('Last day').fill('2099-12-31'), (page) => page.getByLabel('A line from you').fill('The pictures from Lisbon are in. Have a look.'),
+      (page) => page.getByLabel('E-mail addresses').fill('lena@example.com, full@example.com, fullofletters.and.more.of.them@a-rather-long-name-of-a-company.example'), press(/^Send 3/), (page) => page.getByRole('alert').waitFor(),
+    ),
+  },
+  {
+    name: 'people-invite-links',
+    scene: 'connected',
+    act: then(
+      go('People'), press('Invite'), (page) => page.getByLabel('Photos').check(), (page) => page.getByLabel('E-mail addresses').fill('lena@example.com, jonas.mueller@example.de, full@example.com'),
+      press('Copy links…'), press('QR code for lena@example.com'),
+    ),
+  },
+  {
     name: 'people-undo',
     scene: 'connected',
     act: then(go('People'), press('Remove bob@example.com'), (page) => page.locator('.toast').waitFor()),

@@ -10,8 +10,10 @@ import { ofActivity as ofActivityInGerman } from './de/activity';
 import { ofApps as ofAppsInGerman } from './de/apps';
 import { ofKnocks as ofKnocksInGerman } from './de/knocks';
 import { ofPeople as ofPeopleInGerman } from './de/people';
+import { ofInvite as ofInviteInGerman } from './de/invite';
 import { ofStart as ofStartInGerman } from './de/start';
 import { ofWindow as ofWindowInGerman } from './de/window';
+import { ofInvite } from './invite';
 import { ofKnocks } from './knocks';
 import { ofPeople } from './people';
 import { pseudo } from './pseudo';
@@ -19,9 +21,9 @@ import type { Spoken } from './spoken';
 import { ofStart } from './start';
 import { ofWindow } from './window';
 
-const english = { ...ofActivity, ...ofApps, ...ofKnocks, ...ofPeople, ...ofStart, ...ofWindow };
+const english = { ...ofActivity, ...ofApps, ...ofInvite, ...ofKnocks, ...ofPeople, ...ofStart, ...ofWindow };
 type Words = Spoken<typeof english>;
-const german: Words = { ...ofActivityInGerman, ...ofAppsInGerman, ...ofKnocksInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
+const german: Words = { ...ofActivityInGerman, ...ofAppsInGerman, ...ofInviteInGerman, ...ofKnocksInGerman, ...ofPeopleInGerman, ...ofStartInGerman, ...ofWindowInGerman };
 
 export let strings: Words = english;
 

@@ -9,20 +9,6 @@ export const ofPeople = {
     changesMore: (n: number) => `And ${n} more below these, once they are answered.`,
     find: 'Search people',
     invite: 'Invite',
-    inviteSomeone: 'Invite someone',
-    close: 'Close',
-    email: 'E-mail address',
-    placeholder: 'name@example.com',
-    mayOpen: 'May open',
-    hint: (apps: readonly string[]): Sentence =>
-      apps.length === 0
-        ? ['Choose at least one app.']
-        : [
-            'They get one mail. One click opens ',
-            ...listed(apps),
-            ', nothing else. The link works for 7 days.',
-          ],
-    send: 'Send invitation',
     sending: 'Sending…',
     mayComeIn: 'May come in',
     removed: 'Removed',
