@@ -14,9 +14,11 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,6 +39,7 @@ import (
 	"porchlight/agent/store"
 	"porchlight/agent/timeline"
 	"porchlight/agent/tunnel"
+	"porchlight/agent/update"
 	"porchlight/agent/upstream"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
@@ -61,6 +64,7 @@ type Agent struct {
 	remote    *remote.Remote     // nil without a control plane
 	people    *people.People
 	listening *listening.Listening
+	update    *update.Checker
 	proxy     *proxy.Proxy
 	api       *localapi.API
 
@@ -81,7 +85,7 @@ type Agent struct {
 func New(cfg Config) (*Agent, error) {
 	a := &Agent{cfg: cfg, log: cfg.Log.With("part", "agent"), changes: cfg.Server.Changes(), ready: make(chan struct{})}
 	for _, step := range []func() error{
-		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeProxy,
+		a.openStore, a.listen, a.makeAccess, a.makeEngine, a.makeHealth, a.makeConnection, a.makePeople, a.makeListening, a.makeUpdate, a.makeProxy,
 	} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, a.Close())
@@ -177,6 +181,31 @@ func (a *Agent) makePeople() (err error) {
 	return err
 }
 
+func (a *Agent) makeUpdate() (err error) {
+	a.update, err = update.New(update.Config{
+		Chosen: a.settings.Update,
+		Load: func() (kept update.Kept, err error) {
+			raw, err := a.store.Update()
+			if err == nil && raw != nil && json.Unmarshal(raw, &kept) != nil {
+				kept = update.Kept{} // nothing in it is worth not starting: it is asked for anew
+			}
+			return kept, err
+		},
+		Save: func(kept update.Kept) error {
+			raw, err := json.Marshal(kept)
+			if err != nil {
+				return err
+			}
+			return a.store.SaveUpdate(raw)
+		},
+		Version: Version,
+		Changes: a.changes,
+		Now:     time.Now,
+		Log:     a.cfg.Log.With("part", "update"),
+	})
+	return err
+}
+
 func (a *Agent) makeProxy() error {
 	instance, err := a.store.Instance()
 	if err != nil {
@@ -246,6 +275,7 @@ func (a *Agent) makeAPI() {
 		OutboxSize:  a.cfg.OutboxSize,
 		Try:         a.try,
 		Examine:     a.examine,
+		Update:      a.update.Update,
 		Log:         a.cfg.Log.With("part", "api"),
 	})
 }
@@ -261,6 +291,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	g.Go(func() error { return a.health.Run(ctx) })
 	g.Go(func() error { return a.people.Run(ctx) })
 	g.Go(func() error { return a.api.Run(ctx) })
+	g.Go(func() error { return a.update.Run(ctx) })
 	if a.acme != nil {
 		g.Go(func() error { return a.orderCertificates(ctx) })
 		g.Go(func() error { return a.watchCertificates(ctx) })

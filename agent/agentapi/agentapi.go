@@ -274,6 +274,8 @@ type OwnerState struct {
 	Reachable bool `json:"reachable"`
 	// Language is the owner's setting of that name.
 	Language string `json:"language,omitempty"`
+	// Update is what the address of the update notice said; nil while none is named.
+	Update *Update `json:"update,omitempty"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
 	// DarkSince is when the owner closed everything; nil when they have not.

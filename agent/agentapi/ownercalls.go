@@ -59,6 +59,11 @@ type Settings struct {
 	// Language is the tag of the one the owner is told things in, and whoever they
 	// invite; empty for that of the desktop.
 	Language string `json:"language"`
+	// UpdateAddress is asked once a day whether there is a newer version, and UpdateKey is
+	// the public key that signs there, in base64. Both are empty until the owner names
+	// them.
+	UpdateAddress string `json:"updateAddress"`
+	UpdateKey     string `json:"updateKey"`
 	// Quiet holds the names of the Kinds that raise no notification.
 	Quiet []string `json:"quiet"`
 }

@@ -55,6 +55,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		DarkSince:       a.cfg.Access.DarkSince(),
 		Connecting:      a.connecting(),
 		ActivityVersion: a.cfg.Access.ActivityVersion(),
+		Update:          a.update(),
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
@@ -170,4 +171,11 @@ func (s reader) write(text string) error {
 		return err
 	}
 	return s.conn.Flush()
+}
+
+func (a *API) update() *agentapi.Update {
+	if a.cfg.Update == nil {
+		return nil
+	}
+	return a.cfg.Update()
 }

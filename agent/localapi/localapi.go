@@ -91,7 +91,9 @@ type Config struct {
 	// between a visitor and the apps; nil where neither can be.
 	Try     func(ctx context.Context, name string) agentapi.TriedAddress
 	Examine func(ctx context.Context, state agentapi.OwnerState) (agentapi.Examination, error)
-	Log     *slog.Logger // discarded when nil
+	// Update is what is known of newer versions; nil where nobody asks.
+	Update func() *agentapi.Update
+	Log    *slog.Logger // discarded when nil
 }
 
 // API is one agent as the Server shows it. It is made by New, and its Run has it

@@ -45,7 +45,7 @@ func (a *API) settings(*http.Request) (any, error) { return a.cfg.Settings.Get()
 // forgotten would quietly become its default. What came later than the first version
 // stays as it is when it is not named.
 func (a *API) setSettings(r *http.Request) (any, error) {
-	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "titles", "strangersKnock", "displayName", "language", "quiet")
+	f := readFields(r, "failStaticHours", "askAgain", "trustEverybody", "probe", "requests", "titles", "strangersKnock", "displayName", "language", "updateAddress", "updateKey", "quiet")
 	s := agentapi.Settings{FailStaticHours: f.integer("failStaticHours"), AskAgain: f.truth("askAgain")}
 	now := a.cfg.Settings.Get()
 	for _, later := range []struct {
@@ -65,8 +65,17 @@ func (a *API) setSettings(r *http.Request) (any, error) {
 	if s.DisplayName = now.DisplayName; f.has("displayName") {
 		s.DisplayName = f.text("displayName")
 	}
-	if s.Language = now.Language; f.has("language") {
-		s.Language = f.text("language")
+	for _, later := range []struct {
+		name      string
+		kept, set *string
+	}{
+		{"language", &now.Language, &s.Language},
+		{"updateAddress", &now.UpdateAddress, &s.UpdateAddress},
+		{"updateKey", &now.UpdateKey, &s.UpdateKey},
+	} {
+		if *later.set = *later.kept; f.has(later.name) {
+			*later.set = f.text(later.name)
+		}
 	}
 	if s.Quiet = f.texts("quiet"); f.err != nil {
 		return nil, f.err

@@ -174,7 +174,7 @@ func TestBodies(t *testing.T) {
 		{options, `{"forwarded":true,"laterOption":5}`, 200, strings.NewReplacer(`"forwarded":false`, `"forwarded":true`, `"h2c":false`, `"h2c":true`).Replace(full)},
 		{options, `{}`, 200, `"h2c":true`},
 		{options, `[]`, 400, "object"},
-		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","quiet":[]}`},
+		{settings, `{"failStaticHours":5,"askAgain":false,"quiet":[]}`, 200, `{"failStaticHours":5,"askAgain":false,"trustEverybody":false,"probe":true,"requests":true,"titles":true,"strangersKnock":false,"displayName":"","language":"","updateAddress":"","updateKey":"","quiet":[]}`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":true,"quiet":[]}`, 200, `"trustEverybody":true`},
 		{settings, `{"failStaticHours":5,"askAgain":true,"quiet":[]}`, 200, `"trustEverybody":true`}, // stays
 		{settings, `{"failStaticHours":5,"askAgain":true,"trustEverybody":1,"quiet":[]}`, 400, "trustEverybody"},

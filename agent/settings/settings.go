@@ -13,6 +13,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
+	"porchlight/agent/update"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/oneline"
 	"porchlight/internal/words"
@@ -79,6 +80,13 @@ func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
 // DisplayName is what the owner calls themselves to people they invite, or empty.
 func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
 
+// Update is the address of the update notice and the key that signs there, empty for
+// none.
+func (s *Settings) Update() (address, key string) {
+	now := s.now.Load()
+	return now.UpdateAddress, now.UpdateKey
+}
+
 // Language is the one the owner is told things in, and whoever they invite.
 func (s *Settings) Language() words.Language {
 	if l, ok := words.Named(s.now.Load().Language); ok {
@@ -113,6 +121,9 @@ func (s *Settings) Set(chosen agentapi.Settings) (agentapi.Settings, error) {
 // clean checks settings that came from outside.
 func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 	if s.DisplayName, err = oneline.Name(s.DisplayName); err != nil {
+		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
+	}
+	if err := update.CheckChoice(s.UpdateAddress, s.UpdateKey); err != nil {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
 	}
 	if l, ok := words.Named(s.Language); s.Language != "" && (!ok || l.Tag() != s.Language) {

@@ -34,7 +34,7 @@ func TestSettings(t *testing.T) {
 	changed, cancel := changes.Subscribe()
 	defer cancel()
 	s, db := open(t, dir, &changes)
-	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false DisplayName: Language: Quiet:[]}"
+	const first = "{FailStaticHours:24 AskAgain:false TrustEverybody:false Probe:true Requests:true Titles:true StrangersKnock:false DisplayName: Language: UpdateAddress: UpdateKey: Quiet:[]}"
 	if got := fmt.Sprintf("%+v", s.Get()); got != first {
 		t.Errorf("at first: %s", got)
 	}
@@ -45,6 +45,10 @@ func TestSettings(t *testing.T) {
 		"a name of two lines":       {DisplayName: "Maya\r\nBcc: eve"},
 		"a name that turns around":  {DisplayName: "Maya\u202e"},
 		"a language of none":        {Language: "xx"},
+		"an address without a key":  {UpdateAddress: "https://porch.example/update.json"},
+		"a key without an address":  {UpdateKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+		"an address without TLS":    {UpdateAddress: "http://porch.example/update.json", UpdateKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+		"a short key":               {UpdateAddress: "https://porch.example/update.json", UpdateKey: "AAAA"},
 		"a locale":                  {Language: "de_DE.UTF-8"},
 		"a long name":               {DisplayName: strings.Repeat("é", 61)},
 		"an empty kind":             {Quiet: []string{""}},
@@ -59,7 +63,7 @@ func TestSettings(t *testing.T) {
 	if got := fmt.Sprintf("%+v", s.Get()); got != first || len(changed) != 0 {
 		t.Errorf("refusals changed something: %s, %d", got, len(changed))
 	}
-	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true DisplayName:Maya Language:de Quiet:[access request]}"
+	want := "{FailStaticHours:3 AskAgain:true TrustEverybody:true Probe:false Requests:false Titles:false StrangersKnock:true DisplayName:Maya Language:de UpdateAddress: UpdateKey: Quiet:[access request]}"
 	got, err := s.Set(agentapi.Settings{FailStaticHours: 3, AskAgain: true, TrustEverybody: true, StrangersKnock: true, DisplayName: " Maya ", Language: "de", Quiet: []string{"request", "access", "request"}})
 	if err != nil || fmt.Sprintf("%+v", got) != want || s.FailStatic() != 3*time.Hour || s.Probe() || s.Requests() || !s.StrangersKnock() || !s.AskAgain() || !s.TrustEverybody() || len(changed) != 1 {
 		t.Errorf("%+v, %v, %d told", got, err, len(changed))

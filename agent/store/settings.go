@@ -16,6 +16,7 @@ var settingsBucket = []byte("settings")
 var (
 	ownerSettingsKey = []byte("owner")
 	darkKey          = []byte("dark.since")
+	updateKey        = []byte("update")
 )
 
 // Settings returns what the owner chose; ok is false when they never did.
@@ -33,6 +34,21 @@ func (s *Store) Settings() (settings agentapi.Settings, ok bool, err error) {
 		return nil
 	})
 	return settings, ok, err
+}
+
+// Update returns what is known of newer versions, by the words of whoever keeps it; nil
+// for nothing.
+func (s *Store) Update() (raw []byte, err error) {
+	err = s.view(func(tx *bolt.Tx) error {
+		raw = append(raw, tx.Bucket(settingsBucket).Get(updateKey)...)
+		return nil
+	})
+	return raw, err
+}
+
+// SaveUpdate replaces it.
+func (s *Store) SaveUpdate(raw []byte) error {
+	return s.update(func(tx *bolt.Tx) error { return tx.Bucket(settingsBucket).Put(updateKey, raw) })
 }
 
 // SaveSettings replaces them.

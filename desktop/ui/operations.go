@@ -144,6 +144,8 @@ var operations = map[string]operation{
 		{"strangersKnock", inBody, aBoolean, false, false},
 		{"titles", inBody, aBoolean, false, false},
 		{"trustEverybody", inBody, aBoolean, false, false},
+		{"updateAddress", inBody, aText, false, false},
+		{"updateKey", inBody, aText, false, false},
 	}},
 	"settings": {"GET", "/owner/settings", []parameter{}},
 	"settleHeld": {"POST", "/owner/people/settle", []parameter{

@@ -100,6 +100,11 @@ var rules = []rule{
 		allow: []string{"agent/agentapi", "agent/store", "agent/trust", "agent/doctor"},
 	},
 	{
+		why:  "the update notice asks one address, and touches nothing else",
+		from: "agent/update", to: "agent",
+		allow: []string{"agent/agentapi", "agent/update"},
+	},
+	{
 		why:  "storage is below everything",
 		from: "agent/store", to: "agent",
 		allow: []string{"agent/agentapi", "agent/store"},

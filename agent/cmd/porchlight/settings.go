@@ -45,6 +45,8 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
+	f.StringVar(&want.UpdateAddress, "update-address", "", "https:// address that says once a day whether there is a newer version; '' for none")
+	f.StringVar(&want.UpdateKey, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&want.Language, "language", "", "language of menu, window, notifications and of the mails to those you invite: en, de; '' for that of the desktop")
 	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
 	f.BoolVar(&want.StrangersKnock, "strangers-knock", false, "let people you have never invited ask to be let in")
@@ -72,6 +74,12 @@ shown; a flag that is not given stays as it is.
 		}
 		if f.Changed("display-name") {
 			next.DisplayName = want.DisplayName
+		}
+		if f.Changed("update-address") {
+			next.UpdateAddress = want.UpdateAddress
+		}
+		if f.Changed("update-key") {
+			next.UpdateKey = want.UpdateKey
 		}
 		if f.Changed("language") {
 			next.Language = want.Language
@@ -104,6 +112,7 @@ shown; a flag that is not given stays as it is.
 			name = printable(now.DisplayName)
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
+		c.line("Newer versions are asked for at: %s.", cmp.Or(printable(now.UpdateAddress), "nowhere"))
 		c.line("Language: %s.", cmp.Or(now.Language, "that of the desktop"))
 		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
 		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))

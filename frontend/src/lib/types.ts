@@ -199,7 +199,7 @@ export interface Operations {
   };
   /** Replace the settings. */
   setSettings: {
-    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; language?: '' | 'en' | 'de'; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean };
+    takes: { askAgain: boolean; displayName?: string; failStaticHours: number; language?: '' | 'en' | 'de'; probe?: boolean; quiet: string[]; requests?: boolean; strangersKnock?: boolean; titles?: boolean; trustEverybody?: boolean; updateAddress?: string; updateKey?: string };
     gives: Settings;
   };
   /** What the owner chose. */
@@ -780,6 +780,7 @@ export interface OwnerState {
   trouble: string;
   /** Addresses that an invitation did not reach in the last seven days. */
   undelivered: string[];
+  update?: Update;
   /** Other users of this computer, by name. */
   users: LocalUser[];
 }
@@ -862,6 +863,10 @@ export interface Settings {
   titles: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
+  /** An https:// address that is asked once a day whether there is a newer version; empty for none. Left out it stays as it is. */
+  updateAddress: string;
+  /** The public key that signs there, in base64; named together with the address. Left out it stays as it is. */
+  updateKey: string;
 }
 
 export interface Shared {
@@ -915,6 +920,18 @@ export interface TrustCheck {
   state: 'none' | 'waiting' | 'opened' | 'proven' | 'refused';
   /** The page to open; of POST only. */
   url?: string;
+}
+
+/** What is known of newer versions; absent while no address is named. */
+export interface Update {
+  /** When the address was last asked. */
+  askedAt?: string;
+  /** When it was told of. */
+  date?: string;
+  /** Why it could not be learnt the last time. */
+  problem?: string;
+  /** One that is newer than the one that runs. */
+  version?: string;
 }
 
 export interface Visitor {

@@ -63,9 +63,9 @@ test('what the owner is told about', async () => {
   expect(await tell.getByRole('switch').count()).toBe(8);
   expect(await tell.getByRole('switch', { name: 'The connection is lost' }).isChecked()).toBe(false);
   await tell.getByRole('switch', { name: 'An app asks for an address' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection', 'request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', updateAddress: '', updateKey: '', quiet: ['connection', 'request'] }]);
   await tell.getByRole('switch', { name: 'The connection is lost' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['request'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 24, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', updateAddress: '', updateKey: '', quiet: ['request'] }]);
 });
 
 test('what people who are invited read beside the address', async () => {
@@ -102,9 +102,9 @@ test('what happens while the server is away, in connected mode only; a failure t
   await expect.poll(() => hours.evaluate((element: HTMLSelectElement) => element.selectedOptions[0]!.label)).toBe('24 hours');
   await page.evaluate('stub.fail("setSettings")');
   await hours.selectOption({ label: '6 hours' });
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: false, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', updateAddress: '', updateKey: '', quiet: ['connection'] }]);
   await page.getByRole('switch', { name: 'Ask me again when an app moves' }).click();
-  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', quiet: ['connection'] }]);
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([{ failStaticHours: 6, askAgain: true, trustEverybody: false, probe: true, requests: true, titles: true, strangersKnock: false, displayName: '', language: '', updateAddress: '', updateKey: '', quiet: ['connection'] }]);
   await go(page, 'Apps');
   await page.evaluate('stub.set({account: {connected: true, local: true, email: "o", host: "maya.localhost:8443", url: "https://maya.localhost:8443", authUrl: "https://control.localhost:8443"}})');
   await go(page, 'Settings');

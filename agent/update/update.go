@@ -1,0 +1,241 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/broadcast"
+)
+
+const (
+	every   = 24 * time.Hour
+	within  = 30 * time.Second
+	maxFile = 16 << 10 // bytes
+	maxHops = 3
+)
+
+// Kept is what is remembered of an address: what it said last, and when it was asked.
+type Kept struct {
+	Address  string    `json:"address"`
+	Key      string    `json:"key"`
+	Manifest *Manifest `json:"manifest,omitempty"`
+	Asked    time.Time `json:"asked"`
+}
+
+// Config of New. Fields without a remark are required.
+type Config struct {
+	// Chosen is the address and the key that the owner named, both empty for none.
+	Chosen func() (address, key string)
+	// Load and Save keep what was learnt across starts.
+	Load    func() (Kept, error)
+	Save    func(Kept) error
+	Version string // that runs
+	// Changes is raised when Update answers something else, and listened to for the owner's
+	// choice.
+	Changes   *broadcast.Signal
+	Transport http.RoundTripper // nil for the system's way out
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Checker is safe for concurrent use. Run asks; Update tells.
+type Checker struct {
+	cfg    Config
+	client *http.Client
+
+	mu      sync.Mutex // protects what follows
+	kept    Kept
+	problem string // of the last time, a sentence
+}
+
+// New reads what was learnt before; it asks nothing, see Run.
+func New(cfg Config) (*Checker, error) {
+	kept, err := cfg.Load()
+	if err != nil {
+		return nil, err
+	}
+	c := &Checker{cfg: cfg, kept: kept}
+	c.client = &http.Client{
+		Transport: cfg.Transport,
+		Timeout:   within,
+		// No jar: whoever is asked learns nothing of the last time.
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if r.URL.Scheme != "https" {
+				return errors.New("the address leads to one without https")
+			}
+			if len(via) > maxHops {
+				return errors.New("the address leads on too often")
+			}
+			r.Header.Del("Referer")
+			return nil
+		},
+	}
+	return c, nil
+}
+
+// CheckChoice refuses an address and a key that cannot be asked; both may be empty.
+func CheckChoice(address, key string) error {
+	if address == "" && key == "" {
+		return nil
+	}
+	if address == "" || key == "" {
+		return errors.New("The address of the update notice and the key that signs there are named together.")
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || len(address) > 500 {
+		return errors.New("The address of the update notice begins with https:// and holds no user name.")
+	}
+	_, err = ParseKey(key)
+	return err
+}
+
+// Update is what the owner is told; nil while no address is named.
+func (c *Checker) Update() *agentapi.Update {
+	address, key := c.cfg.Chosen()
+	if address == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := &agentapi.Update{Problem: c.problem}
+	if c.kept.Address != address || c.kept.Key != key {
+		return &agentapi.Update{}
+	}
+	if !c.kept.Asked.IsZero() {
+		at := c.kept.Asked
+		out.AskedAt = &at
+	}
+	if m := c.kept.Manifest; m != nil && m.stands(c.cfg.Now()) == nil && m.newer(c.cfg.Version) {
+		out.Version, out.Date = m.Version, &m.Date
+	}
+	return out
+}
+
+// Run asks once a day, and at once where the owner names another address, until ctx
+// ends.
+func (c *Checker) Run(ctx context.Context) error {
+	changed, cancel := c.cfg.Changes.Subscribe()
+	defer cancel()
+	for {
+		wait := c.due()
+		if wait <= 0 {
+			c.ask(ctx)
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-changed: // perhaps another address
+		case <-timer.C:
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// due is how long it is until the address is asked; an hour at most, because clocks are
+// set and computers sleep.
+func (c *Checker) due() time.Duration {
+	address, key := c.cfg.Chosen()
+	if address == "" {
+		return time.Hour
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := c.cfg.Now().Sub(c.kept.Asked)
+	if c.kept.Address != address || c.kept.Key != key || since >= every || since < -every { // the clock was set back
+		return 0
+	}
+	return min(max(every-since, time.Second), time.Hour)
+}
+
+// ask asks the address, once, and keeps what came of it.
+func (c *Checker) ask(ctx context.Context) {
+	address, key := c.cfg.Chosen()
+	if address == "" {
+		return
+	}
+	file, err := c.fetch(ctx, address)
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	if c.kept.Address != address || c.kept.Key != key {
+		c.kept = Kept{Address: address, Key: key}
+	}
+	now := c.cfg.Now().UTC()
+	c.kept.Asked = now
+	if err == nil {
+		err = c.take(file, key, now)
+	}
+	if c.problem = ""; err != nil {
+		c.problem = "Whether there is a newer version could not be learnt: " + err.Error() + "."
+		c.cfg.Log.Info("the update notice could not be had", "error", err)
+	}
+	if err := c.cfg.Save(c.kept); err != nil {
+		c.cfg.Log.Warn("what is known of newer versions could not be kept", "error", err)
+	}
+	c.mu.Unlock()
+	c.cfg.Changes.Raise()
+}
+
+// take judges a file and keeps its manifest. The caller holds mu.
+func (c *Checker) take(file []byte, key string, now time.Time) error {
+	public, err := ParseKey(key)
+	if err != nil {
+		return errors.New("the key that was named is none")
+	}
+	m, err := open(file, public)
+	if err == nil {
+		err = m.stands(now)
+	}
+	if err != nil {
+		return err
+	}
+	// One from a time when the clock was wrong keeps out none of now.
+	if last := c.kept.Manifest; last != nil && !last.Date.After(now.Add(ahead)) && m.Date.Before(last.Date) {
+		return errors.New("the manifest is older than the one from before")
+	}
+	c.kept.Manifest = &m
+	return nil
+}
+
+func (c *Checker) fetch(ctx context.Context, address string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil || r.URL.Scheme != "https" {
+		return nil, errors.New("the address cannot be asked")
+	}
+	r.Header.Set("User-Agent", "Porchlight") // the same for everybody
+	r.Header.Set("Accept", "application/json")
+	res, err := c.client.Do(r)
+	if err != nil {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
+			err = inner.Err
+		}
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the address answered with status %d", res.StatusCode)
+	}
+	file, err := io.ReadAll(io.LimitReader(res.Body, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(file) > maxFile {
+		return nil, errors.New("what is there is too large for a manifest")
+	}
+	return file, nil
+}
