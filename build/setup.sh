@@ -42,7 +42,7 @@ if [ "$want" = test ] || [ "$want" = apps ]; then
 	# real apps and tools the tests use.
 	packages="$packages
 		xvfb xauth x11-utils xdotool imagemagick xclip dbus libglib2.0-bin procps psmisc
-		gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
+		at-spi2-core gnome-keyring libsecret-tools dunst xfce4-panel xfconf openbox adwaita-icon-theme fonts-dejavu-core fonts-inter iproute2
 		webkit2gtk-driver chromium openssl radicale postgresql php-cli systemd
 		python3-requests-oauthlib python3-authlib python3-jwt python3-cryptography openjdk-17-jdk-headless
 		nginx apache2-bin openssh-client"

@@ -6,7 +6,7 @@
 # PORCHLIGHT_DESKTOP   the program to test (default: bin/porchlight-desktop)
 # PORCHLIGHT_SHOTS     where screenshots go (default: out/desktop)
 #
-# Packages: xvfb dbus libglib2.0-bin gnome-keyring libsecret-tools dunst
+# Packages: xvfb dbus at-spi2-core libglib2.0-bin gnome-keyring libsecret-tools dunst
 # xfce4-panel xfconf openbox xdotool imagemagick xclip x11-utils
 # adwaita-icon-theme fonts-dejavu-core webkit2gtk-driver libwebkit2gtk-4.1-dev gcc
 # chromium libnss3-tools. Not dbus-x11: with it, programs without

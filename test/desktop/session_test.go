@@ -33,11 +33,13 @@ type desk struct {
 	noBus     bool
 	keyring   string // "" unlocked, "locked" or "none"
 	noPanel   bool
-	light     bool   // a light panel
-	dark      bool   // windows are dark
-	tidy      bool   // for pictures in the documentation: see tidy_test.go
-	fine      bool   // a screen with two pixels where others have one, each way
-	picks     string // the button of a notification that is pressed; "" is Approve
+	light     bool // a light panel
+	dark      bool // windows are dark
+	tidy      bool // for pictures in the documentation: see tidy_test.go
+	fine      bool // a screen with two pixels where others have one, each way
+	// screenReader has programs tell assistive technology what they show.
+	screenReader bool
+	picks        string // the button of a notification that is pressed; "" is Approve
 }
 
 // session is a private desktop.
@@ -71,7 +73,10 @@ func newSession(t *testing.T, opts desk) *session {
 		"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "XDG_CONFIG_HOME=" + home + "/.config",
 		"XDG_DATA_HOME=" + home + "/.local/share", "XDG_CACHE_HOME=" + home + "/.cache", "TMPDIR=" + dir,
 		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "USER=maya", "LOGNAME=maya",
-		"NO_AT_BRIDGE=1", "GTK_A11Y=none", "LIBGL_ALWAYS_SOFTWARE=1",
+		"LIBGL_ALWAYS_SOFTWARE=1",
+	}
+	if !opts.screenReader {
+		s.env = append(s.env, "NO_AT_BRIDGE=1", "GTK_A11Y=none")
 	}
 	s.installBrowser()
 	s.dress()
@@ -81,6 +86,9 @@ func newSession(t *testing.T, opts desk) *session {
 	if !opts.noBus {
 		s.startBus()
 		s.startKeyring()
+	}
+	if opts.screenReader {
+		s.startAccessibility()
 	}
 	if !opts.noDisplay && !opts.noBus {
 		s.startWindowManager()

@@ -25,15 +25,13 @@ func cookiesOf(t *testing.T, v *visitor.Visitor, address string) string {
 	return fmt.Sprint(v.Cookies(u))
 }
 
-// removeInWindow removes the guest by the window's buttons and returns when the
-// last of them was about to be pressed.
+// removeInWindow removes the guest by the window's button and returns when that was
+// about to be pressed.
 func (p *page) removeInWindow() (pressed time.Time) {
 	p.t.Helper()
-	p.pressButton("Apps for " + guest)
-	p.pressButton("Remove " + guest)
-	yes := p.named("dialog button", "Remove")
+	remove := p.named("button", "Remove "+guest)
 	pressed = time.Now()
-	p.press(yes)
+	p.press(remove)
 	return pressed
 }
 

@@ -51,7 +51,7 @@ func TestWindowMendsApps(t *testing.T) {
 		p.is("gone", "live")
 		p.named(".badge", "Not answering")
 		p.pressButton("Gone")
-		p.named("h2", "Not answering")
+		p.see(".health.wrong")
 		p.shot("app-not-answering")
 		listener, err := net.Listen("tcp", listen)
 		if err != nil {
@@ -62,8 +62,8 @@ func TestWindowMendsApps(t *testing.T) {
 		back.Listener = listener
 		back.Start()
 		t.Cleanup(back.Close)
-		p.pressButton("Ask again")
-		p.named(".badge", "Answering")
+		p.pressButton("Try now")
+		p.see(".health:not(.wrong)")
 		page, err := p.ownersBrowser("gone").Open(t.Context(), p.address("gone"))
 		if err != nil || page.Body != "gone for owner" {
 			t.Fatalf("a visitor gets %+v, %v", page, err)

@@ -139,8 +139,6 @@ export const ofWindow = {
     disk: 'Room on the disk',
     diskFull: 'The disk is nearly full',
     menuBar: 'Menu bar',
-    names: 'Names of this computer',
-    cookies: 'Cookies of neighbours',
     dark: 'Everything is dark',
     darkText: 'Nobody can open anything until you light up again.',
     keychain: 'Keychain',

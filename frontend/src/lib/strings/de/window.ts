@@ -136,8 +136,6 @@ export const ofWindow: Spoken<typeof english> = {
     disk: 'Platz auf der Festplatte',
     diskFull: 'Die Festplatte ist fast voll',
     menuBar: 'Menüleiste',
-    names: 'Namen dieses Computers',
-    cookies: 'Cookies von Nachbarn',
     dark: 'Alles ist dunkel',
     darkText: 'Niemand kann etwas öffnen, bis Sie das Licht wieder anmachen.',
     keychain: 'Schlüsselbund',
