@@ -223,7 +223,10 @@ func (a *Agent) makeProxy() error {
 		Key:      instance.Key,
 		Local:    a.local(),
 		List:     a.liveApps,
-		Bearer:   access.NewBearer(a.access),
+
+		DisplayName: a.settings.DisplayName,
+
+		Bearer: access.NewBearer(a.access),
 		Listener: func(app proxy.App, at upstream.Target, peer agentapi.Listener) bool {
 			return a.apps.Welcomes(app.Name, at, peer)
 		},

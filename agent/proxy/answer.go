@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"porchlight/assets/app"
 	"porchlight/assets/style"
 	"porchlight/internal/noaccess"
 	"porchlight/internal/words"
@@ -72,7 +73,9 @@ type answer struct {
 	Short    string         // name of the computer, whom it asks
 
 	Launcher bool
-	Owner    bool // who looks at the launcher
+	Owner    bool   // who looks at the launcher
+	Sharer   string // the owner's address, to whoever else looks; empty where it is not known
+	Called   string // what the owner calls themselves; never without Sharer
 	Auth     string
 	Apps     []launcherRow
 
@@ -92,6 +95,9 @@ func (a *answer) AuthHost() string { return strings.TrimPrefix(a.Auth, "https://
 
 func (a *answer) Style() string { return pathStyle + "?v=" + styleVersion }
 func (a *answer) Icon() string  { return pathIcon + "?v=" + iconVersion }
+func (a *answer) Touch() string { return pathTouch + "?v=" + iconVersion }
+
+func (a *answer) Manifest() string { return pathManifest }
 
 // sentence is the JSON form of every refusal.
 type sentence struct {
@@ -128,7 +134,7 @@ func (p *Proxy) writePage(w http.ResponseWriter, r *http.Request, a *answer) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'"+
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; manifest-src 'self'; form-action 'self'"+
 		p.authOrigin()+"; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -175,6 +181,14 @@ func asset(r *http.Request) *answer {
 		kind, body = "text/css; charset=utf-8", styleSheet
 	case pathIcon:
 		kind, body = "image/svg+xml", icon
+	case pathIcon192:
+		kind, body = "image/png", app.Icon192
+	case pathIcon512:
+		kind, body = "image/png", app.Icon512
+	case pathFull192:
+		kind, body = "image/png", app.Full192
+	case pathTouch:
+		kind, body = "image/png", app.Touch180
 	default:
 		return nil
 	}

@@ -62,6 +62,12 @@ func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 		a.More = a.Auth + controlapi.PathPasswordPages + "?" + url.Values{controlapi.ParamComputer: {at.root.Name}}.Encode()
 		a.MoreText = words.Of("App passwords")
 	}
+	if owner, known := p.config.Access.Owner(); known && !a.Owner && len(apps) > 0 {
+		a.Sharer = owner.Email
+		if p.config.DisplayName != nil {
+			a.Called = p.config.DisplayName()
+		}
+	}
 	switch {
 	case a.Owner && len(apps) == 0:
 		a.Text = one(words.Of("None of your apps is published right now."))

@@ -20,6 +20,8 @@ func (p *Proxy) serveOurs(w http.ResponseWriter, r *http.Request, at place) *ans
 		return p.me(h, r, at)
 	case pathSignOut:
 		return p.signOut(w, r, at)
+	case pathManifest:
+		return manifest(r, at)
 	case pathVisit:
 		return p.visited(r)
 	default:

@@ -95,6 +95,8 @@ type Config struct {
 	Key      []byte // 32 random bytes, from which PKCE verifiers are made
 	// Local is true under the local certificate authority.
 	Local bool
+	// DisplayName is what the owner calls themselves, or empty; nil for nothing.
+	DisplayName func() string
 	// List returns all live apps, for the launcher; nil: the launcher lists none.
 	List func() []App
 	// Bearer authenticates by access token; nil: only cookies do.

@@ -18,6 +18,14 @@ const (
 	pathSignOut = ourPath + "sign-out"
 	pathStyle   = ourPath + "style.css"
 	pathIcon    = ourPath + "icon.svg"
+
+	// Of the launcher alone, which can be installed.
+	pathManifest = ourPath + "manifest.webmanifest"
+
+	pathIcon192 = ourPath + "icon-192.png"
+	pathIcon512 = ourPath + "icon-512.png"
+	pathFull192 = ourPath + "icon-full-192.png"
+	pathTouch   = ourPath + "icon-touch.png"
 )
 
 // place is what a host name stands for: an app, or the launcher (App is zero).

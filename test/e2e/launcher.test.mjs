@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import test from 'node:test'
 import { fileURLToPath } from 'node:url'
+import axe from 'axe-core'
 import { invite, startBrowser, startPorchlight, startServer } from './porchlight.mjs'
 
 // pictures are kept where PICTURES says, to be looked at.
@@ -51,6 +52,25 @@ test('the launcher shows each visitor their apps', async (t) => {
           await owners.screenshot({ path: `${pictures}launcher${name}-${colorScheme}.png` })
         }
       }
+    }
+  })
+
+  await t.test('a browser would install it, and it says who shares', async () => {
+    const page = await bobs.context().newCDPSession(bobs)
+    const { url, errors, data } = await page.send('Page.getAppManifest')
+    assert.equal(url, root + '/.porchlight/manifest.webmanifest')
+    assert.deepEqual(errors, [])
+    assert.equal(JSON.parse(data).name, host.split(':')[0])
+    const { installabilityErrors } = await page.send('Page.getInstallabilityErrors')
+    // A test's window keeps nothing, and such a window installs nothing.
+    assert.deepEqual(installabilityErrors.map((one) => one.errorId).filter((id) => id !== 'in-incognito'), [])
+    assert.equal(await bobs.locator('main p b').first().textContent(), owner)
+    for (const colorScheme of ['light', 'dark']) {
+      await bobs.emulateMedia({ colorScheme })
+      await bobs.reload() // what changes colour slowly is half way otherwise
+      await bobs.evaluate(axe.source)
+      const { violations } = await bobs.evaluate(() => axe.run(document))
+      assert.deepEqual(violations.map((one) => one.id), [], colorScheme)
     }
   })
 
