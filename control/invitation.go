@@ -10,6 +10,7 @@ import (
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/internal/oneline"
 	"porchlight/internal/words"
 )
 
@@ -83,7 +84,11 @@ type Invitation struct {
 // from the mail budget. Somebody active keeps that status and has the apps
 // added. A refusal leaves nothing behind.
 func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Invite) (controlapi.Person, error) {
-	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, language: i.Language})
+	from, err := oneline.Name(i.Name)
+	if err != nil {
+		return controlapi.Person{}, refuse(controlapi.CodeInvalid, err.Error())
+	}
+	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, from: from, language: i.Language})
 	return p, err
 }
 

@@ -45,7 +45,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 		ids[i] = app.ID
 	}
 	were := p.asTheyWere()
-	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until, Language: p.language()})
+	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until, Name: p.displayName(by), Language: p.language()})
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}

@@ -32,10 +32,8 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 		ids[i] = app.ID
 	}
 	all := controlapi.Invitations{Emails: req.Emails, Apps: ids, Until: req.Until, Line: req.Line, NoMail: req.NoMail}
-	if p.cfg.DisplayName != nil {
-		all.Name = p.cfg.DisplayName()
-	}
-	all.Language = p.language()
+	all.Name, all.Language = p.displayName(Owner), p.language()
+	were := p.asTheyWere()
 	made, err := p.cfg.Control.InviteAll(ctx, all)
 	if tooOld(err) {
 		made, err = p.oneByOne(ctx, all)
@@ -44,6 +42,11 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 		return agentapi.Invitations{}, refusal(err)
 	}
 	out := p.invited(made, apps, turn.upTo)
+	for _, one := range made.Invitations {
+		if one.Person != nil {
+			p.ownerGave(were(one.Person.AccountID), *one.Person, apps)
+		}
+	}
 	for _, one := range slices.Backward(made.Invitations) {
 		if one.Person != nil { // the last: the snapshot that has it has all
 			p.endKnown(ctx, req.Until, *one.Person)
@@ -51,6 +54,15 @@ func (p *People) InviteAll(ctx context.Context, req agentapi.InvitationsRequest)
 		}
 	}
 	return out, nil
+}
+
+// displayName is what the owner calls themselves, for invitations of theirs. Those of a
+// program have none: the name would vouch for what it asks.
+func (p *People) displayName(by Actor) string {
+	if p.cfg.DisplayName == nil || !by.Owner {
+		return ""
+	}
+	return p.cfg.DisplayName()
 }
 
 // language is the tag of the one that mails are in, empty for English.

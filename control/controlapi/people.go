@@ -36,6 +36,8 @@ type Invite struct {
 	// end that each has already. A time that is over or farther away than MaxUntil is
 	// refused (CodeInvalid).
 	Until string `json:"until,omitempty"`
+	// Name is what it is in Invitations.
+	Name string `json:"name,omitempty"`
 	// Language is the tag of the mail's; English where it is empty or not spoken.
 	Language string `json:"language,omitempty"`
 }

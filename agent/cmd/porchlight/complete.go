@@ -71,7 +71,7 @@ func complete(root *cobra.Command, where *location) {
 	for path, by := range map[string]cobra.CompletionFunc{
 		"approve": names, "deny": names, "revoke": names, "stop": names, "pause": names, "resume": names,
 		"open": names, "options": names, "requests": names, "unshare": names, "publish": names, "unpublish": names, "passwords add": names,
-		"people grant": people, "people withdraw": people, "people remove": people,
+		"people link": people, "people grant": people, "people withdraw": people, "people remove": people,
 		"grants revoke": grants, "passwords revoke": passwords, "knocks answer": knocks,
 		"users allow": users, "users deny": users, "users forget": users,
 	} {

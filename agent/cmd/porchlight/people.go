@@ -21,51 +21,12 @@ Where a person is asked for, give their account id or their e-mail address. Apps
 are named by their labels, as 'porchlight apps' shows them.`,
 		Example: `  porchlight people
   porchlight people invite bob@example.com --app Notes --app Wiki
+  porchlight people link bob@example.com
   porchlight people withdraw bob@example.com --app Wiki
   porchlight people remove bob@example.com`,
 	}
-	cmd.AddCommand(inviteCommand(c), giveCommand(c), withdrawCommand(c), removeCommand(c))
+	cmd.AddCommand(inviteCommand(c), linkCommand(c), giveCommand(c), withdrawCommand(c), removeCommand(c))
 	return listCommand(c, cmd, "List everybody, removed people included", (*agentapi.Client).People, c.printPeople)
-}
-
-func inviteCommand(c cli) *cobra.Command {
-	var apps []string
-	cmd := &cobra.Command{
-		Use:   "invite EMAIL --app LABEL...",
-		Short: "Invite somebody to apps",
-		Long: `Invite somebody to apps: they get a mail with a link, and can open these apps
-and nothing else once they have clicked it. Somebody who was invited before gets
-the apps added; somebody who was removed starts again with these alone.
-
-With --until the apps end for them then, as if they were withdrawn: connections
-that are open are closed. Give an app again to prolong it, or to end it sooner.`,
-		Example: `  porchlight people invite bob@example.com --app Notes --app Wiki
-  porchlight people invite lena@example.com --app Photos --until 7d`,
-		Args: commandline.Exactly("the EMAIL of the person"),
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if len(apps) == 0 {
-				return commandline.Usagef("%s needs --app, the label of an app they may open", cmd.CommandPath())
-			}
-			return checkUntil(cmd)
-		},
-	}
-	cmd.Flags().StringArrayVar(&apps, "app", nil, "label of an app they may open; give it again for more")
-	until := untilFlag(cmd)
-	var local bool
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.Invitation, error) {
-		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: args[0], Apps: apps, Until: *until})
-		if err == nil {
-			account, _ := client.Account(ctx) // the invitation is out all the same
-			local = account.Local
-		}
-		return invitation, err
-	}, func(invitation agentapi.Invitation, _ []string) error {
-		c.line("%s is invited to %s, at %s", printable(invitation.Email), printable(strings.Join(apps, ", ")), invitation.URL)
-		if local {
-			c.remark("Nobody else can reach this computer until it is connected. The invitation is in: porchlight outbox")
-		}
-		return nil
-	})
 }
 
 // onceThey is what still keeps somebody out who was given an app, by status.

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"porchlight/agent/agentapi"
+	"porchlight/internal/commandline"
+)
+
+// inviting is one 'people invite'.
+type inviting struct {
+	c      cli
+	apps   []string
+	until  *string
+	line   string
+	noMail bool
+	local  bool // nobody else reaches this computer
+}
+
+func inviteCommand(c cli) *cobra.Command {
+	i := &inviting{c: c}
+	cmd := &cobra.Command{
+		Use:   "invite EMAIL... --app LABEL...",
+		Short: "Invite people to apps",
+		Long: `Invite people to apps: they get a mail with a link, and can open these apps
+and nothing else once they have clicked it. Somebody who was invited before gets
+the apps added; somebody who was removed starts again with these alone.
+
+--line is what you write to them, one line without a web address, set apart in the
+mail and on the invitation's page. With --no-mail nothing is mailed, and you hand over
+the links that are printed; 'porchlight people link' says what they are.
+
+With --until the apps end for them then, as if they were withdrawn: connections
+that are open are closed. Give an app again to prolong it, or to end it sooner.
+
+Of several addresses each is invited by itself: what was refused for one is printed,
+the others are invited, and the exit code is 1.`,
+		Example: `  porchlight people invite bob@example.com --app Notes --app Wiki
+  porchlight people invite lena@example.com --app Photos --until 7d
+  porchlight people invite lena@example.com jonas@example.de --app Photos --line "Have a look."`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return commandline.Usagef("%s needs the EMAIL of the person", cmd.CommandPath())
+			case len(args) > agentapi.MaxInvited:
+				return commandline.Usagef("%s takes at most %d addresses at once", cmd.CommandPath(), agentapi.MaxInvited)
+			}
+			return nil
+		},
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if len(i.apps) == 0 {
+				return commandline.Usagef("%s needs --app, the label of an app they may open", cmd.CommandPath())
+			}
+			return checkUntil(cmd)
+		},
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&i.apps, "app", nil, "label of an app they may open; give it again for more")
+	f.StringVar(&i.line, "line", "", "what you write to them: one line of at most 200 characters")
+	f.BoolVar(&i.noMail, "no-mail", false, "mail nothing; you hand over the links")
+	i.until = untilFlag(cmd)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := c.owner(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if len(args) == 1 {
+			return i.one(cmd.Context(), client, args[0], *asJSON)
+		}
+		return i.several(cmd.Context(), client, args, *asJSON)
+	}
+	return cmd
+}
+
+// one invites one person: a refusal is that of the command.
+func (i *inviting) one(ctx context.Context, client *agentapi.Client, email string, asJSON bool) error {
+	if i.line == "" && !i.noMail { // as every agent takes it
+		invitation, err := client.Invite(ctx, agentapi.InviteRequest{Email: email, Apps: i.apps, Until: *i.until})
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return i.c.json(invitation)
+		}
+		i.say(ctx, client, agentapi.Invited{Email: invitation.Email, URL: invitation.URL})
+		return nil
+	}
+	all, err := i.all(ctx, client, []string{email})
+	switch {
+	case err != nil:
+		return err
+	case all[0].Error != "":
+		return agentapi.Errorf(agentapi.CodeInvalid, "%s", all[0].Error)
+	case asJSON:
+		return i.c.json(all[0])
+	}
+	i.say(ctx, client, all...)
+	return nil
+}
+
+// several invites people and tells of each.
+func (i *inviting) several(ctx context.Context, client *agentapi.Client, emails []string, asJSON bool) error {
+	all, err := i.all(ctx, client, emails)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := i.c.json(agentapi.Invitations{Invitations: all}); err != nil {
+			return err
+		}
+	} else {
+		i.say(ctx, client, all...)
+	}
+	refused := 0
+	for _, one := range all {
+		if one.Error != "" {
+			refused++
+		}
+	}
+	if refused > 0 {
+		return fmt.Errorf("%d of %d addresses could not be invited", refused, len(all))
+	}
+	return nil
+}
+
+func (i *inviting) all(ctx context.Context, client *agentapi.Client, emails []string) ([]agentapi.Invited, error) {
+	made, err := client.InviteAll(ctx, agentapi.InvitationsRequest{
+		Emails: emails, Apps: i.apps, Line: i.line, Until: *i.until, NoMail: i.noMail,
+	})
+	return made.Invitations, err
+}
+
+// say prints what became of each, and their links where nothing is mailed.
+func (i *inviting) say(ctx context.Context, client *agentapi.Client, all ...agentapi.Invited) {
+	account, _ := client.Account(ctx) // the invitations are out all the same
+	invited := 0
+	for _, one := range all {
+		if one.Error != "" {
+			i.c.line("%s is not invited: %s", printable(one.Email), one.Error)
+			continue
+		}
+		invited++
+		i.c.line("%s is invited to %s, at %s", printable(one.Email), printable(strings.Join(i.apps, ", ")), one.URL)
+		if i.noMail && one.Link != nil {
+			i.c.line("  Their link, which signs nobody in: %s", one.Link.URL)
+		}
+	}
+	switch {
+	case !account.Local || invited == 0:
+	case i.noMail:
+		i.c.remark("Nobody else can reach this computer until it is connected.")
+	case invited == 1:
+		i.c.remark("Nobody else can reach this computer until it is connected. The invitation is in: porchlight outbox")
+	default:
+		i.c.remark("Nobody else can reach this computer until it is connected. The invitations are in: porchlight outbox")
+	}
+}
+
+func linkCommand(c cli) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "link ID",
+		Short: "Show the link of somebody's invitation, and a QR code of it",
+		Long: `Show the link of somebody's newest invitation that was not used yet, to hand it
+over yourself: as text, and as a QR code where the terminal can show one.
+
+It names the invitation and signs nobody in. Whoever opens it is asked for a code that
+is mailed to the invited address; then one click accepts. The link in the mail of an
+invitation is another one, and is shown nowhere else.`,
+		Example: "  porchlight people link bob@example.com",
+		Args:    commandline.Exactly("the ID or e-mail address of the person"),
+	}
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.InvitationLink, error) {
+		id, err := accountID(ctx, client, args[0])
+		if err != nil {
+			return agentapi.InvitationLink{}, err
+		}
+		return client.InvitationLink(ctx, id)
+	}, func(link agentapi.InvitationLink, args []string) error {
+		c.line("%s", link.URL)
+		c.qr(link.URL)
+		c.remark("It signs nobody in: whoever opens it is asked for the code mailed to the invited address. It works until %s.", link.Until.Local().Format("2 January, 15:04"))
+		return nil
+	})
+}
