@@ -92,14 +92,14 @@ func (a *Access) loadTime() error {
 	return nil
 }
 
-// keepTime has a restart go on from here, where anything ends. That a clock is ahead
-// is not kept.
+// keepTime has a restart go on from here, where anything ends. By how much this
+// computer's clock is ahead is not kept.
 func (a *Access) keepTime() {
-	_, least := a.clock.time()
-	if a.clock.last.Load().at.IsZero() || !a.state.Load().ends {
+	r := a.clock.last.Load()
+	if r.at.IsZero() || !a.state.Load().ends {
 		return
 	}
-	if err := a.store.SaveControlTime(least); err != nil {
+	if err := a.store.SaveControlTime(r.at.Add(a.clock.sinceBoot() - r.since)); err != nil {
 		a.log.Error("the control plane's time could not be kept for a restart", "err", err)
 	}
 }
