@@ -119,3 +119,48 @@ func TestActivityIsFlushedAtTheEnd(t *testing.T) {
 		t.Errorf("%+v, %v", lines, err)
 	}
 }
+
+// A decision is on the disk when AddActivity returns, with every visit before it; what
+// strangers cause, and visits, take no room from decisions.
+func TestDecisionsAreKeptAtOnce(t *testing.T) {
+	t.Parallel()
+	db := openStore(t, t.TempDir())
+	a := newAccess(t, access.Config{Store: db})
+	for i := range 3000 {
+		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityOpened, Email: fmt.Sprint(i)})
+		a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityTurnedAway, Email: fmt.Sprint(i)})
+	}
+	before := a.ActivityVersion()
+	if lines, err := db.Activity(10); err != nil || len(lines) != 0 {
+		t.Errorf("%d lines before, %v", len(lines), err)
+	}
+	if _, err := a.GoDark(); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := db.Activity(5000)
+	if err != nil || len(lines) != 1024+2 || lines[0].Kind != agentapi.ActivityDark || !lines[0].Owner {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	if a.ActivityVersion() == before {
+		t.Error("nothing tells that there are more")
+	}
+	for _, l := range lines {
+		if l.Kind == agentapi.ActivityTurnedAway && l.Count != 3000 {
+			t.Errorf("%+v", l)
+		}
+	}
+	// Dark again is no other decision, and neither is light that is.
+	for range 2 {
+		if _, err := a.GoDark(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := a.LightUp(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines, err = db.Activity(5000); err != nil || len(lines) != 1024+3 || lines[0].Kind != agentapi.ActivityLight {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+}

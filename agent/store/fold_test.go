@@ -1,0 +1,203 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"porchlight/agent/agentapi"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func (s *Store) add(t *testing.T, lines ...agentapi.Activity) {
+	t.Helper()
+	if err := s.AddActivity(lines...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Neither visits nor decisions push the other out of its share, and each uses what the
+// other leaves free.
+func TestSharesOfActivity(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	many := func(n int, kind string) {
+		lines := make([]agentapi.Activity, n)
+		for i := range lines {
+			lines[i] = agentapi.Activity{At: noon, App: fmt.Sprint(i), Kind: kind, Owner: kind != agentapi.ActivityOpened}
+		}
+		s.add(t, lines...)
+	}
+	count := func(group string) int {
+		t.Helper()
+		lines, _, err := s.ActivityPage(ActivityQuery{Limit: 2 * MaxActivity, Group: group})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(lines)
+	}
+	want := func(visits, decisions int) {
+		t.Helper()
+		if v, d := count(agentapi.GroupVisits), count(agentapi.GroupDecisions); v != visits || d != decisions {
+			t.Errorf("%d visits and %d decisions, want %d and %d", v, d, visits, decisions)
+		}
+	}
+	many(100, agentapi.ActivityApproved)
+	many(MaxActivity+7, agentapi.ActivityOpened)
+	want(MaxActivity-100, 100)
+	many(15_000, agentapi.ActivityPaused)
+	want(MaxActivity-decisionsShare, decisionsShare)
+	many(5000, agentapi.ActivityOpened)
+	want(MaxActivity-decisionsShare, decisionsShare)
+	if err := s.ClearActivity(); err != nil {
+		t.Fatal(err)
+	}
+	want(0, 0)
+	many(20_000, agentapi.ActivityPaused)
+	many(10, agentapi.ActivityOpened)
+	want(10, 20_000)
+}
+
+// What strangers cause is one line an hour and kind, and what programs and members do
+// again and again is counted too; the owner's decisions and all visits stay apart.
+func TestActivityIsCounted(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	line := func(minute int, kind, email, app string) agentapi.Activity {
+		return agentapi.Activity{At: noon.Add(time.Duration(minute) * time.Minute), Kind: kind, Email: email, App: app, Name: app}
+	}
+	by := func(l agentapi.Activity, program string) agentapi.Activity { l.By = program; return l }
+	owner := func(l agentapi.Activity) agentapi.Activity { l.Owner = true; return l }
+	s.add(t,
+		line(0, agentapi.ActivityKnocked, "a@x", "notes"), line(1, agentapi.ActivityTurnedAway, "a@x", "notes"), line(2, agentapi.ActivityKnocked, "a@x", "wiki"),
+		line(3, agentapi.ActivityTurnedAway, "a@x", "notes"), line(59, agentapi.ActivityTurnedAway, "b@x", "notes"), line(60, agentapi.ActivityTurnedAway, "b@x", "notes"),
+		by(line(61, agentapi.ActivityGiven, "bob@x", "notes"), "wiki"), by(line(62, agentapi.ActivityWithdrawn, "bob@x", "notes"), "wiki"),
+		by(line(63, agentapi.ActivityGiven, "bob@x", "notes"), "wiki"), by(line(63, agentapi.ActivityGiven, "bob@x", "notes"), "other"),
+		owner(line(64, agentapi.ActivityWithdrawn, "bob@x", "notes")), by(line(65, agentapi.ActivityGiven, "bob@x", "notes"), "wiki"),
+		owner(line(66, agentapi.ActivityWithdrawn, "bob@x", "notes")), owner(line(66, agentapi.ActivityWithdrawn, "bob@x", "notes")),
+	)
+	want := []string{
+		"withdrawn bob@x notes 0", "withdrawn bob@x notes 0", "granted bob@x notes 0", "withdrawn bob@x notes 0",
+		"granted bob@x notes 0", "withdrawn bob@x notes 0", "granted bob@x notes 2",
+		"turned-away b@x notes 0", "turned-away  notes 3", "knocked a@x  2",
+	}
+	lines, err := s.Activity(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range lines {
+		if got := fmt.Sprint(l.Kind, " ", l.Email, " ", l.App, " ", l.Count); i >= len(want) || got != want[i] {
+			t.Errorf("line %d: %q", i, got)
+		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("%d lines, want %d", len(lines), len(want))
+	}
+}
+
+// 100,000 refused attempts push nothing out: they are a line of each hour.
+func TestFloodOfRefusals(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	s.add(t, agentapi.Activity{At: noon, Kind: agentapi.ActivityApproved, Owner: true}, agentapi.Activity{At: noon, Kind: agentapi.ActivityOpened})
+	for batch := range 20 {
+		lines := make([]agentapi.Activity, 5000)
+		for i := range lines {
+			lines[i] = agentapi.Activity{
+				At: noon.Add(time.Duration(batch) * 6 * time.Minute), Email: fmt.Sprint(i, "@x"), App: fmt.Sprint("app ", i%7),
+				Kind: counted[i%len(counted)],
+			}
+		}
+		s.add(t, lines...)
+	}
+	lines, err := s.Activity(MaxActivity)
+	total := 0
+	for _, l := range lines {
+		total += l.Count
+	}
+	if err != nil || len(lines) != 2+2*len(counted) || total != 100_000 {
+		t.Errorf("%d lines that count %d, %v", len(lines), total, err)
+	}
+}
+
+// Lines of versions before there were shares come with their numbers and their times.
+func TestOlderActivityIsShared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openDir(t, dir)
+	kinds := []string{agentapi.ActivityOpened, agentapi.ActivityInvited, agentapi.ActivityClient, agentapi.ActivityRemoved}
+	err := s.update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(activityBucket)
+		for i, kind := range kinds {
+			raw, err := json.Marshal(map[string]any{"at": noon.Add(time.Duration(i) * time.Second), "email": "bob@x", "app": "Notes", "kind": kind})
+			if err != nil {
+				return err
+			}
+			id, err := b.NextSequence()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(activityKey(id), raw); err != nil {
+				return err
+			}
+		}
+		if err := tx.DeleteBucket(decisionsBucket); err != nil {
+			return err
+		}
+		return tx.Bucket(metaBucket).Put(versionKey, []byte("3"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = openDir(t, dir)
+	lines, err := s.Activity(10)
+	if err != nil || len(lines) != 4 {
+		t.Fatalf("%+v, %v", lines, err)
+	}
+	for i, l := range lines {
+		if want := kinds[3-i]; l.Kind != want || l.ID != uint64(4-i) || !l.At.Equal(noon.Add(time.Duration(3-i)*time.Second)) || l.Email != "bob@x" {
+			t.Errorf("%+v, want %s", l, want)
+		}
+	}
+	if lines, _, err := s.ActivityPage(ActivityQuery{Limit: 10, Group: agentapi.GroupDecisions}); err != nil || len(lines) != 2 {
+		t.Errorf("decisions: %+v, %v", lines, err)
+	}
+}
+
+// A page looks at no more lines than it may, and says where to go on.
+func TestPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := openDir(t, t.TempDir())
+	var lines []agentapi.Activity
+	for i := range 1000 {
+		kind := agentapi.ActivityOpened
+		if i%3 == 0 {
+			kind = agentapi.ActivityPaused
+		}
+		lines = append(lines, agentapi.Activity{At: noon, App: fmt.Sprint(i % 100), Kind: kind, Owner: true})
+	}
+	s.add(t, lines...)
+	looked, found, pages := 0, 0, 0
+	q := ActivityQuery{Limit: 50, Scan: 70, Keep: func(l agentapi.Activity) bool { looked++; return l.App == "7" }}
+	for {
+		before := looked
+		page, next, err := s.ActivityPage(q)
+		if err != nil || looked-before > 70 {
+			t.Fatalf("%d lines looked at, %v", looked-before, err)
+		}
+		found, pages = found+len(page), pages+1
+		if q.Before = next; next == 0 {
+			break
+		}
+	}
+	if looked != 1000 || found != 10 || pages != 15 {
+		t.Errorf("%d of %d lines on %d pages", found, looked, pages)
+	}
+}
