@@ -57,7 +57,7 @@ func (p *preferences) trusted(ctx context.Context) ui.Trust {
 	return ui.Trust{Possible: true, Trusted: trusted}
 }
 
-// Welcomed notes that the owner has chosen how to begin.
+// Welcomed notes that the first start was done.
 func (p *preferences) Welcomed() error {
 	return p.settings.change(func(v *settingsValues) { v.Welcomed = true })
 }

@@ -83,7 +83,11 @@ func run(o startOptions, stderr io.Writer) int {
 	go func() {
 		e := newAgentRunner(o, logger, a)
 		e.onStart = func() {
-			if !o.hidden && !trayHost() {
+			switch {
+			case o.hidden:
+			case !kept.get().Welcomed:
+				a.showWindow() // an icon alone says nothing to somebody who sees it for the first time
+			case !trayHost():
 				logger.Info("no panel shows tray icons here, so the window opens instead; the icon appears when a panel does")
 				a.showWindow()
 			}

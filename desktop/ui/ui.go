@@ -28,7 +28,8 @@ type Desk struct{ Desktop }
 // Desktop is what the desktop app does for a page. Its errors are sentences.
 type Desktop interface {
 	Preferences() Preferences
-	// Welcomed notes that the owner has chosen how to begin.
+	// Welcomed notes that the first start was done: an app was shared in it, or later
+	// chosen.
 	Welcomed() error
 	// StartAtLogin has the app start when the owner logs in, or not.
 	StartAtLogin(on bool) error
@@ -54,7 +55,7 @@ type Desktop interface {
 // Preferences are what the desktop app keeps for itself and what it finds on
 // this computer.
 type Preferences struct {
-	// Welcomed is true once the owner has chosen how to begin.
+	// Welcomed is true once the first start was done.
 	Welcomed     bool `json:"welcomed"`
 	StartAtLogin bool `json:"startAtLogin"`
 	// Appearance is "", "light" or "dark"; empty follows the system.

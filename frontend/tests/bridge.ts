@@ -273,7 +273,7 @@ function examined(): Examination {
     address: { at: new Date().toISOString(), host: account.host, works, milliseconds: 84, text: works ? '' : 'maya.porch.example cannot be reached.' },
   };
 }
-const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAYAAACqaXHeAAAAiElEQVR42u3QMQEAAAjDMMC/52ECvlRA00nqs3m9AwABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQIECBAgAABAgQI+LYB1NgCfkVPVKcAAAAASUVORK5CYII=';
+const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAMAAACdt4HsAAAACVBMVEX////zdyb///8jQijFAAAAAXRSTlMAQObYZgAAAJFJREFUWMPt1jEOgDAMBMGY/z+aggIBcXzOFrFQrt+pInBre9Vn10h7D+Y5wrzBXCTMkGDxaD8UpH4giL0vUEDuHSHR9wUKpPqeQIFk/xUokO7fwt+Aw5sP2ARgG6gG4HdQ7SkvAdZ/0gp81gv82vjfucCBwW8kfqXxOzEmojwShL7ha90l9LxL5PKnMtXu6TsBG0MJYwu+DakAAAAASUVORK5CYII=';
 const runs = (port: number, program: string, more: More<Listening> = {}) =>
   ({ port, program, user: 'maya', own: true, network: false, published: false, looks: true, name: `port-${port}`, label: `Port ${port}`, since: minutesAgo(5), ...more }) as Listening;
 const titles: Record<number, Partial<Looked>> = {

@@ -93,10 +93,25 @@ func (s *session) launch(args ...string) *program {
 	return p
 }
 
+// used has the app started before, by an owner who was welcomed; not in a session that
+// is the first.
+func (s *session) used(data string) {
+	s.t.Helper()
+	file := filepath.Join(data, "desktop.json")
+	if _, err := os.Stat(file); s.opts.first || err == nil {
+		return
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	s.write(file, `{"welcomed": true}`)
+}
+
 // begin starts the app; it does not wait for anything.
 func (s *session) begin(args ...string) *program {
 	s.t.Helper()
 	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: freePort(s.t)}
+	s.used(p.data)
 	p.start(append([]string{"--data", p.data, "--api", p.api, "--https", freePort(s.t)}, args...)...)
 	return p
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -69,12 +67,6 @@ func TestW3_DenyAndPauseFromTheTray(t *testing.T) {
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, desk{})
-	// The owner has chosen before to try it on this computer.
-	data := filepath.Join(s.dir, "data")
-	if err := os.Mkdir(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.write(filepath.Join(data, "desktop.json"), `{"welcomed": true}`)
 	p := s.launch()
 	s.trayClick("Open Porchlight")
 	s.windowShows(true)

@@ -44,11 +44,13 @@ func TestPictures(t *testing.T) {
 			})
 			t.Run("views", func(t *testing.T) { newFullHouse(t, look.desk).views(look) })
 			t.Run("welcome", func(t *testing.T) {
-				s := newSession(t, look.desk)
+				first := look.desk
+				first.first = true
+				s := newSession(t, first)
 				s.alone()
 				p := s.drive("127.0.0.1:8765")
-				p.openWindow()
-				p.named("button", "Try it")
+				p.pageThere()
+				p.named("button", "Start")
 				p.window(look, "welcome")
 			})
 		})

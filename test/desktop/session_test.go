@@ -37,6 +37,7 @@ type desk struct {
 	dark      bool // windows are dark
 	tidy      bool // for pictures in the documentation: see tidy_test.go
 	fine      bool // a screen with two pixels where others have one, each way
+	first     bool // nobody has started it before: its window opens by itself
 	// screenReader has programs tell assistive technology what they show.
 	screenReader bool
 	picks        string // the button of a notification that is pressed; "" is Approve

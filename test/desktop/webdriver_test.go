@@ -71,6 +71,7 @@ func (s *session) drive(api string, args ...string) *page {
 	s.eventually("WebKitWebDriver answers", func() error { return webDriver("GET", base+"/status", nil, nil) })
 
 	p := &page{program: &program{session: s, data: filepath.Join(s.dir, "data"), api: api}, opened: make(chan error, 1)}
+	s.used(p.data)
 	args = append([]string{"--data", p.data}, args...)
 	p.started = time.Now()
 	go func() { // answers once there is a web view

@@ -29,6 +29,7 @@ export class Runs {
   #failed = $state.raw<readonly Offer[]>([]); // could not be shared
   problem = $state('');
   #asked = new Set<string>(); // keys, of what was looked at or is being
+  #mute = $state.raw<ReadonlySet<string>>(new Set()); // keys, of what could not be asked
   #waiting: Listening[] = [];
   #looking = 0;
   #shown = false;
@@ -64,6 +65,11 @@ export class Runs {
   /** Whether anything is known yet. */
   get known(): boolean {
     return this.#all !== undefined;
+  }
+
+  /** Whether all that may be asked for its title has answered. */
+  get lookedAt(): boolean {
+    return (this.#all ?? []).every((one) => !one.looks || this.#looked.has(keyOf(one)) || this.#mute.has(keyOf(one)));
   }
 
   /** What there is, as it is offered beside these apps: names that they have are not. */
@@ -123,7 +129,7 @@ export class Runs {
     try {
       this.#keep(one, await this.bridge.ask('look', { port: one.port }));
     } catch {
-      // It has no title then.
+      this.#mute = new Set([...this.#mute, keyOf(one)]); // it has no title then
     }
     this.#looking--;
     if (this.#shown) void this.#next();
@@ -147,17 +153,18 @@ export function typed(port: number): Offer {
   };
 }
 
-/** What is said of one below its name. */
-export function about(one: Offer, host: string): string {
+/** What is said of one below its name, in parts. Where all are the owner's own, who runs it is left out. */
+export function about(one: Offer, host: string, mine = false): string[] {
   const words = strings.add;
   const titled = one.label !== words.port(one.port);
   return [
     titled && words.port(one.port),
-    words.runBy(one.program, one.user, one.own),
+    mine ? one.program : words.runBy(one.program, one.user, one.own),
     one.looked && !one.title && words.untitled,
     one.status === 'pending' && words.asks,
-    one.network ? words.network : host && words.becomes(`${one.name}.${host}`),
-  ].filter(Boolean).join(' · ');
+    one.network && words.network,
+    host && words.becomes(`${one.name}.${host}`),
+  ].filter((part): part is string => !!part);
 }
 
 /** Whether one is found by what the owner types. */

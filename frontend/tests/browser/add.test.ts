@@ -17,9 +17,10 @@ const row = (page: Page, text: string) => can(page).getByRole('listitem').filter
 test('what runs here: to share, on already, and not offered with the reason', async () => {
   const page = await adding();
   expect(await can(page).getByRole('listitem').allInnerTexts()).toHaveLength(6);
-  await row(page, 'Jupyter Server').getByText('Port 8888 · python3, run by maya · becomes jupyter-server.maya.porch.example').waitFor();
-  await row(page, 'Port 8000').getByText('python3, run by maya · no title · becomes port-8000.maya.porch.example').waitFor();
-  await row(page, 'Port 8081').getByText('nginx, run by root, not by you · other machines in your network can open it as it is').waitFor();
+  expect(await row(page, 'Jupyter Server').innerText()).toContain('Port 8888 · python3, run by maya · becomes jupyter-server.maya.porch.example');
+  expect(await row(page, 'Port 8000').innerText()).toContain('python3, run by maya · no title · becomes port-8000.maya.porch.example');
+  await row(page, 'Port 8081').getByText('other machines in your network can open it as it is').waitFor();
+  await row(page, 'Port 8081').getByText('nginx, run by root, not by you').waitFor();
   await row(page, '<b>Sync</b>').waitFor(); // as text
   await section(page, 'Already on').getByText('Notes', { exact: true }).waitFor();
   await page.getByText('Not offered 4').click();
@@ -35,7 +36,7 @@ test('one press shares it, and it moves to those that are on', async () => {
   await row(page, 'Jupyter Server').getByRole('button', { name: /^Share / }).click();
   await told(page, 'is on, at jupyter-server.maya.porch.example.');
   await section(page, 'Already on').getByText('Jupyter Server').waitFor();
-  await page.getByRole('button', { name: /^Open the page of .?Jupyter Server/ }).click();
+  await page.getByRole('button', { name: /^Open its page: .?Jupyter Server/ }).click();
   await page.getByRole('heading', { level: 1, name: 'Jupyter Server' }).waitFor();
 });
 

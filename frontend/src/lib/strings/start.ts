@@ -116,7 +116,7 @@ export const ofStart = {
     looking: 'Asking…',
     lookText: 'It is not yours, so it was not asked.',
     page: 'Open its page',
-    pageOf: (label: string): Sentence => ['Open the page of ', { name: label }],
+    pageOf: (label: string): Sentence => ['Open its page: ', { name: label }],
 
     typePort: 'Type a port…',
     portField: 'Port',

@@ -118,7 +118,7 @@ export const ofStart: Spoken<typeof english> = {
     looking: 'Wird gefragt…',
     lookText: 'Es gehört nicht Ihnen, darum wurde es nicht gefragt.',
     page: 'Zu seiner Seite',
-    pageOf: (label) => ['Zur Seite von ', { name: label }],
+    pageOf: (label) => ['Zu seiner Seite: ', { name: label }],
 
     typePort: 'Port eingeben…',
     portField: 'Port',
