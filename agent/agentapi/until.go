@@ -49,7 +49,7 @@ func UntilWords(at, now time.Time) string {
 	if last := at.Add(-time.Second); last.YearDay() != at.YearDay() {
 		at = last
 	}
-	clock := at.Format(" 15:04")
+	clock := at.Format(" at 15:04")
 	if at.Hour() == 23 && at.Minute() == 59 {
 		clock = ""
 	}

@@ -145,7 +145,7 @@ func (i *inviting) say(ctx context.Context, client *agentapi.Client, all ...agen
 			continue
 		}
 		invited++
-		i.c.line("%s is invited to %s, at %s", printable(one.Email), printable(strings.Join(i.apps, ", ")), one.URL)
+		i.c.line("%s is invited to %s%s, at %s", printable(one.Email), printable(strings.Join(i.apps, ", ")), askedUntil(*i.until), one.URL)
 		if i.noMail && one.Link != nil {
 			i.c.line("  Their link, which signs nobody in: %s", one.Link.URL)
 		}

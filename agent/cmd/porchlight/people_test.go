@@ -129,7 +129,7 @@ func TestPeopleWords(t *testing.T) {
 		{s, "people grant bob@example.com --app Notes --until 2099-01-31T18:00:00Z", commandline.ExitRefused, "ten years"},
 		{s, "people", 0, "Notes until t"},
 		{s, "people grant bob@example.com --app Notes --until never", 0, "bob@example.com may open Notes, once they have clicked"},
-		{s, "people invite bob@example.com --app Notes --until 7d", 0, "bob@example.com is invited to Notes"},
+		{s, "people invite bob@example.com --app Notes --until 90m", 0, "bob@example.com is invited to Notes until to"},
 		{s, "people remove bob@example.com", 0, "bob@example.com is removed"},
 		{s, "people grant bob@example.com --app Notes", 0, "but is removed: invite"},
 		{s, "people list", 0, "removed"},

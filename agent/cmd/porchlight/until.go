@@ -43,6 +43,20 @@ func endWords(p agentapi.Person, label string) string {
 	return ""
 }
 
+// askedUntil says which end was asked for; empty for none.
+func askedUntil(text string) string {
+	now := time.Now()
+	checked, err := agentapi.CheckedUntil(text, now)
+	if err != nil {
+		return ""
+	}
+	at, err := time.Parse(time.RFC3339, checked)
+	if err != nil {
+		return ""
+	}
+	return " until " + agentapi.UntilWords(at, now)
+}
+
 // mayOpen lists what somebody may open, with its ends, and what has ended.
 func mayOpen(p agentapi.Person) string {
 	var all []string
