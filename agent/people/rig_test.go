@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -80,6 +81,7 @@ type gate struct {
 	// syncs is held for writing while answers to syncs are held up.
 	syncs sync.RWMutex
 	asked atomic.Int64 // syncs that began
+	off   atomic.Int64 // by how much the control plane's clock shows more, time.Duration
 	// late holds up the answer to the next request of a path; nil for none.
 	late atomic.Pointer[lateAnswer]
 }
@@ -132,6 +134,9 @@ func (w heldWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.cut.Load() {
 		panic(http.ErrAbortHandler)
+	}
+	if off := time.Duration(g.off.Load()); off != 0 {
+		w.Header().Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
 	}
 	if on := g.on.Load(); on != nil {
 		(*on)(r)

@@ -196,3 +196,48 @@ func TestUntilNeedsAControlPlaneThatKnowsIt(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestClocksAreTold: the owner hears once that this computer's clock is ahead, and of a
+// share that ends only because the other clock leapt that it may not have; it opens again
+// when that is right.
+func TestClocksAreTold(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes")
+	told := func(kind string) (all []agentapi.Notice) {
+		state, err := r.owner.State(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range state.Notices {
+			if n.Kind == kind {
+				all = append(all, n)
+			}
+		}
+		return all
+	}
+	r.gate.off.Store(int64(-3*time.Hour - time.Minute))
+	for _, until := range []string{"72h", "73h", "74h"} {
+		r.gives(t, id, "Notes", until)
+	}
+	r.await(t, func() bool { return len(told(agentapi.NoticeClock)) == 1 })
+	if text := told(agentapi.NoticeClock)[0].Text; !strings.HasPrefix(text, "This computer's clock is 3 hours ahead of the server's.") {
+		t.Errorf("told %q", text)
+	}
+	r.gate.off.Store(int64(10 * 24 * time.Hour))
+	r.owners(t, bobMail) // an answer, with that date
+	r.await(t, func() bool { return len(told(agentapi.NoticeEnded)) == 1 })
+	if n := told(agentapi.NoticeEnded)[0]; !n.Ended.Doubtful || !strings.HasPrefix(n.Text, "By the clock, Notes ended for bob@example.com") {
+		t.Errorf("told %+v, %+v", n, n.Ended)
+	}
+	if p := r.owners(t, bobMail); len(p.Apps) != 0 || len(p.Ended) != 1 {
+		t.Errorf("after the leap: %+v", p)
+	}
+	r.gate.off.Store(0)
+	r.owners(t, bobMail)
+	if p := r.owners(t, bobMail); !slices.Equal(p.Apps, []string{"Notes"}) || len(p.Until) != 1 || len(p.Ended) != 0 {
+		t.Errorf("with the clock right again: %+v", p)
+	}
+	if n := len(told(agentapi.NoticeClock)); n != 1 {
+		t.Errorf("the clock was told of %d times", n)
+	}
+}
