@@ -121,6 +121,10 @@ func (s *Shell) Speech() Speech { return s.speech() }
 // page that is not there yet.
 func (s *Shell) Wanted() Place { return s.wanted() }
 
+// State is the last that is known of everything, so that a page that opens shows it
+// at once; its Seq is 0 before there is any.
+func (s *Shell) State() agentapi.OwnerState { return s.state() }
+
 // Version of this build.
 func (s *Shell) Version() string { return s.version }
 

@@ -12,7 +12,11 @@ async function listen() {
   document.documentElement.lang = language;
 }
 
+/** What the program around the page knew last: nothing in its first moments. */
+const lately = bridge.shell.State().catch(() => undefined);
+
 await listen().catch(() => {});
+const last = await lately;
 // What is evaluated from here on finds the language chosen.
 const { default: App } = await import('./App.svelte');
-mount(App, { target: document.getElementById('app')!, props: { bridge } });
+mount(App, { target: document.getElementById('app')!, props: { bridge, last } });

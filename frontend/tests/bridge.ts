@@ -463,7 +463,7 @@ window.go = {
       Export: () => '/home/maya/porchlight.json',
       Open: () => {},
     }),
-    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }) }),
+    Shell: bind<Shell>({ Copy: () => {}, OpenURL: () => {}, Version: () => '0.1.0', Speech: () => ({ language: sessionStorage.getItem('language') || (address.get('language') ?? 'en'), locale: address.get('locale') ?? 'en-GB' }), Wanted: () => ({ view: '', argument: '' }), State: () => (new URLSearchParams(location.search).has('last') ? state : nothing.ownerState) }),
   },
 };
 /** Every text in a value that holds a letter or more. */

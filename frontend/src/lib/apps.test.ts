@@ -13,6 +13,10 @@ test('each app stands on its shelf, labels in the order given', () => {
   expect([names(shelves.waiting), names(shelves.on), names(shelves.off)]).toEqual([['d'], ['a', 'c'], ['b']]);
 });
 
+test('numbers in names stand in the order of numbers', () => {
+  expect(names(shelve([app('app-10'), app('app-2'), app('app-1')], account).on)).toEqual(['app-1', 'app-2', 'app-10']);
+});
+
 test('the longest waiting request is first, whatever its label', () => {
   const at = (minute: number) => ({ status: 'pending' as const, requestedAt: `2026-11-21T10:${minute}:00Z` });
   expect(names(shelve([app('a', at(30)), app('b', at(10)), app('c', at(20))], account).waiting)).toEqual(['b', 'c', 'a']);
@@ -22,11 +26,11 @@ test.each([
   ['cafe', ['cafe']], // accents aside
   ['CAFÉ', ['cafe']],
   [' notes ', ['notes']],
-  ['maya.localhost', ['cafe', 'notes', 'arab']], // by address
+  ['maya.localhost', ['arab', 'cafe', 'notes']], // by address
   ['يومية', ['arab']],
   ['ＮＯＴＥＳ', ['notes']], // full-width letters
   ['nothing', []],
-  ['', ['cafe', 'notes', 'arab']],
+  ['', ['arab', 'cafe', 'notes']],
 ])('search for "%s"', (query, found) => {
   const apps = [app('cafe', { label: 'Café' }), app('notes', { label: 'Notes' }), app('arab', { label: 'مذكراتي اليومية' })];
   expect(names(shelve(apps, account, query).on)).toEqual(found);

@@ -1,5 +1,5 @@
 /* What the Apps view derives from a snapshot: pure functions, no state. */
-import { fold } from './labels';
+import { fold, inOrder } from './labels';
 import { strings } from './strings';
 import type { Account, AppOptions, OwnerApp } from './types';
 
@@ -26,6 +26,7 @@ export function shelve(apps: readonly OwnerApp[], account: Account, query = ''):
     else if (app.status === 'live') shelves.on.push(app);
     else shelves.off.push(app);
   }
+  for (const shelf of [shelves.on, shelves.off]) shelf.sort((a, b) => inOrder(a.name, b.name));
   shelves.waiting.sort((a, b) => Date.parse(a.requestedAt) - Date.parse(b.requestedAt));
   return shelves;
 }

@@ -19,6 +19,11 @@ export function initials(address: string, most: 1 | 2): string {
   return initial(first) + last;
 }
 
+const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: 'base' });
+
+/** The order of names in a list: "App 2" stands before "App 10". */
+export const inOrder = (a: string, b: string): number => collator.compare(a, b);
+
 /** Text as search compares it: case, accents and width set aside. */
 export function fold(text: string): string {
   return text.normalize('NFKD').replace(/\p{Mn}/gu, '').toLowerCase();

@@ -1,11 +1,12 @@
 /* The people of this computer: not part of the snapshot, for there may be thousands. */
 import { Asked } from './asked.svelte';
 import type { Ask } from './bridge';
+import { inOrder } from './labels';
 import type { People as Listing, Person } from './types';
 
 export class People extends Asked<Listing> {
   readonly members = $derived(this.answer?.members ?? []);
-  readonly labels = $derived(this.answer?.publishedApps ?? []);
+  readonly labels = $derived([...(this.answer?.publishedApps ?? [])].sort(inOrder));
 
   constructor(ask: Ask) {
     super(() => ask('ownerPeople'));

@@ -55,6 +55,11 @@ export class Owner {
     this.#bridge = bridge;
   }
 
+  /** Begins with what was known last, if anything was. */
+  begin(last: OwnerState | undefined): void {
+    if (last && last.seq > 0) this.#take(last);
+  }
+
   /** Listens for snapshots and asks for the first; returns how to stop. */
   start(): () => void {
     const stop = this.#bridge.onState((state) => this.#take(state));

@@ -279,6 +279,7 @@ export interface Shell {
   Copy(value: string): Promise<void>;
   OpenURL(value: string): Promise<void>;
   Speech(): Promise<Speech>;
+  State(): Promise<OwnerState>;
   Version(): Promise<string>;
   Wanted(): Promise<Place>;
 }

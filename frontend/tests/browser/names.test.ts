@@ -2,7 +2,7 @@
 // works them out. Kept as snapshots, so that a change is read before it is taken.
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
-import { go, open } from './page';
+import { go, open, show } from './page';
 
 const view = async (page: Page, name: string) => {
   await go(page, name);
@@ -72,8 +72,11 @@ test('Settings', async () => {
 
 test('Welcome, and the code', async () => {
   const page = await open({ scene: 'welcome' });
-  await page.getByLabel('Have my browsers trust them').waitFor();
+  await page.getByRole('heading', { level: 1, name: 'Leave the porch light on' }).waitFor();
   expect(await tree(page, 'main')).toMatchSnapshot();
+  await show(page, 'apps');
+  await go(page, 'Settings');
+  await page.getByRole('button', { name: 'Connect…' }).click();
   await page.getByRole('textbox', { name: 'Server address' }).fill('control.porch.example');
   await page.keyboard.press('Enter');
   await page.getByText('WDJB-MJHT').waitFor();

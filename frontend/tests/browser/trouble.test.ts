@@ -32,6 +32,15 @@ describe('first steps and trouble', () => {
     expect(await page.locator('.foot .state').textContent()).toBe('This computer only, 2 things wrong');
   });
 
+  test('what was known last shows at once, also while nobody answers', async () => {
+    const page = await open({ scene: 'away' });
+    expect(await page.getByRole('button', { name: 'Notes', exact: true }).count()).toBe(0);
+    await page.goto(`${page.url()}&last`);
+    await page.getByText('Porchlight does not answer.').waitFor();
+    await page.getByRole('button', { name: 'Notes', exact: true }).waitFor();
+    expect(await page.locator('.foot').getByText('maya.localhost:8443').count()).toBe(1);
+  });
+
   test('without a keychain the owner may choose a file', async () => {
     const page = await open({ scene: 'keyless' });
     await page.getByText('There is no keychain here').waitFor();

@@ -131,7 +131,8 @@ describe('the first start', () => {
     await page.evaluate('stub.fail("connect", "control.porch.example is not a Porchlight server.")');
     await server.fill('control.porch.example');
     await server.press('Enter');
-    await told(page, 'is not a Porchlight server');
+    await page.getByRole('alert').getByText('control.porch.example is not a Porchlight server.').waitFor();
+    expect(await server.getAttribute('aria-invalid')).toBe('true');
     expect(await server.inputValue()).toBe('control.porch.example');
     await page.evaluate('stub.fail("connect")');
     await server.press('Enter');

@@ -234,6 +234,8 @@ export const ofWindow = {
     noNewer: 'No newer version is known',
     newerAsked: (ago: string) => `Asked ${ago}, at the address you named.`,
     newerUnasked: 'Not asked yet.',
+    launcher: 'The page of your apps',
+    yourAccount: 'Your account at the server',
     copyVersions: 'Copy versions',
     everybody: 'Everybody on this computer is trusted',
     everybodyText: 'Programs of its other users count as yours: they take addresses over, and see and change who may open your apps.',

@@ -231,6 +231,8 @@ export const ofWindow: Spoken<typeof english> = {
     noNewer: 'Keine neuere Version bekannt',
     newerAsked: (ago) => `Gefragt: ${ago}, bei der Adresse, die Sie genannt haben.`,
     newerUnasked: 'Noch nicht gefragt.',
+    launcher: 'Die Seite Ihrer Apps',
+    yourAccount: 'Ihr Konto beim Server',
     copyVersions: 'Versionen kopieren',
     everybody: 'Allen auf diesem Computer wird vertraut',
     everybodyText: 'Programme anderer Benutzer zählen wie Ihre: Sie übernehmen Adressen, und sie sehen und ändern, wer Ihre Apps öffnen darf.',
