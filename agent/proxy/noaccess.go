@@ -49,6 +49,6 @@ func (p *Proxy) asks(at place, why access.Reason) *noaccess.Form {
 		return nil
 	}
 	return &noaccess.Form{Method: "get", Action: auth + controlapi.PathKnock, Fields: []noaccess.Field{
-		{Name: controlapi.ParamComputer, Value: at.root.Name}, {Name: controlapi.ParamApp, Value: at.app.ID}, {Name: controlapi.ParamHost, Value: at.host},
+		{Name: controlapi.ParamComputer, Value: at.root.Name}, {Name: controlapi.ParamApp, Value: at.app.ID}, {Name: controlapi.ParamHost, Value: strings.TrimPrefix(at.origin, "https://")},
 	}}
 }

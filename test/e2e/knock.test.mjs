@@ -99,6 +99,26 @@ test('who knocks is let in by one answer, and the page goes on by itself', async
     assert.equal((await porchlight.json('outbox')).length, mails, 'no mail was needed')
   })
 
+  await t.test('from the agent’s own pages: the launcher with nothing to show, and an app that was open', async () => {
+    const page = await invite(porchlight, browser, 'eve@example.com', 'Notes')
+    await page.setViewportSize(phone)
+    await porchlight.cli('people', 'withdraw', 'eve@example.com', '--app', 'Notes')
+    const { url: root } = await porchlight.json('account')
+    for (const [from, name, app] of [[root + '/', 'launcher-empty-knock', ''], [page.url(), 'knock-agent', 'Notes']]) {
+      await page.goto(from)
+      await page.locator('text=let you in').waitFor()
+      if (app) await fits(page, name, /This isn’t shared with you/)
+      await page.click('text=let you in') // to the control plane's page
+      await page.waitForURL('**/knock?**')
+      await page.click('text=let you in')
+      await page.locator('h1', { hasText: 'has been asked' }).waitFor()
+      const [knock] = await knocks(1)
+      assert.deepEqual([knock.email, knock.app, knock.known], ['eve@example.com', app, true])
+      await porchlight.cli('knocks', 'answer', knock.id, '--no')
+      await knocks(0)
+    }
+  })
+
   await t.test('a no looks like no answer', async () => {
     const page = await stranger('dora@example.org')
     await page.click('text=let you in')
