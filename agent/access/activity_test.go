@@ -164,3 +164,35 @@ func TestDecisionsAreKeptAtOnce(t *testing.T) {
 		t.Errorf("%d lines, %v", len(lines), err)
 	}
 }
+
+// 100,000 refused attempts push nothing out: they are a line of each kind an hour.
+func TestFloodOfRefusals(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	a, db := open(t, t.TempDir(), c)
+	a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityApproved, Owner: true})
+	a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityOpened})
+	kinds := []string{agentapi.ActivityKnocked, agentapi.ActivityTurnedAway, agentapi.ActivityPasswordRefused}
+	for range 4 {
+		for i := range 25_000 {
+			a.AddActivity(agentapi.Activity{Kind: kinds[i%3], Email: fmt.Sprint(i, "@x"), App: fmt.Sprint("app ", i%7)})
+			if i%5000 == 0 {
+				if _, err := a.Activity(1); err != nil { // brings what waits to the store
+					t.Fatal(err)
+				}
+			}
+		}
+		c.advance(time.Hour)
+	}
+	lines, err := a.Activity(store.MaxActivity)
+	total := 0
+	for _, l := range lines {
+		total += l.Count
+	}
+	if err != nil || len(lines) != 2+4*len(kinds) || total != 100_000 {
+		t.Errorf("%d lines that count %d, %v", len(lines), total, err)
+	}
+	if kept, err := db.Activity(store.MaxActivity); err != nil || len(kept) != len(lines) {
+		t.Errorf("%d lines are kept, %v", len(kept), err)
+	}
+}

@@ -82,7 +82,10 @@ func TestUndoInTheTimeline(t *testing.T) {
 	}
 	has := func(apps ...string) {
 		t.Helper()
-		r.await(t, func() bool { bob := r.listed(t, bobMail); return bob.Status == agentapi.PersonActive && slices.Equal(bob.Apps, apps) })
+		r.await(t, func() bool {
+			bob := r.listed(t, bobMail)
+			return bob.Status == agentapi.PersonActive && slices.Equal(bob.Apps, apps)
+		})
 	}
 	newest := func(prefix string) agentapi.Activity {
 		t.Helper()

@@ -21,9 +21,9 @@ const (
 	// MaxActivity is how many lines are kept.
 	MaxActivity = 50_000
 
-	// decisionsShare of them is for whatever is no visit: neither pushes the other
+	// A fifth of them is for whatever is no visit: neither pushes the other
 	// out of its share, and each may use what the other leaves free.
-	decisionsShare = MaxActivity / 5
+	decisionsShare = 5
 )
 
 // Both buckets hold agentapi.Activity by a number that only grows, 8 bytes big
@@ -38,6 +38,7 @@ var (
 // after a write that failed. mu guards all of it, and is held while they change.
 type activityCounts struct {
 	mu                sync.Mutex
+	most              uint64 // MaxActivity but in tests
 	known             bool
 	visits, decisions uint64
 }
@@ -54,9 +55,10 @@ func (s *Store) changeActivity(fn func(visits, decisions *share) error) error {
 	counts := &s.activity
 	counts.mu.Lock()
 	defer counts.mu.Unlock()
+	most := counts.most
 	err := s.update(func(tx *bolt.Tx) error {
-		visits := &share{lines: tx.Bucket(activityBucket), count: &counts.visits, own: MaxActivity - decisionsShare}
-		decisions := &share{lines: tx.Bucket(decisionsBucket), count: &counts.decisions, own: decisionsShare}
+		visits := &share{lines: tx.Bucket(activityBucket), count: &counts.visits, own: most - most/decisionsShare}
+		decisions := &share{lines: tx.Bucket(decisionsBucket), count: &counts.decisions, own: most / decisionsShare}
 		if !counts.known {
 			for _, s := range []*share{visits, decisions} {
 				*s.count = uint64(s.lines.Stats().KeyN)
@@ -158,10 +160,11 @@ func dropActivity(visits, decisions *share, cutoff time.Time) error {
 		}
 	}
 	all := *visits.count + *decisions.count
-	if all <= MaxActivity {
+	most := visits.own + decisions.own
+	if all <= most {
 		return nil
 	}
-	tooMany := all - MaxActivity
+	tooMany := all - most
 	ofVisits := min(tooMany, *visits.count-min(*visits.count, visits.own))
 	if err := visits.drop(func(n uint64, _ []byte) bool { return n < ofVisits }); err != nil {
 		return err

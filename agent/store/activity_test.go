@@ -15,27 +15,29 @@ import (
 // not return after a clearing.
 func TestActivityIsBounded(t *testing.T) {
 	t.Parallel()
+	const most = 2000
 	s := openDir(t, t.TempDir())
+	s.activity.most = most
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	var batch []agentapi.Activity
-	for i := range MaxActivity + 250 {
+	for i := range most + 250 {
 		batch = append(batch, agentapi.Activity{At: at.Add(time.Duration(i) * time.Second), App: fmt.Sprint(i), Kind: agentapi.ActivityOpened})
-		if len(batch) == 5000 || i == MaxActivity+249 {
+		if len(batch) == 700 || i == most+249 {
 			if err := s.AddActivity(batch...); err != nil {
 				t.Fatal(err)
 			}
 			batch = nil
 		}
 	}
-	lines, err := s.Activity(2 * MaxActivity)
-	if err != nil || len(lines) != MaxActivity || lines[0].App != fmt.Sprint(MaxActivity+249) || lines[MaxActivity-1].App != "250" {
+	lines, err := s.Activity(2 * most)
+	if err != nil || len(lines) != most || lines[0].App != fmt.Sprint(most+249) || lines[most-1].App != "250" {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
 	last := lines[0].At
 	if err := s.SweepActivity(last.Add(90*24*time.Hour - time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	if lines, err = s.Activity(MaxActivity); err != nil || len(lines) != 61 {
+	if lines, err = s.Activity(most); err != nil || len(lines) != 61 {
 		t.Errorf("%d lines of the last minute, %v", len(lines), err)
 	}
 	// A line from the past, when the clock was set back, is kept behind those
@@ -57,7 +59,7 @@ func TestActivityIsBounded(t *testing.T) {
 	}
 	err = s.view(func(tx *bolt.Tx) error {
 		k, _ := tx.Bucket(activityBucket).Cursor().First()
-		if n := binary.BigEndian.Uint64(k); n != MaxActivity+252 {
+		if n := binary.BigEndian.Uint64(k); n != most+252 {
 			t.Errorf("the next number is %d", n)
 		}
 		return nil

@@ -63,7 +63,7 @@ func Open(dir string, opts ...Option) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open %s, it may be damaged or not a Porchlight database (move it away to start afresh): %w", path, boltfile.Plain(err))
 	}
-	s := &Store{db: db}
+	s := &Store{db: db, activity: activityCounts{most: MaxActivity}}
 	for _, o := range opts {
 		o(s)
 	}
