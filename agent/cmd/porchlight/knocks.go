@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +87,7 @@ func untilWords(done agentapi.KnockAnswered) string {
 	if done.Until == nil {
 		return ""
 	}
-	return ", until " + done.Until.Local().Format("15:04 on 2 January")
+	return ", until " + agentapi.UntilWords(*done.Until, time.Now())
 }
 
 func (t *terminal) printKnocks(all []agentapi.Knock) error {
