@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +17,7 @@ func (a *Agent) tellAccepted(before, now controlapi.Snapshot) {
 		labels[app.ID] = app.Label
 	}
 	for _, text := range accepted(before, now, labels) {
-		notice := agentapi.Notice{At: time.Now().UTC(), Kind: agentapi.NoticeAccepted, Text: text}
+		notice := agentapi.Notice{At: time.Now().UTC(), Kind: agentapi.NoticeAccepted, Text: text.String(), Words: words.Text{text}}
 		if _, err := a.apps.Tell(notice, nil); err != nil {
 			a.log.Error("the owner could not be told of an accepted invitation", "err", err)
 		}
@@ -31,7 +30,7 @@ const maxAcceptedApps = 3
 // accepted returns a sentence for each person who has become active; labels are
 // the apps', by id. Somebody who is quick is never seen as invited: nothing but an
 // invitation makes a person active.
-func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts []string) {
+func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts []words.Sentence) {
 	if before.Computer.ID != now.Computer.ID {
 		return nil // other people, of another account
 	}
@@ -50,14 +49,12 @@ func accepted(before, now controlapi.Snapshot, labels map[string]string) (texts 
 			}
 		}
 		slices.Sort(open)
-		if rest := len(open) - maxAcceptedApps; rest > 0 {
-			open = append(open[:maxAcceptedApps], fmt.Sprintf("%d more", rest))
-		}
-		text := p.Email + " accepted your invitation"
+		text := words.Of("%s accepted your invitation.", p.Email)
 		if len(open) > 0 {
-			text += " and can open " + words.And(open...)
+			named := words.Names{Names: open[:min(len(open), maxAcceptedApps)], More: max(0, len(open)-maxAcceptedApps)}
+			text = words.Of("%[1]s accepted your invitation and can open %[2]s.", p.Email, named)
 		}
-		texts = append(texts, text+".")
+		texts = append(texts, text)
 	}
 	return texts
 }

@@ -34,7 +34,11 @@ func TestAcceptedInvitations(t *testing.T) {
 		"invited again":      {of("c", bob(revoked)), of("c", bob(active, "n")), []string{"bob@example.com accepted your invitation and can open Notes."}},
 		"the owner":          {of("c"), of("c", controlapi.Person{AccountID: "0", Role: controlapi.RoleOwner, Status: active}), nil},
 	} {
-		if got := accepted(c.before, c.now, labels); !slices.Equal(got, c.want) {
+		var got []string
+		for _, sentence := range accepted(c.before, c.now, labels) {
+			got = append(got, sentence.String())
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"porchlight/agent/remote"
 	"porchlight/agent/tunnel"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // The control plane: the sync that waits there for news, the tunnel its relays
@@ -174,7 +174,8 @@ func (a *Agent) connection() localapi.Connection {
 	answers := a.remote != nil && a.remote.State().Connected
 	return localapi.Connection{
 		Account:   a.Account(),
-		Trouble:   a.trouble(),
+		Trouble:   a.trouble().String(),
+		Words:     a.trouble(),
 		Reachable: answers && a.tunnel.Connected(),
 		Away:      a.remote != nil && !answers,
 	}
@@ -185,38 +186,47 @@ func (a *Agent) connection() localapi.Connection {
 const troubleAfter = 3 * time.Second
 
 // trouble is a sentence about what keeps visitors out, or empty.
-func (a *Agent) trouble() string {
+func (a *Agent) trouble() words.Text {
 	if a.remote == nil {
-		return a.cfg.NoControlPlane
+		return plain(a.cfg.NoControlPlane)
 	}
 	state := a.remote.State()
 	switch {
 	case state.Refused:
-		return "The server does not know this computer any more. Connect it again."
+		return plain("The server does not know this computer any more. Connect it again.")
 	case time.Since(state.Since) < troubleAfter:
-		return ""
+		return nil
 	case !state.Connected && a.local():
-		return "The part of Porchlight that gives addresses does not answer. Quit Porchlight and start it again."
+		return plain("The part of Porchlight that gives addresses does not answer. Quit Porchlight and start it again.")
 	case !state.Connected:
-		return a.awaySentence()
+		return words.Text{a.awaySentence()}
 	case !a.tunnel.Connected():
-		return "The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
+		return plain("The server cannot be reached, so nobody can open your apps right now. Porchlight keeps trying.")
 	case a.acme != nil:
-		return a.acme.Trouble()
+		return words.Text{a.acme.Trouble()}
 	}
-	return ""
+	return nil
+}
+
+// plain is a text that is its own key.
+func plain(sentence string) words.Text {
+	if sentence == "" {
+		return nil
+	}
+	return words.Text{words.Plain(sentence)}
 }
 
 // awaySentence says about how long people keep their access while the
 // control plane is away.
-func (a *Agent) awaySentence() string {
+func (a *Agent) awaySentence() words.Sentence {
 	until, ok := a.access.AccessUntil()
 	if !ok {
-		return "The server has not answered for too long, so nobody can open your apps until it does."
+		return words.Of("The server has not answered for too long, so nobody can open your apps until it does.")
 	}
-	local, format := until.Local(), "15:04"
+	local := until.Local()
+	var at any = local.Format("15:04")
 	if y, m, d := time.Now().Date(); local.Day() != d || local.Month() != m || local.Year() != y {
-		format = "15:04 on 2 January"
+		at = words.Of("%[1]s on %[2]s", at, words.Day{Day: local})
 	}
-	return fmt.Sprintf("The server does not answer. Everyone keeps the access they have until %s.", local.Format(format))
+	return words.Of("The server does not answer. Everyone keeps the access they have until %s.", at)
 }

@@ -15,11 +15,11 @@ func TestTroubleTakesAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &Agent{cfg: Config{ControlPlane: &ControlPlane{Local: true}}, remote: remote.New(remote.Config{})} // not connected yet
 		time.Sleep(troubleAfter - time.Nanosecond)
-		if text := a.trouble(); text != "" {
+		if text := a.trouble().String(); text != "" {
 			t.Errorf("while it settles: %s", text)
 		}
 		time.Sleep(time.Nanosecond)
-		if text := a.trouble(); !strings.Contains(text, "does not answer") {
+		if text := a.trouble().String(); !strings.Contains(text, "does not answer") {
 			t.Errorf("afterwards: %q", text)
 		}
 	})

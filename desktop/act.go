@@ -101,7 +101,7 @@ func (a *app) perform(act action) {
 			err = errSilent
 		}
 		a.log.Warn("could not do what was clicked", "verb", string(act.verb), "app", act.name, "err", err)
-		body := err.Error()
+		body := errorInWords(err).Error()
 		if act.verb == doCopy {
 			body += "\n" + act.text
 		}

@@ -149,10 +149,11 @@ func raise(signal chan struct{}) {
 
 // onState takes a snapshot of the agent.
 func (a *app) onState(s agentapi.OwnerState) {
+	speak(s.Language)
+	s = inWords(s)
 	a.mu.Lock()
 	a.state, a.known, a.unanswered = s, true, false
 	a.mu.Unlock()
-	speak(s.Language)
 	a.changed()
 }
 
@@ -252,7 +253,7 @@ func (a *app) call(ctx context.Context, method, path string, body any) (json.Raw
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
 	}
-	return answer, err
+	return answerInWords(answer), errorInWords(err)
 }
 
 // open opens an app in the owner's browser by a one-time link.

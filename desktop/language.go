@@ -1,8 +1,13 @@
 package desktop
 
 import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 
+	"porchlight/agent/agentapi"
 	"porchlight/desktop/ui"
 	"porchlight/internal/words"
 )
@@ -38,3 +43,93 @@ func sayCount(n int, one, many string, more ...any) string {
 
 // speech is what the window speaks: the same.
 func speech() ui.Speech { return ui.Speech{Language: language().Tag(), Locale: words.Locale()} }
+
+// inWords is a state with what the agent says in the language of the screen: menu,
+// notifications and window show it as it is here.
+func inWords(s agentapi.OwnerState) agentapi.OwnerState {
+	l := language()
+	if l == words.English {
+		return s
+	}
+	s.Trouble = tellText(l, s.TroubleWords, s.Trouble)
+	s.Notices = slices.Clone(s.Notices)
+	for i, n := range s.Notices {
+		s.Notices[i].Text = tellText(l, n.Words, n.Text)
+	}
+	s.Apps = slices.Clone(s.Apps)
+	for i, app := range s.Apps {
+		s.Apps[i].HealthDetail = tellText(l, app.HealthWords, app.HealthDetail)
+	}
+	return s
+}
+
+// errorInWords is a refusal of the agent in the language of the screen.
+func errorInWords(err error) error {
+	refusal, ok := errors.AsType[*agentapi.Error](err)
+	if !ok || language() == words.English {
+		return err
+	}
+	in := *refusal
+	in.Message = language().Or(refusal.Words, refusal.Message)
+	return &in
+}
+
+// tellText says a text where the language has words for all of it, and the English
+// otherwise.
+func tellText(l words.Language, t words.Text, english string) string {
+	if len(t) == 0 {
+		return l.Or(words.Sentence{}, english)
+	}
+	said := make([]string, len(t))
+	for i, s := range t {
+		if said[i] = l.Or(s, ""); said[i] == "" {
+			return english
+		}
+	}
+	return strings.Join(said, " ")
+}
+
+// wordsOf is what a field is called that has the words of another: text and textWords.
+const wordsOf = "Words"
+
+// answerInWords is an answer of the agent with each text that came with its words said in
+// the language of the screen.
+func answerInWords(raw json.RawMessage) json.RawMessage {
+	if language() == words.English || !strings.Contains(string(raw), wordsOf+`"`) {
+		return raw
+	}
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	var all any
+	if decoder.Decode(&all) != nil {
+		return raw
+	}
+	tellWithin(language(), all)
+	out, err := json.Marshal(all)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+func tellWithin(l words.Language, value any) {
+	switch value := value.(type) {
+	case []any:
+		for _, each := range value {
+			tellWithin(l, each)
+		}
+	case map[string]any:
+		for name, each := range value {
+			english, isText := value[strings.TrimSuffix(name, wordsOf)].(string)
+			if !strings.HasSuffix(name, wordsOf) || !isText {
+				tellWithin(l, each)
+				continue
+			}
+			raw, err := json.Marshal(each)
+			var text words.Text
+			if err == nil && json.Unmarshal(raw, &text) == nil {
+				value[strings.TrimSuffix(name, wordsOf)] = tellText(l, text, english)
+			}
+		}
+	}
+}

@@ -7,7 +7,11 @@
 // owner may enter, and additionally wants the owner secret (HeaderOwnerSecret).
 package agentapi
 
-import "time"
+import (
+	"time"
+
+	"porchlight/internal/words"
+)
 
 const (
 	// Protocol is the wire protocol this package speaks. A client attaches to a
@@ -210,6 +214,9 @@ type Notice struct {
 	Kind string    `json:"kind"` // renamed, port-changed, ...
 	App  string    `json:"app,omitempty"`
 	Text string    `json:"text"`
+	// Words is Text with its arguments apart, to be said in another language; empty in one
+	// of an earlier version.
+	Words words.Text `json:"textWords,omitempty"`
 	// User is whom a NoticeUser is about: LocalUser.ID.
 	User string `json:"user,omitempty"`
 	// By names the program that caused it, where the operating system tells.
@@ -270,6 +277,8 @@ type OwnerState struct {
 	NoticesSeen uint64 `json:"noticesSeen"`
 	// Trouble is a sentence about what keeps visitors out, or empty.
 	Trouble string `json:"trouble"`
+	// TroubleWords is Trouble with its arguments apart, to be said in another language.
+	TroubleWords words.Text `json:"troubleWords,omitempty"`
 	// Reachable is true while the control plane answers and a relay sends visitors.
 	Reachable bool `json:"reachable"`
 	// Language is the owner's setting of that name.

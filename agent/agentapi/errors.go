@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Code says what kind of refusal an Error is. On the wire it is the status.
@@ -57,6 +59,9 @@ func (c Code) Status() int {
 type Error struct {
 	Code    Code
 	Message string
+	// Words is Message with its arguments apart, for the owner's screen to say in another
+	// language; zero where they cannot be told apart. It crosses the wire as "words".
+	Words words.Sentence
 	// RetryAfter, when positive, says how long a CodeTooMany or
 	// CodeUnavailable lasts; whole seconds on the wire.
 	RetryAfter time.Duration
@@ -66,7 +71,24 @@ func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error.
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Words: apart(format, args)}
+}
+
+// apart is a sentence that can be said in another language: one with plain arguments,
+// which are put in as they are.
+func apart(format string, args []any) words.Sentence {
+	said := make([]any, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			said[i] = arg
+		case int: // mostly a port, which no language groups by thousands
+			said[i] = strconv.Itoa(arg)
+		default:
+			return words.Sentence{}
+		}
+	}
+	return words.Sentence{Key: words.KeyOf(format), Args: said}
 }
 
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other
@@ -84,6 +106,8 @@ func CodeOf(err error) Code {
 // ErrorBody is the JSON body of every refusal.
 type ErrorBody struct {
 	Error string `json:"error"`
+	// Words is Error.Words; for the owner alone.
+	Words *words.Sentence `json:"words,omitempty"`
 }
 
 // maxErrorBody bounds what Decode reads of a refusal, in bytes.
@@ -104,6 +128,9 @@ func Decode(resp *http.Response) error {
 	var body ErrorBody
 	if err == nil && isJSON(resp) && json.Unmarshal(raw, &body) == nil && strings.TrimSpace(body.Error) != "" {
 		e.Message = body.Error
+		if body.Words != nil {
+			e.Words = *body.Words
+		}
 		return e
 	}
 	e.Code = CodeUpstream

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Health says what an app does when it is asked: the agent's own question, or a
@@ -27,6 +29,9 @@ type AppHealth struct {
 	// HealthDetail is a sentence about it, for the owner; empty while nothing is
 	// known.
 	HealthDetail string `json:"healthDetail"`
+	// HealthWords is HealthDetail with its arguments apart, to be said in another
+	// language.
+	HealthWords words.Text `json:"healthDetailWords,omitempty"`
 	// HealthOption is the change of options that would help, as ChangeOptions
 	// takes it; nil for none. It may be there for an app that answers.
 	HealthOption map[string]any `json:"healthOption,omitempty"`

@@ -117,8 +117,8 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 			t.Errorf("of a certificate in order the owner is told %+v, %t", s, known)
 		}
 		// Two names, had once and renewed after 60 and 120 days.
-		if n := authority.issued.Load(); n != 2*3 || a.Trouble() != "" || told.Load() != 0 {
-			t.Errorf("%d certificates were issued; the owner was told %d times: %q", n, told.Load(), a.Trouble())
+		if n := authority.issued.Load(); n != 2*3 || a.Trouble().String() != "" || told.Load() != 0 {
+			t.Errorf("%d certificates were issued; the owner was told %d times: %q", n, told.Load(), a.Trouble().String())
 		}
 
 		// The app goes: its certificate is renewed no longer.
@@ -129,27 +129,27 @@ func TestHalfAYearOfRenewals(t *testing.T) {
 		authority.away.Store(true)
 		ends := served("notes.maya.test").NotAfter
 		time.Sleep(time.Until(ends) - life/4)
-		if a.Trouble() != "" || authority.asked.Load() == authority.issued.Load() {
-			t.Errorf("a week into renewing, which was tried %d times, the owner is told %q", authority.asked.Load()-authority.issued.Load(), a.Trouble())
+		if a.Trouble().String() != "" || authority.asked.Load() == authority.issued.Load() {
+			t.Errorf("a week into renewing, which was tried %d times, the owner is told %q", authority.asked.Load()-authority.issued.Load(), a.Trouble().String())
 		}
 		time.Sleep(time.Until(ends) - day)
-		if got := a.Trouble(); !strings.Contains(got, "notes.maya.test") || !strings.Contains(got, ends.Format("2 January")) {
+		if got := a.Trouble().String(); !strings.Contains(got, "notes.maya.test") || !strings.Contains(got, ends.Format("2 January")) {
 			t.Errorf("a day before the end the owner is told %q", got)
 		}
 		if !served("notes.maya.test").NotAfter.Equal(ends) {
 			t.Error("the certificate at hand was lost")
 		}
-		if s, _ := a.State("notes.maya.test"); s.Problem != a.Trouble() || !s.NotAfter.Equal(ends) {
+		if s, _ := a.State("notes.maya.test"); s.Problem != a.Trouble().String() || !s.NotAfter.Equal(ends) {
 			t.Errorf("a day before the end the owner is told %+v of the certificate", s)
 		}
 		time.Sleep(2 * day)
-		if got := a.Trouble(); !strings.Contains(got, "has ended") {
+		if got := a.Trouble().String(); !strings.Contains(got, "has ended") {
 			t.Errorf("after the end the owner is told %q", got)
 		}
 		authority.away.Store(false)
 		time.Sleep(day)
-		if left := time.Until(served("notes.maya.test").NotAfter); left < life-2*day || a.Trouble() != "" {
-			t.Errorf("with the authority back the certificate has %v left, and the owner is told %q", left, a.Trouble())
+		if left := time.Until(served("notes.maya.test").NotAfter); left < life-2*day || a.Trouble().String() != "" {
+			t.Errorf("with the authority back the certificate has %v left, and the owner is told %q", left, a.Trouble().String())
 		}
 		before := authority.asked.Load()
 		mu.Lock()

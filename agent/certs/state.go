@@ -50,7 +50,7 @@ func (a *ACME) State(name string) (s State, known bool) {
 		}
 	}
 	a.mu.Lock()
-	s.Problem = a.problem(name)
+	s.Problem = a.problem(name).String()
 	a.mu.Unlock()
 	if known && s.Problem == "" && !a.cfg.Now().Before(s.NotAfter) {
 		// The computer slept past the end, say, and the next look will renew it.

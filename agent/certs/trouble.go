@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+
+	"porchlight/internal/words"
 )
 
 // What an ACME remembers of certificates it could not have, for how long it lets
@@ -85,7 +87,7 @@ func (a *ACME) forget(wanted []string) {
 
 // Trouble is a sentence about a name that has no certificate, or will soon have
 // none; or empty.
-func (a *ACME) Trouble() string {
+func (a *ACME) Trouble() words.Sentence {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -94,22 +96,22 @@ func (a *ACME) Trouble() string {
 	case len(a.unrenewed) > 0:
 		return a.problem(first(a.unrenewed))
 	}
-	return ""
+	return words.Sentence{}
 }
 
 // problem is a sentence about the certificate of name, or empty. mu is held.
-func (a *ACME) problem(name string) string {
+func (a *ACME) problem(name string) words.Sentence {
 	if _, refused := a.refused[name]; refused {
-		return fmt.Sprintf("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", name)
+		return words.Of("No certificate could be had for %s, so browsers cannot open it. Porchlight keeps trying.", name)
 	}
 	ends, failing := a.unrenewed[name]
 	if !failing {
-		return ""
+		return words.Sentence{}
 	}
 	if a.cfg.Now().Before(ends) {
-		return fmt.Sprintf("The certificate of %s cannot be renewed, and browsers cannot open it after %s. Porchlight keeps trying.", name, ends.Format("2 January"))
+		return words.Of("The certificate of %[1]s cannot be renewed, and browsers cannot open it after %[2]s. Porchlight keeps trying.", name, words.Day{Day: ends})
 	}
-	return fmt.Sprintf("The certificate of %s has ended and cannot be renewed, so browsers cannot open it. Porchlight keeps trying.", name)
+	return words.Of("The certificate of %s has ended and cannot be renewed, so browsers cannot open it. Porchlight keeps trying.", name)
 }
 
 // first is the least name of a map that is not empty.

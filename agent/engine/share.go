@@ -3,10 +3,12 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // Sharing is publishing and approving in one: the owner, at a terminal, puts a port
@@ -133,12 +135,12 @@ func unshare(now stored) (outcome, error) {
 // approvedAtTerminal tells the owner of an approval that was not given in the menu
 // bar or its window, in case it was not theirs.
 func approvedAtTerminal(app store.App, e event) agentapi.Notice {
-	who := "nobody listened there"
+	var who any = words.Of("nobody listened there")
 	if e.Listening {
 		who = programOf(e.Listener)
 	}
-	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeApproved, App: app.Name, By: byProcess(e.PID), Text: fmt.Sprintf(
-		"%s was approved at a terminal, on port %d: %s.", app.Label, app.LocalPort, who)}
+	text := words.Of("%[1]s was approved at a terminal, on port %[2]s: %[3]s.", app.Label, strconv.Itoa(app.LocalPort), who)
+	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeApproved, App: app.Name, By: byProcess(e.PID), Text: text.String(), Words: words.Text{text}}
 }
 
 func byProcess(pid int) string {

@@ -2,12 +2,13 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
+	"strconv"
 	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/upstream"
+	"porchlight/internal/words"
 )
 
 // What the owner is told of an app that changed without asking.
@@ -16,9 +17,9 @@ import (
 // listens first. The owner is told, once.
 func record(app *store.App, e event) agentapi.Notice {
 	app.ApprovedFor = &store.ListenerUser{ID: e.Listener.UserID, Name: e.Listener.User}
-	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeListener, App: app.Name, Text: fmt.Sprintf(
-		"%s is answered on port %d by %s. From now on, a program of another user there waits for your approval.",
-		app.Label, app.LocalPort, programOf(e.Listener))}
+	text := words.Of("%[1]s is answered on port %[2]s by %[3]s. From now on, a program of another user there waits for your approval.",
+		app.Label, strconv.Itoa(app.LocalPort), programOf(e.Listener))
+	return agentapi.Notice{At: e.At, Kind: agentapi.NoticeListener, App: app.Name, Text: text.String(), Words: words.Text{text}}
 }
 
 // changes tells the owner what an approved app altered about itself without
@@ -26,25 +27,26 @@ func record(app *store.App, e event) agentapi.Notice {
 // would stop it first.
 func changes(before, after store.App, at time.Time) []agentapi.Notice {
 	var notices []agentapi.Notice
-	add := func(kind, text string) {
-		notices = append(notices, agentapi.Notice{At: at, Kind: kind, App: after.Name, Text: text})
+	add := func(kind string, text words.Sentence) {
+		notices = append(notices, agentapi.Notice{At: at, Kind: kind, App: after.Name, Text: text.String(), Words: words.Text{text}})
 	}
+	now, then := strconv.Itoa(after.LocalPort), strconv.Itoa(before.LocalPort)
 	if before.Label != after.Label {
-		add("renamed", fmt.Sprintf("%s is now called %s.", before.Label, after.Label))
+		add("renamed", words.Of("%[1]s is now called %[2]s.", before.Label, after.Label))
 	}
 	switch was, is := before.Listener, after.Listener; {
 	case was.Program != "" && is.Program != "" && was.Program != is.Program:
-		add("program-changed", fmt.Sprintf("%s is now answered by %s on port %d. Before, it was %s on port %d.",
-			after.Label, is.Program, after.LocalPort, was.Program, before.LocalPort))
+		add("program-changed", words.Of("%[1]s is now answered by %[2]s on port %[3]s. Before, it was %[4]s on port %[5]s.",
+			after.Label, is.Program, now, was.Program, then))
 	case was.User != "" && is.User != "" && was.User != is.User:
 		// The system does not name the programs of other users.
-		add("program-changed", fmt.Sprintf("%s is now answered by a program of the user %s on port %d. Before, it was one of %s on port %d.",
-			after.Label, is.User, after.LocalPort, was.User, before.LocalPort))
+		add("program-changed", words.Of("%[1]s is now answered by a program of the user %[2]s on port %[3]s. Before, it was one of %[4]s on port %[5]s.",
+			after.Label, is.User, now, was.User, then))
 	case before.LocalPort != after.LocalPort:
-		add("port-changed", fmt.Sprintf("%s now answers on port %d. Before, it was port %d.", after.Label, after.LocalPort, before.LocalPort))
+		add("port-changed", words.Of("%[1]s now answers on port %[2]s. Before, it was port %[3]s.", after.Label, now, then))
 	case before.Address != after.Address:
-		add("port-changed", fmt.Sprintf("%s now answers on port %d of %s. Before, it was %s.",
-			after.Label, after.LocalPort, cmp.Or(after.Address, upstream.IPv4), cmp.Or(before.Address, upstream.IPv4)))
+		add("port-changed", words.Of("%[1]s now answers on port %[2]s of %[3]s. Before, it was %[4]s.",
+			after.Label, now, cmp.Or(after.Address, upstream.IPv4), cmp.Or(before.Address, upstream.IPv4)))
 	}
 	return notices
 }

@@ -12,6 +12,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/procinfo"
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 const (
@@ -68,9 +69,9 @@ func (u *Users) Ask(userID, name string) error {
 	if first, err := u.noteAsking(userID, name); !first || err != nil {
 		return err
 	}
+	asks := words.Of("A program of %s, another user of this computer, wants to see and change who may open your apps. Allow it only if you trust that user with that.", name)
 	_, err := u.apps.Tell(agentapi.Notice{
-		At: time.Now().UTC(), Kind: agentapi.NoticeUser, User: userID,
-		Text: fmt.Sprintf("A program of %s, another user of this computer, wants to see and change who may open your apps. Allow it only if you trust that user with that.", name),
+		At: time.Now().UTC(), Kind: agentapi.NoticeUser, User: userID, Text: asks.String(), Words: words.Text{asks},
 	}, nil)
 	return err
 }

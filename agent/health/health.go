@@ -18,6 +18,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 const (
@@ -104,6 +105,7 @@ type entry struct {
 type verdict struct {
 	state  agentapi.Health
 	detail string
+	said   words.Text     // detail, to be said in another language
 	option map[string]any // never changed
 	at     time.Time
 }
@@ -134,7 +136,7 @@ func (h *Health) Of(id string) agentapi.AppHealth {
 		return agentapi.AppHealth{}
 	}
 	v := e.shown()
-	out := agentapi.AppHealth{Health: v.state, HealthDetail: v.detail, HealthOption: v.option, LastError: e.last}
+	out := agentapi.AppHealth{Health: v.state, HealthDetail: v.detail, HealthWords: v.said, HealthOption: v.option, LastError: e.last}
 	if v.state != agentapi.HealthUnknown {
 		out.HealthAt = new(v.at.UTC())
 	}
@@ -147,7 +149,7 @@ func (e *entry) shown() verdict {
 		v = e.met
 	}
 	if e.hint && v.state == agentapi.HealthAnswers && v.option == nil {
-		v.detail, v.option = unaware, publicAddress
+		v.detail, v.said, v.option = unaware, words.Text{words.Plain(unaware)}, publicAddress
 	}
 	return v
 }

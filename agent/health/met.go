@@ -2,6 +2,7 @@ package health
 
 import (
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 // What visitors met, and what the system says of the ports.
@@ -65,7 +66,7 @@ func (h *Health) Hint(id, option string) {
 	defer h.mu.Unlock()
 	e := h.entryOf(id)
 	if e.hint = true; e.probed.state == agentapi.HealthUnknown {
-		e.probed = verdict{state: agentapi.HealthAnswers, detail: unaware, at: h.cfg.Now()}
+		e.probed = verdict{state: agentapi.HealthAnswers, detail: unaware, said: words.Text{words.Plain(unaware)}, at: h.cfg.Now()}
 	}
 	h.cfg.Changes.Raise()
 }

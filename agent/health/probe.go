@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/internal/words"
 )
 
 const (
@@ -117,7 +118,7 @@ func (p *prober) answered(got page) verdict {
 	toOwn := err == nil && strings.EqualFold(to.Host, p.app.Host)
 	onward := toOwn && to.Scheme == "https" && (strings.Trim(to.RequestURI(), "/") != "" || len(got.header["Set-Cookie"]) > 0)
 	if toOwn && !onward || names(got.start, "http://"+p.app.Host) {
-		v.detail, v.option = unaware, publicAddress
+		v.detail, v.said, v.option = unaware, words.Text{words.Plain(unaware)}, publicAddress
 	}
 	return v
 }

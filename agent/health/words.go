@@ -2,11 +2,12 @@ package health
 
 import (
 	"cmp"
-	"fmt"
+	"strconv"
 	"strings"
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/upstream"
+	"porchlight/internal/words"
 )
 
 // What the owner reads of each state, and the change of options that helps.
@@ -21,77 +22,71 @@ var publicAddress = map[string]any{optionPublicAddress: true}
 const unaware = "It answers, and does not know that its address begins with https://: the option to tell it its address helps."
 
 // where is the place an app was approved at, in a sentence.
-func where(t upstream.Target) string {
+func where(t upstream.Target) words.Sentence {
 	switch {
 	case t.Socket != "":
-		return "at its socket"
+		return words.Of("at its socket")
 	case t.Address == upstream.IPv6:
-		return fmt.Sprintf("on port %d of ::1", t.Port)
+		return words.Of("on port %s of ::1", strconv.Itoa(t.Port))
 	}
-	return fmt.Sprintf("on port %d", t.Port)
+	return words.Of("on port %s", strconv.Itoa(t.Port))
+}
+
+// saying is a verdict in one sentence.
+func saying(state agentapi.Health, s words.Sentence) verdict {
+	return verdict{state: state, detail: s.String(), said: words.Text{s}}
 }
 
 // answers is told of any answer; status is of one that is an error, or 0.
 func answers(app App, status int) verdict {
-	detail := "It answers " + where(app.Target)
 	if status >= 400 {
-		detail += fmt.Sprintf(", its first page with status %d", status)
+		return saying(agentapi.HealthAnswers, words.Of("It answers %[1]s, its first page with status %[2]s.", where(app.Target), strconv.Itoa(status)))
 	}
-	return verdict{state: agentapi.HealthAnswers, detail: detail + "."}
+	return saying(agentapi.HealthAnswers, words.Of("It answers %s.", where(app.Target)))
 }
 
 // answersRPC is told of an app that speaks HTTP/2 alone over TLS, in which gRPC reaches it.
 func answersRPC(app App) verdict {
-	return verdict{
-		state:  agentapi.HealthAnswers,
-		detail: "It answers gRPC " + where(app.Target) + ". Browsers get no page, for it speaks HTTP/2 alone.",
-	}
+	return saying(agentapi.HealthAnswers, words.Of("It answers gRPC %s. Browsers get no page, for it speaks HTTP/2 alone.", where(app.Target)))
 }
 
 func nothing(app App) verdict {
-	return verdict{
-		state:  agentapi.HealthNothing,
-		detail: "It does not answer " + where(app.Target) + ": nothing listens there.",
-	}
+	return saying(agentapi.HealthNothing, words.Of("It does not answer %s: nothing listens there.", where(app.Target)))
 }
 
 // refuses is told of an app that does otherwise with what is sent to localhost.
 func refuses(app App, status int, does string) verdict {
-	return verdict{
-		state: agentapi.HealthRefuses,
-		detail: fmt.Sprintf("It refuses what is sent to %s (status %d) and %s what is sent to localhost: the option to call it localhost helps.",
-			app.Host, status, does),
-		option: map[string]any{"localhostHost": true},
-	}
+	v := saying(agentapi.HealthRefuses, words.Of("It refuses what is sent to %[1]s (status %[2]s) and %[3]s what is sent to localhost: the option to call it localhost helps.",
+		app.Host, strconv.Itoa(status), words.Plain(does)))
+	v.option = map[string]any{"localhostHost": true}
+	return v
 }
 
 // speaks is told of an app that speaks another protocol than it is asked in.
 func speaks(app App, scheme string) verdict {
-	said, asked := nameOf(scheme), nameOf(app.Target.Scheme)
-	v := verdict{detail: fmt.Sprintf("It speaks %s %s, and is asked in %s", said, where(app.Target), asked)}
+	// Told by %[1]s, what it speaks, %[2]s, where, and %[3]s, what it is asked in.
+	said := []any{words.Plain(nameOf(scheme)), where(app.Target), words.Plain(nameOf(app.Target.Scheme))}
+	state := agentapi.HealthWrong
 	switch scheme {
 	case agentapi.UpstreamHTTPS:
-		v.state = agentapi.HealthHTTPS
+		state = agentapi.HealthHTTPS
 	case agentapi.UpstreamH2C:
-		v.state = agentapi.HealthH2C
-	default:
-		v.state = agentapi.HealthWrong
+		state = agentapi.HealthH2C
 	}
 	if app.Target.Pin && app.Target.Key != "" {
 		// Who has the key no longer answers: turning that off is not for one click.
-		v.detail += ", with a key that is kept: see which program listens before you no longer keep it."
-		return v
+		return saying(state, words.Of("It speaks %[1]s %[2]s, and is asked in %[3]s, with a key that is kept: see which program listens before you no longer keep it.", said...))
 	}
-	if v.option = speaking(app, scheme); v.option == nil {
-		v.detail += ", which a socket needs: have it speak that, or listen on a port."
-		return v
+	option := speaking(app, scheme)
+	if option == nil {
+		return saying(state, words.Of("It speaks %[1]s %[2]s, and is asked in %[3]s, which a socket needs: have it speak that, or listen on a port.", said...))
 	}
 	// In words that a flag and a button both fit.
-	helps := "to reach it over " + said
+	v := saying(state, words.Of("It speaks %[1]s %[2]s, and is asked in %[3]s: the option to reach it over %[1]s helps.", said...))
 	if scheme == agentapi.UpstreamH2C {
-		helps = "to speak HTTP/2 to it"
+		v = saying(state, words.Of("It speaks %[1]s %[2]s, and is asked in %[3]s: the option to speak HTTP/2 to it helps.", said...))
 	}
-	v.detail += ": the option " + helps + " helps."
+	v.option = option
 	return v
 }
 
@@ -126,10 +121,8 @@ func nameOf(scheme string) string {
 
 // silent is told of an app that took the connection of a probe and said nothing.
 func silent(app App) verdict {
-	return verdict{
-		state:  agentapi.HealthSilent,
-		detail: fmt.Sprintf("It takes connections %s and does not answer a request within %d seconds: it may be starting, or hang.", where(app.Target), int(askFor.Seconds())),
-	}
+	return saying(agentapi.HealthSilent, words.Of("It takes connections %[1]s and does not answer a request within %[2]s seconds: it may be starting, or hang.",
+		where(app.Target), strconv.Itoa(int(askFor.Seconds()))))
 }
 
 // failed is what is told by the words of upstream.Explain.
@@ -145,5 +138,5 @@ func failed(app App, state agentapi.Health, detail string) verdict {
 	if !strings.HasSuffix(detail, ".") {
 		detail += "."
 	}
-	return verdict{state: state, detail: detail}
+	return saying(state, words.Plain(detail))
 }

@@ -45,6 +45,7 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		API:             a.server.Addr(),
 		Account:         connection.Account,
 		Trouble:         connection.Trouble,
+		TroubleWords:    connection.Words,
 		Reachable:       connection.Reachable,
 		Apps:            a.cfg.Apps.OwnerApps(a.cfg.Access.Connections()),
 		Notices:         append([]agentapi.Notice{}, a.cfg.Apps.Notices()...),

@@ -201,7 +201,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(refusal.RetryAfter.Seconds()))))
 	}
-	raw, err := json.Marshal(agentapi.ErrorBody{Error: refusal.Message})
+	body := agentapi.ErrorBody{Error: refusal.Message}
+	if strings.HasPrefix(r.URL.Path, "/owner/") && len(refusal.Words.Args) > 0 {
+		body.Words = &refusal.Words
+	}
+	raw, err := json.Marshal(body)
 	if err != nil {
 		s.log.Error("a refusal cannot be written", "err", err)
 	}

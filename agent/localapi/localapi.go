@@ -30,6 +30,7 @@ import (
 	"porchlight/agent/requests"
 	"porchlight/agent/settings"
 	"porchlight/agent/timeline"
+	"porchlight/internal/words"
 )
 
 // Bounds of a connection. They are generous for a program on this computer and
@@ -47,7 +48,8 @@ const (
 // Connection says how things are between this computer and its control plane.
 type Connection struct {
 	Account agentapi.Account
-	Trouble string // a sentence about what keeps visitors out, or empty
+	Trouble string     // a sentence about what keeps visitors out, or empty
+	Words   words.Text // the same, to be said in another language
 	// Reachable is true while the control plane answers and a relay sends visitors,
 	// Away while there is a control plane that does not answer.
 	Reachable, Away bool

@@ -72,21 +72,23 @@ func (p *People) tell(by Actor, line agentapi.Activity, who controlapi.Person, a
 		undo.Kind, undo.Program = kind, by.Process
 		told = p.fold(undo, apps)
 	}
-	var text string
+	var text words.Text
 	switch kind {
 	case agentapi.ActivityInvited:
-		text = fmt.Sprintf("%s invited %s to %s.", name, who.Email, named(told))
+		text = words.Text{words.Of("%[1]s invited %[2]s to %[3]s.", name, who.Email, named(told))}
 	case agentapi.ActivityGiven:
-		text = fmt.Sprintf("%s let %s open %s.", name, who.Email, named(told))
+		text = words.Text{words.Of("%[1]s let %[2]s open %[3]s.", name, who.Email, named(told))}
 	case agentapi.ActivityWithdrawn:
-		text = fmt.Sprintf("%s took %s away from %s.", name, named(told), who.Email)
+		text = words.Text{words.Of("%[1]s took %[2]s away from %[3]s.", name, named(told), who.Email)}
 	case agentapi.ActivityRemoved:
-		text = fmt.Sprintf("%s removed %s from this computer. To let them in again, invite them.", name, who.Email)
+		text = words.Text{words.Of("%[1]s removed %[2]s from this computer. To let them in again, invite them.", name, who.Email)}
 	}
+	said := text.String()
 	if undo != nil && undo.Times > 1 {
-		text = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(text, "."), undo.Times)
+		said = fmt.Sprintf("%s, in %d steps.", strings.TrimSuffix(said, "."), undo.Times)
+		text = append(text, words.Of("Those were %d steps.", undo.Times))
 	}
-	id, err := p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: kind, Text: text, By: by.Program}, undo)
+	id, err := p.cfg.Apps.Tell(agentapi.Notice{At: p.cfg.Now().UTC(), Kind: kind, Text: said, Words: text, By: by.Program}, undo)
 	if err != nil {
 		p.cfg.Log.Error("the owner could not be told of what a program did", "err", err, "kind", kind)
 	}
@@ -139,15 +141,15 @@ func (p *People) room(by Actor) (release func(), err error) {
 }
 
 // named lists apps in a sentence.
-func named(apps []engine.App) string {
+func named(apps []engine.App) any {
 	if len(apps) == 0 {
-		return "this computer"
+		return words.Of("this computer")
 	}
-	var names []string
-	for _, a := range apps {
-		names = append(names, a.Label)
+	names := make([]string, len(apps))
+	for i, a := range apps {
+		names[i] = a.Label
 	}
-	return words.List(names, maxNamed)
+	return words.ListOf(names, maxNamed)
 }
 
 // Undo carries out POST /owner/notices/{id}/undo: exactly what the notice tells

@@ -3,7 +3,6 @@ package people
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -105,42 +104,37 @@ func (p *People) tellEnd(all []access.Ended) {
 		return
 	}
 	slices.Sort(ended.Apps)
-	notice := agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Text: endedText(ended, at), Ended: &ended}
+	text := endedText(ended, at)
+	notice := agentapi.Notice{At: at, Kind: agentapi.NoticeEnded, Text: text.String(), Words: text, Ended: &ended}
 	if _, err := p.cfg.Apps.Tell(notice, nil); err != nil {
 		p.cfg.Log.Error("the owner could not be told of a share that ended", "err", err)
 	}
 }
 
-func endedText(e agentapi.EndedShare, now time.Time) string {
-	apps, day := words.List(e.Apps, maxNamed), theDay(e.Until, now)
+func endedText(e agentapi.EndedShare, now time.Time) words.Text {
+	apps, day := words.ListOf(e.Apps, maxNamed), theDay(e.Until, now)
 	if e.Doubtful {
-		return fmt.Sprintf("By the clock, %s ended for %s: it was until %s. If this computer's clock is wrong, set it right, and they can open it again.", apps, e.Email, day)
+		return words.Text{words.Of("By the clock, %[1]s ended for %[2]s: it was until %[3]s. If this computer's clock is wrong, set it right, and they can open it again.", apps, e.Email, day)}
 	}
-	text := fmt.Sprintf("%s ended for %s. It was until %s.", apps, e.Email, day)
-	switch e.Closed {
-	case 0:
-		return text
-	case 1:
-		return text + " 1 connection closed."
+	text := words.Text{words.Of("%[1]s ended for %[2]s. It was until %[3]s.", apps, e.Email, day)}
+	if e.Closed > 0 {
+		text = append(text, words.Counted(e.Closed, "%d connection closed.", "%d connections closed."))
 	}
-	return fmt.Sprintf("%s %d connections closed.", text, e.Closed)
+	return text
 }
 
 // theDay says when something ended, in words that stay true: the day, with the year
 // where it is another, and the time where it was not the end of the day.
-func theDay(at, now time.Time) string {
+func theDay(at, now time.Time) any {
 	at, now = at.Local(), now.Local()
 	if last := at.Add(-time.Second); last.Day() != at.Day() { // midnight is the end of the day before
 		at = last
 	}
-	layout := "2 January"
-	if at.Year() != now.Year() {
-		layout = "2 January 2006"
-	}
+	day := words.Day{Day: at, Year: at.Year() != now.Year()}
 	if at.Hour() != 23 || at.Minute() != 59 {
-		layout = "15:04 on " + layout
+		return words.Of("%[1]s on %[2]s", at.Format("15:04"), day)
 	}
-	return at.Format(layout)
+	return day
 }
 
 // tellClock tells the owner once that this computer's clock is ahead, by which shares
@@ -156,27 +150,21 @@ func (p *People) tellClock() {
 	}
 	p.clockTold = true
 	at := p.cfg.Now().UTC()
-	text := fmt.Sprintf("This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.", roughly(ahead))
-	if _, err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text}, nil); err != nil {
+	text := words.Of("This computer's clock is %s ahead of the server's. What you share until a date ends by the server's; while the server is away it would end too early. Set the clock right.", roughly(ahead))
+	if _, err := p.cfg.Apps.Tell(agentapi.Notice{At: at, Kind: agentapi.NoticeClock, Text: text.String(), Words: words.Text{text}}, nil); err != nil {
 		p.cfg.Log.Error("the owner could not be told of a clock that is ahead", "err", err)
 	}
 	p.cfg.Access.AddActivity(agentapi.Activity{At: at, Kind: agentapi.ActivityClockAhead})
 }
 
 // roughly is a duration in words, in its largest unit.
-func roughly(d time.Duration) string {
-	count := func(n time.Duration, unit string) string {
-		if n == 1 {
-			return "1 " + unit
-		}
-		return fmt.Sprintf("%d %ss", n, unit)
-	}
+func roughly(d time.Duration) words.Sentence {
 	const day = 24 * time.Hour
 	switch {
 	case d >= 2*day:
-		return count(d/day, "day")
+		return words.Counted(int(d/day), "%d day", "%d days")
 	case d >= 2*time.Hour:
-		return count(d/time.Hour, "hour")
+		return words.Counted(int(d/time.Hour), "%d hour", "%d hours")
 	}
-	return count(max(d/time.Minute, 1), "minute")
+	return words.Counted(int(max(d/time.Minute, 1)), "%d minute", "%d minutes")
 }

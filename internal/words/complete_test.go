@@ -163,7 +163,7 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok {
 			if text, ok := literal(e); ok {
-				written[text] = true
+				written[text], written[KeyOf(text)] = true, true
 			}
 		}
 		if field, ok := n.(*ast.KeyValueExpr); ok && refuses(path) {

@@ -24,6 +24,14 @@ type Names struct {
 	More  int      `json:"more,omitempty"`
 }
 
+// ListOf is Names of which at most so many items are shown: the last counts the rest.
+func ListOf(names []string, most int) Names {
+	if rest := len(names) - most; rest > 0 {
+		return Names{slices.Clone(names[:most-1]), rest + 1}
+	}
+	return Names{Names: names}
+}
+
 // Day is a time of which a sentence tells the day.
 type Day struct {
 	Day  time.Time `json:"day"`
@@ -44,6 +52,11 @@ func Counted(n int, one, many string, more ...any) Sentence {
 
 // Plain is a text that may be a sentence of ours without arguments, or anybody's.
 func Plain(text string) Sentence { return Sentence{Key: strings.ReplaceAll(text, "%", "%%")} }
+
+// KeyOf is the key of a sentence that was written for fmt: its arguments are strings.
+func KeyOf(format string) string {
+	return strings.NewReplacer("%d", "%s", "%q", `"%s"`).Replace(format)
+}
 
 // String is the sentence in English.
 func (s Sentence) String() string { return English.Tell(s) }

@@ -374,6 +374,8 @@ export interface AppHealth {
   healthAt?: string;
   /** A sentence about it, for the owner; empty while nothing is known. */
   healthDetail: string;
+  /** The same with its arguments apart, to be said in another language. */
+  healthDetailWords?: Sentence[];
   healthOption?: ChangedOptions;
   lastError?: AppError;
 }
@@ -431,6 +433,8 @@ export interface Approved {
   health?: Health;
   healthAt?: string;
   healthDetail?: string;
+  /** The same with its arguments apart, to be said in another language. */
+  healthDetailWords?: Sentence[];
   healthOption?: ChangedOptions;
   host?: string;
   lastError?: AppError;
@@ -515,6 +519,7 @@ export interface EngineInfo {
 export interface Error {
   /** A sentence for a person, to be shown unchanged. */
   error: string;
+  words?: Sentence;
 }
 
 export interface Examination {
@@ -693,6 +698,8 @@ export interface Notice {
   id: number;
   kind: string;
   text: string;
+  /** The same with its arguments apart, to be said in another language. */
+  textWords?: Sentence[];
   undo?: boolean;
   /** Of the kind user: whom it is about, an id of users. */
   user?: string;
@@ -715,6 +722,8 @@ export interface OwnerApp {
   healthAt?: string;
   /** A sentence about it, for the owner; empty while nothing is known. */
   healthDetail: string;
+  /** The same with its arguments apart, to be said in another language. */
+  healthDetailWords?: Sentence[];
   /** The change of options that would help, as changeOptions takes it. It may be there for an app that answers. */
   healthOption?: ChangedOptions;
   here: string[];
@@ -779,6 +788,8 @@ export interface OwnerState {
   seq: number;
   /** What keeps visitors out, or empty. */
   trouble: string;
+  /** The same with its arguments apart, to be said in another language. */
+  troubleWords?: Sentence[];
   /** Addresses that an invitation did not reach in the last seven days. */
   undelivered: string[];
   update?: Update;
@@ -843,6 +854,12 @@ export interface Registrant {
   program?: string;
   registeredAt: string;
   user?: string;
+}
+
+/** A sentence with its arguments apart, which the owner's screen says in another language. The owner alone gets it. */
+export interface Sentence {
+  args?: string[];
+  key: string;
 }
 
 export interface Settings {
