@@ -187,7 +187,7 @@ func (h *handler) deviceRow(r *http.Request, a control.Asking) deviceRow {
 // deviceRefused tells somebody that their account may not connect computers.
 func (h *handler) deviceRefused(w http.ResponseWriter, r *http.Request, session control.Session, err error) error {
 	return h.show(w, r, http.StatusForbidden, "error", page{
-		Title: languageOf(r).Say("This address can’t connect computers"), Email: session.Account.Email, Problem: problemOf(languageOf(r), err), Status: http.StatusForbidden, Back: "/account",
+		Title: languageOf(r).Say("This address can’t connect computers"), Email: session.Account.Email, Problem: problemOf(languageOf(r), err), Back: "/account",
 	})
 }
 

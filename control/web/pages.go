@@ -75,8 +75,7 @@ type page struct {
 	// Refresh is when the page loads itself again and from where, as <meta> has it.
 	Refresh string
 
-	Status int // of an error page
-	Wait   string
+	Wait string
 
 	Own      []computerRow
 	Shared   []sharedRow

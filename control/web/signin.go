@@ -127,7 +127,7 @@ func (h *handler) linkError(w http.ResponseWriter, r *http.Request, err error) e
 		return err
 	}
 	return h.show(w, r, http.StatusNotFound, "error", page{
-		Title: languageOf(r).Say("This link is over"), Problem: problemOf(languageOf(r), err), Status: http.StatusNotFound, Again: "/signin",
+		Title: languageOf(r).Say("This link is over"), Problem: problemOf(languageOf(r), err), Again: "/signin",
 	})
 }
 
