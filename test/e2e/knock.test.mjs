@@ -71,7 +71,7 @@ test('who knocks is let in by one answer, and the page goes on by itself', async
     const [knock] = await knocks(1)
     assert.deepEqual([knock.email, knock.app, knock.known], ['bob@example.com', 'Secret Photos', true])
     const said = await porchlight.cli('knocks', 'answer', knock.id, '--today')
-    assert.match(said, /bob@example\.com can open Secret Photos now, until 00:00/)
+    assert.match(said, /bob@example\.com can open Secret Photos now, until the end of today/)
     await page.waitForURL(photos, { timeout: 30_000 }) // by itself
     assert.equal(await page.textContent('p'), 'bob@example.com')
     const { members } = await porchlight.json('people')
