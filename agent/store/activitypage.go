@@ -78,12 +78,11 @@ func newestFirst(tx *bolt.Tx, q ActivityQuery) (r reverse) {
 		}
 		c := tx.Bucket(name).Cursor()
 		// Seek finds the first that is not before; what was asked for is before that.
-		k, raw := c.Seek(activityKey(q.Before))
-		if k == nil {
-			k, raw = c.Last()
-		} else {
-			k, raw = c.Prev()
+		step := c.Prev
+		if k, _ := c.Seek(activityKey(q.Before)); k == nil {
+			step = c.Last
 		}
+		k, raw := step()
 		r = append(r, reading{c, k, raw})
 	}
 	return r
