@@ -41,7 +41,7 @@ describe('deciding on a request', () => {
       stub.add({ name: 'surprise', label: 'Surprise' });
       const button = await new Promise<Element>((resolve) => {
         const look = () => {
-          const found = document.querySelector('.btn.primary');
+          const found = [...document.querySelectorAll('.btn.primary')].find((one) => one.textContent?.trim() === 'Approve');
           if (found) resolve(found);
           else requestAnimationFrame(look);
         };

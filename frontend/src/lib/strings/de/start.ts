@@ -107,9 +107,9 @@ export const ofStart: Spoken<typeof english> = {
 
     share: 'Freigeben',
     sharing: 'Wird freigegeben…',
-    approve: 'Erlauben',
+    approve: 'Genehmigen',
     shareOf: (label) => [{ name: label }, ' freigeben'],
-    approveOf: (label) => [{ name: label }, ' erlauben'],
+    approveOf: (label) => [{ name: label }, ' genehmigen'],
     named: (label) => ['Name für ', { name: label }],
     address: 'Adresse',
     onlyYou: 'Nur Sie können es öffnen, bis Sie jemanden hinzufügen.',
@@ -153,7 +153,7 @@ export const ofStart: Spoken<typeof english> = {
       system: 'das System',
     },
 
-    shared: (label, host) => [{ name: label }, host ? ` ist an, unter ${host}. Nur Sie können es öffnen.` : ' ist erlaubt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
+    shared: (label, host) => [{ name: label }, host ? ` ist an, unter ${host}. Nur Sie können es öffnen.` : ' ist genehmigt. Es bekommt seine Adresse, sobald dieser Computer verbunden ist.'],
     found: (n) => count(n, 'Programm', 'Programme'),
   },
 
