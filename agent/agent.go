@@ -304,7 +304,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		g.Go(func() error { return a.tunnel.Run(ctx) })
 		g.Go(func() error { return a.watchTunnel(ctx) })
 		g.Go(func() error { return a.watchServer(ctx) })
-		g.Go(func() error { return watchSleep(ctx, ownClocks, a.woke) })
+		g.Go(func() error { return watchSleep(ctx, clockSet(ctx), ownClocks, a.woke) })
 		g.Go(func() error { return a.proxy.Serve(ctx, a.tunnel.Listener()) })
 	}
 	err := g.Wait()

@@ -28,6 +28,9 @@ func (a *Agent) makeConnection() (err error) {
 		HTTP:       &http.Client{Transport: control.transport()},
 		OnClock:    a.access.SetClockAhead,
 	}
+	if control.Local {
+		a.client.Silence = controlapi.LocalSilence
+	}
 	a.tunnel, err = tunnel.New(tunnel.Config{
 		Relays:     func() []controlapi.Relay { return a.access.Snapshot().Relays },
 		Credential: func() string { return control.Credential },

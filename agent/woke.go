@@ -7,8 +7,10 @@ import (
 
 const (
 	// wakeLook is the time between two looks at the clocks, and slept what they
-	// may differ by without the computer having slept.
+	// may differ by without the computer having slept. Where the system tells when to
+	// look (see clockSet) they are far apart.
 	wakeLook = 2 * time.Second
+	wakeTold = time.Minute
 	slept    = 10 * time.Second
 )
 
@@ -24,8 +26,12 @@ func ownClocks() (wall, running time.Time) {
 // watchSleep calls woke as soon as the computer wakes up, with how long it slept,
 // until ctx ends. Sleep shows as a wall clock that went further than the one that
 // only runs while the computer does, on any system and without asking a desktop.
-func watchSleep(ctx context.Context, read clocks, woke func(time.Duration)) error {
-	look := time.NewTicker(wakeLook)
+func watchSleep(ctx context.Context, set <-chan struct{}, read clocks, woke func(time.Duration)) error {
+	every := wakeLook
+	if set != nil {
+		every = wakeTold
+	}
+	look := time.NewTicker(every)
 	defer look.Stop()
 	wall, running := read()
 	for {
@@ -33,6 +39,7 @@ func watchSleep(ctx context.Context, read clocks, woke func(time.Duration)) erro
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-look.C:
+		case <-set:
 		}
 		wallNow, runningNow := read()
 		if gap := asleep(wallNow.Sub(wall), runningNow.Sub(running)); gap > 0 {

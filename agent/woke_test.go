@@ -23,7 +23,7 @@ func TestWakesOnce(t *testing.T) {
 		var woke []time.Duration
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- watchSleep(ctx, read, func(gap time.Duration) { woke = append(woke, gap) }) }()
+		go func() { ended <- watchSleep(ctx, nil, read, func(gap time.Duration) { woke = append(woke, gap) }) }()
 		for _, total := range []time.Duration{0, time.Hour, time.Hour, 3 * time.Hour} {
 			synctest.Wait()
 			sleptFor.Store(int64(total))

@@ -54,4 +54,5 @@ before=$(switches)
 [ -n "${WAKEUPS_TRACE:-}" ] || sleep "$seconds"
 after=$(switches)
 awk -v n=$((after - before)) -v s="$seconds" 'BEGIN { printf "wake-ups of the idle menu bar: %d in %d s, %.1f a second\n", n, s, n / s }'
+[ -z "${WAKEUPS_LOG:-}" ] || cp "$dir/log" "$WAKEUPS_LOG"
 awk '/^Private_Dirty/ { printf "private memory, no window yet: %.1f MiB\n", $2 / 1024 }' /proc/"$app"/smaps_rollup

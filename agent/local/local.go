@@ -26,6 +26,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/certs"
 	"porchlight/control"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
 	"porchlight/control/relay"
@@ -188,6 +189,7 @@ func (p *controlPlane) build(ctx context.Context, cfg Config, addr string, port 
 		},
 		Relay:    relay.Config{TLS: authTLS(p.ca, cfg.Agent.Log), Grace: relayGrace},
 		Tunnel:   addr,
+		SyncBeat: controlapi.LocalBeat,
 		KeptMail: "porchlight outbox",
 		RootPEM:  p.ca.RootPEM(),
 		Log:      cfg.Agent.Log,

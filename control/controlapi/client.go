@@ -2,6 +2,7 @@ package controlapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -39,8 +40,9 @@ type Client struct {
 	// answer's Date shows no difference. nil for not.
 	OnClock func(ahead time.Duration)
 
-	// giveUpAfter stands in for SyncSilence in tests.
-	giveUpAfter time.Duration
+	// Silence stands in for SyncSilence where the control plane is this process, and
+	// beats seldom; 0 otherwise.
+	Silence time.Duration
 }
 
 // NewTransport makes a transport for a Client, its own so that its connections
@@ -94,10 +96,7 @@ func DialWith(d *net.Dialer) func(ctx context.Context, network, address string) 
 // the answer has Unchanged set. It fails when the control plane has been silent
 // for SyncSilence.
 func (c *Client) Sync(ctx context.Context, version string) (Snapshot, error) {
-	limit := c.giveUpAfter
-	if limit == 0 {
-		limit = SyncSilence
-	}
+	limit := cmp.Or(c.Silence, SyncSilence)
 	silent := fmt.Errorf("nothing was heard for %v", limit)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

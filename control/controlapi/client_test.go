@@ -65,7 +65,7 @@ func TestSyncGivesUpOnSilence(t *testing.T) {
 				speak(w)
 				<-r.Context().Done() // until the client has gone
 			})
-			c.giveUpAfter = 50 * time.Millisecond
+			c.Silence = 50 * time.Millisecond
 			_, err := c.Sync(t.Context(), "v1")
 			var e *Error
 			if !errors.As(err, &e) || e.Code != CodeUnavailable || !strings.Contains(e.Unwrap().Error(), "nothing was heard") {

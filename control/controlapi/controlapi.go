@@ -44,6 +44,10 @@ const (
 	SyncWait    = 25 * time.Second
 	SyncBeat    = 2 * time.Second
 	SyncSilence = 5 * time.Second
+	// In local mode agent and control plane are one process, between which no
+	// connection breaks, and an idle computer is to sleep.
+	LocalBeat    = 8 * time.Second
+	LocalSilence = 2 * SyncWait
 )
 
 // Role of a person on one computer.

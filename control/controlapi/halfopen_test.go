@@ -52,11 +52,11 @@ func TestSyncAfterSilenceDialsAnew(t *testing.T) {
 		})
 	}
 	answered.Wait()
-	c.giveUpAfter = 50 * time.Millisecond
+	c.Silence = 50 * time.Millisecond
 	if _, err := c.Sync(t.Context(), "v1"); err == nil {
 		t.Fatal("silence is no answer")
 	}
-	c.giveUpAfter = SyncSilence
+	c.Silence = SyncSilence
 	if s, err := c.Sync(t.Context(), "v1"); err != nil || s.Version != "v2" {
 		t.Fatalf("%+v, %v", s, err)
 	}

@@ -232,7 +232,8 @@ func (s *session) takeOrWait(p *pool, c *computer, source netip.Prefix) (*dataCo
 		p.idle[n-1] = nil
 		p.idle = p.idle[:n-1]
 		p.low = min(p.low, n-1)
-		if p.demand(false) > 0 {
+		if s.resting || p.demand(false) > 0 {
+			s.resting = false
 			s.nudge()
 		}
 		return data, nil, nil

@@ -48,6 +48,7 @@ type session struct {
 	over     bool               // end was called
 	farewell []tunnelwire.Frame // written last
 	ticks    int
+	resting  bool // see rest; guarded by mu
 }
 
 // control serves a control connection until it ends. Until its credential is
@@ -197,8 +198,8 @@ func (s *session) failed(tickets []tunnelwire.Ticket) {
 // write writes everything the session has to say, until it ends.
 func (s *session) write() {
 	defer s.conn.Close() // ends read
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
+	timer := time.NewTimer(tick)
+	defer timer.Stop()
 	eager := true
 	for {
 		for _, f := range s.compose(eager) {
@@ -208,9 +209,17 @@ func (s *session) write() {
 			}
 		}
 		eager = false
+		next := timer.C
+		if s.rest() {
+			next = nil
+		}
 		select {
 		case <-s.wake:
-		case <-ticker.C:
+			if next == nil {
+				timer.Reset(tick)
+			}
+		case <-next:
+			timer.Reset(tick)
 			s.tick()
 			eager = true
 		case <-s.done:
@@ -282,6 +291,19 @@ func (s *session) compose(eager bool) (frames []tunnelwire.Frame) {
 		}
 	}
 	return frames
+}
+
+// rest says that nothing changes until a visitor comes or the agent speaks: then no
+// clock is needed, and an idle computer sleeps. Whoever ends the rest nudges.
+func (s *session) rest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resting = len(s.pending) == 0
+	for i := range s.pools {
+		p := &s.pools[i]
+		s.resting = s.resting && !p.paused && len(p.waiting) == 0 && p.target == p.least && len(p.idle) == p.target && p.low == p.target
+	}
+	return s.resting
 }
 
 // tick expires tickets and adapts the pools.

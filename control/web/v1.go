@@ -76,7 +76,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 	w.Header().Set("Cache-Control", "no-store")
 	hold := time.NewTimer(controlapi.SyncWait)
 	defer hold.Stop()
-	beat := time.NewTicker(controlapi.SyncBeat)
+	beat := time.NewTicker(h.beat)
 	defer beat.Stop()
 	for {
 		// Not every writer has deadlines or needs flushing; one that is gone

@@ -8,6 +8,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -31,9 +32,13 @@ type Config struct {
 	// empty where they are sent. Pages name it to who waits for one, on a
 	// computer of their own only.
 	KeptMail string
+	// SyncBeat stands in for controlapi.SyncBeat where agent and control plane are one
+	// process; 0 otherwise.
+	SyncBeat time.Duration
 }
 
 type handler struct {
+	beat    time.Duration // of sync
 	svc     *control.Service
 	now     func() time.Time
 	log     *slog.Logger
@@ -73,7 +78,7 @@ func newHandler(svc *control.Service, cfg Config) *handler {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &handler{
-		svc: svc, now: cfg.Now, log: cfg.Log,
+		svc: svc, now: cfg.Now, log: cfg.Log, beat: cmp.Or(cfg.SyncBeat, controlapi.SyncBeat),
 		session: "__Host-porchlight-" + svc.Keys.Instance(),
 		signIn:  "__Host-porchlight-signin-" + svc.Keys.Instance(),
 		known:   "__Host-porchlight-known-" + svc.Keys.Instance(),

@@ -7,6 +7,7 @@ package wiring
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"porchlight/control"
 	"porchlight/control/admin"
@@ -31,6 +32,8 @@ type Config struct {
 	RootPEM []byte
 	// Files are what belongs into a backup beside the rows; nil for nothing.
 	Files func() ([]archive.File, error)
+	// SyncBeat is web.Config's.
+	SyncBeat time.Duration
 	// Wrap goes round the pages and the agents' interface; nil for nothing.
 	Wrap func(http.Handler) http.Handler
 	Log  *slog.Logger
@@ -58,7 +61,7 @@ func Build(cfg Config) (*ControlPlane, error) {
 		return nil, err
 	}
 	outbox, _ := domain.Mail.(*mail.Outbox) // nil where mails are sent
-	pages := web.Config{Log: domain.Log}
+	pages := web.Config{Log: domain.Log, SyncBeat: cfg.SyncBeat}
 	if outbox != nil {
 		pages.KeptMail = cfg.KeptMail
 	}

@@ -43,12 +43,20 @@ func find(img image.Image, is func(color.Color) bool, within image.Rectangle, w,
 	return image.Point{}, false
 }
 
-// clickAmber moves the real pointer there and clicks.
-func (s *session) clickAmber(what string, within image.Rectangle, w, h int, button string) {
+// mark is the amber of the tray's mark, in the drawings for panels dark and light and
+// in the outline.
+func mark(c color.Color) bool {
+	r, g, b, _ := c.RGBA()
+	r, g, b = r>>8, g>>8, b>>8
+	return r > 195 && g > 105 && g < 195 && b < 95
+}
+
+// clickMark moves the real pointer to the tray's mark and clicks.
+func (s *session) clickMark(what string, within image.Rectangle, w, h int, button string) {
 	s.t.Helper()
 	var at image.Point
 	s.eventually(what+" is on the screen", func() error {
-		p, ok := findAmber(s.screen(), within, w, h)
+		p, ok := find(s.screen(), mark, within, w, h)
 		if !ok {
 			return errors.New("no amber there")
 		}

@@ -184,7 +184,7 @@ func (s *session) arrange(x, y, width, height int) {
 // openTray clicks the icon, which wears the mark of what waits.
 func (s *session) openTray() {
 	s.t.Helper()
-	s.clickAmber("the mark of what waits", image.Rect(0, 0, 1100, 34), 3, 3, "3")
+	s.clickMark("the mark of what waits", image.Rect(0, 0, 1100, 34), 3, 3, "3")
 	s.menuOpen(1)
 }
 
