@@ -18,7 +18,6 @@ type inviting struct {
 	until  *string
 	line   string
 	noMail bool
-	local  bool // nobody else reaches this computer
 }
 
 func inviteCommand(c cli) *cobra.Command {
