@@ -90,5 +90,5 @@ var germanAgent = map[string]string{
 	"That does not look like an e-mail address. %s":                                                                                                             "Das sieht nicht wie eine E-Mail-Adresse aus. %s",
 	"The address of a server looks like https://control.example.net, with no user name or password in it.":                                                      "Die Adresse eines Servers sieht aus wie https://control.example.net, ohne Benutzernamen oder Passwort darin.",
 	"It speaks %[1]s %[2]s, and is asked in %[3]s: the option to speak HTTP/2 to it helps.":                                                                     "Sie spricht %[2]s %[1]s und wird mit %[3]s gefragt: Die Option, mit HTTP/2 zu sprechen, hilft.",
-	"takes": "nimmt an", "answers": "beantwortet", "redirects": "leitet um",
+	"takes": "nimmt an", "answers": "beantwortet",
 }
