@@ -25,7 +25,7 @@ export class Visits extends Asked<Activity[]> {
   });
 
   constructor(ask: Ask) {
-    super(() => ask('activity', { limit: activityShown }));
+    super(async () => (await ask('activityPage', { limit: activityShown, group: 'visits' })).lines);
   }
 
   /** When a person last opened an app, by its label, or any of them. Empty when there is no such line. */

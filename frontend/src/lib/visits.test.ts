@@ -8,12 +8,12 @@ const line = (at: string, email: string, app: string, kind: Activity['kind'] = '
 test('the newest visit of each counts, to an app or to any', async () => {
   const visits = new Visits(
     asked({
-      activity: [
+      activityPage: { next: 0, lines: [
         line('2026-11-21T12:00:00Z', 'bob', 'Notes', 'granted'), // nobody came by that
         line('2026-11-21T11:00:00Z', 'bob', 'Photos', 'client'),
         line('2026-11-21T10:00:00Z', 'bob', 'Notes'),
         line('2026-11-20T10:00:00Z', 'bob', 'Notes'),
-      ],
+      ] },
     }),
   );
   expect([visits.known, visits.last('bob')]).toEqual([false, '']);
@@ -27,7 +27,7 @@ test('the newest visit of each counts, to an app or to any', async () => {
 
 test('what was read stays when it cannot be read again, and an older answer is dropped', async () => {
   let answer: () => Promise<Activity[]> = async () => [line('1', 'bob', 'Notes')];
-  const visits = new Visits(asked({ activity: () => answer() }));
+  const visits = new Visits(asked({ activityPage: async () => ({ next: 0, lines: await answer() }) }));
   await visits.read();
   answer = () => Promise.reject(new Error('away'));
   await visits.read();
