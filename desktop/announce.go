@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"porchlight/agent/agentapi"
-	"porchlight/internal/words"
 )
 
 const (
@@ -160,8 +159,8 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 	k := kindOf(last)
 	if !a.mayTell(k, len(untold)) {
 		c.show = append(c.show, note{
-			key: keyNotices, kind: k, title: manyNotices(untold), body: "The last one: " + last.Text,
-			buttons: []button{{"Show", action{verb: doShow, view: viewOf(k)}}},
+			key: keyNotices, kind: k, title: manyNotices(untold), body: say("The last one: %s", last.Text),
+			buttons: []button{{say("Show"), action{verb: doShow, view: viewOf(k)}}},
 			click:   action{verb: doShow, view: viewOf(k)},
 		})
 		return
@@ -173,10 +172,10 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 		}
 		aboutSomebody(&shown, n, a.now())
 		if n.Undo {
-			shown.buttons = []button{{"Undo", action{verb: doUndo, notice: n.ID, text: n.Text}}}
+			shown.buttons = []button{{say("Undo"), action{verb: doUndo, notice: n.ID, text: n.Text}}}
 		}
 		if i := slices.IndexFunc(s.Users, func(u agentapi.LocalUser) bool { return u.ID == n.User && u.Standing == agentapi.UserAsks }); i >= 0 {
-			shown.buttons = []button{{"Allow", allowUser(s.Users[i])}, {"No", denyUser(s.Users[i])}}
+			shown.buttons = []button{{say("Allow"), allowUser(s.Users[i])}, {say("No"), denyUser(s.Users[i])}}
 		}
 		c.show = append(c.show, shown)
 	}
@@ -184,9 +183,9 @@ func (a *announcer) notices(c *changes, s agentapi.OwnerState, q func() quiet) {
 
 func manyNotices(untold []agentapi.Notice) string {
 	if len(untold) == 1 {
-		return "Another change"
+		return say("Another change")
 	}
-	return fmt.Sprintf("%d changes", len(untold))
+	return sayCount(len(untold), "%d change", "%d changes")
 }
 
 // viewOf is where the window shows what a note is about.
@@ -225,20 +224,20 @@ func (a *announcer) grants(c *changes, s agentapi.OwnerState) {
 			names = append(names, isolate(shorten(g.ClientName)))
 		}
 		c.show = append(c.show, note{
-			key: keyClients, kind: kindClient, title: count(len(untold), "connected app was", "connected apps were") + " let in",
-			body: listed(names, len(untold)), buttons: []button{{"Show", show}}, click: show,
+			key: keyClients, kind: kindClient, title: sayCount(len(untold), "%d connected app was let in", "%d connected apps were let in"),
+			body: listed(names, len(untold)), buttons: []button{{say("Show"), show}}, click: show,
 		})
 		return
 	}
 	for _, g := range untold {
 		name := isolate(shorten(g.ClientName))
-		body := "You allowed it to open your apps, as you. Connected apps lists it."
+		body := say("You allowed it to open your apps, as you. Connected apps lists it.")
 		if g.Email != s.Account.Email {
-			body = fmt.Sprintf("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email)))
+			body = say("%s allowed it to open, in their name, every app they may open. Connected apps lists it.", isolate(shorten(g.Email)))
 		}
 		c.show = append(c.show, note{
-			key: "grant-" + g.ID, kind: kindClient, title: name + " was let in", body: body,
-			click: show, buttons: []button{{"Show", show}, {"Revoke", action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
+			key: "grant-" + g.ID, kind: kindClient, title: say("%s was let in", name), body: body,
+			click: show, buttons: []button{{say("Show"), show}, {say("Revoke"), action{verb: doRevokeGrant, name: g.ID, label: g.ClientName}}},
 		})
 	}
 }
@@ -263,9 +262,9 @@ func (a *announcer) trouble(c *changes, s agentapi.OwnerState) {
 		c.lookAgain(left)
 	default:
 		a.troubleShown = true
-		title := "Your apps may be out of reach"
+		title := say("Your apps may be out of reach")
 		if s.AccessUntil != nil {
-			title = "Porchlight cannot reach its server"
+			title = say("Porchlight cannot reach its server")
 		}
 		c.show = append(c.show, note{key: keyTrouble, kind: kindConnection, title: title, body: s.Trouble,
 			click: action{verb: doShow, view: viewHealth}, buttons: []button{{say("Health"), action{verb: doShow, view: viewHealth}}}})
@@ -288,7 +287,7 @@ func (a *announcer) mayTell(k kind, n int) bool {
 // listed is "A, B, C and 4 more.", of all names that there are.
 func listed(names []string, all int) string {
 	if rest := all - len(names); rest > 0 {
-		names = append(names, fmt.Sprintf("%d more", rest))
+		names = append(names, sayCount(rest, "%d more", "%d more"))
 	}
-	return words.And(names...) + "."
+	return language().And(names...) + "."
 }

@@ -38,9 +38,9 @@ func (a *announcer) requests(c *changes, s agentapi.OwnerState) {
 		// They come and go: one note for all of them, which stays as it is.
 		a.grouped, a.groupedAt, a.flood = len(loud), a.now(), true
 		c.show = append(c.show, note{
-			key: keyRequests, kind: kindRequest, title: "Apps keep asking for an address",
-			body:    "The menu lists those that wait.",
-			buttons: []button{{"Show", action{verb: doShow, view: viewApps}}},
+			key: keyRequests, kind: kindRequest, title: say("Apps keep asking for an address"),
+			body:    say("The menu lists those that wait."),
+			buttons: []button{{say("Show"), action{verb: doShow, view: viewApps}}},
 			click:   action{verb: doShow, view: viewApps},
 		})
 	}
@@ -122,8 +122,8 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 		labels = append(labels, isolate(shorten(app.Label)))
 	}
 	c.show = append(c.show, note{
-		key: keyRequests, kind: kindRequest, title: fmt.Sprintf("%d apps want an address", len(loud)), body: listed(labels, len(loud)),
-		buttons: []button{{"Show", action{verb: doShow, view: viewApps}}},
+		key: keyRequests, kind: kindRequest, title: sayCount(len(loud), "%d app wants an address", "%d apps want an address"), body: listed(labels, len(loud)),
+		buttons: []button{{say("Show"), action{verb: doShow, view: viewApps}}},
 		click:   action{verb: doShow, view: viewApps},
 	})
 }
@@ -131,24 +131,24 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	body := []string{fmt.Sprintf("%s, %s.", hostOf(app, rootHost), whoListens(app))}
 	if changed := app.ListenerChange(named); changed != "" {
-		body = []string{changed, "Nobody can open it until you decide."}
+		body = []string{changed, say("Nobody can open it until you decide.")}
 	}
 	if by := askedBy(app); by != "" {
 		body = append(body, by)
 	}
-	buttons := []button{{"Approve", approveOf(app)}}
+	buttons := []button{{say("Approve"), approveOf(app)}}
 	if again := app.AgainOpen(named); again != "" {
-		body = append(body, "If you approve it, "+again)
-		buttons = append(buttons, button{"Approve for me alone", aloneOf(app)})
+		body = append(body, say("If you approve it, %s", again))
+		buttons = append(buttons, button{say("Approve for me alone"), aloneOf(app)})
 	} else if app.ApprovedListener == nil {
-		body = append(body, "Only you could open it.")
+		body = append(body, say("Only you could open it."))
 	}
 	return note{
 		key:     keyRequest(app.Name),
 		kind:    kindRequest,
 		title:   wants(app),
 		body:    strings.Join(body, " "),
-		buttons: append(buttons, button{"Deny", action{verb: doDeny, name: app.Name}}),
+		buttons: append(buttons, button{say("Deny"), action{verb: doDeny, name: app.Name}}),
 		click:   action{verb: doShow, view: viewApps},
 	}
 }
