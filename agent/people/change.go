@@ -126,10 +126,17 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 	p.endKnown(ctx, req.Until, after)
 	if by.Owner {
 		p.ownerGave(were(after.AccountID), after, apps)
-	} else if !slices.Contains(turn.before[after.AccountID].Apps, apps[0].ID) {
+	} else if adds(turn.before[after.AccountID], after, apps[0].ID) {
 		p.tell(by, agentapi.Activity{Kind: agentapi.ActivityGiven}, after, apps, &store.Undo{AccountID: after.AccountID, Apps: []string{apps[0].ID}})
 	}
 	return agentapi.PersonChanged{OK: true, Person: p.shown(by, after)}, nil
+}
+
+// adds says whether somebody can open an app for longer than before. A program gives no
+// end and takes none away; but a share that ended while it asked is given anew, and then
+// for ever.
+func adds(before, after controlapi.Person, appID string) bool {
+	return !slices.Contains(before.Apps, appID) || !before.Until[appID].Equal(after.Until[appID])
 }
 
 // end takes access away: here at once, then, when hold is over, at the control

@@ -22,7 +22,7 @@ const maxNamed = 3
 func (p *People) tellInvited(by Actor, before, after controlapi.Person, apps []engine.App) {
 	undo := &store.Undo{AccountID: after.AccountID, Newcomer: before.Status == "" || before.Status == controlapi.PersonRemoved}
 	for _, app := range apps {
-		if undo.Newcomer || !slices.Contains(before.Apps, app.ID) {
+		if undo.Newcomer || adds(before, after, app.ID) {
 			undo.Apps = append(undo.Apps, app.ID)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/people"
+	"porchlight/control/controlapi"
 )
 
 // owners is a person as the owner is shown them.
@@ -239,5 +240,54 @@ func TestClocksAreTold(t *testing.T) {
 	}
 	if n := len(told(agentapi.NoticeClock)); n != 1 {
 		t.Errorf("the clock was told of %d times", n)
+	}
+}
+
+// TestEndedWhileAProgramAsks: a program that gives an app again and again never has a
+// share outlive its end untold. It gives it anew once it is over, and the owner hears of
+// that and can undo it.
+func TestEndedWhileAProgramAsks(t *testing.T) {
+	t.Parallel()
+	for path, ask := range map[string]func(r *rig, id string) error{
+		controlapi.PathPeopleAccess: func(r *rig, id string) error {
+			_, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true})
+			return err
+		},
+		controlapi.PathPeopleInvite: func(r *rig, id string) error {
+			_, err := r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes"}})
+			return err
+		},
+	} {
+		t.Run(strings.TrimPrefix(path, "/v1/people/"), func(t *testing.T) {
+			t.Parallel()
+			r, id := startWithBob(t, "Notes", "Wiki")
+			end := r.gives(t, id, "Notes", "3s").Until["Notes"]
+			r.gate.on.Store(new(func(req *http.Request) {
+				if req.URL.Path == path { // who may open what was looked at; now the end comes
+					<-time.After(time.Until(end) + time.Millisecond)
+				}
+			}))
+			if err := ask(r, id); err != nil {
+				t.Fatal(err)
+			}
+			p := r.owners(t, bobMail)
+			if len(p.Until) != 0 || !slices.Contains(p.Apps, "Notes") {
+				t.Fatalf("given anew: %+v", p)
+			}
+			state, err := r.owner.State(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(state.Notices, func(n agentapi.Notice) bool { return n.By != "" && n.Undo })
+			if i < 0 {
+				t.Fatalf("the owner was not told: %+v", state.Notices)
+			}
+			if err := r.owner.UndoNotice(t.Context(), state.Notices[i].ID); err != nil {
+				t.Fatal(err)
+			}
+			if p := r.owners(t, bobMail); !slices.Equal(p.Apps, []string{"Wiki"}) {
+				t.Errorf("after the Undo: %+v", p)
+			}
+		})
 	}
 }
