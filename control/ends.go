@@ -266,6 +266,9 @@ func (s *People) lookAtEnds(ctx context.Context) (due []anEnd, wait time.Duratio
 // end carries out what an index says is to be done with one app of a person, and
 // drops the line of the index where the row says otherwise.
 func (t *txn) end(e anEnd) error {
+	if _, found, err := get[struct{}](t, e.key); err != nil || !found {
+		return err // changed since the look: the row says what holds now
+	}
 	before, found, err := get[person](t, keyPerson(e.computer, e.account))
 	if err != nil {
 		return err

@@ -155,6 +155,25 @@ func TestAnEndOutlivesAnEarlierNode(t *testing.T) {
 	}
 }
 
+// What is given again between the look at what is to end and the ending stays: the end
+// that was seen is not its end any more.
+func TestGivenAgainAsItEnds(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	b.clock.Add(2 * time.Hour)
+	due, _, err := b.People.lookAtEnds(t.Context())
+	if err != nil || len(due) != 1 {
+		t.Fatalf("due: %+v, %v", due, err)
+	}
+	ok[controlapi.Person](t)(b.People.Give(t.Context(), id, account, "app1", controlapi.UntilNever))
+	if err := b.update(t.Context(), func(tx *txn) error { return tx.end(due[0]) }); err != nil {
+		t.Fatal(err)
+	}
+	if p := b.rowOf(id, account); !slices.Equal(p.Apps, []string{"app1", "app2"}) || len(p.Until)+len(p.Ended) != 0 {
+		t.Errorf("given for ever, it ended: %+v", p)
+	}
+}
+
 // Nothing of an end outlives its app, its person or its computer.
 func TestEndsGoWithWhatTheyAreOf(t *testing.T) {
 	t.Parallel()

@@ -270,10 +270,10 @@ func TestEndedWhileAProgramAsks(t *testing.T) {
 			if err := ask(r, id); err != nil {
 				t.Fatal(err)
 			}
-			p := r.owners(t, bobMail)
-			if len(p.Until) != 0 || !slices.Contains(p.Apps, "Notes") {
-				t.Fatalf("given anew: %+v", p)
-			}
+			r.await(t, func() bool { // given anew, and for ever
+				p := r.owners(t, bobMail)
+				return len(p.Until) == 0 && slices.Contains(p.Apps, "Notes")
+			})
 			state, err := r.owner.State(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -285,9 +285,7 @@ func TestEndedWhileAProgramAsks(t *testing.T) {
 			if err := r.owner.UndoNotice(t.Context(), state.Notices[i].ID); err != nil {
 				t.Fatal(err)
 			}
-			if p := r.owners(t, bobMail); !slices.Equal(p.Apps, []string{"Wiki"}) {
-				t.Errorf("after the Undo: %+v", p)
-			}
+			r.await(t, func() bool { return slices.Equal(r.owners(t, bobMail).Apps, []string{"Wiki"}) })
 		})
 	}
 }
