@@ -283,7 +283,7 @@ func (l *trayLine) set(to line) {
 }
 
 func (l *trayLine) hide() {
-	l.forget()
+	l.forget(time.Now())
 	if l.shown {
 		l.shown = false
 		l.item.Hide()
@@ -292,13 +292,15 @@ func (l *trayLine) hide() {
 
 // forget has a click on the line, or on one below it, do nothing: what could be
 // clicked there is not on the screen any more.
-func (l *trayLine) forget() {
+func (l *trayLine) forget(now time.Time) {
 	l.mu.Lock()
-	l.act = action{}
+	if l.act.verb != doNothing {
+		l.act, l.changed = action{}, now
+	}
 	l.mu.Unlock()
 	for _, below := range l.sub {
 		if below != nil {
-			below.forget()
+			below.forget(now)
 		}
 	}
 }
@@ -309,9 +311,9 @@ func (l *trayLine) mean(act action, now time.Time) {
 	if l.act == act {
 		return
 	}
-	// A line that meant nothing before could not be aimed at. A request that
+	// A line that meant nothing for a while could not be aimed at. A request that
 	// changed counts as another one: approving is about what was read.
-	if l.act.verb != doNothing {
+	if l.act.verb != doNothing || now.Sub(l.changed) < ignoreFor {
 		l.changed = now
 	}
 	l.act = act

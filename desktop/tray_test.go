@@ -60,3 +60,20 @@ func TestClickOnALineThatJustChanged(t *testing.T) {
 		t.Fatal("a line that stayed as it was ignored a click")
 	}
 }
+
+// A line that was hidden and is shown again for somebody else is one that changed: the
+// owner may have aimed at whom it was about before.
+func TestClickOnALineThatCameBackForSomebodyElse(t *testing.T) {
+	t.Parallel()
+	l := &trayLine{}
+	at := time.Unix(1000, 0)
+	l.mean(removeOf("bob", "bob@example.com"), at)
+	l.forget(at.Add(time.Second))
+	l.mean(removeOf("carol", "carol@example.com"), at.Add(time.Second+applyEvery))
+	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor - 1)); ok {
+		t.Fatalf("a click meant for Bob did %+v", act)
+	}
+	if act, ok := l.clicked(at.Add(time.Second + applyEvery + ignoreFor)); !ok || act.person != "carol" {
+		t.Fatalf("after a moment: %+v %v", act, ok)
+	}
+}
