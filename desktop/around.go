@@ -27,6 +27,7 @@ type around struct {
 // gatherer keeps what around was made from; one goroutine uses it.
 type gatherer struct {
 	people, visitors string // versions of what is there
+	missed           int    // how often in a row the visitors were others than the snapshot's
 	looked           time.Time
 }
 
@@ -54,6 +55,7 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 	if version := versionOfVisitors(s); version != g.visitors {
 		if got, err := c.Visitors(ctx); err == nil {
 			g.visitors, now.visitors, changed = version, inTurn(now.visitors, got), true
+			a.askAgain(g, sameVisitors(s, got))
 		}
 	}
 	if time.Since(g.looked) >= lookEvery {
@@ -69,6 +71,35 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 	a.around = now
 	a.mu.Unlock()
 	a.draw()
+}
+
+// mostMissed is how often the visitors are asked for anew while they are others than
+// those of the snapshot.
+const mostMissed = 10
+
+// askAgain has visitors that the snapshot does not know asked for again: somebody left
+// and came back between two snapshots, say, which are then one, and nothing would change
+// any more.
+func (a *app) askAgain(g *gatherer, same bool) {
+	if same || g.missed >= mostMissed {
+		g.missed = 0
+		return
+	}
+	g.missed++
+	g.visitors = ""
+	raise(a.newAround)
+}
+
+// sameVisitors says whether as many people have the same apps open in both.
+func sameVisitors(s agentapi.OwnerState, visitors []agentapi.Visitor) bool {
+	people, open := map[string]bool{}, map[string]bool{}
+	for _, v := range visitors {
+		people[v.AccountID] = true
+		for _, label := range v.Apps {
+			open[label] = true
+		}
+	}
+	return len(people) == s.Here && !slices.ContainsFunc(s.Apps, func(app agentapi.OwnerApp) bool { return open[app.Label] != (len(app.Here) > 0) })
 }
 
 // besides is what the menu shows beside the snapshot.

@@ -1,0 +1,59 @@
+package desktop
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"porchlight/agent/agentapi"
+	"porchlight/assets"
+)
+
+// atOpen answers with one list of visitors after the other, the last again and again.
+type atOpen struct {
+	client
+	lists [][]agentapi.Visitor
+	asked int
+}
+
+func (c *atOpen) People(context.Context) (agentapi.People, error) { return agentapi.People{}, nil }
+
+func (c *atOpen) Listening(context.Context) ([]agentapi.Listening, error) { return nil, nil }
+
+func (c *atOpen) Visitors(context.Context) ([]agentapi.Visitor, error) {
+	at := min(c.asked, len(c.lists)-1)
+	c.asked++
+	return c.lists[at], nil
+}
+
+// Somebody leaves and comes back between two snapshots, which are the same then: who
+// was read in between is not what stays in the menu.
+func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
+	t.Parallel()
+	notes := live("notes", "Notes", 3000)
+	notes.Here = []string{"bob@example.com"}
+	s := stateOf(notes)
+	s.Here = 1
+	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
+	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
+		agent := &atOpen{lists: lists}
+		a := &app{client: agent, state: s, known: true, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
+		a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
+		var g gatherer
+		for again := true; again; {
+			a.gather(t.Context(), &g)
+			select {
+			case <-a.newAround:
+			default:
+				again = false
+			}
+		}
+		want := len(lists)
+		if name == "never" {
+			want = mostMissed + 1
+		}
+		if agent.asked != want || len(a.besides().visitors) != len(lists[len(lists)-1]) {
+			t.Errorf("%s: asked %d times, for %+v", name, agent.asked, a.besides().visitors)
+		}
+	}
+}
