@@ -28,10 +28,7 @@ func (s *session) startWindowManager() {
 // startDunst also gives it the program that picks one of a notification's
 // buttons: ours takes the one the test is about.
 func (s *session) startDunst() {
-	button := cmp.Or(s.opts.picks, "Approve")
-	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755); err != nil {
-		s.t.Fatal(err)
-	}
+	s.picks(cmp.Or(s.opts.picks, "Approve"))
 	s.write(filepath.Join(s.dir, "home/.config/dunst/dunstrc"), `[global]
  history_length=50
  follow=none
@@ -43,6 +40,14 @@ func (s *session) startDunst() {
 `)
 	s.spawn("dunst")
 	s.waitName("org.freedesktop.Notifications", true)
+}
+
+// picks says which button of a notification is pressed from now on.
+func (s *session) picks(button string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "bin/pick"), []byte("#!/bin/sh\ngrep -m 1 '"+button+"'\n"), 0o755); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *session) startPanel() {

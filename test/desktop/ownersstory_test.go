@@ -1,0 +1,260 @@
+//go:build rig
+
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"porchlight/agent/agentapi"
+)
+
+// The whole story of an owner who has no terminal, from the first start to quitting,
+// and of a friend with a phone. What came of each click is seen in the friend's browser,
+// and the clicks are counted: the lamp and every button, not hovering a submenu or typing.
+func TestOwnersStory(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, desk{first: true, picks: "Today"})
+	notes := titled(t, "Notes")
+	p := owner{page: s.launchDriven()}
+	p.pageThere()
+	p.named("h1", "Leave the porch light on")
+	p.publish("photos", "Photos", titled(t, "Photos"))
+	s.trayShows("Photos wants an address", true)
+	p.named("h1", "Leave the porch light on") // whatever has asked meanwhile
+	s.shot("01-first-start")
+
+	p.clicksAre("the first app", 3, func() { p.firstApp() })
+	var apps []agentapi.OwnerApp
+	p.ask(&apps, "apps")
+	for _, app := range apps {
+		if app.Name == "notes" && (app.LocalPort != notes || app.Shared != nil) {
+			t.Errorf("shared as %+v", app)
+		}
+	}
+	p.pressButton("Done")
+	p.named("h1", "Apps")
+	s.shot("03-apps")
+	p.enter(p.named("button", "Approve"))
+	p.is("photos", "live")
+
+	p.clicksAre("an invitation, beside typing", 3, func() { p.invites() })
+	ends := p.person(guest).Until
+	if left := time.Until(ends["Notes"]); left < 6*24*time.Hour || left > 8*24*time.Hour {
+		t.Errorf("it ends in %v", left)
+	}
+	phone := p.chrome.phone()
+	phone.opens(p.mailed(guest))
+	phone.shows("shares Notes with you", "Until ")
+	phone.shot("05-phone-invitation")
+	phone.tap("Open Notes as " + guest)
+	phone.shows("Notes for member", "connected")
+	phone.shot("06-phone-notes")
+	s.notified("An invitation was accepted")
+	s.notified(guest + " opened Notes for the first time")
+
+	phone.opens(p.address("photos"))
+	phone.shows("This isn’t shared with you")
+	phone.shot("07-phone-closed")
+	phone.tap("Ask ")
+	phone.shows("has been asked")
+	phone.shot("08-phone-asked")
+	p.clicksAre("the answer to a knock", 1, func() { p.presses("Today", "09-knock") })
+	phone.shows("Photos for member", "connected") // by itself
+	if end := p.person(guest).Until["Photos"]; !end.After(time.Now()) || time.Until(end) > 25*time.Hour {
+		t.Errorf("for today ends at %v", end)
+	}
+	s.notified(guest + " opened Photos for the first time")
+
+	p.tray(guest + ": Photos > Disconnect, they may come back")
+	phone.shows("cut off, 401")
+	phone.reload()
+	phone.shows("Photos for member", "connected") // signed in anew by that
+	s.notified(guest + " is disconnected")
+
+	s.picks("Undo")
+	p.clicksAre("cutting one person off", 2, func() { p.tray(guest + ": Photos > Remove from everything") })
+	phone.shows("cut off, 403")
+	p.presses("Undo", "10-removed")
+	s.eventually("it is undone", func() error { // a notification taken off the screen too early does nothing
+		if now := p.person(guest).Status; now != agentapi.PersonActive {
+			return errors.New("they are " + now)
+		}
+		return nil
+	})
+	s.notified("Undone")
+	phone.opens(p.address("photos"))
+	phone.shows("Photos for member", "connected")
+
+	p.clicksAre("going dark", 1, func() { p.pick("input", "Go dark") })
+	phone.shows("cut off, ")
+	phone.reload()
+	phone.shows("Closed for now")
+	phone.shot("11-phone-dark")
+	p.timeline()
+	p.pressButton("Light up again")
+	s.trayShows("Go dark", true)
+	phone.reload()
+	phone.shows("Photos for member", "connected")
+	p.quits(phone)
+}
+
+// owner is the person before the computer, whose clicks are counted.
+type owner struct {
+	*page
+	chrome *chrome
+	clicks int
+}
+
+// clicksAre counts what a job takes.
+func (p *owner) clicksAre(job string, want int, do func()) {
+	p.t.Helper()
+	before := p.clicks
+	do()
+	p.t.Logf("clicks for %s: %d", job, p.clicks-before)
+	if got := p.clicks - before; got != want {
+		p.t.Errorf("%s took %d clicks", job, got)
+	}
+}
+
+// pick clicks what is called so in the window.
+func (p *owner) pick(tag, name string) {
+	p.t.Helper()
+	p.clicks++
+	p.press(p.named(tag, name))
+}
+
+// tray clicks the lamp, and then a line of its menu.
+func (p *owner) tray(path string) {
+	p.t.Helper()
+	p.clicks += 2
+	p.trayClick(path)
+}
+
+// presses a button of the one notification on the screen.
+func (p *owner) presses(button, shot string) {
+	p.t.Helper()
+	p.displays("1")
+	p.shot(shot)
+	p.clicks++
+	p.mustTool("dunstctl", "context") // lists the buttons and has one picked
+}
+
+// firstApp goes from the first word to an app of their own, open in their browser.
+func (p *owner) firstApp() {
+	p.t.Helper()
+	p.pick("button", "Start")
+	p.pick("button", "Trust it")
+	link := p.nextLink(0)
+	p.chrome = p.startChrome()
+	own := p.chrome.tab(1100, 700)
+	own.opens(link)
+	own.shows("This page is from this computer")
+	p.named("h1", "Your browser trusts this computer")
+	p.named("h1", "Pick your first app") // by itself
+	p.named("button", "Share Notes")
+	p.shot("02-pick")
+	p.pick("button", "Share Notes")
+	p.named("h1", "Notes is on")
+	own.opens(p.nextLink(1))
+	own.shows("Notes for owner")
+	own.shot("02-open")
+	own.opens("about:blank")
+	p.is("notes", "live")
+}
+
+// invites the friend for a week, which is what the form begins with.
+func (p *owner) invites() {
+	p.t.Helper()
+	p.named("h2", "On")
+	p.pick("button", "Notes")
+	p.pick("button", "Add people…")
+	p.write("E-mail addresses", guest)
+	p.shot("04-invite")
+	p.pick("button", "Send invitation")
+	p.named("main .cut", guest)
+}
+
+// timeline shows every step, the newest first.
+func (p *owner) timeline() {
+	p.t.Helper()
+	p.view("Activity")
+	steps := []string{
+		"Dark, by you", guest + " is back as before, by you", guest + " was removed by you", guest + " opened Photos",
+		guest + " was let into Photos by you, until ", guest + " asked for Photos", guest + " opened Notes", guest + " accepted your invitation",
+		guest + " was invited by you to Notes, until ", "Photos was approved by you", "Notes was approved by you",
+	}
+	p.eventually("the timeline shows every step", func() error {
+		var said string
+		err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `return document.querySelector('main').innerText.replace(/[\u2068\u2069\u200b]/g, '').replace(/\s+/g, ' ')`, "args": []string{}}, &said)
+		rest := said
+		for _, step := range steps {
+			_, after, found := strings.Cut(rest, step)
+			if err == nil && !found {
+				err = fmt.Errorf("%q is not in its place in %s", step, said)
+			}
+			rest = after
+		}
+		return err
+	})
+	p.shot("12-timeline")
+}
+
+// quits says who is cut off by it, which is so.
+func (p *owner) quits(phone *tab) {
+	p.t.Helper()
+	p.trayShows("Quit Porchlight > 1 person is cut off:", true)
+	p.trayShows("Quit Porchlight > "+guest+": Photos", true)
+	p.openTray()
+	p.walk("Quit Porchlight")
+	p.shot("13-quit")
+	p.closeMenus()
+	p.tray("Quit Porchlight > Yes, quit Porchlight")
+	phone.shows("cut off, nobody answers")
+	p.eventually("it has quit", func() error {
+		if _, _, err := p.call("GET", "/status", nil); err == nil {
+			return errors.New("the loopback API answers")
+		}
+		if _, err := os.Stat(filepath.Join("/proc", fmt.Sprint(p.pid), "exe")); err == nil {
+			return errors.New("it runs")
+		}
+		return nil
+	})
+}
+
+// titled is the port of a program with a page that has a title, and says whether it is
+// connected: what it holds open, and what it gets when that was cut.
+func titled(t *testing.T, title string) (port int) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprintf(w, `<!doctype html><meta name="viewport" content="width=device-width"><title>%[1]s</title>
+			<style>body { font: 18px system-ui; margin: 24px }</style><h1>%[1]s</h1><p>%[1]s for %[2]s</p><p id="live"></p><script>
+			const says = (text) => (document.querySelector('#live').textContent = text);
+			const held = new EventSource('/held');
+			addEventListener('pagehide', () => held.close()); // or it goes on behind the next page
+			held.onopen = () => says('connected');
+			held.onerror = async () => {
+				held.close();
+				says('cut off, ' + (await fetch('/', { cache: 'no-store' }).then((r) => r.status, () => 'nobody answers')));
+			};
+			</script>`, title, r.Header.Get("X-Service-Role"))
+	})
+	mux.HandleFunc("/held", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	return srv.Listener.Addr().(*net.TCPAddr).Port
+}
