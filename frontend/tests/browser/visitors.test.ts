@@ -89,7 +89,7 @@ test('the page of an app shows its newest, while they are unfolded', async () =>
   await fold.locator('summary').press('Enter');
   await expect.poll(async () => (await called(page, 'requests')).length).toBe(1);
   // Another snapshot asks nothing anew.
-  await page.evaluate('stub.change("notes", {connections: 41})');
+  await page.evaluate('stub.change("notes", {here: [], connections: 41})');
   await page.getByText('41 connections').waitFor();
   expect((await called(page, 'requests')).length).toBe(1);
   await page.evaluate('stub.release()');

@@ -168,12 +168,12 @@ export const ofWindow = {
     appearance: 'Appearance',
     icon: 'Icon',
     iconText: 'The lamp in the menu bar.',
-    panels: [
-      ['', 'Like the panel'],
-      ['light', 'Light panel'],
-      ['dark', 'Dark panel'],
-      ['outline', 'Outline'],
-    ] as [string, string][],
+    panels: {
+      '': 'Like the panel',
+      light: 'Light panel',
+      dark: 'Dark panel',
+      outline: 'Outline',
+    },
     language: 'Language',
     languageText: 'Of this window, the menu, the notifications and the mails to those you invite.',
     system: 'Like the system',

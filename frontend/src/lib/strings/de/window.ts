@@ -165,12 +165,12 @@ export const ofWindow: Spoken<typeof english> = {
     appearance: 'Aussehen',
     icon: 'Symbol',
     iconText: 'Die Lampe in der Menüleiste.',
-    panels: [
-      ['', 'Wie die Leiste'],
-      ['light', 'Helle Leiste'],
-      ['dark', 'Dunkle Leiste'],
-      ['outline', 'Umriss'],
-    ],
+    panels: {
+      '': 'Wie die Leiste',
+      light: 'Helle Leiste',
+      dark: 'Dunkle Leiste',
+      outline: 'Umriss',
+    },
     language: 'Sprache',
     languageText: 'Von Fenster, Menü, Mitteilungen und den E-Mails an alle, die Sie einladen.',
     system: 'Wie das System',
