@@ -104,12 +104,13 @@ func (a *app) answerKnock(ctx context.Context, c client, act action) (note, erro
 }
 
 // takeBack undoes a yes: an invitation that nobody has accepted so far is withdrawn
-// as a whole.
-func (a *app) takeBack(ctx context.Context, c client, act action, done *note) (err error) {
-	if act.name == agentapi.PersonPending {
+// as a whole, unless they were invited to something else as well.
+func (a *app) takeBack(ctx context.Context, c client, act action, done *note) error {
+	got, err := c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app})
+	who := got.Person // may be as they were before the yes, which this computer has not heard of
+	alone := who.Status == agentapi.PersonRemoved || who.Status == agentapi.PersonPending && len(who.Apps) == 0
+	if err == nil && act.name == agentapi.PersonPending && alone {
 		_, err = c.Remove(ctx, act.person)
-	} else {
-		_, err = c.SetAccess(ctx, agentapi.AccessRequest{AccountID: act.person, App: act.app})
 	}
 	done.title, done.life = say("Undone"), glance
 	done.body = say("%[1]s can't open %[2]s.", isolate(shorten(act.label)), isolate(shorten(act.app)))

@@ -66,3 +66,35 @@ func TestCarryOut(t *testing.T) {
 		}
 	}
 }
+
+// whoKnocked is an agent that serves what is taken back from somebody invited.
+type whoKnocked struct {
+	asked
+	left []string // labels they are still invited to
+}
+
+func (c *whoKnocked) SetAccess(_ context.Context, r agentapi.AccessRequest) (agentapi.PersonChanged, error) {
+	p := agentapi.Person{AccountID: r.AccountID, Status: agentapi.PersonPending, Apps: c.left}
+	return agentapi.PersonChanged{OK: true, Person: p}, c.note(fmt.Sprintf("access %s %s %v", r.AccountID, r.App, r.Granted))
+}
+
+func (c *whoKnocked) Remove(_ context.Context, id string) (agentapi.PersonChanged, error) {
+	return agentapi.PersonChanged{OK: true}, c.note("remove " + id)
+}
+
+// A yes that is undone leaves what somebody was invited to before they knocked.
+func TestUndoOfAYesLeavesEarlierInvitations(t *testing.T) {
+	t.Parallel()
+	for _, left := range [][]string{nil, {"Photos"}} {
+		agent := &whoKnocked{left: left}
+		a := &app{client: agent, known: true}
+		want := []string{"access bob Notes false"}
+		if left == nil {
+			want = append(want, "remove bob")
+		}
+		act := action{verb: doTakeBack, person: "bob", label: "bob@example.com", app: "Notes", name: agentapi.PersonPending}
+		if _, err := a.carryOut(t.Context(), act); err != nil || !slices.Equal(agent.calls, want) {
+			t.Errorf("invited to %v: the agent was asked to %q, %v", left, agent.calls, err)
+		}
+	}
+}
