@@ -124,3 +124,27 @@ func TestUndoInTheTimeline(t *testing.T) {
 	}
 	newest("removed, restored, ")
 }
+
+// An invitation that was sent once more cannot be undone: before it they were invited,
+// too. The first one can, and so can one after they were removed.
+func TestInvitedAgainIsNotUndone(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	r.publish(t, "notes", "Notes")
+	newest := func(undo bool) {
+		t.Helper()
+		r.await(t, func() bool { // until the snapshot has it
+			page, err := r.owner.ActivityPage(t.Context(), agentapi.ActivityQuery{Group: agentapi.GroupDecisions, Limit: 10})
+			return err == nil && len(page.Lines) > 0 && page.Lines[0].Kind == agentapi.ActivityInvited && page.Lines[0].Undo == undo
+		})
+	}
+	id := r.invited(t, false, "Notes")
+	newest(true)
+	r.invited(t, false, "Notes")
+	newest(false)
+	if _, err := r.owner.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	r.invited(t, false, "Notes")
+	newest(true)
+}

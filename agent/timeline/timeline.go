@@ -74,13 +74,33 @@ func (t *Timeline) latest() (map[uint64]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	latest, decided := map[uint64]bool{}, map[string]bool{}
+	latest, newest, judged := map[uint64]bool{}, map[string]agentapi.Activity{}, map[string]bool{}
 	for _, line := range page.Lines { // newest first
 		subject, within := subjectOf(line)
-		latest[line.ID] = subject != "" && !decided[subject] && !decided[within]
-		decided[subject] = subject != ""
+		since, later := newest[subject]
+		_, ended := newest[within]
+		latest[line.ID] = subject != "" && !later && !ended
+		switch {
+		case subject != "" && !later:
+			newest[subject] = line
+		case later && !ended && !judged[subject]:
+			// Who is invited once more had the app: to take it away is not what was before.
+			judged[subject] = true
+			if since.Owner && since.Kind == agentapi.ActivityInvited && gives(line.Kind) {
+				latest[since.ID] = false
+			}
+		}
 	}
 	return latest, nil
+}
+
+// gives says whether somebody has an app after a line of this kind.
+func gives(kind string) bool {
+	switch kind {
+	case agentapi.ActivityInvited, agentapi.ActivityGiven, agentapi.ActivityUntil, agentapi.ActivityRestored:
+		return true
+	}
+	return false
 }
 
 // subjectOf is what a line decides about, and the larger thing that it is within.
