@@ -20,6 +20,7 @@ const (
 	ActivityGiven     = "granted"   // an app; with Until where it ends
 	ActivityWithdrawn = "withdrawn" // an app
 	ActivityRemoved   = "removed"   // from the whole computer
+	ActivityCut       = "cut"       // what they had open was closed, and they may come back
 	ActivityRestored  = "restored"  // a withdrawal or removal was taken back while it was held
 	ActivityAccepted  = "accepted"  // an invitation
 	ActivityUntil     = "until"     // an app that they may open ends at another date, Until, or at none

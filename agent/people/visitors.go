@@ -42,9 +42,13 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 	if d.AccountID == "" {
 		return agentapi.Closed{}, agentapi.Errorf(agentapi.CodeInvalid, "The field %q is missing.", "accountId")
 	}
+	about := p.cutOff(d)
 	began := p.cfg.Now()
 	closed, err := p.cfg.Access.Disconnect(d.AccountID, d.GrantID)
 	took := p.cfg.Now().Sub(began)
+	if about.Closed = closed; closed > 0 {
+		p.cfg.Access.AddActivity(about)
+	}
 	p.cfg.Changes.Raise()
 	if err != nil {
 		p.cfg.Log.Error("a visitor was disconnected, but a session could not be ended", "err", err)
@@ -52,4 +56,18 @@ func (p *People) Disconnect(d agentapi.DisconnectRequest) (agentapi.Closed, erro
 			"What was open is closed, but Porchlight could not write to its data directory, so they may come back without signing in. Is the disk full?")
 	}
 	return agentapi.Closed{OK: true, Closed: closed, Milliseconds: int(took.Milliseconds())}, nil
+}
+
+// cutOff is the line that a visitor who is disconnected leaves.
+func (p *People) cutOff(d agentapi.DisconnectRequest) agentapi.Activity {
+	line := agentapi.Activity{Kind: agentapi.ActivityCut, Owner: true, AccountID: d.AccountID}
+	for _, v := range p.Visitors() {
+		if v.AccountID == d.AccountID && v.GrantID == d.GrantID {
+			line.Email, line.What = v.Email, v.ClientName
+			if len(v.Apps) == 1 {
+				line.App = v.Apps[0]
+			}
+		}
+	}
+	return line
 }

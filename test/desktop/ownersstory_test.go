@@ -83,6 +83,7 @@ func TestOwnersStory(t *testing.T) {
 	s.picks("Undo")
 	p.clicksAre("cutting one person off", 2, func() { p.tray(guest + ": Photos > Remove from everything") })
 	phone.shows("cut off, 403")
+	p.lists(false)
 	p.presses("Undo", "10-removed")
 	s.eventually("it is undone", func() error { // a notification taken off the screen too early does nothing
 		if now := p.person(guest).Status; now != agentapi.PersonActive {
@@ -90,6 +91,7 @@ func TestOwnersStory(t *testing.T) {
 		}
 		return nil
 	})
+	p.lists(true)
 	s.notified("Undone")
 	phone.opens(p.address("photos"))
 	phone.shows("Photos for member", "connected")
@@ -183,12 +185,25 @@ func (p *owner) invites() {
 	p.named("main .cut", guest)
 }
 
+// lists waits until the app's page names the friend among those who may open it, or not.
+func (p *owner) lists(want bool) {
+	p.t.Helper()
+	p.eventually(fmt.Sprintf("the app's page lists the friend: %v", want), func() error {
+		var names bool
+		err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": `return [...document.querySelectorAll('main .select')].some((one) => one.textContent === arguments[0])`, "args": []string{guest}}, &names)
+		if err == nil && names != want {
+			err = errors.New("not so")
+		}
+		return err
+	})
+}
+
 // timeline shows every step, the newest first.
 func (p *owner) timeline() {
 	p.t.Helper()
 	p.view("Activity")
 	steps := []string{
-		"Dark, by you", guest + " is back as before, by you", guest + " was removed by you", guest + " opened Photos",
+		"Dark, by you", guest + " is back as before, by you", guest + " was removed by you", guest + " was disconnected by you", guest + " opened Photos",
 		guest + " was let into Photos by you, until ", guest + " asked for Photos", guest + " opened Notes", guest + " accepted your invitation",
 		guest + " was invited by you to Notes, until ", "Photos was approved by you", "Notes was approved by you",
 	}

@@ -20,6 +20,7 @@ var activityWords = map[string]string{
 	agentapi.ActivityGiven:     "was given this app by {by}",
 	agentapi.ActivityWithdrawn: "lost this app by {by}",
 	agentapi.ActivityRemoved:   "was removed by {by}",
+	agentapi.ActivityCut:       "was disconnected by {by}",
 	agentapi.ActivityRestored:  "has it back as before, by {by}",
 	agentapi.ActivityAccepted:  "accepted the invitation",
 	agentapi.ActivityUntil:     "got another end by {by}",

@@ -69,6 +69,7 @@ export const ofActivity = {
       granted: (l: Line): Told => [l.email, [' was let into ', ...an(l.app), ...by(l), ...till(l), ...times(l)]],
       withdrawn: (l: Line): Told => [l.email, [' was removed from ', ...an(l.app), ...by(l), ...times(l), ...closed(l)]],
       removed: (l: Line): Told => [l.email, [' was removed', ...by(l), ...times(l), ...closed(l)]],
+      cut: (l: Line): Told => [l.email, [' was disconnected', ...by(l), ...(l.what ? [', through ', { name: l.what }] : []), ...times(l), ...closed(l)]],
       restored: (l: Line): Told => [l.email, l.app ? [' has ', { name: l.app }, ' back as it was', ...comma(l)] : [' is back as before', ...comma(l)]],
       accepted: (l: Line): Told => [l.email, [' accepted your invitation', ...times(l)]],
       until: (l: Line): Told => [l.email, [' can open ', ...an(l.app), ...(l.until ? [` until ${l.until}`] : [' without an end']), ...comma(l)]],

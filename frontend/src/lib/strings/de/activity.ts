@@ -49,6 +49,7 @@ export const ofActivity: Spoken<typeof english> = {
       granted: (l) => [l.email, [' darf ', ...an(l.app), ' öffnen', ...(l.owner || l.by ? [', zugelassen', ...by(l)] : []), ...till(l), ...times(l)]],
       withdrawn: (l) => [l.email, [' wurde', ...by(l), ' aus ', ...an(l.app), ' entfernt', ...times(l), ...closed(l)]],
       removed: (l) => [l.email, [' wurde', ...by(l), ' entfernt', ...times(l), ...closed(l)]],
+      cut: (l) => [l.email, [' wurde', ...by(l), ...(l.what ? [', über ', { name: l.what }, ','] : []), ' getrennt', ...times(l), ...closed(l)]],
       restored: (l) => [l.email, l.app ? [' hat ', { name: l.app }, ' wieder wie zuvor'] : [' ist wieder da wie zuvor']],
       accepted: (l) => [l.email, [' hat Ihre Einladung angenommen', ...times(l)]],
       until: (l) => [l.email, [' darf ', ...an(l.app), ...(l.until ? [` bis ${l.until}`] : [' ohne Ende']), ' öffnen', ...(l.owner || l.by ? [', geändert', ...by(l)] : [])]],
