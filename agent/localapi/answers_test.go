@@ -248,7 +248,7 @@ func TestInvitationAnswers(t *testing.T) {
 		`{"emails":["ben@example.net"],"apps":["Notes"],"line":"a\nb"}`:                                            "one line",
 		`{"emails":["ben@example.net"],"apps":["Notes"],"line":7}`:                                                 "line",
 		`{"emails":["ben@example.net"],"apps":["Notes"],"noMail":"yes"}`:                                           "noMail",
-		`{"emails":["ben@example.net"],"apps":["Notes"],"until":"tomorrow"}`:                                       "end of a share",
+		`{"emails":["ben@example.net"],"apps":["Notes"],"until":"tomorrow"}`:                                       `The end \"tomorrow\" is not understood`,
 		`{"emails":["a@b.example"` + strings.Repeat(`,"a@b.example"`, agentapi.MaxInvited) + `],"apps":["Notes"]}`: "At most 50",
 	} {
 		do(all, body, 400, says)
