@@ -125,10 +125,8 @@ func TestLockedKeychain(t *testing.T) {
 	s.told("Your keychain is locked", "unlock")
 	p.publish("notes", "Notes", webApp(t, "notes"))
 	p.is("notes", "pending")
-	s.trayShows("Waiting for you", true)
-	s.trayClick("Notes wants an address > Approve")
-	s.told("The app was not approved", "Unlock your keychain first")
-	p.is("notes", "pending")
+	s.trayShows("1 waits for you: unlock to answer", true)
+	s.trayShows("Notes wants an address", false) // nothing can be given
 
 	// One click in the window closes everything.
 	p.openWindow()
@@ -141,9 +139,10 @@ func TestLockedKeychain(t *testing.T) {
 	s.unlock()
 	s.trayShows("Unlock…", false)
 	s.trayClick("Light up again")
-	s.trayShows("Go dark", true)
+	s.trayShows("Light up again", false)
 	s.trayClick("Notes wants an address > Approve")
 	p.is("notes", "live")
+	s.trayShows("Go dark", true)
 }
 
 // Who was there before the keychain opened stays: a visitor's WebSocket, an app's
