@@ -368,6 +368,7 @@ func TestAnotherProtocolThanItsOwn(t *testing.T) {
 	app, alert := newTalker(t)
 	app.say("\x15\x03\x01\x00\x02\x02\x46", stays)
 	_, closed := newTalker(t)
+	const reset = "it reset the connection"
 	plain, secure, h2c := serve(false, false), serve(false, true), serve(true, false)
 	b := r.signedIn("notes", bobID, true)
 	for _, c := range []struct {
@@ -393,6 +394,9 @@ func TestAnotherProtocolThanItsOwn(t *testing.T) {
 					t.Errorf("%+v, %s: %s %s", c, method, res.Status, body)
 				}
 				continue
+			}
+			if c.port == closed && strings.Contains(body, reset) {
+				c.reason = reset // as the system likes: what was sent to it may not have been read
 			}
 			if res.StatusCode != 502 || !strings.Contains(body, c.reason) {
 				t.Errorf("%+v, %s: %s %s", c, method, res.Status, body)

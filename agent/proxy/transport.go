@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -138,7 +139,8 @@ func identify(dial dialFunc) dialFunc {
 // one could not be used, so the visit it was made for is told how the app began.
 type http2Conn struct {
 	net.Conn
-	visit *visit // nil once something came; the reader's
+	visit *visit      // nil once something came; the reader's
+	heard atomic.Bool // something came
 }
 
 func dialHTTP2(dial dialFunc) dialFunc {
@@ -147,7 +149,7 @@ func dialHTTP2(dial dialFunc) dialFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &http2Conn{conn, ctx.Value(visitKey{}).(*visit)}, nil
+		return &http2Conn{Conn: conn, visit: ctx.Value(visitKey{}).(*visit)}, nil
 	}
 }
 
@@ -163,6 +165,18 @@ func (c *http2Conn) Read(p []byte) (int, error) {
 		c.visit.odd.Store(&err)
 	}
 	c.visit = nil
+	c.heard.Store(true) // after the visit knows
+	return n, err
+}
+
+// Write takes an error for none while nothing came: an app that speaks something else
+// says so and closes, and net/http closes at the first error of writing, perhaps before
+// that is read. Reading says how it went.
+func (c *http2Conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if err != nil && !c.heard.Load() && !errors.Is(err, net.ErrClosed) {
+		return len(p), nil
+	}
 	return n, err
 }
 
