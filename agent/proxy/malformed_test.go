@@ -395,13 +395,15 @@ func TestAnotherProtocolThanItsOwn(t *testing.T) {
 				}
 				continue
 			}
-			if c.port == closed && strings.Contains(body, reset) {
-				c.reason = reset // as the system likes: what was sent to it may not have been read
+			f := <-failures
+			if c.port == closed { // a reset, where the system finds something unread
+				body = strings.ReplaceAll(body, reset, c.reason)
+				f.detail = strings.Replace(strings.ToLower(f.detail), reset, c.reason, 1)
 			}
 			if res.StatusCode != 502 || !strings.Contains(body, c.reason) {
 				t.Errorf("%+v, %s: %s %s", c, method, res.Status, body)
 			}
-			if f := <-failures; !strings.HasPrefix(strings.ToLower(f.detail), strings.ToLower(c.reason)) {
+			if !strings.HasPrefix(strings.ToLower(f.detail), strings.ToLower(c.reason)) {
 				t.Errorf("%+v, %s: %+v", c, method, f)
 			}
 		}
