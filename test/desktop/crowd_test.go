@@ -125,6 +125,7 @@ func TestUndoOnTheNotification(t *testing.T) {
 		t.Fatal(err)
 	}
 	capability, _ := answer["capability"].(string)
+	s.mustTool("dunstctl", "close-all") // what was told so far
 	p.grant(capability, p.person("bob@example.com").AccountID, "Notes")
 	p.answers(bob, notes, http.StatusOK)
 	open := openStream(t, bob.Do, notes, nil)

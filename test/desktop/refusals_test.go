@@ -41,7 +41,7 @@ func refused(t *testing.T, s *session, p *program, wants ...string) {
 
 func TestNoDesktopAtAll(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, desk{noDisplay: true, noBus: true})
+	s := newSession(t, desk{noDisplay: true, noBus: true, first: true})
 	p := s.begin()
 	refused(t, s, p, "There is no desktop session here", "porchlight agent --local")
 	if _, err := os.Stat(p.data); !os.IsNotExist(err) {

@@ -217,6 +217,7 @@ func TestW2_ApproveOnTheNotification(t *testing.T) {
 	p.isStill("notes", "pending")
 	s.closeWindow()
 	s.windowShows(false)
+	s.notified("Porchlight stays on") // and off the screen
 
 	// The same service protocol with a press on Approve.
 	p.publish("photos", "Photos", webApp(t, "photos"))
