@@ -44,8 +44,13 @@ func TestPanelRestart(t *testing.T) {
 	s.waitName("org.kde.StatusNotifierWatcher", false)
 	s.startPanel()
 	s.trayShows("Notes > Open", true)
-	p.approveByMouse("photos", "Photos")
-	p.revokeByMouse("notes", "Notes")
+	// By the panel's protocol only: xfce4-panel was seen to draw the submenu of a line
+	// empty that appears after it has been started again.
+	p.publish("photos", "Photos", webApp(t, "photos"))
+	s.trayClick("Photos wants an address > Approve")
+	p.is("photos", "live")
+	s.trayClick("Notes > Revoke > Yes, revoke Notes")
+	p.is("notes", "")
 }
 
 // revokeByMouse goes down three menus, from the first app to the yes. Only a menu
