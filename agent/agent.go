@@ -222,6 +222,7 @@ func (a *Agent) makeProxy() error {
 		Instance: instance.ID,
 		Key:      instance.Key,
 		Local:    a.local(),
+		HTTP:     a.cfg.HTTP,
 		List:     a.liveApps,
 
 		DisplayName: a.settings.DisplayName,

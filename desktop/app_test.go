@@ -136,7 +136,7 @@ func TestCommandLine(t *testing.T) {
 	if o, err := parse(nil, func(string) string { return "" }, nil); err != nil || o.api != agentapi.DefaultAddress || o.data == "" {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--data", ""}} {
+	for _, args := range [][]string{{"--nonsense"}, {"show"}, {"--panel", "pink"}, {"--http", "nginx"}, {"--data", ""}} {
 		if _, err := parse(args, getenv, nil); err == nil || errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%v: %v", args, err)
 		}
@@ -148,7 +148,7 @@ func TestCommandLine(t *testing.T) {
 	if _, err := parse([]string{"--help"}, getenv, &out); !errors.Is(err, flag.ErrHelp) {
 		t.Error(err)
 	}
-	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--version", "PORCHLIGHT_DATA"} {
+	for _, option := range []string{"--data", "--api", "--https", "--hidden", "--panel", "--secret-file", "--http", "--version", "PORCHLIGHT_DATA"} {
 		if !strings.Contains(out.String(), option) {
 			t.Errorf("the usage does not name %s", option)
 		}

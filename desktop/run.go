@@ -156,7 +156,7 @@ func newAgentRunner(o startOptions, logger *slog.Logger, a *app) *agentRunner {
 		make: func(ctx context.Context, desk, hash []byte, keychain bool) (*host.Host, error) {
 			return host.New(ctx, host.Config{
 				DataDir: o.data, API: o.api, Local: true, HTTPS: o.https,
-				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp,
+				Mode: agentapi.ModeDesktop, FirstPartyApp: firstPartyApp, HTTP: o.http,
 				OwnerSecretHash: hash, DeskSecretHash: desk, Keychain: keychain, Log: logger,
 			})
 		},

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"porchlight/agent/agentapi"
-	"porchlight/agent/proxy/gate"
+	"porchlight/agent/proxy/limits"
 	"porchlight/agent/upstream"
 )
 
@@ -251,7 +251,7 @@ func (p *Proxy) copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.R
 
 // largeCopy is what is moved at a time of an answer known to be longer, in
 // bytes: four TLS records.
-const largeCopy = 4 * gate.RecordSize
+const largeCopy = 4 * limits.Record
 
 // largeBuffers are buffers of that size, *[largeCopy]byte.
 var largeBuffers = sync.Pool{New: func() any { return new([largeCopy]byte) }}

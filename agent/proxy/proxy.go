@@ -132,6 +132,8 @@ type Config struct {
 	// DecideWithin is how long a connection has for a first request that is let
 	// through; 10 s when zero.
 	DecideWithin time.Duration
+	// HTTP is the way in, gate.Own or gate.Go; the gate's default when empty.
+	HTTP string
 	// Files is how many files this process may have open, of which visitors get
 	// their shares; what the system says when zero.
 	Files int
@@ -170,6 +172,9 @@ func New(c Config) (*Proxy, error) {
 	if len(c.Instance) != 8 || len(c.Key) < 32 {
 		return nil, errors.New("proxy: Instance must be 8 digits and Key at least 32 bytes")
 	}
+	if err := gate.CheckHTTP(c.HTTP); err != nil {
+		return nil, err
+	}
 	p := &Proxy{config: c, cookies: namesFor(c.Instance), now: c.Now, log: c.Log}
 	if p.now == nil {
 		p.now = time.Now
@@ -198,7 +203,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	defer p.direct.closeIdle()
 	defer p.apps.closeIdle()
 	return gate.Serve(ctx, ln, gate.Config{
-		TLS: p.config.TLS, Handler: p, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
+		TLS: p.config.TLS, Handler: p, HTTP: p.config.HTTP, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
 		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
 	})
 }

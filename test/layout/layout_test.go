@@ -68,7 +68,22 @@ var rules = []rule{
 	{
 		why:  "the gate judges bytes and heads, and knows neither apps nor people",
 		from: "agent/proxy/gate", to: "agent",
-		allow: []string{"agent/proxy/gate"},
+		allow: []string{"agent/proxy/gate", "agent/proxy/http1", "agent/proxy/http2", "agent/proxy/limits"},
+	},
+	{
+		why:  "a way in makes requests of bytes, and knows neither apps nor people, nor who counts connections",
+		from: "agent/proxy/http1", to: "agent",
+		allow: []string{"agent/proxy/http1", "agent/proxy/limits"},
+	},
+	{
+		why:  "a way in makes requests of bytes, and knows neither apps nor people, nor who counts connections",
+		from: "agent/proxy/http2", to: "agent",
+		allow: []string{"agent/proxy/http2", "agent/proxy/limits"},
+	},
+	{
+		why:  "the limits of visitors' connections are a table that every way in reads",
+		from: "agent/proxy/limits", to: "",
+		allow: []string{"agent/proxy/limits"},
 	},
 	{
 		why:  "how an app is reached stands below whoever reaches it",

@@ -17,6 +17,7 @@ import (
 	"porchlight/agent/host"
 	"porchlight/agent/local"
 	"porchlight/agent/ownersecret"
+	"porchlight/agent/proxy/gate"
 	"porchlight/internal/commandline"
 )
 
@@ -29,6 +30,7 @@ type agentOptions struct {
 	acmeDirectory string
 	onDemand      bool
 	firstParty    string
+	http          string
 	verbose       bool
 }
 
@@ -62,6 +64,7 @@ Porchlight runs already, this says so and ends with success.`,
 	f.StringVar(&o.acmeDirectory, "acme-directory", "", "ACME directory to order certificates from (default Let's Encrypt; with --ca, this computer makes its own)")
 	f.BoolVar(&o.onDemand, "on-demand", false, "stop 10 seconds after the last registered app has left")
 	f.StringVar(&o.firstParty, "first-party", "", "appId of the app that brings this Porchlight along; stops like --on-demand")
+	f.StringVar(&o.http, "http", gate.DefaultHTTP, "what reads visitors' requests: Porchlight's own code (own) or the Go library's server (go)")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log everything to standard error")
 	return cmd
 }
@@ -69,6 +72,9 @@ Porchlight runs already, this says so and ends with success.`,
 func runAgent(ctx context.Context, where *location, term *terminal, o agentOptions) error {
 	if o.local && o.control != "" {
 		return commandline.Usagef("say --local or --control, not both")
+	}
+	if err := gate.CheckHTTP(o.http); err != nil {
+		return commandline.Usagef("%w", err)
 	}
 	dir, err := where.dataDir()
 	if err != nil {
@@ -88,6 +94,7 @@ func runAgent(ctx context.Context, where *location, term *terminal, o agentOptio
 		ACMEDirectory: o.acmeDirectory,
 		Mode:          agentapi.ModeHeadless,
 		FirstPartyApp: o.firstParty,
+		HTTP:          o.http,
 		OnDemand:      o.onDemand || o.firstParty != "",
 	}
 	if o.firstParty != "" {

@@ -355,6 +355,7 @@ func TestExitCodes(t *testing.T) {
 		{absent, []string{"settings"}, commandline.ExitNotRunning, "not running"},
 		{absent, []string{"activity"}, commandline.ExitNotRunning, "not running"},
 		{absent, []string{"agent", "--local", "--control", "https://control.example.net"}, commandline.ExitUsage, "not both"},
+		{absent, []string{"agent", "--local", "--http", "nginx"}, commandline.ExitUsage, `--http is own or go, not "nginx"`},
 		{absent, []string{"agent", "--control", "http://control.example.net", "--api", "127.0.0.1:0"}, commandline.ExitRefused, "https://control.example.net"},
 		{absent, []string{"agent", "--local", "--ca", absent.dir + "/absent.pem"}, commandline.ExitRefused, "certificate authority"},
 		{absent, []string{"connect"}, commandline.ExitUsage, "URL"},

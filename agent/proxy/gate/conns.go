@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/proxy/limits"
 	"porchlight/internal/bounds"
 )
 
@@ -61,7 +62,7 @@ type Conn struct {
 
 func newConns(files int, within time.Duration, log *slog.Logger) *conns {
 	return &conns{
-		most: max(2*leastPerSource, min(maxConns, files*3/8)), within: within, log: log,
+		most: max(2*limits.LeastPerSource, min(limits.Conns, files*3/8)), within: within, log: log,
 		sources: map[netip.Prefix]int{}, refused: Refusals{},
 	}
 }
@@ -86,7 +87,7 @@ func (s *conns) add(raw net.Conn) *Conn {
 // place finds a place for c; out has lost its own. mu is held.
 func (s *conns) place(c *Conn) (out *Conn, ok bool) {
 	left := s.most - s.open
-	if s.sources[c.source] >= max(leastPerSource, left/2) {
+	if s.sources[c.source] >= max(limits.LeastPerSource, left/2) {
 		s.logRefusal("one source", c.source)
 		return nil, false
 	}
@@ -244,12 +245,12 @@ func (c *Conn) tooLate() {
 		return
 	}
 	c.over.Store(true)
-	long := now.Sub(c.due) > maxParting
-	busy := c.active.Load() || now.Sub(time.Unix(0, c.ended.Load())) < partingTime
+	long := now.Sub(c.due) > limits.MaxParting
+	busy := c.active.Load() || now.Sub(time.Unix(0, c.ended.Load())) < limits.Parting
 	goodbye := !busy && !c.parted && !long
 	if busy && !long || goodbye {
 		c.parted = c.parted || goodbye
-		c.timer.Reset(partingTime)
+		c.timer.Reset(limits.Parting)
 	} else {
 		c.conns.remove(c)
 	}
@@ -274,7 +275,7 @@ func (c *Conn) goodbye() {
 		_ = c.secure.CloseWrite()
 		return
 	}
-	_ = c.secure.SetWriteDeadline(time.Now().Add(partingTime))
+	_ = c.secure.SetWriteDeadline(time.Now().Add(limits.Parting))
 	_, _ = c.secure.Write([]byte(goAway))
 	_ = c.secure.SetWriteDeadline(time.Time{})
 }

@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"sync"
+
+	"porchlight/agent/proxy/limits"
 )
 
 // front ends TLS before net/http sees a connection, so that HTTP/1.1 can pass
@@ -55,7 +57,7 @@ func (f *front) run() {
 
 // handshake is bounded in time as the head of a request is.
 func (f *front) handshake(c *Conn) {
-	ctx, cancel := context.WithTimeout(f.ctx, headerTimeout)
+	ctx, cancel := context.WithTimeout(f.ctx, limits.HeaderTimeout)
 	defer cancel()
 	var conn net.Conn
 	gather := &gatherConn{Conn: c.raw, conn: c}

@@ -17,39 +17,33 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"porchlight/agent/proxy/limits"
 )
 
-// Limits of visitors' connections and requests; bodies on their way to an app have
-// none. What the number of open files leaves is in newConns.
+// The ways in: the code that reads visitors' requests.
 const (
-	maxHeader     = 64 << 10 // bytes of a head; more is 431
-	maxFields     = 200      // header fields, trailers included; more is 431
-	maxRefused    = 1 << 20  // bytes of a head that are read to answer it with 431
-	maxFrame      = 16 << 10 // bytes of an HTTP/2 frame, all read before it is looked at
-	headerTimeout = 10 * time.Second
-	bodyTimeout   = 10 * time.Second // of what is answered without an app
-	idleTimeout   = 2 * time.Minute
-	shutdownGrace = 2 * time.Second
-
-	// maxConns is the most connections in any case; by the process's files it
-	// may be fewer. Half of the files are for requests, an eighth for everything
-	// else.
-	maxConns = 16 << 10
-	// leastPerSource is more than a browser opens at once.
-	leastPerSource = 32
-	// letInTimeout is how long a connection has for a first request that is let
-	// through, unless Config says otherwise.
-	letInTimeout = 10 * time.Second
-	// partingTime is how long a visitor has to notice that the connection ends.
-	partingTime = time.Second
-	// maxParting bounds how long requests under way put that end off.
-	maxParting = 30 * time.Second
+	Own = "own" // ours
+	Go  = "go"  // net/http's
+	// DefaultHTTP is the one of whoever chooses none.
+	DefaultHTTP = Go
 )
+
+// CheckHTTP refuses what is no way in; empty is the default.
+func CheckHTTP(way string) error {
+	switch way {
+	case "", Own, Go:
+		return nil
+	}
+	return fmt.Errorf("--http is own or go, not %q", way)
+}
 
 // Config of Serve.
 type Config struct {
 	TLS     *tls.Config // gives the certificate of each host name
 	Handler http.Handler
+	// HTTP is Own or Go; DefaultHTTP when empty.
+	HTTP string
 	// Files is how many files this process may have open.
 	Files int
 	// LetInWithin is how long a connection has for a first request that is let
@@ -72,7 +66,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	defer cutOff()
 	conf := forHTTP(c.TLS)
 	if c.LetInWithin <= 0 {
-		c.LetInWithin = letInTimeout
+		c.LetInWithin = limits.LetIn
 	}
 	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Log), c.Refused, c.Log)
 	fronted := make(chan struct{})
@@ -83,7 +77,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		handlers.Add(1)
 		defer handlers.Done()
 		ConnOf(r).hurry(w)
-		limitBody(w, r, time.Now().Add(bodyTimeout)) // until there is an app to take it
+		limitBody(w, r, time.Now().Add(limits.BodyTimeout)) // until there is an app to take it
 		c.Handler.ServeHTTP(w, r)
 	})
 	failed := make(chan error, 1)
@@ -94,7 +88,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		err = fmt.Errorf("take visitors: %w", err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.ShutdownGrace)
 	defer cancel()
 	if err != nil || srv.Shutdown(grace) != nil {
 		c.CutOff()
@@ -127,9 +121,9 @@ func forHTTP(conf *tls.Config) *tls.Config {
 func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.Server {
 	return &http.Server{
 		TLSConfig:                    conf,
-		ReadHeaderTimeout:            headerTimeout,
-		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               maxRefused, // TooLarge looks before anything else does
+		ReadHeaderTimeout:            limits.HeaderTimeout,
+		IdleTimeout:                  limits.Idle,
+		MaxHeaderBytes:               limits.Refused, // TooLarge looks before anything else does
 		DisableGeneralOptionsHandler: true,
 		BaseContext:                  func(net.Listener) context.Context { return base },
 		ConnContext:                  withConn,
@@ -137,11 +131,16 @@ func newServer(base context.Context, conf *tls.Config, log *slog.Logger) *http.S
 		ErrorLog:                     slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		HTTP2: &http.HTTP2Config{
 			// The room for a frame is taken when its first nine bytes are here.
-			MaxReadFrameSize: maxFrame,
+			MaxReadFrameSize:              limits.Frame,
+			MaxConcurrentStreams:          limits.Streams,
+			MaxDecoderHeaderTableSize:     limits.HeaderTable,
+			MaxEncoderHeaderTableSize:     limits.HeaderTable,
+			MaxReceiveBufferPerConnection: limits.Window,
+			MaxReceiveBufferPerStream:     limits.Window,
 			// A visitor who vanished without a word must not hold streams open.
-			SendPingTimeout:  30 * time.Second,
-			PingTimeout:      15 * time.Second,
-			WriteByteTimeout: time.Minute,
+			SendPingTimeout:  limits.PingAfter,
+			PingTimeout:      limits.PingTimeout,
+			WriteByteTimeout: limits.WriteStall,
 		},
 	}
 }

@@ -3,12 +3,8 @@ package gate
 import (
 	"net"
 	"sync"
-)
 
-const (
-	// RecordSize is the most bytes of plain text in a TLS record.
-	RecordSize = 16 << 10
-	gatherSize = 68 << 10 // bytes gathered: four full records, encrypted
+	"porchlight/agent/proxy/limits"
 )
 
 // gatherConn is a visitor's connection below TLS. crypto/tls writes each record
@@ -24,8 +20,8 @@ type gatherConn struct {
 	err     error   // of a write that failed: nothing may follow it; guarded by mu
 }
 
-// buffers are of gatherSize, *[]byte.
-var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, gatherSize)) }}
+// buffers are of limits.Gather, *[]byte.
+var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, limits.Gather)) }}
 
 func (c *gatherConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
@@ -36,12 +32,12 @@ func (c *gatherConn) Write(p []byte) (int, error) {
 	if !c.holding {
 		return c.Conn.Write(p)
 	}
-	if c.buf != nil && len(*c.buf)+len(p) > gatherSize {
+	if c.buf != nil && len(*c.buf)+len(p) > limits.Gather {
 		if err := c.send(); err != nil {
 			return 0, err
 		}
 	}
-	if len(p) > gatherSize {
+	if len(p) > limits.Gather {
 		return c.Conn.Write(p)
 	}
 	if c.buf == nil {

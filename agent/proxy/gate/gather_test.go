@@ -6,6 +6,8 @@ import (
 	"net"
 	"slices"
 	"testing"
+
+	"porchlight/agent/proxy/limits"
 )
 
 // writes is a connection that keeps what each Write brought, and fails from a
@@ -42,13 +44,13 @@ func TestGather(t *testing.T) {
 	write(1) // nothing is held yet
 	c.hold()
 	for range 4 {
-		write(RecordSize)
+		write(limits.Record)
 	}
 	if len(w.got) != 1 {
 		t.Fatalf("%d writes before release", len(w.got))
 	}
-	write(RecordSize)     // does not fit beside the others
-	write(gatherSize + 1) // fits nowhere
+	write(limits.Record)     // does not fit beside the others
+	write(limits.Gather + 1) // fits nowhere
 	write(7)
 	if err := c.release(); err != nil {
 		t.Fatal(err)
@@ -64,7 +66,7 @@ func TestGather(t *testing.T) {
 	for _, p := range w.got {
 		sizes = append(sizes, len(p))
 	}
-	if !slices.Equal(sizes, []int{1, 4 * RecordSize, RecordSize, gatherSize + 1, 7, 2}) {
+	if !slices.Equal(sizes, []int{1, 4 * limits.Record, limits.Record, limits.Gather + 1, 7, 2}) {
 		t.Errorf("sizes of writes: %v", sizes)
 	}
 }

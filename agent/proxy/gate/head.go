@@ -6,14 +6,16 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"slices"
+
+	"porchlight/agent/proxy/limits"
 )
 
-// A visitor's head may hold maxFields fields and maxHeader bytes. Apps have bounds
+// A visitor's head may hold limits.Fields fields and limits.Header bytes. Apps have bounds
 // of their own, and some leave out what is beyond without a word.
 //
 // Who sends more gets a page that says so, and a browser that other pages filled
 // with cookies is told to delete them, because it could open nothing otherwise.
-// Over HTTP/2 net/http reads the whole head, up to maxRefused, and TooLarge counts
+// Over HTTP/2 net/http reads the whole head, up to limits.Refused, and TooLarge counts
 // it. Over HTTP/1.1 it is counted as it comes in, and net/http gets a short one in
 // its place (shorten).
 
@@ -32,12 +34,12 @@ func TooLarge(r *http.Request) (over, byCookie bool) {
 		}
 	}
 	fields := countFields(r)
-	return size > maxHeader || fields > maxFields, toBlame(cookies, size-cookies, fields)
+	return size > limits.Header || fields > limits.Fields, toBlame(cookies, size-cookies, fields)
 }
 
 // TooManyFields says whether a request whose body has been read has too many
 // fields, counting its trailers.
-func TooManyFields(r *http.Request) bool { return countFields(r) > maxFields }
+func TooManyFields(r *http.Request) bool { return countFields(r) > limits.Fields }
 
 // countFields counts a request's header fields and those trailers that have
 // come, Host and what net/http takes out of the header included.
@@ -60,7 +62,7 @@ func countFields(r *http.Request) (n int) {
 // second, a link with a long enough address would have a browser lose the few
 // cookies it has.
 func toBlame(cookies, rest, fields int) bool {
-	return rest <= maxHeader && fields <= maxFields && cookies > maxHeader/2
+	return rest <= limits.Header && fields <= limits.Fields && cookies > limits.Header/2
 }
 
 // headSize counts the head of a request as it comes in.
@@ -77,8 +79,8 @@ type headSize struct {
 // how many of them are within the bounds.
 func (s *headSize) take(n int, begins bool) int {
 	if !s.over && n > 0 {
-		room := max(0, maxHeader-s.bytes)
-		if begins && s.fields == maxFields {
+		room := max(0, limits.Header-s.bytes)
+		if begins && s.fields == limits.Fields {
 			room = 0
 		}
 		s.over = n > room
@@ -126,7 +128,7 @@ func (c *strictConn) shorten(rest []byte) ([]byte, error) {
 		s.short = append(s.short, ":\r\n"...) // a line cut in its name needs one, and no length or coding is valid with it
 	}
 	buf := make([]byte, 4<<10)
-	for m.state == inHeadLines && s.bytes <= maxRefused {
+	for m.state == inHeadLines && s.bytes <= limits.Refused {
 		if len(rest) == 0 {
 			n, err := c.Conn.Read(buf)
 			if n == 0 {

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"sync/atomic"
+
+	"porchlight/agent/proxy/limits"
 )
 
 // net/http reads HTTP/1.1 as RFC 9112 allows: a length beside chunks is dropped,
@@ -72,7 +74,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 
 // Write has the records of a long write leave together.
 func (c *strictConn) Write(p []byte) (int, error) {
-	if len(p) <= RecordSize {
+	if len(p) <= limits.Record {
 		return c.Conn.Write(p)
 	}
 	c.gather.hold()

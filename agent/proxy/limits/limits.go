@@ -1,0 +1,70 @@
+// Package limits is the one table of what a visitor's connection and its requests may
+// cost this computer before anything is known of who they are. Every way in reads
+// it: net/http's server and ours, for HTTP/1.1 and HTTP/2. Bodies on their way to an
+// app have no limit here; what one person may have under way at an app is the proxy's
+// to count, for it is the same however a request came in.
+package limits
+
+import "time"
+
+// Heads.
+const (
+	Header  = 64 << 10 // bytes of a head; more is 431
+	Fields  = 200      // header fields, trailers included; more is 431
+	Refused = 1 << 20  // bytes of a head that are read to answer it with 431
+)
+
+// Time.
+const (
+	// HeaderTimeout is for the TLS handshake, and again for a head from its first
+	// byte on.
+	HeaderTimeout = 10 * time.Second
+	// BodyTimeout is for a body that no app reads: what is answered without one.
+	BodyTimeout = 10 * time.Second
+	// Idle is how long a connection may wait for its next request.
+	Idle = 2 * time.Minute
+	// ShutdownGrace is how long requests under way have when Porchlight stops.
+	ShutdownGrace = 2 * time.Second
+	// LetIn is how long a connection has for a first request that is let through,
+	// unless the gate's Config says otherwise.
+	LetIn = 10 * time.Second
+	// Parting is how long a visitor has to notice that the connection ends.
+	Parting = time.Second
+	// MaxParting bounds how long requests under way put that end off.
+	MaxParting = 30 * time.Second
+	// Lingering is how long what a visitor still sends is read after an answer that
+	// ends the connection, so that the answer is not lost to a reset.
+	Lingering = 500 * time.Millisecond
+)
+
+// Connections. How many there may be by the process's files is the gate's to say:
+// half of the files are for requests, an eighth for everything else.
+const (
+	Conns = 16 << 10 // in any case
+	// LeastPerSource is more than a browser opens at once.
+	LeastPerSource = 32
+)
+
+// Bodies that the handler did not read: so much of one is read after the answer to
+// keep the connection; with more to come, it ends.
+const BodyRest = 256 << 10
+
+// HTTP/2.
+const (
+	Frame       = 16 << 10 // bytes of a frame, all read before it is looked at
+	Streams     = 250      // open at a time on a connection
+	HeaderTable = 4 << 10  // bytes of the tables of HPACK, both ways
+	Window      = 1 << 20  // bytes of bodies on their way in, of a connection and of a stream
+
+	// A visitor who vanished without a word must not hold streams open.
+	PingAfter   = 30 * time.Second // of silence
+	PingTimeout = 15 * time.Second
+	// WriteStall is how long a write may take without a byte going out.
+	WriteStall = time.Minute
+)
+
+// Writes.
+const (
+	Record = 16 << 10 // bytes of plain text in a TLS record
+	Gather = 68 << 10 // bytes that leave together: four full records, encrypted
+)
