@@ -27,9 +27,15 @@ func (p *People) canEnd(until *string) (err error) {
 	if *until == "" || *until == agentapi.UntilNever {
 		return nil
 	}
-	snapshot := p.cfg.Access.Snapshot()
-	if err := p.connected(); err != nil || snapshot.Version == "" || snapshot.Ends {
+	if err := p.connected(); err != nil {
 		return err
+	}
+	switch snapshot := p.cfg.Access.Snapshot(); {
+	case snapshot.Version == "":
+		return agentapi.Errorf(agentapi.CodeUnavailable,
+			"Porchlight has not heard from its server yet, so it cannot know that a share would end there. Try again in a moment.")
+	case snapshot.Ends:
+		return nil
 	}
 	return agentapi.Errorf(agentapi.CodeInvalid,
 		"The server that this computer is connected to is too old to end a share by itself. Have it updated, or share without an end and take access away by hand.")
