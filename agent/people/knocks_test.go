@@ -79,6 +79,10 @@ func TestKnockForToday(t *testing.T) {
 	if _, err := r.owner.AnswerKnock(t.Context(), knock.ID, "tomorrow"); agentapi.CodeOf(err) != agentapi.CodeInvalid {
 		t.Errorf("an answer that is none: %v", err)
 	}
+	r.await(t, func() bool { // written down, so that what the owner does comes after it
+		lines, err := r.owner.Activity(t.Context(), 1)
+		return err == nil && lines[0].Kind == agentapi.ActivityKnocked
+	})
 	before := time.Now()
 	got, err := r.owner.AnswerKnock(t.Context(), knock.ID, agentapi.KnockToday)
 	if err != nil || got.Status != agentapi.PersonActive || got.URL != "https://photos.maya.localhost:8443" || got.Until == nil {
