@@ -40,7 +40,12 @@ const (
 type until struct {
 	keep bool      // as it is
 	at   time.Time // zero for never
+	// program is set where a program asks: it knows no end, so it takes none away either.
+	program bool
 }
+
+// byProgram is what every program asks of an end.
+var byProgram = until{keep: true, program: true}
 
 // parseUntil reads Invite.Until and SetAccess.Until.
 func parseUntil(text string, now time.Time) (until, error) {
@@ -102,6 +107,35 @@ func (p person) at(now time.Time) person {
 			delete(p.Ended, id)
 		}
 	}
+	return p
+}
+
+// keptFrom is the row after ev with the ends that outlive a program's taking away: giving
+// the app again before then, a program gives it until then and no longer. Whatever the
+// owner does with an app settles it.
+func (p person) keptFrom(before person, ev personEvent, apps []string, u until, now time.Time) person {
+	about := func(id string) bool { return ev == personRemoved || slices.Contains(apps, id) }
+	kept := cloned(before.Kept)
+	switch ev {
+	case personWithdrawn, personRemoved:
+		maps.DeleteFunc(kept, func(id string, _ time.Time) bool { return about(id) && !u.program })
+		for id, end := range before.Until {
+			if u.program && about(id) {
+				kept[id] = end
+			}
+		}
+	case personInvited, personGiven:
+		for id, end := range kept {
+			if u.program && about(id) && now.Before(end) {
+				p = p.ending([]string{id}, until{at: end})
+			}
+		}
+		maps.DeleteFunc(kept, func(id string, _ time.Time) bool { return about(id) })
+	default:
+		return p
+	}
+	maps.DeleteFunc(kept, func(_ string, end time.Time) bool { return now.Sub(end) >= endedFor })
+	p.Kept = kept
 	return p
 }
 

@@ -63,6 +63,70 @@ func (b *bench) passwords(id string) int {
 	return len(ok[controlapi.Snapshot](b.t)(b.Agents.Snapshot(b.t.Context(), id)).Passwords)
 }
 
+// Weakness: a program that takes an app away and gives it again made a share endless that
+// the owner had ended.
+// Checked: it comes back until then, also after a removal and an invitation; what the
+// owner does with it, and the end itself, settle it.
+func TestAProgramKeepsTheOwnersEnds(t *testing.T) {
+	t.Parallel()
+	b, id, account := dated(t)
+	end := b.rowOf(id, account).Until["app1"]
+	ctx := t.Context()
+	is := func(what string, until time.Time, apps ...string) {
+		t.Helper()
+		p := b.rowOf(id, account)
+		if !slices.Equal(p.Apps, apps) || !p.Until["app1"].Equal(until) || len(p.Until) != map[bool]int{true: 0, false: 1}[until.IsZero()] {
+			t.Errorf("%s: %+v, want %v until %v", what, p, apps, until)
+		}
+	}
+	withdraw := func() { ok[controlapi.Person](t)(b.People.WithdrawByProgram(ctx, id, account, "app1")) }
+	give := func() { ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app1")) }
+	invite := func(program bool) {
+		email := b.rowOf(id, account).Email
+		ok[controlapi.Person](t)(b.People.Invite(ctx, id, controlapi.Invite{Email: email, Apps: []string{"app1"}, Program: program, Until: map[bool]string{true: "never"}[program]}))
+	}
+	withdraw()
+	withdraw()
+	is("withdrawn", time.Time{}, "app2")
+	ok[controlapi.Person](t)(b.People.GiveByProgram(ctx, id, account, "app2"))
+	give()
+	is("given again", end, "app1", "app2")
+	if b.rows(keyEnds) != 1 || len(b.rowOf(id, account).Kept) != 0 {
+		t.Errorf("indexed %d, kept %v", b.rows(keyEnds), b.rowOf(id, account).Kept)
+	}
+	withdraw()
+	invite(true)
+	is("withdrawn and invited", end, "app1", "app2")
+	ok[controlapi.Person](t)(b.People.RemoveByProgram(ctx, id, account))
+	invite(true)
+	is("removed and invited", end, "app1")
+
+	withdraw()
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", ""))
+	is("given by the owner", time.Time{}, "app1")
+	withdraw()
+	give()
+	is("given for ever, as the owner had", time.Time{}, "app1")
+
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
+	withdraw()
+	ok[controlapi.Person](t)(b.People.Withdraw(ctx, id, account, "app1"))
+	give()
+	is("taken away by the owner too", time.Time{}, "app1")
+
+	ok[controlapi.Person](t)(b.People.Give(ctx, id, account, "app1", end.Format(time.RFC3339)))
+	withdraw()
+	b.clock.Add(2 * time.Hour)
+	b.clock.Add(-2 * time.Hour) // and a clock that was ahead settles nothing
+	b.ended()
+	give()
+	is("after a clock that was ahead", end, "app1")
+	withdraw()
+	b.clock.Add(2 * time.Hour)
+	give()
+	is("when the end is over", time.Time{}, "app1")
+}
+
 // What has ended has left the row, so that a node of an earlier version sees it too;
 // the password opens nothing, and is gone when the app is given again.
 func TestAnEndLeavesTheRow(t *testing.T) {

@@ -88,7 +88,7 @@ func (s *People) Invite(ctx context.Context, computerID string, i controlapi.Inv
 	if err != nil {
 		return controlapi.Person{}, refuse(controlapi.CodeInvalid, err.Error())
 	}
-	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, from: from, language: i.Language})
+	p, _, err := s.invite(ctx, computerID, inviting{email: i.Email, apps: i.Apps, until: i.Until, from: from, program: i.Program, language: i.Language})
 	return p, err
 }
 
@@ -99,6 +99,7 @@ type inviting struct {
 	until      string   // see controlapi.Invite
 	line, from string   // see invitation
 	noMail     bool     // it is handed over by its other address alone
+	program    bool     // a program invites, and not the owner
 	language   string   // tag of the mail's
 }
 
@@ -109,6 +110,9 @@ func (i inviting) check(now time.Time) (until, error) {
 		return until{}, refuse(controlapi.CodeInvalid, "An invitation names at least one app.")
 	case len(i.apps) > MaxApps:
 		return until{}, refuse(controlapi.CodeInvalid, "An invitation names at most 500 apps.")
+	}
+	if i.program {
+		return byProgram, nil
 	}
 	return parseUntil(i.until, now)
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -245,6 +246,18 @@ func TestKnocksLookAlike(t *testing.T) {
 	if told := b.told(e); len(told) != 2 { // the others of before have lapsed
 		t.Errorf("after the silence the owner is told %+v", told)
 	}
+	// A program's invitation leaves the owner's never as it is: the owner's takes it back.
+	b.clock.Add(knockAgain)
+	program := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}, Program: true}))
+	ok[controlapi.Person](t)(b.People.GiveByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
+	ok[controlapi.Person](t)(b.People.WithdrawByProgram(t.Context(), e.Computer.ID, program.AccountID, "photos"))
+	if err := muted.ask(door("notes")); err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(b.told(e), func(k controlapi.Knock) bool { return k.AccountID == muted.Account.ID }) {
+		t.Error("after a program's invitation the owner is asked by somebody who was never to ask again")
+	}
+	b.clock.Add(knockAgain)
 	// An invitation takes both back.
 	p := ok[controlapi.Person](t)(b.People.Invite(t.Context(), e.Computer.ID, controlapi.Invite{Email: muted.Account.Email, Apps: []string{"photos"}}))
 	ok[controlapi.Person](t)(b.People.Withdraw(t.Context(), e.Computer.ID, p.AccountID, "photos"))

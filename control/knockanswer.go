@@ -238,8 +238,8 @@ func (t *txn) endKnocks(computerID string, over func(knock) bool) error {
 }
 
 // answerKnocks ends what waits of a person for apps that they are given, by whatever
-// way: nothing is held against them any more, and when the apps are taken away again
-// they may ask anew.
+// way: no refusal of these is held against them any more, and when the apps are taken
+// away again they may ask anew.
 func (t *txn) answerKnocks(computerID, accountID string, apps []string) error {
 	for _, appID := range append(slices.Clone(apps), "") {
 		rest := knockRest(accountID, appID)
@@ -259,7 +259,7 @@ func (t *txn) answerKnocks(computerID, accountID string, apps []string) error {
 			return err
 		}
 	}
-	return t.Delete(keyKnocksMuted(computerID) + accountID)
+	return nil
 }
 
 // endPersonsKnocks ends the knocks of a person at a computer, and the invitations that

@@ -33,6 +33,7 @@ type person struct {
 	Apps      []string                `json:"apps"`            // app ids, sorted
 	Until     map[string]time.Time    `json:"until,omitempty"` // of Apps, those that end
 	Ended     map[string]time.Time    `json:"ended,omitempty"` // of apps that were among Apps until then
+	Kept      map[string]time.Time    `json:"kept,omitempty"`  // ends of apps that a program took away, see keptFrom
 	Epoch     int64                   `json:"epoch"`
 	InvitedAt time.Time               `json:"invitedAt"`
 	ChangedAt time.Time               `json:"changedAt"` // of Status
@@ -104,6 +105,7 @@ func (p person) given(apps []string) person {
 
 func (p person) without(gone func(id string) bool) person {
 	p.Apps, p.Until, p.Ended = withoutApps(p.Apps, gone), dropped(p.Until, gone), dropped(p.Ended, gone)
+	p.Kept = dropped(p.Kept, gone)
 	return p
 }
 
@@ -171,15 +173,31 @@ func (s *People) Give(ctx context.Context, computerID, accountID, appID, end str
 	return s.change(ctx, computerID, accountID, personGiven, u, appID)
 }
 
+// GiveByProgram is Give for a program of the computer, which knows no end: an app has the
+// one that the owner gave it, also where a program took it away before then.
+func (s *People) GiveByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personGiven, byProgram, appID)
+}
+
 // Withdraw takes one app from a person; one they never had is no error.
 func (s *People) Withdraw(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personWithdrawn, until{keep: true}, appID)
+}
+
+// WithdrawByProgram is Withdraw for a program of the computer; see GiveByProgram.
+func (s *People) WithdrawByProgram(ctx context.Context, computerID, accountID, appID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personWithdrawn, byProgram, appID)
 }
 
 // Remove ends a person's access to the whole computer, every session they have
 // on it, and the invitations still open. The row stays, so that the owner sees the removal happened.
 func (s *People) Remove(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
 	return s.change(ctx, computerID, accountID, personRemoved, until{keep: true})
+}
+
+// RemoveByProgram is Remove for a program of the computer; see GiveByProgram.
+func (s *People) RemoveByProgram(ctx context.Context, computerID, accountID string) (controlapi.Person, error) {
+	return s.change(ctx, computerID, accountID, personRemoved, byProgram)
 }
 
 func (s *People) change(ctx context.Context, computerID, accountID string, ev personEvent, u until, apps ...string) (controlapi.Person, error) {
@@ -215,10 +233,13 @@ func (t *txn) changePerson(computerID string, account Account, ev personEvent, u
 	if err := t.endWith(ev, computerID, account.ID, apps); err != nil {
 		return person{}, err
 	}
+	if err := t.hearAgain(ev, u, computerID, account.ID); err != nil {
+		return person{}, err
+	}
 	if err := t.startAnew(ev, computerID, now, apps); err != nil {
 		return person{}, err
 	}
-	p = p.ending(apps, u)
+	p = p.ending(apps, u).keptFrom(now, ev, apps, u, t.now)
 	return p, t.putPerson(computerID, before, p)
 }
 
@@ -250,6 +271,15 @@ func (t *txn) endWith(ev personEvent, computerID, accountID string, apps []strin
 		return t.revokePersonsGrants(computerID, accountID)
 	}
 	return nil
+}
+
+// hearAgain has a person's knocks heard again whom the owner gives something: never was
+// the owner's word, so that no program takes it back.
+func (t *txn) hearAgain(ev personEvent, u until, computerID, accountID string) error {
+	if u.program || ev != personInvited && ev != personGiven {
+		return nil
+	}
+	return t.Delete(keyKnocksMuted(computerID) + accountID)
 }
 
 // startAnew ends what apps that had ended for p left behind, when they are given again.
@@ -319,7 +349,7 @@ func liveApps(t kv.Tx, computerID string, ids []string) error {
 }
 
 // weight is how much a row counts against maxGiven.
-func (p person) weight() int { return len(p.Apps) + len(p.Until) + len(p.Ended) }
+func (p person) weight() int { return len(p.Apps) + len(p.Until) + len(p.Ended) + len(p.Kept) }
 
 // roomFor refuses the row p when with it a computer has more than it can have.
 func (t *txn) roomFor(computerID string, p person) error {
@@ -355,7 +385,7 @@ func (t *txn) forgetApps(computerID string, gone map[string]bool) error {
 	}
 	return eachPerson(t, computerID, func(p person) error {
 		kept := p.without(func(id string) bool { return gone[id] })
-		if len(kept.Apps) == len(p.Apps) && len(kept.Ended) == len(p.Ended) {
+		if kept.weight() == p.weight() {
 			return nil
 		}
 		return t.putPerson(computerID, p, kept)

@@ -45,7 +45,7 @@ func (p *People) Invite(ctx context.Context, by Actor, req agentapi.InviteReques
 		ids[i] = app.ID
 	}
 	were := p.asTheyWere()
-	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until, Name: p.displayName(by), Language: p.language()})
+	after, err := p.cfg.Control.Invite(ctx, controlapi.Invite{Email: req.Email, Apps: ids, Until: req.Until, Name: p.displayName(by), Language: p.language(), Program: !by.Owner})
 	if err != nil {
 		return agentapi.Invitation{}, refusal(err)
 	}
@@ -118,7 +118,7 @@ func (p *People) give(ctx context.Context, by Actor, req agentapi.AccessRequest)
 	}
 	defer turn.end()
 	were := p.asTheyWere()
-	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true, Until: req.Until})
+	after, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: req.AccountID, App: apps[0].ID, Granted: true, Until: req.Until, Program: !by.Owner})
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)
 	}
@@ -154,6 +154,7 @@ func (p *People) end(ctx context.Context, by Actor, c store.PendingChange, hold 
 		return agentapi.PersonChanged{}, agentapi.Errorf(agentapi.CodeInvalid, "This is the owner of the computer, who can open everything.")
 	}
 	row = p.takenAway(unconfirmed).without(row)
+	c.Program = !by.Owner
 	closed, heldUntil, err := p.takeAway(c, hold)
 	out := agentapi.PersonChanged{OK: true, Closed: closed, Milliseconds: int(p.cfg.Now().Sub(began).Milliseconds())}
 	p.cfg.Changes.Raise()
@@ -182,9 +183,9 @@ func (p *People) endUnknown(ctx context.Context, by Actor, c store.PendingChange
 	defer turn.end()
 	var row controlapi.Person
 	if c.AppID != "" {
-		row, err = p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
+		row, err = p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID, Program: !by.Owner})
 	} else {
-		row, err = p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID})
+		row, err = p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: !by.Owner})
 	}
 	if err != nil {
 		return agentapi.PersonChanged{}, refusal(err)

@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -46,6 +47,7 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 	defer p.mu.Unlock()
 	for _, twin := range p.pending {
 		if twin.Deny() == c.Deny() && !twin.Sent && !twin.unwritten {
+			twin.Program = twin.Program && c.Program
 			return p.takeAwayAgain(twin, c.At, hold)
 		}
 	}
@@ -66,6 +68,10 @@ func (p *People) takeAway(c store.PendingChange, hold time.Duration) (closed int
 // may be held longer, or no more; one that is not held may be on its way. mu is held.
 func (p *People) takeAwayAgain(twin pending, at time.Time, hold time.Duration) (closed int, heldUntil time.Time, err error) {
 	closed, err = p.cfg.Access.Deny(twin.Deny()) // its record stands; this closes what is open
+	if was := p.pending[twin.ID]; was.Program != twin.Program {
+		err = errors.Join(err, p.cfg.Store.PutPending(twin.PendingChange))
+		p.pending[twin.ID] = twin
+	}
 	if !twin.held() {
 		return closed, time.Time{}, err
 	}

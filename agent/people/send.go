@@ -52,10 +52,10 @@ func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {
 	case c.PasswordID != "":
 		return 0, p.cfg.Control.RevokePassword(ctx, c.PasswordID)
 	case c.AppID != "":
-		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID})
+		_, err := p.cfg.Control.SetAccess(ctx, controlapi.SetAccess{AccountID: c.AccountID, App: c.AppID, Program: c.Program})
 		return 0, err
 	}
-	row, err := p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID})
+	row, err := p.cfg.Control.Remove(ctx, controlapi.Remove{AccountID: c.AccountID, Program: c.Program})
 	return row.Epoch, err
 }
 

@@ -156,6 +156,45 @@ func TestUntilSurvivesUndo(t *testing.T) {
 	has("a program's withdrawal undone")
 }
 
+// TestProgramsKeepEnds: what a program takes away and gives again ends when the owner said,
+// however it does that.
+func TestProgramsKeepEnds(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes", "Wiki")
+	at := time.Now().Add(48 * time.Hour).UTC().Truncate(time.Second)
+	r.gives(t, id, "Notes", at.Format(time.RFC3339))
+	has := func(what string) {
+		t.Helper()
+		if p := r.owners(t, bobMail); !p.Until["Notes"].Equal(at) || len(p.Until) != 1 || !slices.Contains(p.Apps, "Notes") {
+			t.Errorf("%s: %+v", what, p)
+		}
+	}
+	for _, granted := range []bool{false, true} {
+		if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: granted}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has("withdrawn and given")
+	if _, err := r.app.Remove(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.app.Invite(t.Context(), agentapi.InviteRequest{Email: bobMail, Apps: []string{"Notes", "Wiki"}}); err != nil {
+		t.Fatal(err)
+	}
+	has("removed and invited")
+	// Of the control plane, only the owner's own word takes the end away.
+	r.gives(t, id, "Notes", agentapi.UntilNever)
+	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.owners(t, bobMail); len(p.Until) != 0 {
+		t.Errorf("given for ever by the owner: %+v", p)
+	}
+}
+
 // TestEndIsTold: what ended is shown and told, and given again it opens again.
 func TestEndIsTold(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,8 @@ type PendingChange struct {
 	// Computer is the id this computer had at its control plane then. Another
 	// control plane can do nothing about it; this one may be connected again.
 	Computer string `json:"computer,omitempty"`
+	// Program says that a program took it away and not the owner.
+	Program bool `json:"program,omitempty"`
 	// Sent is true once the control plane has carried it out. Epoch is then the
 	// session epoch of a person who was removed.
 	Sent  bool      `json:"sent,omitempty"`

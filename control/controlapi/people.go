@@ -40,6 +40,10 @@ type Invite struct {
 	Name string `json:"name,omitempty"`
 	// Language is the tag of the mail's; English where it is empty or not spoken.
 	Language string `json:"language,omitempty"`
+	// Program says that a program asks and not the owner. It gives no end and takes none
+	// away that the owner gave: Until is of no account. Nor does it take back that the
+	// owner does not want to be asked by this person.
+	Program bool `json:"program,omitempty"`
 }
 
 // UntilNever gives an app without an end, and takes the end away that it has.
@@ -56,11 +60,14 @@ type SetAccess struct {
 	Granted   bool   `json:"granted"`
 	// Until is what it is in Invite; of no account where Granted is false.
 	Until string `json:"until,omitempty"`
+	// Program is what it is in Invite.
+	Program bool `json:"program,omitempty"`
 }
 
 // Remove is the body of POST PathPeopleRemove: the whole computer is taken away.
 type Remove struct {
 	AccountID string `json:"accountId"`
+	Program   bool   `json:"program,omitempty"` // see Invite
 }
 
 // People lists who may reach the computer.

@@ -65,9 +65,14 @@ func (h *handler) setAccess(w http.ResponseWriter, r *http.Request, c controlapi
 	}
 	var p controlapi.Person
 	var err error
-	if body.Granted {
+	switch {
+	case body.Granted && body.Program:
+		p, err = h.svc.People.GiveByProgram(r.Context(), c.ID, body.AccountID, body.App)
+	case body.Granted:
 		p, err = h.svc.People.Give(r.Context(), c.ID, body.AccountID, body.App, body.Until)
-	} else {
+	case body.Program:
+		p, err = h.svc.People.WithdrawByProgram(r.Context(), c.ID, body.AccountID, body.App)
+	default:
 		p, err = h.svc.People.Withdraw(r.Context(), c.ID, body.AccountID, body.App)
 	}
 	if err != nil {
@@ -82,7 +87,11 @@ func (h *handler) removePerson(w http.ResponseWriter, r *http.Request, c control
 	if err := readJSON(w, r, &body); err != nil {
 		return err
 	}
-	p, err := h.svc.People.Remove(r.Context(), c.ID, body.AccountID)
+	remove := h.svc.People.Remove
+	if body.Program {
+		remove = h.svc.People.RemoveByProgram
+	}
+	p, err := remove(r.Context(), c.ID, body.AccountID)
 	if err != nil {
 		return err
 	}
