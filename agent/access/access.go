@@ -123,7 +123,6 @@ func New(c Config) (*Access, error) {
 	a.sessions.cache = map[store.SessionKey]*session{}
 	a.sessions.unsaved = map[store.SessionKey]time.Time{}
 	a.links.open = map[[32]byte]link{}
-	a.live.conns = map[*conn]struct{}{}
 	a.live.perApp = map[string]int{}
 	a.changed.Store(new(make(chan struct{})))
 
@@ -309,7 +308,7 @@ func (a *Access) swap(next *state) (closed int) {
 
 // closeRefused asks the state in force again about every live connection.
 func (a *Access) closeRefused() int {
-	return a.live.close(func(c *conn) bool { return !a.Decide(c.id, c.app).Allowed })
+	return a.live.close(func(c *Open) bool { return !a.Decide(c.id, c.app).Allowed })
 }
 
 // AwaitAllowed waits until the person may open the app, or until ctx ends. It is for

@@ -388,10 +388,12 @@ func BenchmarkSessionAndDecide(b *testing.B) {
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
+		var entry access.Open
+		cancel := func() {}
 		for pb.Next() {
 			id, _, _ := a.Session(cookie, notes)
-			d, leave := a.Enter(id, notes, func() {})
-			if leave(); !d.Allowed {
+			d := a.EnterAs(&entry, id, notes, cancel)
+			if entry.Leave(); !d.Allowed {
 				b.Error(d)
 				return
 			}

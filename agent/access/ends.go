@@ -226,7 +226,7 @@ func (l *live) perShare() map[store.Share]int {
 	out := map[store.Share]int{}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for c := range l.conns {
+	for c := range l.all() {
 		if !c.closed && !c.rests {
 			out[store.Share{AccountID: c.id.AccountID, AppID: c.app}]++
 		}

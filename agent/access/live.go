@@ -1,6 +1,7 @@
 package access
 
 import (
+	"iter"
 	"maps"
 	"sync"
 
@@ -8,23 +9,30 @@ import (
 	"porchlight/internal/broadcast"
 )
 
-// live is the register of everything open through the proxy. It is one set, without
+// live is the register of everything open through the proxy. It is one list, without
 // an index by person, session, grant or app: every request enters and leaves it, so
 // that has to be cheap, while closing is rare and walks a few thousand entries in a
 // few milliseconds.
 type live struct {
 	mu     sync.Mutex
-	conns  map[*conn]struct{} // guarded by mu
-	perApp map[string]int     // guarded by mu: how many, by app id
-	wake   broadcast.Signal   // perApp has changed
+	newest *Open            // guarded by mu, as the links of all entries are
+	perApp map[string]int   // guarded by mu: how many, by app id
+	wake   broadcast.Signal // perApp has changed
 }
 
-type conn struct {
+// Open is an entry of the register: something that is open through the proxy. Its zero
+// value can be entered, and once Leave said so, entered again.
+type Open struct {
+	live   *live // nil before the first time
 	id     Identity
 	app    string
 	cancel func()
 	rests  bool // see Rest
-	closed bool // guarded by live.mu
+
+	// Guarded by live.mu:
+	entered      bool
+	closed       bool
+	older, newer *Open
 }
 
 // Enter registers a live connection and then decides, in that order: access
@@ -34,60 +42,100 @@ type conn struct {
 // not block, and may come just after leave has returned. leave must be called
 // when the connection has ended, also when the decision refuses.
 func (a *Access) Enter(id Identity, appID string, cancel func()) (d Decision, leave func()) {
-	c := &conn{id: id, app: appID, cancel: cancel}
-	a.live.enter(c)
+	o := new(Open)
+	return a.EnterAs(o, id, appID, cancel), func() { o.Leave() }
+}
+
+// EnterAs is Enter with an entry of the caller's, which costs no memory. Its Leave is
+// what leave is.
+func (a *Access) EnterAs(o *Open, id Identity, appID string, cancel func()) Decision {
+	*o = Open{live: &a.live, id: id, app: appID, cancel: cancel}
+	a.live.enter(o)
 	if id.BySession() && !a.sessions.unended(id.ended) && !a.sessionExists(id.SessionKey) {
-		d = Decision{Reason: ReasonSessionOver}
-	} else {
-		d = a.Decide(id, appID)
+		return Decision{Reason: ReasonSessionOver}
 	}
-	return d, func() { a.live.leave(c) }
+	return a.Decide(id, appID)
 }
 
 // Rest registers a connection that id was let in on, for the time between its
 // requests: it ends with their access, and counts as nothing that is open. What holds
 // for cancel and leave of Enter holds here, too.
 func (a *Access) Rest(id Identity, appID string, cancel func()) (leave func()) {
-	c := &conn{id: id, app: appID, cancel: cancel, rests: true}
-	a.live.mu.Lock()
-	a.live.conns[c] = struct{}{}
-	a.live.mu.Unlock()
+	o := &Open{live: &a.live, id: id, app: appID, cancel: cancel, rests: true}
+	a.live.enter(o)
 	if !a.Decide(id, appID).Allowed {
-		a.live.close(func(other *conn) bool { return other == c })
+		a.live.close(func(other *Open) bool { return other == o })
 	}
-	return func() {
-		a.live.mu.Lock()
-		delete(a.live.conns, c)
-		a.live.mu.Unlock()
-	}
+	return func() { o.Leave() }
 }
 
-func (l *live) enter(c *conn) {
+func (l *live) enter(o *Open) {
 	l.mu.Lock()
-	l.conns[c] = struct{}{}
-	l.perApp[c.app]++
+	o.entered = true
+	if o.older = l.newest; o.older != nil {
+		o.older.newer = o
+	}
+	l.newest = o
+	if !o.rests {
+		l.perApp[o.app]++
+	}
 	l.mu.Unlock()
-	l.wake.Raise()
+	if !o.rests {
+		l.wake.Raise()
+	}
 }
 
-func (l *live) leave(c *conn) {
+// Leave takes the entry out, any number of times. unheard is true when its cancel was
+// not called and never will be: only then may the entry, or what cancel acts on, be
+// used for something else.
+func (o *Open) Leave() (unheard bool) {
+	l := o.live
 	l.mu.Lock()
-	if _, ok := l.conns[c]; ok {
-		delete(l.conns, c)
-		if l.perApp[c.app]--; l.perApp[c.app] <= 0 {
-			delete(l.perApp, c.app)
+	left := o.entered
+	if left {
+		l.remove(o)
+	}
+	unheard = !o.closed
+	l.mu.Unlock()
+	if left && !o.rests {
+		l.wake.Raise()
+	}
+	return unheard
+}
+
+// remove is Leave. mu is held.
+func (l *live) remove(o *Open) {
+	if o.newer != nil {
+		o.newer.older = o.older
+	} else {
+		l.newest = o.older
+	}
+	if o.older != nil {
+		o.older.newer = o.newer
+	}
+	o.entered, o.older, o.newer = false, nil, nil
+	if o.rests {
+		return
+	}
+	if l.perApp[o.app]--; l.perApp[o.app] <= 0 {
+		delete(l.perApp, o.app)
+	}
+}
+
+// all are the entries. mu is held while they are looked at.
+func (l *live) all() iter.Seq[*Open] {
+	return func(yield func(*Open) bool) {
+		for o := l.newest; o != nil && yield(o); o = o.older {
 		}
 	}
-	l.mu.Unlock()
-	l.wake.Raise()
 }
 
 // close cancels every connection for which over is true, and counts those that were
 // not closing already and do not rest.
-func (l *live) close(over func(*conn) bool) (closed int) {
+func (l *live) close(over func(*Open) bool) (closed int) {
 	var cancels []func()
 	l.mu.Lock()
-	for c := range l.conns {
+	for c := range l.all() {
 		if !c.closed && over(c) {
 			c.closed = true
 			cancels = append(cancels, c.cancel)
@@ -106,17 +154,17 @@ func (l *live) close(over func(*conn) bool) (closed int) {
 // CloseApp closes what is open to one app and returns how many connections
 // those were. The caller has taken the route away before.
 func (a *Access) CloseApp(appID string) int {
-	return a.live.close(func(c *conn) bool { return c.app == appID })
+	return a.live.close(func(c *Open) bool { return c.app == appID })
 }
 
 // closeSession closes what one browser has open.
 func (a *Access) closeSession(key store.SessionKey) int {
-	return a.live.close(func(c *conn) bool { return c.id.SessionKey == key })
+	return a.live.close(func(c *Open) bool { return c.id.SessionKey == key })
 }
 
 // CloseAll closes everything.
 func (a *Access) CloseAll() int {
-	return a.live.close(func(*conn) bool { return true })
+	return a.live.close(func(*Open) bool { return true })
 }
 
 // Connections counts what is open now, by app id.

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -65,7 +66,8 @@ var (
 // and takes a microsecond: nothing of it is remembered.
 func (a *Access) Password(authorization []string, appID string) (id Identity, present bool, err error) {
 	for _, value := range authorization {
-		basic, ours := OwnPassword(value)
+		var room [2 * usualBasic]byte // of most values, so that they are not copied to the heap
+		basic, ours := ownPassword(value, room[:0:usualBasic], room[usualBasic:usualBasic])
 		switch {
 		case !ours:
 		case present:
@@ -79,14 +81,14 @@ func (a *Access) Password(authorization []string, appID string) (id Identity, pr
 }
 
 // byPassword returns whom a user name and password name at an app.
-func (a *Access) byPassword(basic Basic, appID string) (Identity, error) {
+func (a *Access) byPassword(basic basic, appID string) (Identity, error) {
 	st := a.state.Load()
-	row := st.passwords.byHash[sha256.Sum256([]byte(basic.Password))]
+	row := st.passwords.byHash[sha256.Sum256(basic.password)]
 	if row == nil || !basic.exact {
 		return Identity{}, errWrongPassword
 	}
 	p := st.people[row.AccountID]
-	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.User) {
+	if p == nil || row.AppID != appID || !sameAddress(p.Email, basic.user) {
 		return Identity{}, errWrongPassword
 	}
 	id := Identity{AccountID: p.AccountID, Email: p.Email, Role: p.Role, PasswordID: row.ID}
@@ -113,35 +115,45 @@ func (a *Access) AwaitPassword(ctx context.Context, id string) {
 }
 
 // Basic is a user name with a password (RFC 7617).
-type Basic struct {
-	User, Password string
+type Basic struct{ User, Password string }
 
-	exact bool // written as the RFC has it
+// basic is one where it was decoded.
+type basic struct {
+	user, password []byte
+	exact          bool // written as the RFC has it
 }
+
+const usualBasic = 512 // bytes of an Authorization value
 
 // OwnPassword takes a Basic Authorization value apart when it carries an app password,
 // right or wrong: such a value is a secret between visitor and agent. It is also one
 // when the password was put where the user name belongs. What only a careless reader
 // would decode counts too, because the app may be one.
-func OwnPassword(authorization string) (basic Basic, ours bool) {
+func OwnPassword(authorization string) (of Basic, ours bool) {
+	basic, ours := ownPassword(authorization, nil, nil)
+	return Basic{string(basic.user), string(basic.password)}, ours
+}
+
+// ownPassword is OwnPassword. It copies to encoded and decodes to raw, which are empty.
+func ownPassword(authorization string, encoded, raw []byte) (basic basic, ours bool) {
 	authorization = strings.TrimSpace(authorization)
 	end := strings.IndexAny(authorization, " \t")
 	if end < 0 || !strings.EqualFold(authorization[:end], "basic") {
-		return Basic{}, false
+		return basic, false
 	}
-	encoded := strings.TrimLeft(authorization[end:], " \t")
-	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	encoded = append(encoded, strings.TrimLeft(authorization[end:], " \t")...)
+	raw, err := strictBasic.AppendDecode(raw, encoded)
 	if basic.exact = err == nil; !basic.exact {
 		raw = decodeLoosely(encoded)
 	}
-	basic.User, basic.Password, _ = strings.Cut(string(raw), ":")
-	ours = strings.HasPrefix(basic.Password, controlapi.PasswordPrefix) || strings.HasPrefix(basic.User, controlapi.PasswordPrefix)
+	basic.user, basic.password, _ = bytes.Cut(raw, []byte(":"))
+	ours = bytes.HasPrefix(basic.password, []byte(controlapi.PasswordPrefix)) || bytes.HasPrefix(basic.user, []byte(controlapi.PasswordPrefix))
 	return basic, ours
 }
 
 // decodeLoosely reads base64 of either alphabet, with or without its padding, and
 // whatever else is in between.
-func decodeLoosely(encoded string) []byte {
+func decodeLoosely(encoded []byte) []byte {
 	kept := make([]byte, 0, len(encoded))
 	for i := range len(encoded) {
 		switch c := encoded[i]; {
@@ -164,8 +176,12 @@ func decodeLoosely(encoded string) []byte {
 // sameAddress compares a person's mail address, as the control plane keeps it, with
 // one that they typed: in whatever case, spaces around it aside, and with the domain
 // in either of its forms.
-func sameAddress(kept, typed string) bool {
-	typed = strings.TrimSpace(typed)
+func sameAddress(kept string, as []byte) bool {
+	var room [maxAddress]byte
+	if bytes.IndexByte(as, '@') > 0 && subtle.ConstantTimeCompare(append(room[:0], kept...), as) == 1 {
+		return true // nearly always
+	}
+	typed := strings.TrimSpace(string(as))
 	at := strings.LastIndexByte(typed, '@')
 	if at < 0 || len(typed) > maxAddress {
 		return false

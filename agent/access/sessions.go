@@ -110,12 +110,20 @@ func (a *Access) SessionApp(cookie string) (appID string, ok bool) {
 	return sess.AppID, true
 }
 
+// strictURL and strictBasic take one form of each value only.
+var (
+	strictURL   = base64.RawURLEncoding.Strict()
+	strictBasic = base64.StdEncoding.Strict()
+)
+
 func sessionKey(cookie string) (key store.SessionKey, ok bool) {
 	if len(cookie) != sessionEncoded {
 		return key, false
 	}
+	var encoded [sessionEncoded]byte // not on the heap, as a conversion would be
+	copy(encoded[:], cookie)
 	var token [32]byte
-	if n, err := base64.RawURLEncoding.Strict().Decode(token[:], []byte(cookie)); err != nil || n != len(token) {
+	if n, err := strictURL.Decode(token[:], encoded[:]); err != nil || n != len(token) {
 		return key, false
 	}
 	return sha256.Sum256(token[:]), true

@@ -66,7 +66,7 @@ func (a *Access) contacted(now time.Time) (closed int) {
 	if before.silent(now) < controlapi.GrantMemory {
 		return 0
 	}
-	return a.live.close(func(c *conn) bool { return c.id.GrantID != "" })
+	return a.live.close(func(c *Open) bool { return c.id.GrantID != "" })
 }
 
 // loadSilence makes the mark that a snapshot confirmed at contact starts with in
