@@ -109,7 +109,7 @@ soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 G
 
 bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
 	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy
-	go run ./test/bench -caddy out/bench/caddy
+	go run ./test/bench
 	go test -run '^$$' -bench . -benchtime 3x ./control/relay
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web

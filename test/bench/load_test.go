@@ -54,21 +54,31 @@ func TestCPU(t *testing.T) {
 
 func TestMedianAndGoals(t *testing.T) {
 	t.Parallel()
-	r := &results{}
-	ours, peer := contender{name: oursCookie}, contender{name: caddy}
+	p := part{name: "agent", goals: []goal{
+		{name: smallH1, metric: cpuRequest, ours: oursCookie, peer: caddy, limit: 1. / 3},
+		{name: idle, metric: memory, ours: oursCookie, limit: 8},
+	}}
+	r := &results{figures: map[measure][]float64{}}
 	for _, figure := range []float64{9, 1, 3} {
-		r.add(cpuH1, ours, figure)
-		r.add(cpuH1, peer, figure*3)
+		r.add("agent", smallH1, cpuRequest, oursCookie, figure)
+		r.add("agent", smallH1, cpuRequest, caddy, figure*3)
+		r.add("agent", smallH1, cpuRequest, nginx, figure)
+		r.add("agent", idle, memory, oursCookie, figure)
+	}
+	rows := r.rows(p)
+	if len(rows) != 3 || !rows[0].met() || !rows[1].met() || rows[2].Goal != nil || rows[2].Ratio != 1 {
+		t.Errorf("%+v", rows)
+	}
+	r.add("agent", smallH1, cpuRequest, oursCookie, 9)
+	r.add("agent", smallH1, cpuRequest, oursCookie, 9)
+	r.add("agent", idle, memory, oursCookie, 9)
+	r.add("agent", idle, memory, oursCookie, 9)
+	rows = r.rows(p)
+	if rows[0].met() || rows[0].Ratio != 1 || rows[1].met() || rows[1].Peer != theGoal {
+		t.Errorf("%+v", rows)
 	}
 	var out strings.Builder
-	r.print(&out)
-	if want := "÷ Caddy, no sign-in | 0.33 | ≤ 0.33 | met |"; !strings.Contains(out.String(), want) {
-		t.Errorf("no %q in\n%s", want, out.String())
-	}
-	r.add(cpuH1, ours, 9)
-	r.add(cpuH1, ours, 9)
-	out.Reset()
-	r.print(&out)
+	r.print(&out, p)
 	if want := "÷ Caddy, no sign-in | 1.00 | ≤ 0.33 | missed |"; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out.String())
 	}

@@ -1,17 +1,16 @@
-// Command bench puts the proxy beside its peers: nginx without authentication,
-// Caddy without it and with forward_auth, all in front of one small app, on one
-// machine, in one run.
+// Command bench measures Porchlight beside its peers, on one machine, in one run.
 //
-// Peers take turns in every round, so that whatever else the machine does meets
-// all of them, and each figure is the median of the rounds. The steady one is
-// CPU time of the proxying processes for a unit of work; requests a second are
-// bounded here by the load generator and the app, which share the cores.
+// Peers take turns at every piece of work in every round, so that whatever else
+// the machine does meets all of them, and each figure is the median of the rounds.
+// The steady one is the processor time of the processes under measurement for a
+// unit of work; rates are bounded here by the load, which shares the cores.
 //
-//	go run ./test/bench [-rounds 3] [-span 3s] [-only requests,latency,handshakes,bulk] [-before PROGRAM]
+//	go run ./test/bench [-part agent] [-rounds 5] [-span 1s] [-only requests,latency] [-contenders Porchlight] [-before PROGRAM]
 //
-// `make bench` installs nginx and h2load from Debian, builds Caddy from the module
-// beside this file, and runs this. The same program, called with a role, is
-// the app, Caddy's authoriser and our proxy, each in a process of its own.
+// `make bench` installs what is compared with and runs all parts. A run of whole
+// parts leaves its rows in out/bench/results.json, and on a quiet machine writes
+// docs/performance.md. The same program, called with a role, is the app, an
+// authoriser or our own side, each in a process of its own.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -33,29 +32,50 @@ const (
 	host     = appName + "." + rootHost
 )
 
-// bulkSize is one download of the bulk measurement, in bytes.
-const bulkSize = 256 << 20
-
 // settings of a run.
 type settings struct {
+	part        string
 	rounds      int
 	span        time.Duration // of one measurement of load
 	rate        int           // requests a second where latency is measured
 	connections int
 	handshakes  int
-	caddy       string // the program
-	profile     string // where our proxy writes its CPU profile; empty for none
-	only        string // measurements, joined by commas; empty for all
+	idle        int    // connections at rest
+	bulk        int64  // bytes of one download
+	tools       string // where the peers that we build are
+	profile     string // where our processes write their profiles; empty for none
+	only        string // groups of work, joined by commas; empty for all
 	contenders  string // what the names of those measured contain; empty for all
 	before      string // this program as an earlier version built it; empty for none
+	http        string // the way in of our proxy, own or go; empty for the default
+	beforeHTTP  string // and of the earlier version's
+	verbose     bool
+	out         string        // where results.json goes; empty for nowhere
+	docs        string        // the document to write on a quiet machine; empty for none
+	wait        time.Duration // for the machine to become quiet
 }
 
-func (s settings) wants(measurement string) bool {
-	return s.only == "" || strings.Contains(","+s.only+",", ","+measurement+",")
+func (s settings) wants(group string) bool {
+	return s.only == "" || strings.Contains(","+s.only+",", ","+group+",")
 }
 
-func (s settings) chosen(all ...contender) []contender {
-	return slices.DeleteFunc(all, func(c contender) bool { return c.addr == "" || !strings.Contains(c.name, s.contenders) })
+// whole reports whether everything is measured, so that the run may replace what
+// an earlier one has left.
+func (s settings) whole() bool {
+	return s.only == "" && s.contenders == "" && s.before == "" && s.http == ""
+}
+
+// tool is a peer of those that we build, or the one that is installed.
+func (s settings) tool(name string) string {
+	if built := filepath.Join(s.tools, name); isFile(built) {
+		return built
+	}
+	return name
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 func main() {
@@ -68,17 +88,24 @@ func main() {
 		}
 		return
 	}
-	var s settings
-	flag.IntVar(&s.rounds, "rounds", 3, "how often each peer takes its turn")
-	flag.DurationVar(&s.span, "span", 3*time.Second, "how long one measurement of load lasts")
-	flag.IntVar(&s.rate, "rate", 2000, "requests a second where latency is measured")
-	flag.IntVar(&s.connections, "connections", 48, "visitors' connections")
-	flag.IntVar(&s.handshakes, "handshakes", 1000, "handshakes of one measurement")
-	flag.StringVar(&s.caddy, "caddy", "caddy", "the Caddy to compare with")
-	flag.StringVar(&s.profile, "profile", "", "write a CPU profile of our proxy to this file")
-	flag.StringVar(&s.only, "only", "", "measure only these, joined by commas: requests, latency, handshakes, bulk")
+	s := full()
+	flag.StringVar(&s.part, "part", s.part, "all, or one of agent, relay, tunnel, control, desktop, growth")
+	flag.IntVar(&s.rounds, "rounds", s.rounds, "how often each peer takes its turn")
+	flag.DurationVar(&s.span, "span", s.span, "how long one measurement of load lasts")
+	flag.IntVar(&s.rate, "rate", s.rate, "requests a second where latency is measured")
+	flag.IntVar(&s.connections, "connections", s.connections, "visitors' connections")
+	flag.IntVar(&s.handshakes, "handshakes", s.handshakes, "handshakes of one measurement")
+	flag.StringVar(&s.tools, "tools", s.tools, "where the peers are that make bench builds")
+	flag.StringVar(&s.profile, "profile", "", "have our processes write their profiles here: a directory, or a file for one of the agent's")
+	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle")
 	flag.StringVar(&s.contenders, "contenders", "", "measure only those whose names contain this")
 	flag.StringVar(&s.before, "before", "", "measure the proxy of an earlier version, too: this program, built from that version")
+	flag.StringVar(&s.http, "http", "", "the way in of our proxy, own or go")
+	flag.StringVar(&s.beforeHTTP, "before-http", "", "and of the earlier version's: with -before this program itself, both ways beside each other")
+	flag.BoolVar(&s.verbose, "v", false, "print each measurement")
+	flag.StringVar(&s.out, "out", "", "write the rows of whole parts to this file")
+	flag.StringVar(&s.docs, "docs", "", "write whole parts of a quiet machine to this document")
+	flag.DurationVar(&s.wait, "wait", 0, "how long to wait for the machine to become quiet")
 	flag.Parse()
 	if err := run(ctx, s, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -86,7 +113,19 @@ func main() {
 	}
 }
 
+// full are the settings of make bench.
+func full() settings {
+	return settings{
+		part: "agent", rounds: 5, span: time.Second, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
+		bulk: 256 << 20, tools: "out/bench",
+	}
+}
+
 func run(ctx context.Context, s settings, out *os.File) error {
+	chosen, err := chosenParts(s.part)
+	if err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "porchlight-bench-")
 	if err != nil {
 		return err
@@ -95,13 +134,12 @@ func run(ctx context.Context, s settings, out *os.File) error {
 	if err := writeCertificate(dir); err != nil {
 		return err
 	}
-	results := &results{settings: s, load: loadAverage(), versions: versions(s.caddy), began: time.Now()}
-	for round := range s.rounds {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, s.rounds)
-		if err := playRound(ctx, s, fmt.Sprintf("%s/%d", dir, round), dir, results); err != nil {
+	r := newResults(s, awaitQuiet(ctx, s.wait))
+	for _, p := range chosen {
+		if err := p.play(ctx, s, dir, r); err != nil {
 			return err
 		}
+		r.print(out, p)
 	}
-	results.print(out)
-	return nil
+	return r.keep(chosen)
 }

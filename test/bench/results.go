@@ -1,203 +1,269 @@
 package main
 
 import (
-	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+
+	"porchlight/internal/durable"
 )
 
-// measure is what a row of the table shows of a contender.
-type measure struct{ kind, of string }
+// measure is what figures are of.
+type measure struct{ part, name, metric, of string }
 
-// Kinds of measures. CPU is the proxying processes' own; an authoriser's is not
-// counted.
-const (
-	cpuH1        = "HTTP/1.1, CPU µs a request"
-	cpuH2        = "HTTP/2, CPU µs a request"
-	rateH1       = "HTTP/1.1, requests/s"
-	rateH2       = "HTTP/2, requests/s"
-	latency50    = "p50 at the fixed rate, ms"
-	latency99    = "p99 at the fixed rate, ms"
-	cpuFull      = "TLS handshake, CPU µs"
-	cpuResumed   = "TLS handshake resumed, CPU µs"
-	cpuHybrid    = "TLS handshake with X25519MLKEM768, CPU µs"
-	cpuBulk      = "download, CPU s a GB"
-	bytesPerBulk = "download, MB/s"
-)
-
-var kinds = []string{cpuH1, cpuH2, rateH1, rateH2, latency50, latency99, cpuFull, cpuResumed, cpuHybrid, cpuBulk, bytesPerBulk}
-
-// results of a run: every round's figure of every measure.
+// results of a run: every round's figure of every measure, in the order in which
+// they came up.
 type results struct {
 	settings
-	began    time.Time
-	load     string // the machine's, before anything was started
-	versions []string
-	figures  map[measure][]float64
+	about   about
+	order   []measure
+	figures map[measure][]float64
 }
 
-func (r *results) add(kind string, c contender, figure float64) {
-	if r.figures == nil {
-		r.figures = map[measure][]float64{}
+// about says under which circumstances a part was measured.
+type about struct {
+	Began   time.Time `json:"began"`
+	Load    string    `json:"load"` // the machine's, before anything was started
+	Quiet   bool      `json:"quiet"`
+	Rounds  int       `json:"rounds"`
+	Span    string    `json:"span"`
+	Machine string    `json:"machine"`
+}
+
+func newResults(s settings, load string) *results {
+	return &results{settings: s, figures: map[measure][]float64{}, about: about{
+		Began: time.Now().UTC().Truncate(time.Second), Load: load, Quiet: isQuiet(load), Rounds: s.rounds, Span: s.span.String(), Machine: machine(s),
+	}}
+}
+
+func (r *results) add(part, name, metric, of string, figure float64) {
+	m := measure{part, name, metric, of}
+	if _, known := r.figures[m]; !known {
+		r.order = append(r.order, m)
 	}
-	m := measure{kind, c.name}
 	r.figures[m] = append(r.figures[m], figure)
 }
 
-// playRound measures every contender once, with processes of its own.
-func playRound(ctx context.Context, s settings, dir, certificates string, r *results) error {
-	st, err := openStage(ctx, s, dir, certificates)
-	if err != nil {
-		return err
-	}
-	defer st.close()
-	all := s.chosen(st.cookie, st.beforeCookie, st.bearer, st.beforeBearer, st.nginx, st.caddy, st.caddyAuth)
-	if s.wants("requests") {
-		for _, c := range all {
-			for _, http2 := range []bool{false, true} {
-				perRequest, rate, err := saturate(ctx, s, c, http2)
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.name, err)
-				}
-				cpu, many := cpuH1, rateH1
-				if http2 {
-					cpu, many = cpuH2, rateH2
-				}
-				r.add(cpu, c, micro(perRequest))
-				r.add(many, c, rate)
-			}
-		}
-	}
-	if s.wants("latency") {
-		for _, c := range all {
-			took, err := paced(ctx, s, c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			r.add(latency50, c, micro(took[len(took)/2])/1e3)
-			r.add(latency99, c, micro(took[len(took)*99/100])/1e3)
-		}
-	}
-	withoutAuth := s.chosen(st.cookie, st.beforeCookie, st.nginx, st.caddy)
-	if s.wants("handshakes") {
-		for kind, name := range []string{fullHandshake: cpuFull, resumedHandshake: cpuResumed, hybridHandshake: cpuHybrid} {
-			for _, c := range withoutAuth {
-				each, err := handshakes(ctx, s, c, handshake(kind))
-				if err != nil {
-					return fmt.Errorf("%s: %w", c.name, err)
-				}
-				r.add(name, c, micro(each))
-			}
-		}
-	}
-	if s.wants("bulk") {
-		for _, c := range withoutAuth {
-			perGB, rate, err := download(ctx, c)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
-			}
-			r.add(cpuBulk, c, perGB.Seconds())
-			r.add(bytesPerBulk, c, rate/1e6)
-		}
-	}
-	return nil
-}
-
-func micro(d time.Duration) float64 { return float64(d) / 1e3 }
-
 // median of the rounds; ok is false for what was not measured.
-func (r *results) median(kind, of string) (figure float64, ok bool) {
-	figures := slices.Sorted(slices.Values(r.figures[measure{kind, of}]))
+func (r *results) median(m measure) (figure float64, ok bool) {
+	figures := slices.Sorted(slices.Values(r.figures[m]))
 	if len(figures) == 0 {
 		return 0, false
 	}
 	return figures[len(figures)/2], true
 }
 
-// goal is a ratio of ours to a peer's that is to be reached.
+// goal is a ratio of ours to a peer's that is to be reached. Without a peer, limit is
+// that of the figure itself.
 type goal struct {
-	kind, ours, peer string
-	limit            float64
-	atLeast          bool // otherwise at most
+	name, metric, ours, peer string
+	limit                    float64
+	atLeast                  bool // otherwise at most
 }
 
-var goals = []goal{
-	{cpuH1, oursCookie, caddy, 1. / 3, false},
-	{cpuH2, oursCookie, caddy, 1. / 3, false},
-	{cpuH1, oursCookie, caddyAuth, 1. / 7, false},
-	{cpuH2, oursCookie, caddyAuth, 1. / 7, false},
-	{cpuH1, oursCookie, nginx, 1, false},
-	{cpuH2, oursCookie, nginx, 1, false},
-	{rateH1, oursBearer, oursCookie, .95, true},
-	{rateH2, oursBearer, oursCookie, .95, true},
-	{latency99, oursCookie, caddy, .5, false},
-	{cpuFull, oursCookie, nginx, 1.1, false},
-	{cpuResumed, oursCookie, nginx, 1.1, false},
-	{cpuBulk, oursCookie, nginx, .6, false},
+// theGoal stands for the peer where a figure has a limit of its own.
+const theGoal = "the goal"
+
+// row compares one figure of ours with one of a peer. Better is "lower" or "higher";
+// Goal is the ratio that is to be reached, where there is one.
+type row struct {
+	Part   string   `json:"part"`
+	Name   string   `json:"name"`
+	Metric string   `json:"metric"`
+	Who    string   `json:"who"` // of ours
+	Ours   float64  `json:"ours"`
+	Peer   string   `json:"peer"`
+	Theirs float64  `json:"theirs"`
+	Ratio  float64  `json:"ratio"`
+	Goal   *float64 `json:"goal"`
+	Better string   `json:"better"`
 }
 
-// goals are those of every run, and where an earlier version was measured, to be no slower
-// than that.
-func (r *results) goals() []goal {
-	all := slices.Clone(goals)
-	for _, kind := range kinds {
-		limit, atLeast := 1.05, false
-		if kind == rateH1 || kind == rateH2 || kind == bytesPerBulk {
-			limit, atLeast = .95, true
+// met reports whether a row reaches its goal.
+func (r row) met() bool {
+	if r.Better == "higher" {
+		return r.Ratio >= *r.Goal
+	}
+	return r.Ratio <= *r.Goal
+}
+
+// rates are the metrics of which more is better.
+func isRate(metric string) bool {
+	return strings.HasSuffix(metric, "/s") || strings.HasSuffix(metric, "a second")
+}
+
+func isOurs(name string) bool { return strings.HasPrefix(name, "Porchlight") }
+
+// rows are every figure of ours beside every peer's of the same, those with a goal
+// first, in the order of the goals.
+func (r *results) rows(p part) (rows []row) {
+	for _, g := range append(p.goals, r.against(p)...) {
+		if row, ok := r.row(p, g); ok {
+			row.Goal = &g.limit
+			if g.peer == "" {
+				one := 1.
+				row.Goal = &one
+			}
+			rows = append(rows, row)
 		}
-		all = append(all, goal{kind, oursCookie, beforeCookie, limit, atLeast}, goal{kind, oursBearer, beforeBearer, limit, atLeast})
 	}
-	return all
-}
-
-// print writes two tables in Markdown: the figures, and ours divided by a
-// peer's beside the goals.
-func (r *results) print(w io.Writer) {
-	fmt.Fprintf(w, "%s; %d cores, load average %s before the start; %s.\n", r.began.UTC().Format("2 January 2006, 15:04 UTC"), runtime.NumCPU(), r.load, strings.Join(r.versions, ", "))
-	fmt.Fprintf(w, "%d connections, answers of 100 bytes, median of %d rounds of %s; fixed rate: %d requests/s.\n\n", r.connections, r.rounds, r.span, r.rate)
-	names := []string{oursCookie, oursBearer, nginx, caddy, caddyAuth}
-	if r.before != "" {
-		names = append(names, beforeCookie, beforeBearer)
-	}
-	fmt.Fprintf(w, "| | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
-	for _, kind := range kinds {
-		row, any := "| "+kind+" |", false
-		for _, name := range names {
-			figure, ok := r.median(kind, name)
-			if !ok {
-				row += " – |"
+	for _, ours := range r.order {
+		for _, theirs := range r.order {
+			same := ours.part == p.name && theirs.part == p.name && ours.name == theirs.name && ours.metric == theirs.metric
+			if !same || !isOurs(ours.of) || isOurs(theirs.of) {
 				continue
 			}
-			any = true
-			row += " " + short(figure) + " |"
-		}
-		if any {
-			fmt.Fprintln(w, row)
+			g := goal{name: ours.name, metric: ours.metric, ours: ours.of, peer: theirs.of, atLeast: isRate(ours.metric)}
+			known := slices.ContainsFunc(p.goals, func(had goal) bool {
+				return had.name == g.name && had.metric == g.metric && had.ours == g.ours && had.peer == g.peer
+			})
+			if row, ok := r.row(p, g); ok && !known {
+				rows = append(rows, row)
+			}
 		}
 	}
-	fmt.Fprint(w, "\n| ratio | measured | goal | |\n|---|---|---|---|\n")
-	for _, g := range r.goals() {
-		ours, ok1 := r.median(g.kind, g.ours)
-		peer, ok2 := r.median(g.kind, g.peer)
-		if !ok1 || !ok2 || peer == 0 {
+	return rows
+}
+
+// against are the goals beside an earlier version: to be no slower.
+func (r *results) against(p part) (goals []goal) {
+	for _, m := range r.order {
+		before := strings.Replace(m.of, "Porchlight", "Porchlight before", 1)
+		if _, measured := r.figures[measure{p.name, m.name, m.metric, before}]; m.part != p.name || before == m.of || !measured {
 			continue
 		}
-		ratio, sign, verdict := ours/peer, "≤", "missed"
-		if g.atLeast {
+		g := goal{name: m.name, metric: m.metric, ours: m.of, peer: before, limit: 1.05}
+		if isRate(m.metric) {
+			g.limit, g.atLeast = .95, true
+		}
+		goals = append(goals, g)
+	}
+	return goals
+}
+
+func (r *results) row(p part, g goal) (row, bool) {
+	ours, ok1 := r.median(measure{p.name, g.name, g.metric, g.ours})
+	theirs, ok2 := r.median(measure{p.name, g.name, g.metric, g.peer})
+	peer := g.peer
+	if peer == "" {
+		peer, theirs, ok2 = theGoal, g.limit, true
+	}
+	if !ok1 || !ok2 || theirs == 0 {
+		return row{}, false
+	}
+	better := "lower"
+	if g.atLeast {
+		better = "higher"
+	}
+	return row{p.name, g.name, g.metric, g.ours, ours, peer, theirs, ours / theirs, nil, better}, true
+}
+
+// kept is out/bench/results.json.
+type kept struct {
+	Quiet bool             `json:"quiet"` // of every part
+	Parts map[string]about `json:"parts"`
+	Rows  []row            `json:"rows"`
+}
+
+// keep puts the rows of whole parts in the place of what an earlier run left of
+// them, and writes the document if the machine was quiet.
+func (r *results) keep(played []part) error {
+	if r.out == "" || !r.whole() {
+		return nil
+	}
+	var k kept
+	raw, err := os.ReadFile(r.out)
+	if err == nil {
+		err = json.Unmarshal(raw, &k)
+	} else if errors.Is(err, os.ErrNotExist) {
+		err = os.MkdirAll(filepath.Dir(r.out), 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	if k.Parts == nil {
+		k.Parts = map[string]about{}
+	}
+	for _, p := range played {
+		k.Rows = append(slices.DeleteFunc(k.Rows, func(had row) bool { return had.Part == p.name }), r.rows(p)...)
+		k.Parts[p.name] = r.about
+	}
+	k.Quiet = true
+	for _, about := range k.Parts {
+		k.Quiet = k.Quiet && about.Quiet
+	}
+	if raw, err = json.MarshalIndent(k, "", "\t"); err != nil {
+		return err
+	}
+	if err := durable.Replace(r.out, append(raw, '\n')); err != nil {
+		return err
+	}
+	return r.document(played)
+}
+
+// print writes two tables in Markdown: the figures, and ours divided by a peer's
+// beside the goals.
+func (r *results) print(w io.Writer, p part) {
+	fmt.Fprintf(w, "%s; load average %s before the start; %s.\n\n", r.about.Began.Format("2 January 2006, 15:04 UTC"), r.about.Load, r.about.Machine)
+	r.printFigures(w, p)
+	fmt.Fprint(w, "\n| | measured | goal | |\n|---|---|---|---|\n")
+	for _, row := range r.rows(p) {
+		if row.Goal == nil {
+			continue
+		}
+		sign, verdict := "≤", "missed"
+		if row.Better == "higher" {
 			sign = "≥"
 		}
-		if g.atLeast == (ratio >= g.limit) || ratio == g.limit {
+		if row.met() {
 			verdict = "met"
 		}
-		fmt.Fprintf(w, "| %s: %s ÷ %s | %.2f | %s %.2f | %s |\n", g.kind, g.ours, g.peer, ratio, sign, g.limit, verdict)
+		if row.Peer == theGoal {
+			fmt.Fprintf(w, "| %s, %s: %s | %s | %s %s | %s |\n", row.Name, row.Metric, row.Who, short(row.Ours), sign, short(row.Theirs), verdict)
+		} else {
+			fmt.Fprintf(w, "| %s, %s: %s ÷ %s | %.2f | %s %.2f | %s |\n", row.Name, row.Metric, row.Who, row.Peer, row.Ratio, sign, *row.Goal, verdict)
+		}
+	}
+	fmt.Fprintln(w)
+	if !r.about.Quiet {
+		fmt.Fprintf(os.Stderr, "not quiet: the load average was %s before the start, and is to be at most %v\n", r.about.Load, quietLoad)
 	}
 	if r.rounds < 3 {
 		fmt.Fprintln(os.Stderr, "fewer than three rounds: take the figures for a glance")
+	}
+}
+
+func (r *results) printFigures(w io.Writer, p part) {
+	var names, works []string
+	for _, m := range r.order {
+		if m.part != p.name {
+			continue
+		}
+		if !slices.Contains(names, m.of) {
+			names = append(names, m.of)
+		}
+		if work := m.name + "\x00" + m.metric; !slices.Contains(works, work) {
+			works = append(works, work)
+		}
+	}
+	fmt.Fprintf(w, "| | %s |\n|---|%s\n", strings.Join(names, " | "), strings.Repeat("---|", len(names)))
+	for _, work := range works {
+		name, metric, _ := strings.Cut(work, "\x00")
+		fmt.Fprintf(w, "| %s, %s |", name, metric)
+		for _, of := range names {
+			if figure, ok := r.median(measure{p.name, name, metric, of}); ok {
+				fmt.Fprintf(w, " %s |", short(figure))
+			} else {
+				fmt.Fprint(w, " – |")
+			}
+		}
+		fmt.Fprintln(w)
 	}
 }
 

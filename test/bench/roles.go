@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -17,8 +19,10 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/golang-jwt/jwt/v5"
 	"golang.org/x/sync/errgroup"
 
@@ -33,11 +37,16 @@ import (
 // the one that measures.
 const roleVariable = "PORCHLIGHT_BENCH_ROLE"
 
+// wayVariable names the proxy's way in, as the agent's flag --http does.
+const wayVariable = "PORCHLIGHT_BENCH_HTTP"
+
 // ready is the one line a role writes to its standard output when it listens.
 type ready struct {
 	Addr   string
 	Cookie string // of a session, for the proxy: name=value
 	Token  string // an access token, for the proxy
+	// Password is an app password as visitors send it, for the proxy.
+	Password string
 }
 
 func play(ctx context.Context, role string, args []string) error {
@@ -76,16 +85,51 @@ var (
 	chunk = make([]byte, 256<<10)
 )
 
-// serveApp answers /bulk with bulkSize bytes and all else with a hundred.
+// served is how many requests the app has answered.
+var served atomic.Int64
+
+// serveApp takes in whatever is sent, and answers with as many bytes as the path
+// says.
 func serveApp(w http.ResponseWriter, r *http.Request) {
+	size := int64(len(small))
+	switch {
+	case r.URL.Path == "/count":
+		fmt.Fprint(w, served.Load())
+		return
+	case r.URL.Path == "/ws":
+		echoMessages(w, r)
+		return
+	case r.URL.Path == "/16k":
+		size = 16 << 10
+	case r.URL.Path == "/1m":
+		size = 1 << 20
+	case strings.HasPrefix(r.URL.Path, "/bulk/"):
+		size, _ = strconv.ParseInt(r.URL.Path[len("/bulk/"):], 10, 64)
+	}
+	if r.ContentLength != 0 {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+	}
 	w.Header()["Content-Type"] = []string{"application/octet-stream"}
-	if r.URL.Path != "/bulk" {
-		w.Write(small)
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	for left := size; left > 0; left -= int64(len(chunk)) {
+		if _, err := w.Write(chunk[:min(left, int64(len(chunk)))]); err != nil {
+			return
+		}
+	}
+	served.Add(1)
+}
+
+func echoMessages(w http.ResponseWriter, r *http.Request) {
+	talk, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	if err != nil {
 		return
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(bulkSize))
-	for range bulkSize / len(chunk) {
-		if _, err := w.Write(chunk); err != nil {
+	defer talk.CloseNow()
+	for {
+		kind, message, err := talk.Read(r.Context())
+		if err != nil || talk.Write(r.Context(), kind, message) != nil {
 			return
 		}
 	}
@@ -149,13 +193,15 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	if err != nil {
 		return err
 	}
-	const account = "acc-maya"
+	const account, password = "acc-maya", controlapi.PasswordPrefix + "only-for-the-benchmark"
+	hash := sha256.Sum256([]byte(password))
 	acc.SetSnapshot(controlapi.Snapshot{
 		Version: "1", Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
 		People: []controlapi.Person{{
 			AccountID: account, Email: "maya@example.com", Role: controlapi.RoleMember,
 			Status: controlapi.PersonActive, Apps: []string{"app"}, Epoch: 1,
 		}},
+		Passwords:  []controlapi.AppPassword{{ID: "password", AccountID: account, AppID: "app", Hash: base64.RawURLEncoding.EncodeToString(hash[:])}},
 		PublicKeys: []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))},
 	})
 	session, err := acc.NewSession("app", account, 1)
@@ -184,7 +230,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		},
 		TLS:      certs.TLSConfig(oneCertificate{&pair}),
 		Instance: instance, Key: key,
-		Bearer: access.NewBearer(acc),
+		Bearer: access.NewBearer(acc), HTTP: os.Getenv(wayVariable),
 	})
 	if err != nil {
 		return err
@@ -201,7 +247,8 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		defer pprof.StopCPUProfile()
 	}
 	// Requests are for the host without a port, whatever port is listened at.
-	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token}); err != nil {
+	basic := base64.StdEncoding.EncodeToString([]byte("maya@example.com:" + password))
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token, Password: "Basic " + basic}); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)

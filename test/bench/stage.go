@@ -9,24 +9,27 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"debug/buildinfo"
+	"embed"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// contender is a proxy under measurement.
+// configs are the peers' configurations.
+//
+//go:embed configs
+var configs embed.FS
+
+// contender is a program under measurement.
 type contender struct {
 	name string
 	addr string
@@ -35,113 +38,69 @@ type contender struct {
 	header [2]string
 }
 
-// The contenders, as results name them.
-const (
-	oursCookie = "Porchlight, cookie"
-	oursBearer = "Porchlight, access token"
-	nginx      = "nginx, no sign-in"
-	caddy      = "Caddy, no sign-in"
-	caddyAuth  = "Caddy, forward_auth"
-
-	beforeCookie = "Porchlight before, cookie"
-	beforeBearer = "Porchlight before, access token"
-)
-
 // stage is the processes of one round.
 type stage struct {
-	dir     string // of this round
-	started []*exec.Cmd
-
-	cookie, bearer, nginx, caddy, caddyAuth contender
-
-	beforeCookie, beforeBearer contender
+	settings
+	dir        string   // of this round, with cert.pem and key.pem
+	self       string   // this program
+	env        []string // of the roles that are started, beside this process's
+	app        ready
+	contenders []contender
+	started    []*exec.Cmd
+	onClose    []func()
 }
 
-// openStage starts an app, an authoriser and every contender. certificates is
-// where cert.pem and key.pem are.
-func openStage(ctx context.Context, s settings, dir, certificates string) (st *stage, err error) {
+// openStage starts the app that everybody stands before. The certificate is that
+// of the directory above.
+func openStage(ctx context.Context, s settings, dir string) (st *stage, err error) {
 	for _, dir := range []string{dir, filepath.Join(dir, "before")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
 		for _, name := range []string{"cert.pem", "key.pem"} {
-			if err := os.Symlink(filepath.Join(certificates, name), filepath.Join(dir, name)); err != nil {
+			if err := os.Symlink(filepath.Join(filepath.Dir(strings.TrimSuffix(dir, "/before")), name), filepath.Join(dir, name)); err != nil {
 				return nil, err
 			}
 		}
 	}
-	started := &stage{dir: dir}
-	st = started
-	defer func() {
-		if err != nil {
-			started.close()
-		}
-	}()
-	self, err := os.Executable()
-	if err != nil {
+	st = &stage{settings: s, dir: dir}
+	if st.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	app, _, err := st.role(ctx, self, "app")
-	if err != nil {
+	if st.app, _, err = st.role(ctx, st.self, "app"); err != nil {
+		st.close()
 		return nil, err
-	}
-	authoriser, _, err := st.role(ctx, self, "authoriser")
-	if err != nil {
-		return nil, err
-	}
-	_, port, err := net.SplitHostPort(app.Addr)
-	if err != nil {
-		return nil, err
-	}
-	for _, proxy := range []struct {
-		program, dir, cookieName, bearerName string
-		cookie, bearer                       *contender
-	}{
-		{self, dir, oursCookie, oursBearer, &st.cookie, &st.bearer},
-		{s.before, filepath.Join(dir, "before"), beforeCookie, beforeBearer, &st.beforeCookie, &st.beforeBearer},
-	} {
-		if proxy.program == "" {
-			continue
-		}
-		is, pid, err := st.role(ctx, proxy.program, "proxy", proxy.dir, port, s.profile)
-		if err != nil {
-			return nil, err
-		}
-		*proxy.cookie = contender{proxy.cookieName, is.Addr, pid, [2]string{"Cookie", is.Cookie}}
-		*proxy.bearer = contender{proxy.bearerName, is.Addr, pid, [2]string{"Authorization", "Bearer " + is.Token}}
-	}
-	session := [2]string{"Cookie", "session=anything"}
-	for _, peer := range []struct {
-		to      *contender
-		name    string
-		config  string
-		command []string
-	}{
-		{&st.nginx, nginx, nginxConfig, []string{"nginx", "-p", dir, "-c"}},
-		{&st.caddy, caddy, caddyConfig, []string{s.caddy, "run", "--adapter", "caddyfile", "--config"}},
-		{&st.caddyAuth, caddyAuth, caddyAuthConfig, []string{s.caddy, "run", "--adapter", "caddyfile", "--config"}},
-	} {
-		if !strings.Contains(peer.name, s.contenders) {
-			continue
-		}
-		addr, pid, err := st.peer(ctx, peer.name, peer.command, peer.config, app.Addr, authoriser.Addr)
-		if err != nil {
-			return nil, fmt.Errorf("start %s: %w", peer.name, err)
-		}
-		*peer.to = contender{peer.name, addr, pid, session}
 	}
 	return st, nil
 }
 
+// stand adds a contender, where it is to be measured.
+func (st *stage) stand(c contender) {
+	if strings.Contains(c.name, st.settings.contenders) {
+		st.contenders = append(st.contenders, c)
+	}
+}
+
+// profileOf is the file for a profile of one role, or empty.
+func (st *stage) profileOf(role string) string {
+	if info, err := os.Stat(st.profile); err == nil && info.IsDir() {
+		return filepath.Join(st.profile, role+".pprof")
+	}
+	return st.profile
+}
+
 // close ends every process and waits for it.
 func (st *stage) close() {
+	for _, f := range st.onClose {
+		f()
+	}
 	for _, cmd := range st.started {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended needs none
 	}
 	for _, cmd := range st.started {
 		_ = cmd.Wait() // how it ended says nothing about what was measured
 	}
-	st.started = nil
+	st.started, st.onClose = nil, nil
 }
 
 // start begins a process that ends with ctx.
@@ -159,7 +118,7 @@ func (st *stage) start(ctx context.Context, cmd *exec.Cmd) error {
 // reads where it listens.
 func (st *stage) role(ctx context.Context, program, role string, args ...string) (r ready, pid int, err error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Env = append(append(os.Environ(), st.env...), roleVariable+"="+role)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -175,103 +134,97 @@ func (st *stage) role(ctx context.Context, program, role string, args ...string)
 	return r, cmd.Process.Pid, json.Unmarshal(line, &r)
 }
 
-// peer writes a configuration, starts a program with it and waits until it
-// listens.
-func (st *stage) peer(ctx context.Context, name string, command []string, config, app, authoriser string) (addr string, pid int, err error) {
-	// Peers cannot be told to choose a port: one that is free now is theirs.
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+// peer is a program that somebody else made.
+type peer struct {
+	name    string
+	config  string // its file in configs
+	command []string
+}
+
+// peer writes a configuration, starts a program with it and waits until it listens.
+// The address is empty for one that is not wanted, or not installed where not
+// everything is measured. replace are words of the configuration with what stands for
+// them.
+func (st *stage) peer(ctx context.Context, p peer, replace ...string) (addr string, pid int, err error) {
+	if !strings.Contains(p.name, st.settings.contenders) {
+		return "", 0, nil
+	}
+	if _, err := exec.LookPath(p.command[0]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s is left out: %v\n", p.name, err)
+		return "", 0, nil
+	}
+	if addr, err = freeAddress(); err != nil {
+		return "", 0, err
+	}
+	file, err := st.configure(p.config, append(replace, "HOST", host, "PORT", port(addr))...)
 	if err != nil {
 		return "", 0, err
 	}
-	addr = ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		return "", 0, err
-	}
-	_, port, err := net.SplitHostPort(addr)
+	cmd := exec.CommandContext(ctx, p.command[0], append(p.command[1:], file)...)
+	pid, err = st.background(ctx, cmd, file+".log")
 	if err != nil {
 		return "", 0, err
 	}
-	text := strings.NewReplacer("HOST", host, "PORT", port, "DIR", st.dir, "APP", app, "AUTHORISER", authoriser).Replace(config)
-	file := filepath.Join(st.dir, "config-"+port)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return "", 0, err
+	return addr, pid, st.listens(ctx, addr, file+".log")
+}
+
+// configure writes a file of configs for this stage.
+func (st *stage) configure(name string, replace ...string) (file string, err error) {
+	text, err := configs.ReadFile("configs/" + name)
+	if err != nil {
+		return "", err
 	}
-	cmd := exec.CommandContext(ctx, command[0], append(command[1:], file)...)
+	f, err := os.CreateTemp(st.dir, "*-"+name)
+	if err != nil {
+		return "", err
+	}
+	_, err = strings.NewReplacer(append(replace, "DIR", st.dir)...).WriteString(f, string(text))
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// background starts a program that prints to a file.
+func (st *stage) background(ctx context.Context, cmd *exec.Cmd, log string) (pid int, err error) {
 	cmd.Env = append(os.Environ(), "HOME="+st.dir, "XDG_DATA_HOME="+st.dir, "XDG_CONFIG_HOME="+st.dir)
-	log, err := os.Create(file + ".log")
+	f, err := os.Create(log)
 	if err != nil {
-		return "", 0, err
+		return 0, err
 	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
+	defer f.Close()
+	cmd.Stdout, cmd.Stderr = f, f
 	if err := st.start(ctx, cmd); err != nil {
-		return "", 0, err
+		return 0, err
 	}
-	for range 100 {
+	return cmd.Process.Pid, nil
+}
+
+// listens waits until somebody takes connections at addr.
+func (st *stage) listens(ctx context.Context, addr, log string) error {
+	for range 200 {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
-			return addr, cmd.Process.Pid, c.Close()
+			return c.Close()
 		}
 		select {
 		case <-ctx.Done():
-			return "", 0, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	said, err := os.ReadFile(log.Name())
-	if err != nil {
-		return "", 0, err
-	}
-	return "", 0, fmt.Errorf("%s does not listen: %s ", name, bytes.TrimSpace(said))
+	said, err := os.ReadFile(log)
+	return errors.Join(fmt.Errorf("nobody listens: %s", bytes.TrimSpace(said)), err)
 }
 
-// cpu is the processor time a contender has used so far, user and system, with
-// all its processes. The kernel counts in ticks of 10 ms.
-func (c contender) cpu() (time.Duration, error) {
-	total, err := ticks(c.pid)
+// freeAddress is one for a program that cannot be told to choose a port itself:
+// free now, and its own from now on.
+func freeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, err
+		return "", err
 	}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", c.pid, c.pid))
-	if err != nil {
-		return 0, err
-	}
-	for child := range strings.FieldsSeq(string(children)) {
-		pid, err := strconv.Atoi(child)
-		if err != nil {
-			return 0, err
-		}
-		n, err := ticks(pid)
-		if err != nil {
-			return 0, err
-		}
-		total += n
-	}
-	return time.Duration(total) * 10 * time.Millisecond, nil
+	return ln.Addr().String(), ln.Close()
 }
 
-func ticks(pid int) (int, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name in parentheses may hold anything; utime and stime are the 14th
-	// and 15th fields, the 12th and 13th after it.
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("/proc/%d/stat is too short", pid)
-	}
-	user, err := strconv.Atoi(fields[11])
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.Atoi(fields[12])
-	if err != nil {
-		return 0, err
-	}
-	return user + system, nil
-}
+func port(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
 
 // writeCertificate makes the one certificate everybody serves: ECDSA P-256,
 // like those of our own authority.
@@ -283,7 +236,7 @@ func writeCertificate(dir string) error {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -297,50 +250,4 @@ func writeCertificate(dir string) error {
 		os.WriteFile(filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
 		os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600),
 	)
-}
-
-// versions names what is compared and where.
-func versions(caddyProgram string) []string {
-	said := func(name string, args ...string) string {
-		out, err := exec.Command(name, args...).CombinedOutput()
-		if err != nil {
-			return name + " (which version is not known)"
-		}
-		line, _, _ := strings.Cut(string(out), "\n")
-		return strings.TrimSpace(line)
-	}
-	return []string{strings.TrimPrefix(said("nginx", "-v"), "nginx version: "), "Caddy " + moduleVersion(caddyProgram), said("h2load", "--version"), "kernel " + said("uname", "-r")}
-}
-
-// moduleVersion is that of the Caddy a program was built with, also where it is
-// a dependency of the module that was built, and says "unknown" of itself.
-func moduleVersion(program string) string {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		return "unknown"
-	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		return "unknown"
-	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if strings.HasSuffix(m.Path, "caddyserver/caddy/v2") {
-			return m.Version + " (" + info.GoVersion + ")"
-		}
-	}
-	return "unknown"
-}
-
-func loadAverage() string {
-	f, err := os.Open("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	defer f.Close()
-	line, err := io.ReadAll(f)
-	if err != nil {
-		return "unknown"
-	}
-	fields := strings.Fields(string(line))
-	return strings.Join(fields[:min(3, len(fields))], " ")
 }

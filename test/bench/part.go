@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// part is one of the parts of the benchmarks: who stands on its stage, and what
+// is measured of them.
+type part struct {
+	name string
+	// open starts the processes of one round.
+	open  func(context.Context, settings, string) (*stage, error)
+	work  []work
+	goals []goal
+}
+
+// work is one thing that contenders are measured at, each in turn.
+type work struct {
+	group string   // what -only names
+	name  string   // as results have it
+	on    []string // contenders; those that are not on the stage are left out
+	do    func(context.Context, *stage, contender) ([]reading, error)
+}
+
+// reading is one figure of one measurement.
+type reading struct {
+	metric string
+	value  float64
+}
+
+// parts in the order in which they are played.
+func parts() []part { return []part{agentPart()} }
+
+// chosenParts are those a name stands for.
+func chosenParts(name string) ([]part, error) {
+	all := parts()
+	if name == "all" {
+		return all, nil
+	}
+	var names []string
+	for _, p := range all {
+		if p.name == name {
+			return []part{p}, nil
+		}
+		names = append(names, p.name)
+	}
+	return nil, fmt.Errorf("there is no part %q; say all or one of %s", name, strings.Join(names, ", "))
+}
+
+// play measures everything of a part, in rounds: every contender has its turn at
+// every work before anybody has another.
+func (p part) play(ctx context.Context, s settings, dir string, r *results) error {
+	for round := range s.rounds {
+		fmt.Fprintf(os.Stderr, "%s: round %d of %d\n", p.name, round+1, s.rounds)
+		here := filepath.Join(dir, fmt.Sprint(p.name, "-", round))
+		if err := os.MkdirAll(here, 0o700); err != nil {
+			return err
+		}
+		if err := p.playRound(ctx, s, here, r); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+func (p part) playRound(ctx context.Context, s settings, dir string, r *results) error {
+	st, err := p.open(ctx, s, dir)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	for _, w := range p.work {
+		if !s.wants(w.group) {
+			continue
+		}
+		for _, c := range st.contenders {
+			if !slices.Contains(w.on, c.name) {
+				continue
+			}
+			began := time.Now()
+			readings, err := w.do(ctx, st, c)
+			if err != nil {
+				return fmt.Errorf("%s: %s: %w", w.name, c.name, err)
+			}
+			for _, reading := range readings {
+				r.add(p.name, w.name, reading.metric, c.name, reading.value)
+			}
+			if s.verbose {
+				fmt.Fprintf(os.Stderr, "%6.2f s  %s: %s %v\n", time.Since(began).Seconds(), w.name, c.name, readings)
+			}
+		}
+	}
+	return nil
+}
