@@ -135,9 +135,9 @@ func (a *Agent) watchCertificates(ctx context.Context) error {
 			state, known := a.certs.State(name)
 			before, was := seen[name]
 			switch {
-			case known && state.Problem != "" && before.Problem == "":
+			case known && !state.Problem.IsZero() && before.Problem.IsZero():
 				a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityCertificateTrouble, What: name})
-			case known && state.Problem == "" && was && !before.NotAfter.IsZero() && state.NotAfter.After(before.NotAfter):
+			case known && state.Problem.IsZero() && was && !before.NotAfter.IsZero() && state.NotAfter.After(before.NotAfter):
 				a.AddActivity(agentapi.Activity{Kind: agentapi.ActivityCertificateRenewed, What: name, Until: state.NotAfter})
 			}
 			if known {

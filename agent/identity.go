@@ -10,6 +10,7 @@ import (
 	"porchlight/agent/certs"
 	"porchlight/agent/engine"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // What of an agent depends on who this computer is at its control plane: which
@@ -77,7 +78,10 @@ func (a *Agent) certificate(app string) *agentapi.Certificate {
 	if !known {
 		return nil
 	}
-	out := &agentapi.Certificate{Problem: s.Problem}
+	out := &agentapi.Certificate{Problem: s.Problem.String()}
+	if !s.Problem.IsZero() {
+		out.Words = words.Text{s.Problem}
+	}
 	if !s.NotAfter.IsZero() {
 		out.NotAfter, out.RenewsAfter = &s.NotAfter, &s.RenewsAfter
 	}

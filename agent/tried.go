@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"porchlight/agent/doctor"
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 // Whether everything between a visitor and the apps works, tried when the owner looks.
@@ -61,15 +61,13 @@ func (a *Agent) visit(ctx context.Context, name string) agentapi.TriedAddress {
 	out := agentapi.TriedAddress{At: time.Now().UTC(), Host: host}
 	switch {
 	case a.tunnel == nil || a.computer().Host == "":
-		out.Text = "This computer is not connected, so it has no address."
-		return out
+		return why(out, words.Of("This computer is not connected, so it has no address."))
 	case a.access.DarkSince() != nil:
-		out.Text = "Nobody gets through: you have closed everything."
-		return out
+		return why(out, words.Of("Nobody gets through: you have closed everything."))
 	}
 	kept, err := a.authorities()
 	if err != nil {
-		out.Text = doctor.Sentence(err)
+		out.Text, out.Words = doctor.Sentence(err), words.Text{words.InWords(err)}
 		return out
 	}
 	transport := controlapi.NewTransport(doctor.Roots(kept.Root))
@@ -83,12 +81,18 @@ func (a *Agent) visit(ctx context.Context, name string) agentapi.TriedAddress {
 	out.Works, out.Milliseconds = err == nil, took.Milliseconds()
 	switch {
 	case errors.Is(err, proxy.ErrElsewhere):
-		out.Text = fmt.Sprintf("What answers at %s is not this computer, or somebody in between reads along: a program that looks into encrypted connections, for one.", host)
+		return why(out, words.Of("What answers at %s is not this computer, or somebody in between reads along: a program that looks into encrypted connections, for one.", host))
 	case errors.Is(err, proxy.ErrBusy):
-		out.Text = "Too much is being tried at once. Try again in a moment."
+		return why(out, words.Of("Too much is being tried at once. Try again in a moment."))
 	case err != nil:
-		out.Text = doctor.Unreached("https://"+host, err)
+		return why(out, doctor.Unreached("https://"+host, err))
 	}
+	return out
+}
+
+// why is a try that says what keeps visitors out.
+func why(out agentapi.TriedAddress, said words.Sentence) agentapi.TriedAddress {
+	out.Text, out.Words = said.String(), words.Text{said}
 	return out
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"porchlight/agent/export"
 	"porchlight/agent/host"
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 )
 
 const (
@@ -136,7 +136,7 @@ func (e *agentRunner) attach(ctx context.Context, there elsewhere) {
 func (e *agentRunner) runOwn(ctx context.Context) error {
 	own, err := ownersecret.New()
 	if err != nil {
-		return fmt.Errorf("Porchlight cannot start: %w", err)
+		return words.Errorf("Porchlight cannot start: %w", err)
 	}
 	asked := e.ask(ctx)
 	var known answer
@@ -156,7 +156,7 @@ func (e *agentRunner) runOwn(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("Porchlight cannot start: %w", err)
+		return words.Errorf("Porchlight cannot start: %w", err)
 	}
 	return e.serve(ctx, agent, own, known, asked)
 }
@@ -189,9 +189,9 @@ func (e *agentRunner) serve(ctx context.Context, agent *host.Host, own string, k
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("Porchlight did not stop cleanly: %w", err)
+		return words.Errorf("Porchlight did not stop cleanly: %w", err)
 	}
-	return fmt.Errorf("Porchlight stopped: %w", err)
+	return words.Errorf("Porchlight stopped: %w", err)
 }
 
 // accompany listens to an agent while it runs, and tells it of the owner secret once
@@ -252,7 +252,7 @@ func (e *agentRunner) ask(ctx context.Context) <-chan answer {
 	go func() {
 		secret, err := ownersecret.Ensure(ctx, secrets)
 		if err != nil && secretless(err) == nil && ctx.Err() == nil {
-			err = fmt.Errorf("Porchlight has no owner secret: %w", err)
+			err = words.Errorf("Porchlight has no owner secret: %w", err)
 		}
 		answers <- answer{secret, err}
 	}()

@@ -130,15 +130,15 @@ func (a *announcer) tellMany(c *changes, loud []agentapi.OwnerApp) {
 
 func requestNote(app agentapi.OwnerApp, rootHost string) note {
 	body := []string{fmt.Sprintf("%s, %s.", hostOf(app, rootHost), whoListens(app))}
-	if changed := app.ListenerChange(named); changed != "" {
-		body = []string{changed, say("Nobody can open it until you decide.")}
+	if changed := app.Changed(named); !changed.IsZero() {
+		body = []string{language().Tell(changed), say("Nobody can open it until you decide.")}
 	}
 	if by := askedBy(app); by != "" {
 		body = append(body, by)
 	}
 	buttons := []button{{say("Approve"), approveOf(app)}}
-	if again := app.AgainOpen(named); again != "" {
-		body = append(body, say("If you approve it, %s", again))
+	if others := app.Others(named); !others.IsZero() {
+		body = append(body, say("If you approve it, %s can open it again.", others))
 		buttons = append(buttons, button{say("Approve for me alone"), aloneOf(app)})
 	} else if app.ApprovedListener == nil {
 		body = append(body, say("Only you could open it."))

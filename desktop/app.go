@@ -26,6 +26,7 @@ import (
 	"porchlight/assets"
 	"porchlight/desktop/clipboard"
 	"porchlight/desktop/ui"
+	"porchlight/internal/words"
 )
 
 const (
@@ -99,8 +100,8 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 		onHide:      func() { go a.hidden() },
 		bind: []any{
 			ui.NewAgent(a.call),
-			&ui.Desk{Desktop: a.desk},
-			ui.NewShell(version, a.copy, browse, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech),
+			&ui.Desk{Desktop: deskInWords{a.desk}},
+			ui.NewShell(version, func(text string) error { return errorInWords(a.copy(text)) }, func(ctx context.Context, url string) error { return errorInWords(browse(ctx, url)) }, func() agentapi.OwnerState { s, _ := a.snapshot(); return s }, a.wanted, speech),
 		},
 	})
 	return a
@@ -214,10 +215,7 @@ func (a *app) waitsFor() error {
 	return a.secretless
 }
 
-// unanswered is what is wrong with an agent that does not answer.
-const unanswered = "Porchlight is not answering. Its process may be stopped or busy. This is how things were."
-
-var errSilent = errors.New("Porchlight is not answering. Its process may be stopped or busy; try again when it answers.")
+var errSilent = words.Errorf("Porchlight is not answering. Its process may be stopped or busy; try again when it answers.")
 
 // snapshot is the last state the agent told; false before the first.
 func (a *app) snapshot() (agentapi.OwnerState, bool) {
@@ -225,7 +223,7 @@ func (a *app) snapshot() (agentapi.OwnerState, bool) {
 	defer a.mu.Unlock()
 	s := a.state
 	if a.unanswered {
-		s.Trouble = unanswered
+		s.Trouble = say("Porchlight is not answering. Its process may be stopped or busy. This is how things were.")
 	}
 	return s, a.known
 }
@@ -247,7 +245,7 @@ func (a *app) agent() (client, error) {
 func (a *app) call(ctx context.Context, method, path string, body any) (json.RawMessage, error) {
 	c, err := a.agent()
 	if err != nil {
-		return nil, err
+		return nil, errorInWords(err)
 	}
 	answer, err := c.Call(ctx, method, path, body)
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -354,6 +352,6 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
-		a.tell(note{key: keyTrouble, title: "Porchlight cannot open its window", body: err.Error()})
+		a.tell(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
 	}
 }

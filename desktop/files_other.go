@@ -4,8 +4,8 @@ package desktop
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
+	"porchlight/internal/words"
 	"runtime"
 )
 
@@ -17,7 +17,7 @@ func showFiles(_ context.Context, dir string) error {
 	}
 	cmd := exec.Command(program, dir)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("No file manager could be opened. The directory is %s.", dir)
+		return words.Errorf("No file manager could be opened. The directory is %s.", dir)
 	}
 	go cmd.Wait() // it outlives the click; Explorer's exit code means nothing
 	return nil

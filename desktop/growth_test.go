@@ -39,7 +39,7 @@ func manyDays(n int) agentapi.OwnerState {
 	}
 	s.Notices = []agentapi.Notice{{ID: uint64(n), Kind: agentapi.ActivityInvited, Text: fmt.Sprint(n)}}
 	if n%11 == 0 {
-		s.Trouble = unanswered
+		s.Trouble = silence
 	}
 	return s
 }

@@ -4,28 +4,29 @@ import (
 	"errors"
 
 	"porchlight/agent/ownersecret"
+	"porchlight/internal/words"
 )
 
 var (
-	errLockedKeychain = errors.New("Your keychain is locked. Porchlight goes on when you unlock it.")
-	errNoKeychain     = errors.New("No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.")
+	errLockedKeychain = words.Errorf("Your keychain is locked. Porchlight goes on when you unlock it.")
+	errNoKeychain     = words.Errorf("No keychain answers here, and Porchlight keeps its owner secret in one. Install one (gnome-keyring, KWallet or KeePassXC) and Porchlight goes on by itself, or have the secret kept in a file only you can read.")
 )
 
 // onSecretless has the owner asked for what the engine waits for.
 func (a *app) onSecretless(why error) {
 	reason, n := errLockedKeychain, note{
 		key:     keyKeychain,
-		title:   "Your keychain is locked",
-		body:    "Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain.",
-		buttons: []button{{"Unlock", action{verb: doUnlock}}},
+		title:   say("Your keychain is locked"),
+		body:    say("Your apps keep running, and you can take access away. To approve, invite or open, unlock the keychain."),
+		buttons: []button{{say("Unlock"), action{verb: doUnlock}}},
 		click:   action{verb: doShow},
 	}
 	if errors.Is(why, ownersecret.ErrUnavailable) {
 		reason, n = errNoKeychain, note{
 			key:     keyKeychain,
-			title:   "There is no keychain here",
-			body:    "Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read.",
-			buttons: []button{{"Keep it in a file", action{verb: doSecretFile}}},
+			title:   say("There is no keychain here"),
+			body:    say("Porchlight keeps the secret that makes you the owner in one. Install one, and Porchlight goes on by itself, or have the secret kept in a file only you can read."),
+			buttons: []button{{say("Keep it in a file"), action{verb: doSecretFile}}},
 			click:   action{verb: doShow},
 		}
 	}

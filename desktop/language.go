@@ -52,6 +52,11 @@ func inWords(s agentapi.OwnerState) agentapi.OwnerState {
 		return s
 	}
 	s.Trouble = tellText(l, s.TroubleWords, s.Trouble)
+	if c := s.Connecting; c != nil {
+		in := *c
+		in.Problem = tellText(l, c.Words, c.Problem)
+		s.Connecting = &in
+	}
 	s.Notices = slices.Clone(s.Notices)
 	for i, n := range s.Notices {
 		s.Notices[i].Text = tellText(l, n.Words, n.Text)
@@ -59,20 +64,43 @@ func inWords(s agentapi.OwnerState) agentapi.OwnerState {
 	s.Apps = slices.Clone(s.Apps)
 	for i, app := range s.Apps {
 		s.Apps[i].HealthDetail = tellText(l, app.HealthWords, app.HealthDetail)
+		if last := app.LastError; last != nil {
+			in := *last
+			in.Text = tellText(l, last.Words, last.Text)
+			s.Apps[i].LastError = &in
+		}
+		if c := app.Certificate; c != nil {
+			in := *c
+			in.Problem = tellText(l, c.Words, c.Problem)
+			s.Apps[i].Certificate = &in
+		}
 	}
 	return s
 }
 
-// errorInWords is a refusal of the agent in the language of the screen.
+// errorInWords is an error in the language of the screen: a refusal of the agent, or a
+// sentence of the desktop's own.
 func errorInWords(err error) error {
-	refusal, ok := errors.AsType[*agentapi.Error](err)
-	if !ok || language() == words.English {
+	if err == nil || language() == words.English {
 		return err
 	}
-	in := *refusal
-	in.Message = language().Or(refusal.Words, refusal.Message)
-	return &in
+	if refusal, ok := errors.AsType[*agentapi.Error](err); ok {
+		in := *refusal
+		in.Message = language().Or(refusal.Words, refusal.Message)
+		return &in
+	}
+	return inItsWords{language().Or(words.InWords(err), err.Error()), err}
 }
+
+// inItsWords is an error as the screen says it.
+type inItsWords struct {
+	text string
+	error
+}
+
+func (s inItsWords) Error() string { return sentence(errors.New(s.text)) }
+
+func (s inItsWords) Unwrap() error { return s.error }
 
 // tellText says a text where the language has words for all of it, and the English
 // otherwise.
@@ -92,10 +120,15 @@ func tellText(l words.Language, t words.Text, english string) string {
 // wordsOf is what a field is called that has the words of another: text and textWords.
 const wordsOf = "Words"
 
+// mayTell says whether an answer may hold a sentence.
+func mayTell(raw string) bool {
+	return strings.Contains(raw, wordsOf+`"`) || slices.ContainsFunc(sentences, func(name string) bool { return strings.Contains(raw, `"`+name+`"`) })
+}
+
 // answerInWords is an answer of the agent with each text that came with its words said in
 // the language of the screen.
 func answerInWords(raw json.RawMessage) json.RawMessage {
-	if language() == words.English || !strings.Contains(string(raw), wordsOf+`"`) {
+	if language() == words.English || !mayTell(string(raw)) {
 		return raw
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(raw)))
@@ -112,6 +145,10 @@ func answerInWords(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
+// sentences are the fields that have a sentence without its words beside it, where it is
+// one without arguments: what ailed an app, or what the server refused.
+var sentences = []string{"error", "problem"}
+
 func tellWithin(l words.Language, value any) {
 	switch value := value.(type) {
 	case []any:
@@ -120,6 +157,9 @@ func tellWithin(l words.Language, value any) {
 		}
 	case map[string]any:
 		for name, each := range value {
+			if text, ok := each.(string); ok && slices.Contains(sentences, name) && value[name+wordsOf] == nil {
+				value[name] = l.Or(words.Sentence{}, text)
+			}
 			english, isText := value[strings.TrimSuffix(name, wordsOf)].(string)
 			if !strings.HasSuffix(name, wordsOf) || !isText {
 				tellWithin(l, each)

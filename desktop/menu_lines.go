@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 // maxAbout is how many lines tell what is asked for.
@@ -22,15 +23,15 @@ func question(title string, about []string, answers [3]line, last line) line {
 // requestOf is the submenu of one waiting request.
 func requestOf(a agentapi.OwnerApp, rootHost string) line {
 	about := []string{shorten(hostOf(a, rootHost)), shorten(upperFirst(whoListens(a)))}
-	if changed := a.ListenerChange(named); changed != "" {
-		about = append(about[:1], wrap(changed)...)
+	if changed := a.Changed(named); !changed.IsZero() {
+		about = append(about[:1], wrap(language().Tell(changed))...)
 	}
 	if by := askedBy(a); by != "" {
 		about = append(about, by)
 	}
 	var alone line
-	if again := a.AgainOpen(named); again != "" {
-		about = append(about, wrap(again)...)
+	if others := a.Others(named); !others.IsZero() {
+		about = append(about, wrap(say("%s can open it again.", others))...)
 		alone = line{text: say("Approve for me alone"), do: aloneOf(a)}
 	}
 	return question(wants(a), about, [3]line{
@@ -149,7 +150,7 @@ func appStanding(a agentapi.OwnerApp) string {
 	case a.URL == "":
 		return say(": no address yet")
 	case a.Ailment() != "":
-		return ": " + a.Ailment()
+		return ": " + language().Tell(words.Plain(a.Ailment()))
 	case len(a.Here) >= agentapi.MaxNamed:
 		return say(": %d or more here now", agentapi.MaxNamed)
 	case len(a.Here) > 0:

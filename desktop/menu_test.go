@@ -164,7 +164,7 @@ func menus() map[string]menu {
 		"menu-trouble": menuOf(change(everyday(), func(s *agentapi.OwnerState) {
 			s.Trouble = "The relay cannot be reached, so nobody can open your apps right now. Porchlight keeps trying."
 		}), false),
-		"menu-silent":      menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.Trouble = unanswered }), false),
+		"menu-silent":      menuOf(change(everyday(), func(s *agentapi.OwnerState) { s.Trouble = silence }), false),
 		"menu-many":        menuOf(crowded(), false),
 		"menu-hostile":     menuOf(hostile(), false),
 		"menu-first":       menuOf(agentapi.OwnerState{Account: account()}, false),
@@ -366,6 +366,9 @@ func TestMenuSaysWhoseTheAgentIs(t *testing.T) {
 		}
 	}
 }
+
+// silence is what is wrong with an agent that does not answer.
+const silence = "Porchlight is not answering. Its process may be stopped or busy. This is how things were."
 
 // TestAnotherUsersProgramIsShown: of an app that waits because another user's
 // program listens, menu and notification say whose it was and whose it is.

@@ -3,7 +3,6 @@ package desktop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 
@@ -12,6 +11,7 @@ import (
 	"porchlight/agent/trust"
 	"porchlight/desktop/autostart"
 	"porchlight/desktop/ui"
+	"porchlight/internal/words"
 )
 
 // preferences is what the settings page changes of the desktop app of a data
@@ -52,7 +52,7 @@ func (p *preferences) trusted(ctx context.Context) ui.Trust {
 	}
 	trusted, err := authority.Trusted(ctx)
 	if err != nil {
-		return ui.Trust{Problem: sentence(err)}
+		return ui.Trust{Problem: sentence(errorInWords(err))}
 	}
 	return ui.Trust{Possible: true, Trusted: trusted}
 }
@@ -107,7 +107,7 @@ func (p *preferences) followMove() error {
 // are, and the next start does not fail on it.
 func (p *preferences) KeepInFile() error {
 	if _, err := ownersecret.Ensure(context.Background(), p.inFile); err != nil {
-		return errors.New(sentence(err))
+		return asSentence{err}
 	}
 	return p.settings.change(func(v *settingsValues) { v.SecretFile = true })
 }
@@ -118,7 +118,7 @@ func (p *preferences) Appearance(appearance string) error {
 	case "", "light", "dark":
 		return p.settings.change(func(v *settingsValues) { v.Appearance = appearance })
 	}
-	return fmt.Errorf("The window is light, dark or like the system, not %q.", appearance)
+	return words.Errorf("The window is light, dark or like the system, not %q.", appearance)
 }
 
 // Panel keeps what the tray icon is drawn for.
@@ -127,7 +127,7 @@ func (p *preferences) Panel(panel string) error {
 	case "", "light", "dark", "outline":
 		return p.settings.change(func(v *settingsValues) { v.Panel = panel })
 	}
-	return fmt.Errorf("The icon is drawn for a light panel, a dark one or any, not %q.", panel)
+	return words.Errorf("The icon is drawn for a light panel, a dark one or any, not %q.", panel)
 }
 
 // Trust has the browsers of this computer trust its authority, or no longer.
@@ -136,7 +136,7 @@ func (p *preferences) Trust(trusted bool) error {
 	defer cancel()
 	authority, err := trust.Open(local.RootCAPath(p.dataDir))
 	if err != nil {
-		return errors.New("This computer has no authority of its own to trust.")
+		return words.Errorf("This computer has no authority of its own to trust.")
 	}
 	if trusted {
 		err = authority.Trust(ctx)
@@ -144,7 +144,7 @@ func (p *preferences) Trust(trusted bool) error {
 		err = authority.Distrust(ctx)
 	}
 	if err != nil {
-		return errors.New(sentence(err))
+		return asSentence{err}
 	}
 	return nil
 }
@@ -163,10 +163,17 @@ func program() (string, error) {
 	}
 	path, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("Porchlight cannot tell where it was started from: %w", err)
+		return "", words.Errorf("Porchlight cannot tell where it was started from: %w", err)
 	}
 	return path, nil
 }
+
+// asSentence is an error that was written as part of a sentence, as one.
+type asSentence struct{ error }
+
+func (e asSentence) Error() string { return sentence(e.error) }
+
+func (e asSentence) Unwrap() error { return e.error }
 
 // sentence makes a sentence of an error that was written as part of one.
 func sentence(err error) string {

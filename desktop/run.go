@@ -131,7 +131,7 @@ func secondStart(ctx context.Context, o startOptions, stderr io.Writer) int {
 func refuse(ctx context.Context, logger *slog.Logger, why error) {
 	n := newNotifications(logger, func(action) {})
 	defer n.close()
-	if err := n.show(ctx, note{key: keyTrouble, title: "Porchlight could not go on", body: why.Error(), urgent: true}); err != nil {
+	if err := n.show(ctx, note{key: keyTrouble, title: say("Porchlight could not go on"), body: errorInWords(why).Error(), urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
 }

@@ -3,7 +3,6 @@ package desktop
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 // settingsFile inside the data directory (0600): what the desktop app remembers
@@ -60,7 +60,7 @@ func openSettings(dataDir string) (*settings, error) {
 		return s, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Porchlight cannot read its settings: %w", err)
+		return nil, words.Errorf("Porchlight cannot read its settings: %w", err)
 	}
 	if json.Unmarshal(raw, &s.values) != nil {
 		s.values = settingsValues{}
@@ -89,7 +89,7 @@ func (s *settings) change(fn func(*settingsValues)) error {
 		err = durable.Replace(s.path, append(raw, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("Porchlight cannot keep its settings, so nothing was changed. Is the disk full, or read-only? (%w)", err)
+		return words.Errorf("Porchlight cannot keep its settings, so nothing was changed. Is the disk full, or read-only? (%w)", err)
 	}
 	s.values = next
 	return nil

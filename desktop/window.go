@@ -1,6 +1,6 @@
 package desktop
 
-import "errors"
+import "porchlight/internal/words"
 
 // window is the one window of the app. It is made at the first open, on the main
 // goroutine, and from then on only hidden and shown.
@@ -31,6 +31,6 @@ type windowOptions struct {
 }
 
 var (
-	errNoDisplay = errors.New("There is no display here, so Porchlight cannot open its window. The command line does everything the window does: porchlight --help")
-	errNoToolkit = errors.New("The display of this session cannot be reached, so Porchlight cannot open its window.")
+	errNoDisplay = words.Errorf("There is no display here, so Porchlight cannot open its window. The command line does everything the window does: porchlight --help")
+	errNoToolkit = words.Errorf("The display of this session cannot be reached, so Porchlight cannot open its window.")
 )

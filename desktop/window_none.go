@@ -3,11 +3,11 @@
 package desktop
 
 import (
-	"errors"
 	"log/slog"
+	"porchlight/internal/words"
 )
 
-var errNoWindow = errors.New("This build of Porchlight has no window. Build it with make desktop.")
+var errNoWindow = words.Errorf("This build of Porchlight has no window. Build it with make desktop.")
 
 // noWindow stands in where the program was built without a toolkit, as it is
 // for plain `go test` and `go vet`.

@@ -4,8 +4,6 @@ package desktop
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync"
@@ -22,6 +20,7 @@ import (
 
 	"porchlight/assets"
 	"porchlight/frontend"
+	"porchlight/internal/words"
 )
 
 // loading is how long a page that was ended while hidden may take to come back
@@ -91,7 +90,7 @@ func (w *wailsWindow) run() (err error) {
 		Windows: &windows.Options{Theme: windows.SystemDefault},
 	})
 	if err != nil {
-		return fmt.Errorf("Porchlight cannot open its window: %w", err)
+		return words.Errorf("Porchlight cannot open its window: %w", err)
 	}
 	return nil
 }
@@ -203,9 +202,9 @@ func (w *wailsWindow) place(name string) (string, error) {
 	w.mu.Unlock()
 	switch {
 	case ctx == nil || hidden:
-		return "", errors.New("Porchlight's window is closed.")
+		return "", words.Errorf("Porchlight's window is closed.")
 	case busy:
-		return "", errors.New("Porchlight asks where to save already.")
+		return "", words.Errorf("Porchlight asks where to save already.")
 	}
 	defer func() {
 		w.mu.Lock()
@@ -217,7 +216,7 @@ func (w *wailsWindow) place(name string) (string, error) {
 		Title: "Export what Porchlight keeps", DefaultDirectory: home, DefaultFilename: name, CanCreateDirectories: true,
 	})
 	if err != nil {
-		return "", fmt.Errorf("Porchlight cannot ask where to save. On the command line it is: porchlight export FILE. (%w)", err)
+		return "", words.Errorf("Porchlight cannot ask where to save. On the command line it is: porchlight export FILE. (%w)", err)
 	}
 	return path, nil
 }

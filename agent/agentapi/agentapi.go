@@ -186,6 +186,8 @@ type Certificate struct {
 	RenewsAfter *time.Time `json:"renewsAfter,omitempty"`
 	// Problem is a sentence about one that cannot be had or renewed, or empty.
 	Problem string `json:"problem"`
+	// Words is Problem with its arguments apart, to be said in another language.
+	Words words.Text `json:"problemWords,omitempty"`
 }
 
 // MaxNamed is how many people a state names where it only has to give an idea;

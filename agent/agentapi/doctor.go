@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"porchlight/internal/words"
 )
 
 // Verdict of one thing that was looked at.
@@ -22,6 +24,9 @@ type Finding struct {
 	Check string  `json:"check"`
 	State Verdict `json:"state"`
 	Text  string  `json:"text"`
+	// Words is Text with its arguments apart, to be said on the owner's screen in another
+	// language; nil where it is not shown there.
+	Words words.Text `json:"textWords,omitempty"`
 	// Next says what to do about it; empty where there is nothing to do.
 	Next string `json:"next,omitempty"`
 }
@@ -50,6 +55,8 @@ type TriedAddress struct {
 	Milliseconds int64 `json:"milliseconds"`
 	// Text is a sentence about what keeps visitors out; empty where it works.
 	Text string `json:"text"`
+	// Words is Text with its arguments apart, to be said in another language.
+	Words words.Text `json:"textWords,omitempty"`
 }
 
 // TryAddress goes the way of a visitor to an app's address.

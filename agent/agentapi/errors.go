@@ -71,24 +71,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Errorf makes an Error.
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Words: apart(format, args)}
-}
-
-// apart is a sentence that can be said in another language: one with plain arguments,
-// which are put in as they are.
-func apart(format string, args []any) words.Sentence {
-	said := make([]any, len(args))
-	for i, arg := range args {
-		switch arg := arg.(type) {
-		case string:
-			said[i] = arg
-		case int: // mostly a port, which no language groups by thousands
-			said[i] = strconv.Itoa(arg)
-		default:
-			return words.Sentence{}
-		}
-	}
-	return words.Sentence{Key: words.KeyOf(format), Args: said}
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Words: words.OfFormat(format, args...)}
 }
 
 // CodeOf is the code of the *Error in err's chain, CodeInternal for any other

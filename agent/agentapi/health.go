@@ -46,6 +46,8 @@ type AppHealth struct {
 type AppError struct {
 	At   time.Time `json:"at"`
 	Text string    `json:"text"` // a sentence
+	// Words is Text with its arguments apart, to be said in another language.
+	Words words.Text `json:"textWords,omitempty"`
 }
 
 // Ailment says in a few words what keeps visitors from an app that is on; empty for

@@ -3,6 +3,7 @@ package agentapi
 import (
 	"context"
 	"net/http"
+	"porchlight/internal/words"
 	"strconv"
 	"time"
 )
@@ -107,6 +108,8 @@ type Connecting struct {
 	ExpiresAt               time.Time `json:"expiresAt"`
 	// Problem is a sentence about why it ended without a connection.
 	Problem string `json:"problem,omitempty"`
+	// Words is Problem with its arguments apart, to be said in another language.
+	Words words.Text `json:"problemWords,omitempty"`
 	// Note says what becomes of approvals and people.
 	Note string `json:"note,omitempty"`
 }

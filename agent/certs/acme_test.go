@@ -54,7 +54,7 @@ func TestRefusedCertificateRests(t *testing.T) {
 	if trouble := a.Trouble().String(); !strings.Contains(trouble, "notes.maya.test") {
 		t.Errorf("the owner is told %q", trouble)
 	}
-	if s, known := a.State("notes.maya.test"); !known || s.Problem != a.Trouble().String() || !s.NotAfter.IsZero() {
+	if s, known := a.State("notes.maya.test"); !known || s.Problem.String() != a.Trouble().String() || !s.NotAfter.IsZero() {
 		t.Errorf("of the certificate that was refused the owner is told %+v, %t", s, known)
 	}
 	if s, known := a.State("wiki.maya.test"); known {

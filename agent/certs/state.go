@@ -2,8 +2,9 @@ package certs
 
 import (
 	"crypto/x509"
-	"fmt"
 	"time"
+
+	"porchlight/internal/words"
 )
 
 // Reporter is a Source that can say how its certificates are.
@@ -18,9 +19,9 @@ type Reporter interface {
 type State struct {
 	NotAfter    time.Time // zero where there is no certificate
 	RenewsAfter time.Time // when its successor is made, about; zero with NotAfter
-	// Problem is a sentence about a certificate that cannot be had, or will soon
-	// have ended; or empty.
-	Problem string
+	// Problem is about a certificate that cannot be had, or will soon
+	// have ended; or zero.
+	Problem words.Sentence
 }
 
 // State of a name (see normal); false while nothing is known: no visitor came
@@ -50,13 +51,13 @@ func (a *ACME) State(name string) (s State, known bool) {
 		}
 	}
 	a.mu.Lock()
-	s.Problem = a.problem(name).String()
+	s.Problem = a.problem(name)
 	a.mu.Unlock()
-	if known && s.Problem == "" && !a.cfg.Now().Before(s.NotAfter) {
+	if known && s.Problem.IsZero() && !a.cfg.Now().Before(s.NotAfter) {
 		// The computer slept past the end, say, and the next look will renew it.
-		s.Problem = fmt.Sprintf("The certificate of %s has ended, so browsers cannot open it. Porchlight is having it renewed.", name)
+		s.Problem = words.Of("The certificate of %s has ended, so browsers cannot open it. Porchlight is having it renewed.", name)
 	}
-	return s, known || s.Problem != ""
+	return s, known || !s.Problem.IsZero()
 }
 
 func stateOf(leaf *x509.Certificate) State {

@@ -3,8 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 const certificateNext = "Look whether the authority can reach the relay, and what its CAA record allows; Porchlight tries again by itself."
@@ -22,7 +24,7 @@ func App(ctx context.Context, app agentapi.OwnerApp, ask Asker) []Finding {
 	}
 	found := checkHealth(ctx, name, app, ask)
 	if c := app.Certificate; c != nil && c.Problem != "" {
-		found = append(found, Found(name, wrong, c.Problem, certificateNext))
+		found = append(found, Finding{Check: name, State: wrong, Text: c.Problem, Words: c.Words, Next: certificateNext})
 	}
 	return found
 }
@@ -30,10 +32,11 @@ func App(ctx context.Context, app agentapi.OwnerApp, ask Asker) []Finding {
 // waiting is an app that the owner has not answered.
 func waiting(name string, app agentapi.OwnerApp) Finding {
 	next := fmt.Sprintf("To let it, type: porchlight approve %s. To refuse: porchlight deny %[1]s", app.Name)
-	if changed := app.ListenerChange(agentapi.Printable); changed != "" {
-		return Found(name, wrong, changed+" Nobody reaches it until you answer.", next)
+	if changed := app.Changed(agentapi.Printable); !changed.IsZero() {
+		both := words.Text{changed, words.Of("Nobody reaches it until you answer.")}
+		return Finding{Check: name, State: wrong, Text: both.String(), Words: both, Next: next}
 	}
-	return Found(name, note, fmt.Sprintf("%s waits for you: it wants an address for port %d.", app.Label, app.LocalPort), next)
+	return Said(name, note, words.Of("%[1]s waits for you: it wants an address for port %[2]s.", app.Label, strconv.Itoa(app.LocalPort)), next)
 }
 
 // Users tells of other users of this computer who wait for an answer.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"porchlight/agent/trust"
 	"porchlight/control/controlapi"
 	"porchlight/internal/samesite"
+	"porchlight/internal/words"
 )
 
 // SkewAllowed is how far this computer's clock may be from the control plane's
@@ -33,7 +35,7 @@ const lightUp = "To open it again, type: porchlight dark off"
 func Connection(state agentapi.OwnerState) Finding {
 	switch {
 	case state.Trouble != "":
-		return Found("connection", wrong, state.Trouble, troubleNext(state))
+		return Finding{Check: "connection", State: wrong, Text: state.Trouble, Words: state.TroubleWords, Next: troubleNext(state)}
 	case !state.Account.Connected && !state.Account.Local:
 		return Found("connection", wrong, "This computer is not connected.", "Type: porchlight connect URL")
 	case state.DarkSince != nil:
@@ -59,12 +61,12 @@ func ControlPlane(ctx context.Context, authURL string, roots *x509.CertPool) []F
 	began := time.Now()
 	resp, err := get(ctx, authURL+"/auth/pubkey", roots)
 	if err != nil {
-		return []Finding{Found("control plane", wrong, Unreached(authURL, err), ControlPlaneNext(authURL, err))}
+		return []Finding{Said("control plane", wrong, Unreached(authURL, err), ControlPlaneNext(authURL, err))}
 	}
 	took := time.Since(began)
-	found := []Finding{Found("control plane", fine, fmt.Sprintf("%s answers, in %d ms.", authURL, took.Milliseconds()), "")}
+	found := []Finding{Said("control plane", fine, words.Of("%[1]s answers, in %[2]s ms.", authURL, strconv.FormatInt(took.Milliseconds(), 10)), "")}
 	if resp.StatusCode != http.StatusOK {
-		found[0] = Found("control plane", wrong, fmt.Sprintf("%s answers with HTTP %d, unlike a control plane.", authURL, resp.StatusCode), "Ask whoever runs it.")
+		found[0] = Said("control plane", wrong, words.Of("%[1]s answers with HTTP %[2]s, unlike a control plane.", authURL, strconv.Itoa(resp.StatusCode)), "Ask whoever runs it.")
 	}
 	theirs, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
@@ -114,15 +116,15 @@ func Cookies(address, authURL string) []Finding {
 
 // Clock judges how far this computer's clock is ahead.
 func Clock(skew time.Duration) Finding {
-	word := "ahead of"
+	text := "This computer's clock is %s ahead of the control plane's."
 	if skew < 0 {
-		word = "behind"
+		text = "This computer's clock is %s behind the control plane's."
 	}
 	off := skew.Abs().Round(time.Second)
 	if off > SkewAllowed {
-		return Found("clock", wrong, fmt.Sprintf("This computer's clock is %s %s the control plane's.", off, word), "Set it right, or have it set over the network: timedatectl set-ntp true")
+		return Said("clock", wrong, words.Sentence{Key: text, Args: []any{off.String()}}, "Set it right, or have it set over the network: timedatectl set-ntp true")
 	}
-	return Found("clock", fine, "This computer's clock agrees with the control plane's.", "")
+	return Said("clock", fine, words.Of("This computer's clock agrees with the control plane's."), "")
 }
 
 // Visit goes the whole way a visitor goes, up to the page that asks them to
@@ -130,16 +132,16 @@ func Clock(skew time.Duration) Finding {
 func Visit(ctx context.Context, state agentapi.OwnerState, root string) Finding {
 	address := state.Account.URL
 	if state.DarkSince != nil {
-		return Found("visit", note, "Nobody gets through to "+address+": you have closed everything.", lightUp)
+		return Said("visit", note, words.Of("Nobody gets through to %s: you have closed everything.", address), lightUp)
 	}
 	resp, err := get(ctx, address, Roots(root))
 	switch {
 	case err != nil:
-		return Found("visit", wrong, Unreached(address, err), VisitNext(err))
+		return Said("visit", wrong, Unreached(address, err), VisitNext(err))
 	case resp.StatusCode >= http.StatusInternalServerError:
-		return Found("visit", wrong, fmt.Sprintf("A visitor of %s gets an error (HTTP %d).", address, resp.StatusCode), "Quit Porchlight and start it again; its log says why.")
+		return Said("visit", wrong, words.Of("A visitor of %[1]s gets an error (HTTP %[2]s).", address, strconv.Itoa(resp.StatusCode)), "Quit Porchlight and start it again; its log says why.")
 	}
-	return Found("visit", fine, "A visitor gets through to "+address, "")
+	return Said("visit", fine, words.Of("A visitor gets through to %s", address), "")
 }
 
 // Roots are whom a browser of this computer believes: the system's authorities, and the
@@ -161,11 +163,11 @@ func Roots(file string) *x509.CertPool {
 func Tried(state agentapi.OwnerState, tried agentapi.TriedAddress) Finding {
 	switch {
 	case state.DarkSince != nil:
-		return Found("visit", note, "Nobody gets through to "+state.Account.URL+": you have closed everything.", lightUp)
+		return Said("visit", note, words.Of("Nobody gets through to %s: you have closed everything.", state.Account.URL), lightUp)
 	case !tried.Works:
-		return Found("visit", wrong, tried.Text, VisitNext(nil))
+		return Finding{Check: "visit", State: wrong, Text: tried.Text, Words: tried.Words, Next: VisitNext(nil)}
 	}
-	return Found("visit", fine, fmt.Sprintf("A visitor gets through to %s, in %d ms.", state.Account.URL, tried.Milliseconds), "")
+	return Said("visit", fine, words.Of("A visitor gets through to %[1]s, in %[2]s ms.", state.Account.URL, strconv.FormatInt(tried.Milliseconds, 10)), "")
 }
 
 // VisitNext says what to do where visitors do not get through.
@@ -196,7 +198,7 @@ func Names(ctx context.Context, name string) Finding {
 func Browsers(ctx context.Context, own func() (*trust.Authority, error)) Finding {
 	authority, err := own()
 	if err != nil {
-		return Found("browsers", wrong, Sentence(err), "")
+		return Finding{Check: "browsers", State: wrong, Text: Sentence(err), Words: words.Text{words.InWords(err)}}
 	}
 	trusted, err := authority.Trusted(ctx)
 	missing, unknown := errors.AsType[*trust.MissingError](err)
@@ -206,13 +208,13 @@ func Browsers(ctx context.Context, own func() (*trust.Authority, error)) Finding
 		if missing.Install != "" {
 			next = "To find out, type: " + missing.Install
 		}
-		return Found("browsers", note, "Whether your browsers trust this computer's certificates is not known: the program that reads their lists, "+missing.Program+", is not installed.", next)
+		return Said("browsers", note, words.Of("Whether your browsers trust this computer's certificates is not known: the program that reads their lists, %s, is not installed.", missing.Program), next)
 	case err != nil:
-		return Found("browsers", wrong, Sentence(err), "")
+		return Finding{Check: "browsers", State: wrong, Text: Sentence(err), Words: words.Text{words.InWords(err)}}
 	case !trusted:
-		return Found("browsers", note, "Your browsers warn of this computer's certificates.", "To end that, type: porchlight trust")
+		return Said("browsers", note, words.Of("Your browsers warn of this computer's certificates."), "To end that, type: porchlight trust")
 	}
-	return Found("browsers", fine, "Your browsers trust this computer's certificates.", "")
+	return Said("browsers", fine, words.Of("Your browsers trust this computer's certificates."), "")
 }
 
 // issuers are the names by which CAA records call authorities, by the end of
@@ -264,26 +266,26 @@ func get(ctx context.Context, address string, roots *x509.CertPool) (*http.Respo
 }
 
 // Unreached says in words why an address did not answer.
-func Unreached(address string, err error) string {
+func Unreached(address string, err error) words.Sentence {
 	if u, parseErr := url.Parse(address); parseErr == nil {
 		address = u.Host
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-		return "The name " + dns.Name + " leads nowhere: no DNS record was found for it."
+		return words.Of("The name %s leads nowhere: no DNS record was found for it.", dns.Name)
 	}
 	if remote, ok := errors.AsType[*net.OpError](err); ok && remote.Op == "remote error" && strings.HasSuffix(remote.Error(), UnrecognizedName) {
-		return "The relay at " + address + " knows no computer of this name, or its tunnel is down."
+		return words.Of("The relay at %s knows no computer of this name, or its tunnel is down.", address)
 	}
 	if expired(err) {
-		return "The certificate of " + address + " has expired or is not valid yet, or this computer's clock is wrong."
+		return words.Of("The certificate of %s has expired or is not valid yet, or this computer's clock is wrong.", address)
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return "The certificate of " + address + " is not one this computer trusts."
+		return words.Of("The certificate of %s is not one this computer trusts.", address)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Sprintf("%s did not answer within %s.", address, Within)
+		return words.Of("%[1]s did not answer within %[2]s.", address, Within.String())
 	}
-	return address + " cannot be reached."
+	return words.Of("%s cannot be reached.", address)
 }
 
 func expired(err error) bool {

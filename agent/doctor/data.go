@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"porchlight/agent/store"
+	"porchlight/internal/words"
 )
 
 // roomWanted is how much has to be free on the disk of the data directory, in
@@ -20,16 +22,16 @@ func Data(dir string) []Finding {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return []Finding{Found("data", note, dir+" is not there yet.", "Porchlight makes it when it starts.")}
+		return []Finding{Said("data", note, words.Of("%s is not there yet.", dir), "Porchlight makes it when it starts.")}
 	case err != nil:
-		return []Finding{Found("data", wrong, Sentence(fmt.Errorf("the data directory cannot be read: %w", err)), "Name the right one with --data, or run this as its owner.")}
+		return []Finding{Said("data", wrong, words.Of("The data directory cannot be read: %s.", err.Error()), "Name the right one with --data, or run this as its owner.")}
 	}
 	if user, ours := ownerOf(info); !ours {
 		return []Finding{Found("data", wrong, fmt.Sprintf("%s belongs to %s, and this command runs as somebody else.", dir, user), fmt.Sprintf("Run it as %s, or name a directory of yours with --data.", user))}
 	}
 	found := Found("data", fine, dir, "")
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		found = Found("data", wrong, fmt.Sprintf("%s can be entered by others (mode %o).", dir, info.Mode().Perm()), "Type: chmod 700 "+dir)
+		found = Said("data", wrong, words.Of("%[1]s can be entered by others (mode %[2]s).", dir, fmt.Sprintf("%o", info.Mode().Perm())), "Type: chmod 700 "+dir)
 	}
 	return []Finding{found, Disk(dir)}
 }
@@ -39,11 +41,11 @@ func Disk(dir string) Finding {
 	free, err := freeSpace(dir)
 	switch {
 	case err != nil:
-		return Found("disk", note, "How much room there is on the disk of "+dir+" is not known.", "")
+		return Said("disk", note, words.Of("How much room there is on the disk of %s is not known.", dir), "")
 	case free < roomWanted:
-		return Found("disk", wrong, fmt.Sprintf("The disk of %s is nearly full: %d MB are free.", dir, free>>20), "Make room, at least 100 MB: without it nothing you decide can be kept.")
+		return Said("disk", wrong, words.Of("The disk of %[1]s is nearly full: %[2]s MB are free.", dir, strconv.FormatUint(free>>20, 10)), "Make room, at least 100 MB: without it nothing you decide can be kept.")
 	}
-	return Found("disk", fine, fmt.Sprintf("%d MB are free.", free>>20), "")
+	return Said("disk", fine, words.Of("%s MB are free.", strconv.FormatUint(free>>20, 10)), "")
 }
 
 // Stores looks for what a full disk leaves of a database: a file without a

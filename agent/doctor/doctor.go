@@ -17,6 +17,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/trust"
+	"porchlight/internal/words"
 )
 
 // Within bounds each check.
@@ -28,6 +29,11 @@ type Finding = agentapi.Finding
 // Found is a finding; next is empty where there is nothing to do.
 func Found(check string, state agentapi.Verdict, text, next string) Finding {
 	return Finding{Check: check, State: state, Text: text, Next: next}
+}
+
+// Said is Found of what the window shows, in the language of its screen.
+func Said(check string, state agentapi.Verdict, text words.Sentence, next string) Finding {
+	return Finding{Check: check, State: state, Text: text.String(), Words: words.Text{text}, Next: next}
 }
 
 const (

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/godbus/dbus/v5"
+
+	"porchlight/internal/words"
 )
 
 // MenuBar says whether a panel shows tray icons; stock GNOME has none. From
@@ -27,12 +29,12 @@ func MenuBar(ctx context.Context) []Finding {
 	case err != nil:
 		return []Finding{busSilent}
 	case !has:
-		return []Finding{Found("menu bar", note, "No panel here shows tray icons, so Porchlight's is not seen.", "Open its window from your applications menu. In GNOME, the package gnome-shell-extension-appindicator brings the icons.")}
+		return []Finding{Said("menu bar", note, words.Of("No panel here shows tray icons, so Porchlight's is not seen."), "Open its window from your applications menu. In GNOME, the package gnome-shell-extension-appindicator brings the icons.")}
 	}
-	return []Finding{Found("menu bar", fine, "The panel shows tray icons.", "")}
+	return []Finding{Said("menu bar", fine, words.Of("The panel shows tray icons."), "")}
 }
 
-var busSilent = Found("menu bar", note, "Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer.", "Sign out of the desktop and in again.")
+var busSilent = Said("menu bar", note, words.Of("Whether a panel shows Porchlight's icon is not known: the desktop's message bus does not answer."), "Sign out of the desktop and in again.")
 
 // sessionBus is the address of the desktop session's message bus, or empty. Left to
 // itself the library would start a bus where it finds none.

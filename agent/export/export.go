@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 const (
@@ -122,11 +122,11 @@ func (d Document) write(w io.Writer) error {
 func (d Document) Save(path string) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("The export was not saved as %s: %w. Choose another place.", path, cause(err))
+			err = words.Errorf("The export was not saved as %s: %w. Choose another place.", path, cause(err))
 		}
 	}()
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return errors.New("it is not a file")
+		return words.Errorf("it is not a file")
 	}
 	return durable.ReplaceWith(path, func(f *os.File) error { return d.write(f) })
 }

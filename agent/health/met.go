@@ -19,7 +19,7 @@ func (h *Health) Failed(id, state, detail string) {
 	h.mu.Lock()
 	e := h.entryOf(id)
 	told := e.shown()
-	e.met, e.last = v, &agentapi.AppError{At: v.at.UTC(), Text: v.detail}
+	e.met, e.last = v, &agentapi.AppError{At: v.at.UTC(), Text: v.detail, Words: v.said}
 	h.mu.Unlock()
 	if told.state != v.state || told.detail != v.detail {
 		h.cfg.Changes.Raise()

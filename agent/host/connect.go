@@ -19,6 +19,7 @@ import (
 	"porchlight/agent/engine"
 	"porchlight/agent/remote"
 	"porchlight/control/controlapi"
+	"porchlight/internal/words"
 )
 
 const (
@@ -148,7 +149,8 @@ func (h *Host) await(e *remote.Enrolment, waiting agentapi.Connecting, c connect
 		case ctx.Err() != nil: // given up: nobody wants to know
 			h.connecting = nil
 		default:
-			over.State, over.Problem = agentapi.ConnectFailed, problemOf(waiting.AuthURL, err)
+			why := problemOf(waiting.AuthURL, err)
+			over.State, over.Problem, over.Words = agentapi.ConnectFailed, why.String(), words.Text{why}
 			failed = true
 			h.connecting = &over
 		}
@@ -334,8 +336,8 @@ func originOf(text string) (string, error) {
 
 // refusalOf says why an enrolment could not begin.
 func refusalOf(origin string, err error) error {
-	if sentence := unreachable(origin, err); sentence != "" {
-		return agentapi.Errorf(agentapi.CodeUnavailable, "%s", sentence)
+	if sentence := unreachable(origin, err); !sentence.IsZero() {
+		return &agentapi.Error{Code: agentapi.CodeUnavailable, Message: sentence.String(), Words: sentence}
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return agentapi.Errorf(agentapi.CodeUnavailable, "The certificate of %s is not one this computer trusts. If the server is yours, give the file that 'porchlight-control ca' prints: porchlight connect %s --ca FILE", origin, origin)
@@ -357,33 +359,36 @@ func refusalOf(origin string, err error) error {
 }
 
 // unreachable is a sentence about an address that cannot be that of a control
-// plane as it stands; empty where it may be.
-func unreachable(origin string, err error) string {
+// plane as it stands; zero where it may be.
+func unreachable(origin string, err error) words.Sentence {
 	if name, ok := errors.AsType[*net.DNSError](err); ok && name.IsNotFound {
-		return fmt.Sprintf("The name %s leads nowhere. Check the address of the server for a typing error, and this computer's network.", name.Name)
+		return words.Of("The name %s leads nowhere. Check the address of the server for a typing error, and this computer's network.", name.Name)
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return fmt.Sprintf("The certificate that %s shows is for another name. Check the address: it is the one the server itself names at its start.", origin)
+		return words.Of("The certificate that %s shows is for another name. Check the address: it is the one the server itself names at its start.", origin)
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Sprintf("What answers at %s speaks plain HTTP, and a server speaks HTTPS only. Check the port in the address.", origin)
+		return words.Of("What answers at %s speaks plain HTTP, and a server speaks HTTPS only. Check the port in the address.", origin)
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Sprintf("Nothing listens at %s. Check the address and its port, and that the server runs.", origin)
+		return words.Of("Nothing listens at %s. Check the address and its port, and that the server runs.", origin)
 	}
-	return ""
+	return words.Sentence{}
 }
 
 // problemOf is a sentence about why an enrolment that had begun came to nothing.
-func problemOf(origin string, err error) string {
+func problemOf(origin string, err error) words.Sentence {
 	switch {
 	case errors.Is(err, remote.ErrEnrolExpired):
-		return "Nobody confirmed the code in time. Connect again for a new one."
+		return words.Of("Nobody confirmed the code in time. Connect again for a new one.")
 	case errors.Is(err, remote.ErrEnrolDenied):
-		return "The connection was declined in the browser."
+		return words.Of("The connection was declined in the browser.")
 	}
 	if refusal, ok := errors.AsType[*agentapi.Error](err); ok {
-		return refusal.Message
+		if refusal.Words.IsZero() {
+			return words.Plain(refusal.Message)
+		}
+		return refusal.Words
 	}
-	return fmt.Sprintf("This computer could not be connected to %s: %s", origin, strings.TrimSuffix(err.Error(), ".")+".")
+	return words.Of("This computer could not be connected to %[1]s: %[2]s", origin, strings.TrimSuffix(err.Error(), ".")+".")
 }

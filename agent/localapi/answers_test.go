@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -350,7 +351,7 @@ func TestConnectAnswers(t *testing.T) {
 	if want := (agentapi.ConnectRequest{URL: "https://control.example", Name: "study"}); plug.asked != want {
 		t.Errorf("asked for %+v", plug.asked)
 	}
-	if state, err := r.owner().State(t.Context()); err != nil || state.Connecting == nil || *state.Connecting != plug.connecting {
+	if state, err := r.owner().State(t.Context()); err != nil || state.Connecting == nil || !reflect.DeepEqual(*state.Connecting, plug.connecting) {
 		t.Errorf("the state says %+v, %v", state.Connecting, err)
 	}
 	for _, q := range []struct{ method, path string }{{"DELETE", "/owner/connect"}, {"POST", "/owner/disconnect"}} {

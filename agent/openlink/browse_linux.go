@@ -3,12 +3,11 @@ package openlink
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"porchlight/internal/words"
 	"strings"
 	"time"
 	"unicode"
@@ -22,16 +21,16 @@ const starting = 2 * time.Second
 // browse opens a path or address in the owner's browser.
 func browse(ctx context.Context, what string) error {
 	if os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		return errors.New("There is no display here, so no browser can be opened.")
+		return words.Errorf("There is no display here, so no browser can be opened.")
 	}
 	opener, err := exec.LookPath("xdg-open")
 	if err != nil {
-		return errors.New("No browser could be opened: the package xdg-utils is missing.")
+		return words.Errorf("No browser could be opened: the package xdg-utils is missing.")
 	}
 	// Not bound to ctx: the browser outlives whoever asked for it.
 	cmd := exec.Command(opener, what)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("No browser could be opened: %w", err)
+		return words.Errorf("No browser could be opened: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -40,7 +39,7 @@ func browse(ctx context.Context, what string) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return errors.New("No browser could be opened: no program on this desktop opens web pages.")
+			return words.Errorf("No browser could be opened: no program on this desktop opens web pages.")
 		}
 	case <-timer.C:
 	case <-ctx.Done():

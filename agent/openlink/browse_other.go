@@ -4,8 +4,8 @@ package openlink
 
 import (
 	"context"
-	"fmt"
 	"os/exec"
+	"porchlight/internal/words"
 	"runtime"
 )
 
@@ -16,7 +16,7 @@ func browse(_ context.Context, what string) error {
 		program, args = "rundll32.exe", []string{"url.dll,FileProtocolHandler", what}
 	}
 	if err := exec.Command(program, args...).Run(); err != nil {
-		return fmt.Errorf("No browser could be opened: %w", err)
+		return words.Errorf("No browser could be opened: %w", err)
 	}
 	return nil
 }

@@ -11,12 +11,11 @@ package openlink
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"html/template"
 	"net/url"
 	"os"
 	"path/filepath"
+	"porchlight/internal/words"
 	"strings"
 	"time"
 )
@@ -37,7 +36,7 @@ type Opened struct {
 func Open(ctx context.Context, link string) (*Opened, error) {
 	u, err := url.Parse(link)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" {
-		return nil, errors.New("This is not an address a browser can open.")
+		return nil, words.Errorf("This is not an address a browser can open.")
 	}
 	if direct(ctx) {
 		if err := browse(ctx, link); err != nil {
@@ -47,7 +46,7 @@ func Open(ctx context.Context, link string) (*Opened, error) {
 	}
 	page, err := write(pageDir(), u)
 	if err != nil {
-		return nil, fmt.Errorf("The page for your browser could not be written: %w", err)
+		return nil, words.Errorf("The page for your browser could not be written: %w", err)
 	}
 	if err := browse(ctx, page); err != nil {
 		_ = os.Remove(page)

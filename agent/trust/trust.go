@@ -11,8 +11,8 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"os"
+	"porchlight/internal/words"
 )
 
 // MissingError is returned where the program is not installed by which the
@@ -24,12 +24,14 @@ type MissingError struct {
 	Install string
 }
 
-func (e *MissingError) Error() string {
-	remedy := "install the package that has it (libnss3-tools or nss-tools)"
-	if e.Install != "" {
-		remedy = "'" + e.Install + "' installs it"
+func (e *MissingError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap is the same as a sentence that can be said in another language.
+func (e *MissingError) Unwrap() error {
+	if e.Install == "" {
+		return words.Errorf("the program %s, which tells browsers here what to trust, is not installed: install the package that has it (libnss3-tools or nss-tools)", e.Program)
 	}
-	return fmt.Sprintf("the program %s, which tells browsers here what to trust, is not installed: %s", e.Program, remedy)
+	return words.Errorf("the program %s, which tells browsers here what to trust, is not installed: '%s' installs it", e.Program, e.Install)
 }
 
 // Authority is a root certificate in a file (PEM).
@@ -42,15 +44,15 @@ type Authority struct {
 func Open(path string) (*Authority, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read this computer's authority: %w", err)
+		return nil, words.Errorf("read this computer's authority: %w", err)
 	}
 	block, _ := pem.Decode(raw)
 	if block == nil {
-		return nil, fmt.Errorf("%s holds no certificate", path)
+		return nil, words.Errorf("%s holds no certificate", path)
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s holds no certificate: %w", path, err)
+		return nil, words.Errorf("%s holds no certificate: %w", path, err)
 	}
 	return &Authority{Path: path, cert: cert}, nil
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/sha1" // what the keychain names certificates by
 	"encoding/hex"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"porchlight/internal/words"
 	"strings"
 )
 
@@ -19,7 +19,7 @@ func keychain() (string, error) {
 func security(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "/usr/bin/security", args...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("the login keychain refused: %s", strings.TrimSpace(string(out)))
+		return "", words.Errorf("the login keychain refused: %s", strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
 }

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"porchlight/internal/words"
 	"strings"
 )
 
@@ -80,7 +80,7 @@ func certutil(ctx context.Context, db string, args ...string) ([]byte, error) {
 	var out, problem bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("the store of certificates in %s cannot be used: %s", db, strings.TrimSpace(problem.String()))
+		return nil, words.Errorf("the store of certificates in %s cannot be used: %s", db, strings.TrimSpace(problem.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -118,7 +118,7 @@ func (a *Authority) trust(ctx context.Context) error {
 	// A Chromium that never ran has no store yet, and takes the one it finds.
 	if _, err := os.Stat(filepath.Join(shared, "cert9.db")); errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(shared, 0o700); err != nil {
-			return fmt.Errorf("make a store of certificates: %w", err)
+			return words.Errorf("make a store of certificates: %w", err)
 		}
 		if _, err := certutil(ctx, shared, "-N", "--empty-password"); err != nil {
 			return err

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"porchlight/internal/words"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -20,7 +20,7 @@ func open() (windows.Handle, error) {
 	store, err := windows.CertOpenStore(windows.CERT_STORE_PROV_SYSTEM, 0, 0,
 		windows.CERT_SYSTEM_STORE_CURRENT_USER, uintptr(unsafe.Pointer(name)))
 	if err != nil {
-		return 0, fmt.Errorf("open the store of certificates: %w", err)
+		return 0, words.Errorf("open the store of certificates: %w", err)
 	}
 	return store, nil
 }
@@ -63,15 +63,15 @@ func (a *Authority) trust(context.Context) error {
 	raw := a.cert.Raw
 	cert, err := windows.CertCreateCertificateContext(windows.X509_ASN_ENCODING, &raw[0], uint32(len(raw)))
 	if err != nil {
-		return fmt.Errorf("read this computer's authority: %w", err)
+		return words.Errorf("read this computer's authority: %w", err)
 	}
 	defer windows.CertFreeCertificateContext(cert)
 	err = windows.CertAddCertificateContextToStore(store, cert, windows.CERT_STORE_ADD_REPLACE_EXISTING, nil)
 	if errors.Is(err, windows.ERROR_CANCELLED) {
-		return errors.New("Browsers here go on warning, because you answered no. Try again to change that.")
+		return words.Errorf("Browsers here go on warning, because you answered no. Try again to change that.")
 	}
 	if err != nil {
-		return fmt.Errorf("the store of certificates refused: %w", err)
+		return words.Errorf("the store of certificates refused: %w", err)
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (a *Authority) distrust(context.Context) error {
 	}
 	// Frees found, whatever it answers.
 	if err := windows.CertDeleteCertificateFromStore(found); err != nil {
-		return fmt.Errorf("the store of certificates refused: %w", err)
+		return words.Errorf("the store of certificates refused: %w", err)
 	}
 	return nil
 }

@@ -3,10 +3,10 @@ package autostart
 import (
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"porchlight/internal/words"
 	"strings"
 )
 
@@ -16,7 +16,7 @@ const label = "app.porchlight.desktop"
 func agentPath() (string, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return "", words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	return filepath.Join(home, "Library", "LaunchAgents", label+".plist"), nil
 }
@@ -39,10 +39,10 @@ func enable(executable string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	if err := os.WriteFile(path, []byte(agentFile(executable)), 0o644); err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	return nil
 }
@@ -53,7 +53,7 @@ func disable() error {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("Porchlight still starts at login: %w", err)
+		return words.Errorf("Porchlight still starts at login: %w", err)
 	}
 	return nil
 }

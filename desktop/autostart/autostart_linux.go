@@ -3,13 +3,13 @@ package autostart
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"porchlight/internal/durable"
+	"porchlight/internal/words"
 )
 
 // entryName within the autostart directory (Desktop Application Autostart
@@ -19,7 +19,7 @@ const entryName = "porchlight.desktop"
 func entryPath() (string, error) {
 	config, err := os.UserConfigDir()
 	if err != nil {
-		return "", fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return "", words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	return filepath.Join(config, "autostart", entryName), nil
 }
@@ -60,11 +60,11 @@ func enable(executable string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	entry := "[Desktop Entry]\nType=Application\nName=Porchlight\nIcon=porchlight\nTerminal=false\nExec=" + command(executable) + "\n"
 	if err := durable.Replace(path, []byte(entry)); err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func disable() error {
 		return err
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("Porchlight still starts at login: %w", err)
+		return words.Errorf("Porchlight still starts at login: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package autostart
 import (
 	"errors"
 	"fmt"
+	"porchlight/internal/words"
 
 	"golang.org/x/sys/windows/registry"
 )
@@ -28,11 +29,11 @@ func enabled(executable string) (bool, error) {
 func enable(executable string) error {
 	key, _, err := registry.CreateKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
 	if err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	defer key.Close()
 	if err := key.SetStringValue(valueName, command(executable)); err != nil {
-		return fmt.Errorf("Porchlight cannot start at login: %w", err)
+		return words.Errorf("Porchlight cannot start at login: %w", err)
 	}
 	return nil
 }
@@ -40,11 +41,11 @@ func enable(executable string) error {
 func disable() error {
 	key, err := registry.OpenKey(registry.CURRENT_USER, runKey, registry.SET_VALUE)
 	if err != nil {
-		return fmt.Errorf("Porchlight still starts at login: %w", err)
+		return words.Errorf("Porchlight still starts at login: %w", err)
 	}
 	defer key.Close()
 	if err := key.DeleteValue(valueName); err != nil && !errors.Is(err, registry.ErrNotExist) {
-		return fmt.Errorf("Porchlight still starts at login: %w", err)
+		return words.Errorf("Porchlight still starts at login: %w", err)
 	}
 	return nil
 }

@@ -10,17 +10,16 @@ package clipboard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os/exec"
+	"porchlight/internal/words"
 	"strings"
 )
 
 // errNeedsHelper says that this desktop lets no background program copy.
-var errNeedsHelper = errors.New("On Wayland the menu can only copy with the wl-clipboard package installed. The Porchlight window can copy without it.")
+var errNeedsHelper = words.Errorf("On Wayland the menu can only copy with the wl-clipboard package installed. The Porchlight window can copy without it.")
 
 // errNoDisplay says that there is no clipboard at all.
-var errNoDisplay = errors.New("There is no display here, so there is no clipboard.")
+var errNoDisplay = words.Errorf("There is no display here, so there is no clipboard.")
 
 // maxText is the longest text taken, in bytes: it has to fit one X11 property.
 const maxText = 64 << 10
@@ -29,7 +28,7 @@ const maxText = 64 << 10
 // stays there until something else is copied or ctx ends.
 func Copy(ctx context.Context, text string) error {
 	if len(text) > maxText {
-		return fmt.Errorf("A text of %d bytes is too long to copy.", len(text))
+		return words.Errorf("A text of %d bytes is too long to copy.", len(text))
 	}
 	return copyText(ctx, text)
 }
@@ -39,7 +38,7 @@ func pipe(ctx context.Context, text, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(text)
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s could not copy: %w", program, err)
+		return words.Errorf("%s could not copy: %w", program, err)
 	}
 	return nil
 }

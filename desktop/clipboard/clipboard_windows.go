@@ -2,8 +2,7 @@ package clipboard
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"porchlight/internal/words"
 	"runtime"
 	"time"
 	"unsafe"
@@ -36,7 +35,7 @@ const (
 func copyText(ctx context.Context, text string) error {
 	utf16, err := windows.UTF16FromString(text)
 	if err != nil {
-		return fmt.Errorf("This text cannot be copied: %w", err)
+		return words.Errorf("This text cannot be copied: %w", err)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -46,29 +45,29 @@ func copyText(ctx context.Context, text string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("Another program is holding the clipboard.")
+			return words.Errorf("Another program is holding the clipboard.")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	defer closeClipboard.Call()
 	if ok, _, err := emptyClipboard.Call(); ok == 0 {
-		return fmt.Errorf("The clipboard could not be emptied: %w", err)
+		return words.Errorf("The clipboard could not be emptied: %w", err)
 	}
 	handle, _, err := globalAlloc.Call(movable, uintptr(len(utf16)*2))
 	if handle == 0 {
-		return fmt.Errorf("No memory for the clipboard: %w", err)
+		return words.Errorf("No memory for the clipboard: %w", err)
 	}
 	at, _, err := globalLock.Call(handle)
 	if at == 0 {
 		_, _, _ = globalFree.Call(handle)
-		return fmt.Errorf("No memory for the clipboard: %w", err)
+		return words.Errorf("No memory for the clipboard: %w", err)
 	}
 	_, _, _ = moveMemory.Call(at, uintptr(unsafe.Pointer(&utf16[0])), uintptr(len(utf16)*2))
 	_, _, _ = globalUnlock.Call(handle)
 	// On success the clipboard owns the memory.
 	if ok, _, err := setClipboardData.Call(formatUnicodeText, handle); ok == 0 {
 		_, _, _ = globalFree.Call(handle)
-		return fmt.Errorf("The clipboard did not take the text: %w", err)
+		return words.Errorf("The clipboard did not take the text: %w", err)
 	}
 	return nil
 }

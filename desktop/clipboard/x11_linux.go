@@ -2,10 +2,9 @@ package clipboard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log"
+	"porchlight/internal/words"
 
 	"github.com/jezek/xgb"
 	"github.com/jezek/xgb/xproto"
@@ -35,12 +34,12 @@ var atomNames = []string{"CLIPBOARD", "TARGETS", "TIMESTAMP", "UTF8_STRING", "TE
 func own(ctx context.Context, display, text string) error {
 	conn, err := xgb.NewConnDisplay(display)
 	if err != nil {
-		return fmt.Errorf("The display %s cannot be reached: %w", display, err)
+		return words.Errorf("The display %s cannot be reached: %w", display, err)
 	}
 	o := &owner{conn: conn, atom: map[string]xproto.Atom{}, text: []byte(text)}
 	if err := o.take(); err != nil {
 		conn.Close()
-		return fmt.Errorf("The clipboard could not be taken: %w", err)
+		return words.Errorf("The clipboard could not be taken: %w", err)
 	}
 	stop := context.AfterFunc(ctx, conn.Close)
 	go func() {
@@ -78,7 +77,7 @@ func (o *owner) take() error {
 	for o.time == 0 {
 		ev, xerr := o.conn.WaitForEvent()
 		if ev == nil && xerr == nil {
-			return errors.New("the display went away")
+			return words.Errorf("the display went away")
 		}
 		if p, ok := ev.(xproto.PropertyNotifyEvent); ok {
 			o.time = p.Time
@@ -92,7 +91,7 @@ func (o *owner) take() error {
 		return err
 	}
 	if reply.Owner != win {
-		return errors.New("another program took it at the same moment")
+		return words.Errorf("another program took it at the same moment")
 	}
 	return nil
 }

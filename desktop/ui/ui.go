@@ -6,12 +6,12 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 	"time"
 
 	"porchlight/agent/agentapi"
+	"porchlight/internal/words"
 )
 
 //go:generate go run porchlight/build/window
@@ -20,7 +20,7 @@ import (
 const patience = 15 * time.Second
 
 // ErrNotReady is returned while there is no agent to ask.
-var ErrNotReady = errors.New("Porchlight is still starting.")
+var ErrNotReady = words.Errorf("Porchlight is still starting.")
 
 // Desk is the desktop app, as a page can change it: exactly what Desktop names.
 type Desk struct{ Desktop }
@@ -137,7 +137,7 @@ func (s *Shell) Copy(text string) error { return s.copy(text) }
 // chose.
 func (s *Shell) OpenURL(address string) error {
 	if !ours(address, s.state()) {
-		return errors.New("This is not one of Porchlight's addresses.")
+		return words.Errorf("This is not one of Porchlight's addresses.")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -5,8 +5,7 @@
 package oneline
 
 import (
-	"errors"
-	"fmt"
+	"porchlight/internal/words"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -26,9 +25,9 @@ const (
 // refuses, with a sentence for whoever wrote it, what is longer than MaxLine, is not
 // one line of plain text, or holds what a mail program would turn into a link.
 func Line(text string) (string, error) {
-	text, err := plain("line", text, MaxLine)
+	text, err := plain(words.Of("line"), text, MaxLine)
 	if err == nil && Linked(text) {
-		err = errors.New("The line holds a web or mail address, or what a mail program takes for one. Leave it out; a full stop inside a sentence needs a space after it.")
+		err = words.Errorf("The line holds a web or mail address, or what a mail program takes for one. Leave it out; a full stop inside a sentence needs a space after it.")
 	}
 	return text, err
 }
@@ -37,37 +36,37 @@ func Line(text string) (string, error) {
 // fine. Beyond what Line refuses it holds no @ and no dot, so that it cannot pass for
 // an address.
 func Name(text string) (string, error) {
-	text, err := plain("name", text, MaxName)
+	text, err := plain(words.Of("name"), text, MaxName)
 	switch bare := visible(text); {
 	case err != nil:
 	case strings.ContainsFunc(bare, func(r rune) bool { return r == '@' || isDot(r) }):
-		err = errors.New("The name can hold neither an @ nor a dot: it stands beside the mail address and must not look like one.")
+		err = words.Errorf("The name can hold neither an @ nor a dot: it stands beside the mail address and must not look like one.")
 	case Linked(text):
-		err = errors.New("The name must not look like a web address.")
+		err = words.Errorf("The name must not look like a web address.")
 	}
 	return text, err
 }
 
 // plain is one line of at most so many characters that people can see.
-func plain(what, text string, most int) (string, error) {
+func plain(what words.Sentence, text string, most int) (string, error) {
 	if !utf8.ValidString(text) {
-		return "", fmt.Errorf("The %s is not valid text.", what)
+		return "", words.Errorf("The %s is not valid text.", what)
 	}
 	text = strings.TrimFunc(text, func(r rune) bool { return r == ' ' || r == '\t' || unicode.Is(unicode.Zs, r) })
 	for _, r := range text {
 		switch {
 		case r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || unicode.In(r, unicode.Zl, unicode.Zp):
-			return "", fmt.Errorf("The %s has to be one line.", what)
+			return "", words.Errorf("The %s has to be one line.", what)
 		case joins(r) || unicode.IsGraphic(r): // letters, marks, numbers, punctuation, symbols, spaces
 		default:
-			return "", fmt.Errorf("The %s holds a character that cannot be seen, or that changes the direction of writing. Type it anew.", what)
+			return "", words.Errorf("The %s holds a character that cannot be seen, or that changes the direction of writing. Type it anew.", what)
 		}
 	}
 	if n := utf8.RuneCountInString(text); n > most {
-		return "", fmt.Errorf("The %s can have %d characters, and this one has %d.", what, most, n)
+		return "", words.Errorf("The %s can have %d characters, and this one has %d.", what, most, n)
 	}
 	if text != "" && strings.TrimSpace(visible(text)) == "" {
-		return "", fmt.Errorf("The %s shows nothing.", what)
+		return "", words.Errorf("The %s shows nothing.", what)
 	}
 	return text, nil
 }

@@ -27,7 +27,7 @@ type said struct {
 // sentencesAt is where in its arguments a call has sentences. Methods and functions of
 // one name say sentences alike.
 var sentencesAt = map[string][]int{
-	"Say": {0}, "say": {0}, "Of": {0}, "rich": {0},
+	"Say": {0}, "say": {0}, "Of": {0}, "Errorf": {0}, "rich": {0},
 	"Count": {1, 2}, "sayCount": {1, 2}, "count": {1, 2}, "Counted": {1, 2},
 }
 
@@ -195,7 +195,10 @@ func readGo(path string, into map[string][]said, written map[string]bool, compla
 		}
 		for _, at := range places {
 			key, ok := literal(call.Args[at])
-			if !ok && (name == "Say" || name == "say" || name == "Of" || name == "Counted") {
+			if name == "Errorf" {
+				key = KeyOf(key)
+			}
+			if !ok && (name == "Errorf" || name == "Say" || name == "say" || name == "Of" || name == "Counted") {
 				complain("%s: the sentence is not a constant, so nobody can tell which it is", where)
 			}
 			if ok {
@@ -229,7 +232,7 @@ func refusal(e ast.Expr, files *token.FileSet, into map[string][]said) {
 // so only in the room that has them.
 func saysSo(path, name, of string) bool {
 	switch name {
-	case "Of", "Counted":
+	case "Of", "Counted", "Errorf":
 		return of == "words"
 	case "say", "sayCount":
 		return strings.Contains(filepath.ToSlash(path), "/desktop/")

@@ -13,8 +13,8 @@ var germanProxy = map[string]string{
 	"None of your apps is published right now.":                             "Keine Ihrer Apps ist gerade freigegeben.",
 	"Nothing here is shared with <b>%s</b> right now.":                      "Hier ist für <b>%s</b> gerade nichts freigegeben.",
 	"If you were invited under another address, sign out and use that one.": "Wurden Sie unter einer anderen Adresse eingeladen? Dann melden Sie sich ab und nehmen Sie diese.",
-	"Shared by <b>%s</b>, %s.":                                              "Geteilt von <b>%s</b>, %s.",
-	"Shared by <b>%s</b>.":                                                  "Geteilt von <b>%s</b>.",
+	"Shared by <b>%s</b>, %s.":                                              "Freigegeben von <b>%s</b>, %s.",
+	"Shared by <b>%s</b>.":                                                  "Freigegeben von <b>%s</b>.",
 	"Missing something? Ask the person who invited you.":                    "Fehlt etwas? Fragen Sie die Person, die Sie eingeladen hat.",
 
 	"%s is paused": "%s ist pausiert",

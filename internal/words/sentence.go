@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Sentence is one that is said later, where the language is known: its English
@@ -52,11 +54,6 @@ func Counted(n int, one, many string, more ...any) Sentence {
 
 // Plain is a text that may be a sentence of ours without arguments, or anybody's.
 func Plain(text string) Sentence { return Sentence{Key: strings.ReplaceAll(text, "%", "%%")} }
-
-// KeyOf is the key of a sentence that was written for fmt: its arguments are strings.
-func KeyOf(format string) string {
-	return strings.NewReplacer("%d", "%s", "%q", `"%s"`).Replace(format)
-}
 
 // String is the sentence in English.
 func (s Sentence) String() string { return English.Tell(s) }
@@ -177,10 +174,31 @@ func (l Language) Or(s Sentence, english string) string {
 	if s.IsZero() {
 		s = Plain(english)
 	}
-	if l == English || !l.knows(s) {
+	switch {
+	case l == English:
+		return english
+	case l.knows(s):
+		return l.Tell(s)
+	}
+	return l.reason(english)
+}
+
+// reason is a clause for why something failed, said as a sentence: other sentences have
+// it within them. What was seen may stand in brackets behind it.
+func (l Language) reason(english string) string {
+	clause, end := strings.CutSuffix(english, ".")
+	seen := ""
+	if at := strings.Index(clause, " ("); at > 0 && strings.HasSuffix(clause, ")") {
+		clause, seen = clause[:at], clause[at:]
+	}
+	first, size := utf8.DecodeRuneInString(clause)
+	s := Plain(string(unicode.ToLower(first)) + clause[size:])
+	if !end || !l.knows(s) {
 		return english
 	}
-	return l.Tell(s)
+	said := l.Tell(s)
+	first, size = utf8.DecodeRuneInString(said)
+	return string(unicode.ToUpper(first)) + said[size:] + seen + "."
 }
 
 // knows says whether the language has words for a sentence and for those within it.
@@ -188,7 +206,7 @@ func (l Language) knows(s Sentence) bool {
 	if l == Pseudo {
 		l = German // which has all there are
 	}
-	if _, ok := known()[l][s.Key]; !ok {
+	if _, ok := known()[l][s.Key]; !ok && strings.ContainsFunc(printed.ReplaceAllString(s.Key, ""), unicode.IsLetter) {
 		return false
 	}
 	for _, arg := range s.Args {

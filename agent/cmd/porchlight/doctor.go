@@ -49,6 +49,9 @@ It ends with 0 when nothing is wrong, and with 1 otherwise.`,
 				return err
 			}
 			if *asJSON {
+				for i := range findings {
+					findings[i].Words = nil // a screen's
+				}
 				if err := c.json(findings); err != nil {
 					return err
 				}

@@ -94,7 +94,7 @@ func TestDoctorSeesNoVisitor(t *testing.T) {
 		}
 	}
 	lost := &net.DNSError{Err: "no such host", Name: "porch.example", IsNotFound: true}
-	if text := doctor.Unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text, "porch.example leads nowhere") {
+	if text := doctor.Unreached("https://porch.example", errors.Join(lost)); !strings.Contains(text.String(), "porch.example leads nowhere") {
 		t.Error(text)
 	}
 }

@@ -124,7 +124,7 @@ func TestDoctorWords(t *testing.T) {
 		{"no answer", context.DeadlineExceeded},
 		{"anything else", io.ErrUnexpectedEOF},
 	} {
-		say(c.when, doctor.Found("visit", wrong, doctor.Unreached(at, c.err), doctor.VisitNext(c.err)), doctor.Found("control plane", wrong, doctor.Unreached(at, c.err), doctor.ControlPlaneNext(at, c.err)))
+		say(c.when, doctor.Said("visit", wrong, doctor.Unreached(at, c.err), doctor.VisitNext(c.err)), doctor.Said("control plane", wrong, doctor.Unreached(at, c.err), doctor.ControlPlaneNext(at, c.err)))
 	}
 	for _, o := range []struct {
 		when string

@@ -366,6 +366,8 @@ export interface AppError {
   at: string;
   /** A sentence. */
   text: string;
+  /** The same with its arguments apart, to be said in another language. */
+  textWords?: Sentence[];
 }
 
 export interface AppHealth {
@@ -448,6 +450,8 @@ export interface Certificate {
   notAfter?: string;
   /** Why it cannot be had or renewed, or empty. */
   problem: string;
+  /** The same with its arguments apart, to be said in another language. */
+  problemWords?: Sentence[];
   /** About when it is renewed by itself. */
   renewsAfter?: string;
 }
@@ -479,6 +483,8 @@ export interface Connecting {
   note?: string;
   /** Why it ended without a connection. */
   problem?: string;
+  /** The same with its arguments apart, to be said in another language. */
+  problemWords?: Sentence[];
   state: 'waiting' | 'done' | 'failed';
   userCode: string;
   verificationUrl: string;
@@ -538,6 +544,8 @@ export interface Finding {
   /** note: it works, with a limit to know of; wrong: it keeps somebody from what they want. */
   state: 'ok' | 'note' | 'wrong';
   text: string;
+  /** The same with its arguments apart, of what a screen shows. */
+  textWords?: Sentence[];
 }
 
 /** Of the kind first-visit: a member opened an app for the first time. */
@@ -923,6 +931,8 @@ export interface TriedAddress {
   milliseconds: number;
   /** A sentence about what keeps visitors out; empty where it works. */
   text: string;
+  /** The same with its arguments apart, to be said in another language. */
+  textWords?: Sentence[];
   /** The visit came out of a tunnel of this computer, with nobody in between who could read it. */
   works: boolean;
 }

@@ -186,7 +186,7 @@ export const ofWindow: Spoken<typeof english> = {
       connection: 'die Verbindung eine Minute lang fehlt',
       changed: 'eine App Port oder Namen ändert',
       approved: 'eine App in einem Terminal genehmigt wird',
-      ended: 'etwas endet, das bis zu einem Tag geteilt war',
+      ended: 'etwas endet, das bis zu einem Tag freigegeben war',
       knock: 'jemand um Einlass bittet',
       visit: 'jemand eine App zum ersten Mal öffnet',
     },
