@@ -109,8 +109,9 @@ soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 G
 
 bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
 	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy
-	go run ./test/bench
-	go test -run '^$$' -bench . -benchtime 3x ./control/relay
+	go -C test/bench/frp build -o ../../../out/bench/ github.com/fatedier/frp/cmd/frps github.com/fatedier/frp/cmd/frpc
+	go -C test/bench/chisel build -o ../../../out/bench/chisel github.com/jpillora/chisel
+	go run ./test/bench -part all
 	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
 	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
 	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local

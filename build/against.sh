@@ -10,7 +10,7 @@ commit=$1 rounds=${2:-5}
 dir=$(mktemp -d)
 trap 'git worktree remove --force "$dir/before" 2>/dev/null || true; rm -rf "$dir"' EXIT
 git worktree add -q --detach "$dir/before" "$commit"
-packages="agent/access agent/localapi agent/proxy agent/procinfo control/kv control/relay control/web"
+packages="agent/access agent/localapi agent/proxy agent/procinfo control/kv control/web"
 
 compile() { # TREE NAME
 	cd "$1"
@@ -22,12 +22,12 @@ measure() { # TREE NAME PACKAGE
 	"$dir/$2-${3//\//-}.test" -test.run '^$' -test.bench . -test.benchtime 300ms -test.timeout 10m |
 		awk -v name="$2" '/^Benchmark/ {
 			for (i = 3; i < NF; i += 2)
-				if ($(i + 1) == "ns/op" || $(i + 1) ~ /^relay-/) print name, $1 ":" $(i + 1), $i
+				if ($(i + 1) == "ns/op") print name, $1 ":" $(i + 1), $i
 		}' >>"$dir/figures"
 }
 (compile "$dir/before" before)
 (compile "$PWD" now)
-"$dir/bench-now" -before "$dir/bench-before" -contenders Porchlight -rounds "$rounds"
+for part in agent relay; do "$dir/bench-now" -part "$part" -before "$dir/bench-before" -contenders Porchlight -rounds "$rounds"; done
 for round in $(seq "$rounds"); do
 	for p in $packages; do
 		(measure "$dir/before" before "$p")
@@ -35,13 +35,11 @@ for round in $(seq "$rounds"); do
 	done
 	echo "round $round of $rounds" >&2
 done
-# The least disturbed round of each benchmark, with its unit, and new ÷ old. The relay's
-# are measured in units of their own; what ends in /s is a rate, where more is better.
+# The least disturbed round of each benchmark, and new ÷ old.
 awk '
 	{
 		key = $2 " " $1; names[$2] = 1
-		rate = $2 ~ /\/s$/
-		if (!(key in best) || (rate ? $3 > best[key] : $3 < best[key])) best[key] = $3
+		if (!(key in best) || $3 < best[key]) best[key] = $3
 	}
 	END {
 		for (name in names)

@@ -127,10 +127,10 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		st.stand(contender{proxy.cookie, is.Addr, pid, [2]string{"Cookie", is.Cookie}})
-		st.stand(contender{proxy.bearer, is.Addr, pid, [2]string{"Authorization", "Bearer " + is.Token}})
+		st.stand(contender{name: proxy.cookie, addr: is.Addr, pid: pid, header: [2]string{"Cookie", is.Cookie}})
+		st.stand(contender{name: proxy.bearer, addr: is.Addr, pid: pid, header: [2]string{"Authorization", "Bearer " + is.Token}})
 		if is.Password != "" && proxy.password != "" {
-			st.stand(contender{proxy.password, is.Addr, pid, [2]string{"Authorization", is.Password}})
+			st.stand(contender{name: proxy.password, addr: is.Addr, pid: pid, header: [2]string{"Authorization", is.Password}})
 		}
 	}
 	for _, peer := range []peer{
@@ -143,7 +143,7 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 			return fmt.Errorf("start %s: %w", peer.name, err)
 		}
 		if addr != "" {
-			st.stand(contender{peer.name, addr, pid, [2]string{"Cookie", "session=anything"}})
+			st.stand(contender{name: peer.name, addr: addr, pid: pid, header: [2]string{"Cookie", "session=anything"}})
 		}
 	}
 	return nil

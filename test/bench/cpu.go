@@ -13,6 +13,9 @@ import (
 
 // pids are a contender's process and its children.
 func (c contender) pids() ([]int, error) {
+	if c.pid == 0 {
+		return nil, nil
+	}
 	pids := []int{c.pid}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", c.pid, c.pid))
 	if err != nil {

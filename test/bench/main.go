@@ -30,6 +30,7 @@ const (
 	rootHost = "maya.porch.test"
 	appName  = "notes"
 	host     = appName + "." + rootHost
+	authHost = "control.porch.test" // of the relay
 )
 
 // settings of a run.

@@ -18,6 +18,8 @@ type part struct {
 	open  func(context.Context, settings, string) (*stage, error)
 	work  []work
 	goals []goal
+	// derive adds figures that follow from those of all rounds; nil for none.
+	derive func(*results)
 }
 
 // work is one thing that contenders are measured at, each in turn.
@@ -35,7 +37,7 @@ type reading struct {
 }
 
 // parts in the order in which they are played.
-func parts() []part { return []part{agentPart()} }
+func parts() []part { return []part{agentPart(), relayPart()} }
 
 // chosenParts are those a name stands for.
 func chosenParts(name string) ([]part, error) {
@@ -65,6 +67,9 @@ func (p part) play(ctx context.Context, s settings, dir string, r *results) erro
 		if err := p.playRound(ctx, s, here, r); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
+	}
+	if p.derive != nil {
+		p.derive(r)
 	}
 	return nil
 }

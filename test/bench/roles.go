@@ -59,6 +59,10 @@ func play(ctx context.Context, role string, args []string) error {
 		return serve(ctx, ln, http.HandlerFunc(serveApp))
 	case "authoriser":
 		return serve(ctx, ln, http.HandlerFunc(authorise))
+	case "relay":
+		return playRelay(ctx, args)
+	case "behind":
+		return playBehind(ctx, ln, args)
 	case "proxy":
 		return playProxy(ctx, ln, args)
 	default:
@@ -160,6 +164,25 @@ func (port oneApp) Lookup(name string) (proxy.App, bool) {
 	return proxy.App{ID: "app", Name: appName, Label: "Notes", Port: int(port), Live: true}, name == appName
 }
 
+// startProfile writes a CPU profile to a file until stop is called; an empty name is
+// for none.
+func startProfile(name string) (stop func(), err error) {
+	if name == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close()
+	}, nil
+}
+
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
 // directory (with cert.pem and key.pem), the app's port, a profile to write or
 // "".
@@ -235,17 +258,11 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	if err != nil {
 		return err
 	}
-	if args[2] != "" {
-		f, err := os.Create(args[2])
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	stop, err := startProfile(args[2])
+	if err != nil {
+		return err
 	}
+	defer stop()
 	// Requests are for the host without a port, whatever port is listened at.
 	basic := base64.StdEncoding.EncodeToString([]byte("maya@example.com:" + password))
 	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token, Password: "Basic " + basic}); err != nil {

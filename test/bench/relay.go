@@ -1,0 +1,440 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// The contenders of the relay's part. All lead visitors by the name in a ClientHello
+// to one app, which reads that and then speaks bytes; ours, frp and chisel through a
+// tunnel that the app's side has opened.
+const (
+	oursRelay   = "Porchlight's relay"
+	beforeRelay = "Porchlight before's relay"
+	haproxy     = "haproxy, splicing"
+	nginxStream = "nginx stream"
+	frp         = "frp"
+	chisel      = "chisel"
+	noRelay     = "no relay"
+)
+
+const (
+	cpuConnection = "CPU µs a connection"
+	gbPerSecond   = "GB/s"
+	bulkOne       = "bulk, 1 connection"
+	bulkEight     = "bulk, 8 connections"
+	visits        = "connections"
+	smallMessages = "requests of 100 B, 64 connections"
+	relayAtRate   = "requests at the fixed rate"
+	added50       = "p50 ms added"
+)
+
+func relayPart() part {
+	all := []string{oursRelay, beforeRelay, haproxy, nginxStream, frp, chisel, noRelay}
+	relays := all[:len(all)-1]
+	bulk := func(n int) func(context.Context, *stage, contender) ([]reading, error) {
+		return func(ctx context.Context, st *stage, c contender) ([]reading, error) { return relayBulk(ctx, st, c, n) }
+	}
+	goals := []goal{
+		{name: visits, metric: perSecond, ours: oursRelay, peer: haproxy, limit: .6, atLeast: true},
+		{name: idle, metric: memory, ours: oursRelay, limit: 8},
+		{name: relayAtRate, metric: added50, ours: oursRelay, peer: haproxy, limit: 1},
+	}
+	for _, name := range []string{bulkOne, bulkEight} {
+		goals = append(goals,
+			goal{name: name, metric: gbPerSecond, ours: oursRelay, peer: haproxy, limit: 1, atLeast: true},
+			goal{name: name, metric: cpuGB, ours: oursRelay, peer: haproxy, limit: 1})
+	}
+	return part{name: "relay", open: openRelay, goals: goals, derive: addedByRelays, work: []work{
+		{"idle", idle, relays, idleVisits}, // first: memory that was once taken would count for nothing
+		{"bulk", bulkOne, all, bulk(1)},
+		{"bulk", bulkEight, all, bulk(8)},
+		{"connections", visits, all, relayConnections},
+		{"requests", smallMessages, all, relayRequests},
+		{"latency", relayAtRate, all, relayLatency},
+	}}
+}
+
+// openRelay starts relay, agent with the app, and every peer.
+func openRelay(ctx context.Context, s settings, dir string) (*stage, error) {
+	st, err := openStage(ctx, s, dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := st.startRelayPart(ctx); err != nil {
+		st.close()
+		return nil, err
+	}
+	return st, nil
+}
+
+func (st *stage) startRelayPart(ctx context.Context) error {
+	var app string
+	for _, ours := range []struct{ program, name, profile string }{{st.self, oursRelay, st.profileOf("relay")}, {st.before, beforeRelay, ""}} {
+		if ours.program == "" {
+			continue
+		}
+		is, pid, err := st.role(ctx, ours.program, "relay", st.dir, ours.profile)
+		if err != nil && ours.name == beforeRelay { // it may be from before there was this part
+			fmt.Fprintf(os.Stderr, "%s is left out: %v\n", ours.name, err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		behind, _, err := st.role(ctx, st.self, "behind", st.dir, is.Addr)
+		if err != nil {
+			return err
+		}
+		st.stand(contender{name: ours.name, addr: is.Addr, pid: pid})
+		app = behind.Addr
+	}
+	for _, peer := range []peer{
+		{haproxy, "haproxy.cfg", []string{"haproxy", "-db", "-f"}},
+		{nginxStream, "nginx-stream.conf", []string{"nginx", "-p", st.dir, "-c"}},
+	} {
+		addr, pid, err := st.peer(ctx, peer, "APP", app)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", peer.name, err)
+		}
+		if addr != "" {
+			st.stand(contender{name: peer.name, addr: addr, pid: pid})
+		}
+	}
+	if err := st.startTunnels(ctx, "frpc.toml", app); err != nil {
+		return err
+	}
+	st.stand(contender{name: noRelay, addr: app})
+	return nil
+}
+
+// startTunnels starts servers and clients of frp and chisel, with app behind them.
+// A contender's process is the server, and its helpers the clients.
+func (st *stage) startTunnels(ctx context.Context, client, app string) error {
+	control, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	words := []string{"CONTROL", port(control), "APPPORT", port(app), "APP", app}
+	addr, pid, err := st.peer(ctx, peer{frp, "frps.toml", []string{st.tool("frps"), "-c"}}, words...)
+	if err != nil {
+		return fmt.Errorf("start frp: %w", err)
+	}
+	if addr != "" {
+		file, err := st.configure(client, append(words, "HOST", host)...)
+		if err != nil {
+			return err
+		}
+		helper, err := st.background(ctx, exec.CommandContext(ctx, st.tool("frpc"), "-c", file), file+".log")
+		if err != nil {
+			return err
+		}
+		st.stand(contender{name: frp, addr: addr, pid: pid, helpers: []int{helper}})
+	}
+	return st.startChisel(ctx, app)
+}
+
+func (st *stage) startChisel(ctx context.Context, app string) error {
+	if _, err := exec.LookPath(st.tool("chisel")); err != nil || !strings.Contains(chisel, st.settings.contenders) {
+		return nil // said by frp's, which is built with it
+	}
+	server, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	log := st.dir + "/chisel.log"
+	pid, err := st.background(ctx, exec.CommandContext(ctx, st.tool("chisel"), "server", "--host", "127.0.0.1", "--port", port(server), "--reverse"), log)
+	if err != nil {
+		return err
+	}
+	if err := st.listens(ctx, server, log); err != nil {
+		return err
+	}
+	helper, err := st.background(ctx, exec.CommandContext(ctx, st.tool("chisel"), "client", "http://"+server, "R:"+addr+":"+app), log+"-client")
+	if err != nil {
+		return err
+	}
+	st.stand(contender{name: chisel, addr: addr, pid: pid, helpers: []int{helper}})
+	return st.listens(ctx, addr, log+"-client")
+}
+
+// hello is a visitor's first bytes.
+var hello = sync.OnceValue(func() []byte {
+	client, server := net.Pipe()
+	go func() { _ = tls.Client(client, &tls.Config{ServerName: host}).Handshake() }()
+	defer client.Close()
+	buf := make([]byte, 16<<10)
+	n, _ := server.Read(buf)
+	for n < 5 || n < 5+int(buf[3])<<8+int(buf[4]) {
+		m, err := server.Read(buf[n:])
+		if err != nil {
+			panic(err)
+		}
+		n += m
+	}
+	return buf[:n]
+})
+
+// enter visits the app. source spreads visitors over loopback addresses, each of
+// which has ports of its own.
+func (c contender) enter(ctx context.Context, source int) (net.Conn, error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+source%200))}, KeepAlive: -1}
+	conn, err := dialer.DialContext(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, err
+	}
+	var dot [1]byte
+	if _, err = conn.Write(hello()); err == nil {
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_, err = io.ReadFull(conn, dot[:])
+		_ = conn.SetReadDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (c contender) enterAll(ctx context.Context, n int) (conns []net.Conn, err error) {
+	conns = make([]net.Conn, n)
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range min(n, 16) {
+		g.Go(func() error {
+			for i := w; i < n; i += 16 {
+				if conns[i], err = c.enter(ctx, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		closeAll(conns)
+		return nil, err
+	}
+	return conns, nil
+}
+
+// echo is one request and its answer.
+func echo(conn net.Conn, buf []byte) error {
+	if _, err := conn.Write(buf); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, buf)
+	return err
+}
+
+// relayBulk has the app send st.bulk bytes eight times, over so many connections; once
+// through those that copy them through programs of two sides, and take long.
+func relayBulk(ctx context.Context, st *stage, c contender, n int) ([]reading, error) {
+	conns, err := c.enterAll(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(conns)
+	before, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	var g errgroup.Group
+	share := st.bulk >> 20 / int64(n) // MiB
+	if len(c.helpers) == 0 {
+		share *= 8
+	}
+	for _, conn := range conns {
+		g.Go(func() error {
+			if _, err := fmt.Fprintf(conn, "b%d", share); err != nil {
+				return err
+			}
+			buf := make([]byte, 256<<10)
+			for left := share << 20; left > 0; {
+				n, err := conn.Read(buf)
+				if left -= int64(n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	took := time.Since(began).Seconds()
+	after, err := c.cpu()
+	gb := float64(share<<20*int64(n)) / 1e9
+	return c.withoutCPU(reading{gbPerSecond, gb / took}, reading{cpuGB, (after - before).Seconds() / gb}), err
+}
+
+// withoutCPU leaves processor time out where there is no process.
+func (c contender) withoutCPU(rate reading, cpu ...reading) []reading {
+	if c.pid == 0 {
+		return []reading{rate}
+	}
+	return append([]reading{rate}, cpu...)
+}
+
+// relayConnections has visitors come and go.
+func relayConnections(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	const workers = 64
+	if _, err := c.enterAll(ctx, 1); err != nil {
+		return nil, err
+	}
+	before, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	var n atomic.Int64
+	began := time.Now()
+	g, group := errgroup.WithContext(ctx)
+	for w := range workers {
+		g.Go(func() error {
+			for time.Since(began) < st.span {
+				conn, err := c.enter(group, w)
+				if err != nil {
+					return err
+				}
+				_ = conn.Close() // it has nothing more to say
+				n.Add(1)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	took := time.Since(began).Seconds()
+	after, err := c.cpu()
+	count := float64(n.Load())
+	return c.withoutCPU(reading{perSecond, count / took}, reading{cpuConnection, micro(after-before) / count}), err
+}
+
+func relayRequests(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	conns, err := c.enterAll(ctx, 64)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(conns)
+	before, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	var n atomic.Int64
+	began := time.Now()
+	var g errgroup.Group
+	for _, conn := range conns {
+		g.Go(func() error {
+			var buf [100]byte
+			for time.Since(began) < st.span {
+				if err := echo(conn, buf[:]); err != nil {
+					return err
+				}
+				n.Add(1)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	took := time.Since(began).Seconds()
+	after, err := c.cpu()
+	count := float64(n.Load())
+	return c.withoutCPU(reading{perSecond, count / took}, reading{cpuRequest, micro(after-before) / count}), err
+}
+
+// relayLatency times requests that are sent at a fixed rate.
+func relayLatency(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	const connections = 8
+	conns, err := c.enterAll(ctx, connections)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(conns)
+	var (
+		mu   sync.Mutex
+		took []time.Duration
+		g    errgroup.Group
+	)
+	began := time.Now()
+	for _, conn := range conns {
+		g.Go(func() error {
+			var buf [100]byte
+			var mine []time.Duration
+			pace := time.NewTicker(time.Second * connections / time.Duration(st.rate))
+			defer pace.Stop()
+			for time.Since(began) < st.span {
+				<-pace.C
+				sent := time.Now()
+				if err := echo(conn, buf[:]); err != nil {
+					return err
+				}
+				mine = append(mine, time.Since(sent))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			took = append(took, mine...)
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return quantiles(took)
+}
+
+// idleVisits is what visitors at rest take, a thousand of them, who have asked once.
+func idleVisits(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	warm, err := c.enterAll(ctx, 100) // the program itself gets into memory
+	if err != nil {
+		return nil, err
+	}
+	closeAll(warm)
+	before, err := c.resident()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := c.enterAll(ctx, 2*st.idle)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(conns)
+	for _, conn := range conns {
+		if err := echo(conn, make([]byte, 100)); err != nil {
+			return nil, err
+		}
+	}
+	after, err := c.resident()
+	return []reading{{memory, (after - before) / 1e6 / float64(2*st.idle) * 1000}}, err
+}
+
+// addedByRelays is what each relay adds to the time without one, in each round.
+func addedByRelays(r *results) {
+	direct := r.figures[measure{"relay", relayAtRate, p50, noRelay}]
+	for _, m := range r.order {
+		if m.part != "relay" || m.metric != p50 || m.of == noRelay {
+			continue
+		}
+		for i, took := range r.figures[m] {
+			if i < len(direct) {
+				r.add("relay", relayAtRate, added50, m.of, took-direct[i])
+			}
+		}
+	}
+}
