@@ -127,6 +127,7 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		TLS:       &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate},
 		Instance:  instance,
 		Key:       bytes.Repeat([]byte{7}, 32),
+		HTTP:      os.Getenv("PORCHLIGHT_HTTP"), // the way in; the default when empty
 		OnAppDown: func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.down = append(r.down, id) },
 		OnAppUp:   func(id string) { r.mu.Lock(); defer r.mu.Unlock(); r.up = append(r.up, id) },
 	}

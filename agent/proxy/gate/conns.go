@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
 	"porchlight/internal/bounds"
 )
@@ -42,6 +43,7 @@ type Conn struct {
 	source netip.Prefix
 	raw    net.Conn    // below TLS
 	strict *strictConn // nil over HTTP/2; set before a request is read
+	http2  *http2.Conn // nil unless our own server has it; set before a request is read
 
 	letIn  atomic.Bool  // a request was let through
 	over   atomic.Bool  // none was in time
@@ -271,6 +273,10 @@ const goAway = "\x00\x00\x08\x07\x00\x00\x00\x00\x00" + "\x7f\xff\xff\xff" + "\x
 // goodbye tells the visitor's side that this connection ends, while the server
 // has nothing to say on it. It fails on one that ends anyway.
 func (c *Conn) goodbye() {
+	if c.http2 != nil {
+		c.http2.Goodbye()
+		return
+	}
 	if c.secure.ConnectionState().NegotiatedProtocol != "h2" {
 		_ = c.secure.CloseWrite()
 		return

@@ -6,15 +6,17 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 
+	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
 )
 
 // front ends TLS before net/http sees a connection, so that HTTP/1.1 can pass
-// through a strictConn. HTTP/2 goes to net/http as it is: its framing has one
-// reading.
+// through a strictConn. HTTP/2 goes as it is, for its framing has one reading: to our
+// own server, or to net/http's.
 type front struct {
 	net.Listener
 	conf    *tls.Config
@@ -24,6 +26,8 @@ type front struct {
 	ready   chan net.Conn           // after their handshake
 	ended   chan struct{}           // closed when Accept of the listener has failed
 	err     error                   // why, set before ended is closed
+	http2   *http2.Server           // takes HTTP/2; nil for net/http
+	base    context.Context         // of the connections it takes
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with stop
@@ -72,9 +76,13 @@ func (f *front) handshake(c *Conn) {
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
 	case "h2":
+		if f.http2 != nil {
+			f.serveHTTP2(c, &wideConn{secure, gather})
+			return
+		}
 		conn = secure
 	case "", "http/1.1":
-		c.strict = &strictConn{Conn: secure, gather: gather}
+		c.strict = &strictConn{wideConn: wideConn{secure, gather}}
 		conn = c.strict
 	default:
 		// A certificate authority that came to see a challenge answered (RFC
@@ -88,6 +96,15 @@ func (f *front) handshake(c *Conn) {
 	case <-f.ctx.Done():
 		gather.Close()
 	}
+}
+
+// serveHTTP2 hands a connection to our own server. It is read on a goroutine of its own,
+// whose stack no handshake has grown.
+func (f *front) serveHTTP2(c *Conn, conn *wideConn) {
+	ctx := context.WithValue(withConn(f.base, conn), http.LocalAddrContextKey, conn.LocalAddr())
+	c.http2 = f.http2.NewConn(ctx, conn)
+	c.await(conn.Conn)
+	f.shaking.Go(c.http2.Serve)
 }
 
 // byCertificate says whether the other side ended a handshake with an alert about our

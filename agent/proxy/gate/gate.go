@@ -10,6 +10,7 @@ package gate
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -69,8 +71,6 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		c.LetInWithin = limits.LetIn
 	}
 	front := newFront(ln, conf, newConns(c.Files, c.LetInWithin, c.Log), c.Refused, c.Log)
-	fronted := make(chan struct{})
-	go func() { defer close(fronted); front.run() }()
 	var handlers sync.WaitGroup
 	srv := newServer(base, conf, c.Log)
 	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,6 +80,12 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		limitBody(w, r, time.Now().Add(limits.BodyTimeout)) // until there is an app to take it
 		c.Handler.ServeHTTP(w, r)
 	})
+	own := http2.New(http2.Config{Handler: srv.Handler, State: follow, Log: c.Log})
+	if c.HTTP == Own {
+		front.http2, front.base = own, context.WithValue(base, http.ServerContextKey, srv)
+	}
+	fronted := make(chan struct{})
+	go func() { defer close(fronted); front.run() }()
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(front) }()
 	var err error
@@ -90,11 +96,12 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.ShutdownGrace)
 	defer cancel()
-	if err != nil || srv.Shutdown(grace) != nil {
+	if err != nil || shutdown(grace, srv, own) != nil {
 		c.CutOff()
 		srv.Close()
 	}
 	cutOff() // WebSockets too, which the server no longer knows
+	own.Close()
 	handlers.Wait()
 	front.Close()
 	<-fronted
@@ -102,6 +109,13 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		<-failed
 	}
 	return err
+}
+
+// shutdown lets the requests of both servers finish.
+func shutdown(ctx context.Context, srv *http.Server, own *http2.Server) error {
+	ended := make(chan error, 1)
+	go func() { ended <- own.Shutdown(ctx) }()
+	return errors.Join(srv.Shutdown(ctx), <-ended)
 }
 
 func forHTTP(conf *tls.Config) *tls.Config {

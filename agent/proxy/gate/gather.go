@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 
@@ -82,4 +83,23 @@ func (c *gatherConn) Close() error {
 		c.conn.close()
 	}
 	return c.Conn.Close()
+}
+
+// wideConn is a connection whose long writes leave together.
+type wideConn struct {
+	*tls.Conn
+	gather *gatherConn // below it
+}
+
+// Write has the records of a long write leave together.
+func (c *wideConn) Write(p []byte) (int, error) {
+	if len(p) <= limits.Record {
+		return c.Conn.Write(p)
+	}
+	c.gather.hold()
+	n, err := c.Conn.Write(p)
+	if late := c.gather.release(); err == nil && late != nil {
+		return 0, late // how much of it went out nobody knows
+	}
+	return n, err
 }

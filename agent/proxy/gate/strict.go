@@ -2,11 +2,8 @@ package gate
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"sync/atomic"
-
-	"porchlight/agent/proxy/limits"
 )
 
 // net/http reads HTTP/1.1 as RFC 9112 allows: a length beside chunks is dropped,
@@ -22,10 +19,9 @@ import (
 
 // strictConn is a visitor's HTTP/1.1 connection.
 type strictConn struct {
-	*tls.Conn
-	gather   *gatherConn // below it
-	messages messages    // touched by Read only, which net/http never calls twice at once
-	instead  []byte      // what the server still has to read in place of a refused head
+	wideConn
+	messages messages // touched by Read only, which net/http never calls twice at once
+	instead  []byte   // what the server still has to read in place of a refused head
 	refused  bool
 	upgraded atomic.Bool // a WebSocket: what follows are no messages
 }
@@ -70,19 +66,6 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return good, nil
 	}
 	return c.Read(p)
-}
-
-// Write has the records of a long write leave together.
-func (c *strictConn) Write(p []byte) (int, error) {
-	if len(p) <= limits.Record {
-		return c.Conn.Write(p)
-	}
-	c.gather.hold()
-	n, err := c.Conn.Write(p)
-	if late := c.gather.release(); err == nil && late != nil {
-		return 0, late // how much of it went out nobody knows
-	}
-	return n, err
 }
 
 // messages follows the requests on a connection, byte by byte, with memory for

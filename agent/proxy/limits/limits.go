@@ -63,6 +63,34 @@ const (
 	WriteStall = time.Minute
 )
 
+// HTTP/2, of our own way in. What is beyond ends the connection.
+const (
+	// FirstSettings is how long a visitor who said hello has for its settings.
+	FirstSettings = 2 * time.Second
+	// Stall is how long a stream may wait for a visitor to open its window; then it
+	// is reset.
+	Stall = 2 * time.Minute
+	// CutOff is how long a write of a stream that is cut off may still take.
+	CutOff = 200 * time.Millisecond
+
+	// Streams that come to nothing, reset by the visitor or by its mistakes: so many at
+	// once, and as many more as there are seconds between them.
+	Resets          = 1000
+	ResetsPerSecond = 33
+
+	// Frames that ask for nothing to be answered (SETTINGS, PING, PRIORITY, a window's,
+	// unknown ones, DATA without data or of a stream that is gone).
+	Empties          = 10_000
+	EmptiesPerSecond = 1000
+	EmptiesPerData   = 4 // more for each DATA frame to the visitor, whose answer they may be
+	// EmptiesPerSettings is what a SETTINGS frame counts for.
+	EmptiesPerSettings = 10
+
+	Continuations = 128  // frames of a header block after the first; 64 hold the largest
+	ControlFrames = 1000 // that wait to be written
+	Settings      = 100  // in a frame
+)
+
 // Writes.
 const (
 	Record = 16 << 10 // bytes of plain text in a TLS record

@@ -1,0 +1,368 @@
+package http2
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	frames "golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// Conn is one visitor's connection.
+type Conn struct {
+	server *Server
+	raw    net.Conn
+	ctx    context.Context      // of the connection: what every request's knows
+	tls    *tls.ConnectionState // nil without TLS
+	remote string
+
+	lastRead atomic.Int64 // when something last came in; see now
+
+	// Touched by the goroutine that reads only:
+	in   *bufio.Reader
+	read *frames.Framer
+	head head
+
+	// mu guards all that follows, and the streams. It is never held while anything is
+	// read, written or waited for.
+	mu sync.Mutex
+
+	streams map[uint32]*stream
+	lastID  uint32    // the highest of a stream that was begun
+	running int       // handlers
+	waiting []*stream // for one of them to end, the oldest first
+	idle    int64     // since when there is no stream
+	in0     inflow    // of the connection
+	resets  budget    // of streams that come to nothing
+	empties budget    // of frames that do
+
+	window  int64     // what may be sent on the connection
+	sent    int64     // bytes of DATA that were
+	initial int64     // on a new stream
+	frame   int       // bytes of a frame that the visitor takes
+	queue   []*stream // that wait for room on the connection, the oldest first
+
+	out      []byte         // frames to be written; nil while there are none
+	box      *[]byte        // what out came in, from buffers
+	control  int            // control frames among them
+	flushing bool           // somebody is writing
+	flusher  *stream        // whose handler that is; nil for a worker
+	flushes  uint64         // how many writes there were
+	writeBy  time.Time      // the deadline of writes; of who is flushing
+	write    *frames.Framer // into out
+	encoder  *hpack.Encoder // into coded
+	coded    bytes.Buffer
+
+	timer    *time.Timer
+	pinged   int64 // when an answer to a ping was asked for; 0: none is awaited
+	pingData [8]byte
+	unacked  int // SETTINGS of ours
+	leaving  bool
+	code     frames.ErrCode // of the GOAWAY, when leaving
+	prompt   bool           // leave as soon as the last stream is answered
+	lingers  int64          // when a connection that is left is closed; 0: not yet
+	over     error          // why nothing more may happen here; nil while it may
+}
+
+var (
+	errClosed       = errors.New("http2: the visitor's stream is closed")
+	errGone         = errors.New("http2: the visitor's connection is gone")
+	errServerClosed = errors.New("http2: the server is closed")
+	errSilent       = errors.New("http2: the visitor did not answer a PING")
+	errFlood        = errors.New("http2: too many frames wait to be written")
+	errBroken       = errors.New("http2: an error of our own")
+)
+
+// now is a monotonic clock, in nanoseconds.
+func now() int64 { return int64(time.Since(start)) }
+
+var start = time.Now().Add(-time.Hour) // so that 0 is never now
+
+// NewConn makes a connection of one whose TLS handshake chose h2. ctx is what the
+// contexts of its requests know; when it ends means nothing here.
+func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
+	c := &Conn{
+		server: s, raw: raw, ctx: context.WithoutCancel(ctx), remote: raw.RemoteAddr().String(),
+		streams: map[uint32]*stream{}, idle: now(),
+		in0:    inflow{open: limits.Window},
+		resets: newBudget(limits.Resets, limits.ResetsPerSecond), empties: newBudget(limits.Empties, limits.EmptiesPerSecond),
+		window: initialWindow, initial: initialWindow, frame: limits.Frame,
+	}
+	if secure, ok := raw.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		state := secure.ConnectionState()
+		c.tls = &state
+	}
+	c.lastRead.Store(c.idle)
+	c.in = bufio.NewReaderSize(source{c}, readBuffer)
+	c.read = frames.NewFramer(nil, c.in)
+	c.read.SetMaxReadFrameSize(limits.Frame)
+	c.read.SetReuseFrames()
+	c.head.decoder = hpack.NewDecoder(limits.HeaderTable, c.head.take)
+	c.head.decoder.SetMaxStringLength(headerList)
+	c.write = frames.NewFramer(sink{c}, nil)
+	c.encoder = hpack.NewEncoder(&c.coded)
+	c.encoder.SetMaxDynamicTableSizeLimit(limits.HeaderTable)
+	return c
+}
+
+const (
+	initialWindow = 65535 // RFC 9113, section 6.9.2
+	maxWindow     = 1<<31 - 1
+	readBuffer    = 4 << 10
+)
+
+// source is what the visitor sends. Before it waits, it has written what is to be.
+type source struct{ c *Conn }
+
+func (s source) Read(p []byte) (int, error) {
+	s.c.mu.Lock()
+	s.c.kick()
+	s.c.mu.Unlock()
+	n, err := s.c.raw.Read(p)
+	if n > 0 {
+		s.c.lastRead.Store(now())
+	}
+	return n, err
+}
+
+// Serve answers requests until the connection ends, which it closes.
+func (c *Conn) Serve() {
+	if !c.server.add(c) {
+		c.raw.Close()
+		return
+	}
+	defer c.server.remove(c)
+	defer c.end()
+	defer func() {
+		if what := recover(); what != nil {
+			c.broke(what)
+		}
+	}()
+	if !c.greet() {
+		return
+	}
+	for c.next() {
+	}
+}
+
+// greet exchanges what comes before the first request.
+func (c *Conn) greet() bool {
+	if c.tls != nil && !strongEnough(c.tls) {
+		c.goAway(frames.ErrCodeInadequateSecurity)
+		return false
+	}
+	c.mu.Lock()
+	c.hello()
+	c.flush(nil, true)
+	c.timer = time.AfterFunc(limits.PingAfter, c.tick)
+	c.mu.Unlock()
+	c.readWithin(limits.HeaderTimeout)
+	var preface [len(frames.ClientPreface)]byte
+	if _, err := io.ReadFull(c.in, preface[:]); err != nil || string(preface[:]) != frames.ClientPreface {
+		return false
+	}
+	c.readWithin(limits.FirstSettings)
+	f, err := c.read.ReadFrame()
+	if err == nil {
+		if _, ok := f.(*frames.SettingsFrame); !ok {
+			err = frames.ConnectionError(frames.ErrCodeProtocol)
+		} else {
+			err = c.process(f)
+		}
+	}
+	if err != nil {
+		c.judge(err)
+		return false
+	}
+	c.readWithin(0)
+	return true
+}
+
+// hello puts our side of the greeting into out. mu is held.
+func (c *Conn) hello() {
+	_ = c.write.WriteSettings( // into memory
+		frames.Setting{ID: frames.SettingMaxFrameSize, Val: limits.Frame},
+		frames.Setting{ID: frames.SettingMaxConcurrentStreams, Val: limits.Streams},
+		frames.Setting{ID: frames.SettingMaxHeaderListSize, Val: headerList},
+		frames.Setting{ID: frames.SettingHeaderTableSize, Val: limits.HeaderTable},
+		frames.Setting{ID: frames.SettingInitialWindowSize, Val: limits.Window},
+	)
+	_ = c.write.WriteWindowUpdate(0, limits.Window-initialWindow)
+	c.unacked++
+}
+
+// strongEnough holds TLS 1.2 to what RFC 9113, section 9.2.2, does not prohibit: of
+// what crypto/tls knows, the suites of ECDHE with an AEAD.
+func strongEnough(state *tls.ConnectionState) bool {
+	if state.Version > tls.VersionTLS12 {
+		return true
+	}
+	switch state.CipherSuite {
+	case tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+		tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
+		return state.Version == tls.VersionTLS12
+	}
+	return false
+}
+
+// readWithin bounds what is read next; 0 for no bound.
+func (c *Conn) readWithin(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return // the deadline is in the past, and stays there
+	}
+	var until time.Time
+	if d > 0 {
+		until = time.Now().Add(d)
+	}
+	_ = c.raw.SetReadDeadline(until) // reading says what is wrong
+}
+
+// next reads one frame, or a header block, and is false when it was the last.
+func (c *Conn) next() bool {
+	f, err := c.read.ReadFrame()
+	if err == nil {
+		err = c.process(f)
+	}
+	return err == nil || c.judge(err)
+}
+
+// judge does what an error asks for, and says whether the connection stays.
+func (c *Conn) judge(err error) bool {
+	if broken, ok := errors.AsType[frames.StreamError](err); ok {
+		if c.resetFor(broken) {
+			return true
+		}
+		err = frames.ConnectionError(frames.ErrCodeEnhanceYourCalm)
+	}
+	if errors.Is(err, frames.ErrFrameTooLarge) {
+		err = frames.ConnectionError(frames.ErrCodeFrameSize)
+	}
+	if wrong, ok := errors.AsType[frames.ConnectionError](err); ok {
+		c.server.config.Log.Debug("HTTP/2: a connection is refused", "from", c.remote, "err", err, "detail", c.read.ErrorDetail())
+		c.goAway(frames.ErrCode(wrong))
+	}
+	return false
+}
+
+// resetFor ends a stream by the visitor's doing, and is false when that was too often.
+func (c *Conn) resetFor(e frames.StreamError) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := c.streams[e.StreamID]
+	// What came for a stream that is gone may have been on its way when it went.
+	late := st == nil && e.Code == frames.ErrCodeStreamClosed
+	if late && !c.empties.take(1) || !late && !c.resets.take(1) {
+		return false
+	}
+	c.reset(e.StreamID, e.Code, st, errClosed)
+	return true
+}
+
+// reset ends a stream, which may be gone already. mu is held.
+func (c *Conn) reset(id uint32, code frames.ErrCode, st *stream, why error) {
+	if c.over != nil {
+		return
+	}
+	_ = c.write.WriteRSTStream(id, code) // into memory
+	c.controls()
+	if st != nil {
+		c.close(st, why)
+	}
+}
+
+// controls counts a control frame in out, which a visitor who reads nothing must not
+// fill. mu is held.
+func (c *Conn) controls() {
+	if c.control++; c.control > limits.ControlFrames {
+		c.fail(errFlood)
+	}
+}
+
+// goAway says why no more frames are taken. The connection ends with it.
+func (c *Conn) goAway(code frames.ErrCode) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return
+	}
+	_ = c.write.WriteGoAway(c.lastID, code, nil) // into memory
+	c.leaving, c.code = true, code
+	c.closeAll(errClosed)
+}
+
+// fail ends the connection from any goroutine: the one that reads does it. mu is held.
+func (c *Conn) fail(why error) {
+	if c.over != nil {
+		return
+	}
+	c.over = why
+	c.closeAll(why)
+	_ = c.raw.SetReadDeadline(past)
+}
+
+// past is a deadline that has a read end now.
+var past = time.Unix(1, 0)
+
+func (c *Conn) abort(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(why)
+}
+
+// broke ends the connection because of what is not the visitor's doing.
+func (c *Conn) broke(what any) {
+	c.server.config.Log.Debug("HTTP/2: where it broke", "what", what, "stack", string(debug.Stack()))
+	c.server.broken(what)
+	c.abort(errBroken)
+}
+
+// end is the end of the connection, on the goroutine that reads.
+func (c *Conn) end() {
+	c.mu.Lock()
+	told := c.over == nil && c.leaving && c.code != frames.ErrCodeNo
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if told {
+		until := time.Now().Add(limits.Parting)
+		_ = c.raw.SetDeadline(until) // a failure shows in the next lines
+		if !c.flushing {
+			c.writeBy = until.Add(time.Hour)
+			c.flush(nil, true)
+		}
+	}
+	hard := c.over != nil
+	c.fail(errGone)
+	c.mu.Unlock()
+	if told {
+		// What the visitor still sends is read for a moment: a reset in answer to it
+		// could overtake the GOAWAY.
+		_ = c.raw.SetReadDeadline(time.Now().Add(limits.Parting))
+		_, _ = io.Copy(io.Discard, c.raw)
+	}
+	if under, ok := c.raw.(interface{ NetConn() net.Conn }); ok && hard {
+		under.NetConn().Close() // a polite end of TLS could wait for a visitor who does not read
+	}
+	c.raw.Close()
+}
+
+// state tells of the first stream and of the last.
+func (c *Conn) state(s http.ConnState) {
+	if tell := c.server.config.State; tell != nil {
+		tell(c.raw, s)
+	}
+}

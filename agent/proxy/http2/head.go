@@ -1,0 +1,330 @@
+package http2
+
+import (
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+	frames "golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// head is a header block as it is read. The goroutine that reads uses one for all.
+//
+// What is refused here, and how, is what net/http's server refuses: see readMetaFrame
+// in x/net/http2's frame.go, and newWriterAndRequest in its server.go.
+type head struct {
+	decoder *hpack.Decoder
+
+	fields   []field // without the pseudo-fields
+	pseudo   pseudo
+	left     uint32 // bytes of the list that are taken
+	trailers uint32 // bytes of what the fields Trailer make in the list of trailers
+	invalid  bool   // a field that nothing may hold: nothing is decoded any more
+	strange  bool   // pseudo-fields that are none of a request, or said twice
+	cut      bool   // the list is too long, and not whole
+}
+
+type field struct{ name, value string } // the canonical name
+
+// pseudo are the pseudo-fields of a request.
+type pseudo struct {
+	method, scheme, authority, path string
+
+	has uint8 // a bit for each of these that was there
+}
+
+func (h *head) reset() {
+	clear(h.fields)
+	*h = head{decoder: h.decoder, fields: h.fields[:0], left: headerList, trailers: headerList}
+	h.decoder.SetEmitEnabled(true)
+}
+
+// take is called for each field of the block.
+func (h *head) take(f hpack.HeaderField) {
+	var name string
+	valid, isPseudo := httpguts.ValidHeaderFieldValue(f.Value), f.IsPseudo()
+	if isPseudo {
+		valid = valid && len(h.fields) == 0
+	} else if valid {
+		name, valid = canonicalName(f.Name)
+	}
+	if !valid {
+		h.invalid = true
+		h.decoder.SetEmitEnabled(false)
+		return
+	}
+	if !h.fits(f) {
+		h.cut, h.left, h.trailers = true, 0, 0
+		h.decoder.SetEmitEnabled(false)
+		return
+	}
+	if isPseudo {
+		h.takePseudo(f)
+		return
+	}
+	h.fields = append(h.fields, field{name, f.Value})
+}
+
+// fits counts a field. Trailer counts as what it announces.
+func (h *head) fits(f hpack.HeaderField) bool {
+	room, size := &h.left, f.Size()
+	if f.Name == "trailer" {
+		n := strings.Count(f.Value, ",") + 1
+		room, size = &h.trailers, uint32(len(f.Value)-n+1)+uint32(n)*hpack.HeaderField{}.Size()
+	}
+	if size > *room {
+		return false
+	}
+	*room -= size
+	return true
+}
+
+func (h *head) takePseudo(f hpack.HeaderField) {
+	var to *string
+	var bit uint8
+	switch f.Name {
+	case ":method":
+		to, bit = &h.pseudo.method, 1
+	case ":scheme":
+		to, bit = &h.pseudo.scheme, 2
+	case ":authority":
+		to, bit = &h.pseudo.authority, 4
+	case ":path":
+		to, bit = &h.pseudo.path, 8
+	default: // :status, and :protocol, which nobody here was told of
+		h.strange = true
+		return
+	}
+	if h.pseudo.has&bit != 0 {
+		h.strange = true
+		return
+	}
+	h.pseudo.has |= bit
+	*to = f.Value
+}
+
+// block reads a header block, of which f is the first frame.
+func (c *Conn) block(f *frames.HeadersFrame) error {
+	h, id := &c.head, f.StreamID
+	h.reset()
+	part, ended := f.HeaderBlockFragment(), f.HeadersEnded()
+	if !ended {
+		c.readWithin(limits.HeaderTimeout)
+		defer c.readWithin(0)
+	}
+	for n := 0; ; n++ {
+		// A part much longer than what is left, or one after the block was found
+		// invalid, is not worth decoding.
+		if h.invalid || int64(len(part)) > 2*int64(h.left+h.trailers) {
+			return connError(frames.ErrCodeProtocol)
+		}
+		if n > limits.Continuations {
+			return connError(frames.ErrCodeEnhanceYourCalm)
+		}
+		if _, err := h.decoder.Write(part); err != nil {
+			return connError(frames.ErrCodeCompression)
+		}
+		if ended {
+			break
+		}
+		next, err := c.read.ReadFrame()
+		if err != nil {
+			return err
+		}
+		more := next.(*frames.ContinuationFrame) // the Framer takes no other
+		part, ended = more.HeaderBlockFragment(), more.HeadersEnded()
+	}
+	if err := h.decoder.Close(); err != nil {
+		return connError(frames.ErrCodeCompression)
+	}
+	if h.invalid || h.strange {
+		return streamError(id, frames.ErrCodeProtocol)
+	}
+	return nil
+}
+
+// blank is a request of which WithContext makes another at once.
+var blank http.Request
+
+// newStream makes a stream of the header block that was read.
+func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
+	p := &c.head.pseudo
+	if p.method == http.MethodConnect {
+		if p.path != "" || p.scheme != "" || p.authority == "" {
+			return nil, streamError(id, frames.ErrCodeProtocol)
+		}
+	} else if p.method == "" || p.path == "" || p.scheme != "https" && p.scheme != "http" {
+		return nil, streamError(id, frames.ErrCodeProtocol)
+	}
+	st := &stream{c: c, id: id, length: -1, remote: ended}
+	st.ctx.Context = c.ctx
+	r := blank.WithContext(&st.ctx)
+	st.request = r
+	st.header(c.head.fields)
+	r.Method, r.Host, r.RemoteAddr = p.method, p.authority, c.remote
+	r.Proto, r.ProtoMajor = "HTTP/2.0", 2
+	if r.Host == "" {
+		r.Host = r.Header.Get("Host")
+	}
+	if p.scheme == "https" {
+		r.TLS = c.tls
+	}
+	if !st.target(p) {
+		return nil, streamError(id, frames.ErrCodeProtocol)
+	}
+	st.newBody(ended)
+	st.announce()
+	st.response.st = st
+	st.handler = c.server.config.Handler
+	if c.head.cut {
+		st.handler = http.HandlerFunc(tooLong)
+	} else if why := st.notHTTP2(); why != "" {
+		st.handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, why, http.StatusBadRequest) })
+	}
+	return st, nil
+}
+
+// header makes the header of the fields. All values are in one piece of memory.
+func (st *stream) header(fields []field) {
+	h, values := make(http.Header, len(fields)), make([]string, len(fields))
+	for i, f := range fields {
+		values[i] = f.value
+		had, has := h[f.name]
+		switch {
+		case !has:
+			h[f.name] = values[i : i+1 : i+1]
+		case f.name == "Cookie":
+			// Its crumbs are one field again (RFC 9113, section 8.2.3).
+			h[f.name] = append(had, f.value)
+		default:
+			h[f.name] = append(had, f.value)
+		}
+	}
+	if crumbs := h["Cookie"]; len(crumbs) > 1 {
+		h["Cookie"] = []string{strings.Join(crumbs, "; ")}
+	}
+	st.request.Header = h
+}
+
+// target makes the request's URL of :path. It is false for what is none.
+func (st *stream) target(p *pseudo) bool {
+	r := st.request
+	if strings.Contains(r.Host, "@") && (p.scheme == "http" || p.scheme == "https") {
+		return false
+	}
+	if p.method == http.MethodConnect {
+		r.URL, r.RequestURI = &url.URL{Host: r.Host}, r.Host // as over HTTP/1
+		return true
+	}
+	r.RequestURI = p.path
+	if path, query, ok := plainTarget(p.path); ok {
+		r.URL = &url.URL{Path: path, RawQuery: query}
+		return true
+	}
+	u, err := url.ParseRequestURI(p.path)
+	r.URL = u
+	return err == nil
+}
+
+// plainTarget cuts a target whose path url.Parse would keep as it is.
+func plainTarget(target string) (path, query string, ok bool) {
+	if target == "" || target[0] != '/' {
+		return "", "", false
+	}
+	path = target
+	for i := range len(target) {
+		c := target[i]
+		if c == '?' && query == "" {
+			path, query = target[:i], target[i+1:]
+			if query == "" {
+				return "", "", false // url.URL keeps the question mark apart
+			}
+			break
+		}
+		if !plain[c] {
+			return "", "", false
+		}
+	}
+	for i := range len(query) {
+		if query[i] < ' ' || query[i] == 0x7f {
+			return "", "", false
+		}
+	}
+	return path, query, true
+}
+
+// plain are the bytes of a path that mean themselves, however it is written.
+var plain = func() (set [256]bool) {
+	for c := range set {
+		set[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-_.~$&+,/:;=@", byte(c)) >= 0
+	}
+	return set
+}()
+
+// newBody gives the request a body, unless its head was all of it.
+func (st *stream) newBody(ended bool) {
+	r := st.request
+	expects := httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue")
+	if expects {
+		delete(r.Header, "Expect")
+	}
+	if ended {
+		r.Body = http.NoBody
+		return
+	}
+	r.ContentLength = -1
+	if said := r.Header["Content-Length"]; len(said) > 0 {
+		length, err := strconv.ParseUint(said[0], 10, 63)
+		if err != nil {
+			length = 0
+		}
+		r.ContentLength = int64(length)
+	}
+	st.length = r.ContentLength
+	st.body = &body{st: st, in: inflow{open: limits.Window}, expects: expects, wake: make(chan struct{}, 1)}
+	r.Body = st.body
+}
+
+// announce fills in the names of the trailers that are said to come.
+func (st *stream) announce() {
+	r := st.request
+	for _, line := range r.Header["Trailer"] {
+		for name := range strings.SplitSeq(line, ",") {
+			switch name = textproto.CanonicalMIMEHeaderKey(textproto.TrimString(name)); name {
+			case "Transfer-Encoding", "Trailer", "Content-Length":
+			default:
+				if r.Trailer == nil {
+					r.Trailer = http.Header{}
+				}
+				r.Trailer[name] = nil
+			}
+		}
+	}
+	delete(r.Header, "Trailer")
+}
+
+// notHTTP2 says what of a request belongs to HTTP/1.1 only; empty for nothing.
+func (st *stream) notHTTP2() string {
+	h := st.request.Header
+	for _, name := range [...]string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"} {
+		if _, has := h[name]; has {
+			return "request header " + strconv.Quote(name) + " is not valid in HTTP/2"
+		}
+	}
+	if te := h["Te"]; len(te) > 1 || len(te) == 1 && te[0] != "trailers" && te[0] != "" {
+		return `request header "TE" may only be "trailers" in HTTP/2`
+	}
+	return ""
+}
+
+// tooLong answers a header list beyond what is read at all.
+func tooLong(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusRequestHeaderFieldsTooLarge)
+	_, _ = w.Write([]byte("<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>"))
+}

@@ -1,0 +1,106 @@
+package http2
+
+import (
+	"crypto/rand"
+	"time"
+
+	frames "golang.org/x/net/http2"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// tick is the connection's one timer: it asks a silent visitor for a sign of life,
+// and ends a connection on which nothing is asked any more.
+func (c *Conn) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return
+	}
+	at, silent := now(), c.lastRead.Load()
+	switch {
+	case c.lingers > 0 && at >= c.lingers:
+		c.fail(errGone)
+		return
+	case c.pinged > 0 && at-c.pinged >= int64(limits.PingTimeout):
+		c.fail(errSilent)
+		return
+	case c.isIdle() && !c.leaving && at-c.idle >= int64(limits.Idle):
+		c.goAwaySoon(c.lastID)
+	case c.pinged == 0 && at-silent >= int64(limits.PingAfter):
+		_, _ = rand.Read(c.pingData[:]) // does not fail
+		_ = c.write.WritePing(false, c.pingData)
+		c.controls()
+		c.pinged = at
+		c.kick()
+	}
+	c.timer.Reset(c.untilTick(at, silent))
+}
+
+// untilTick is when there may be something to do. mu is held.
+func (c *Conn) untilTick(at, silent int64) time.Duration {
+	next := silent + int64(limits.PingAfter)
+	if c.pinged > 0 {
+		next = c.pinged + int64(limits.PingTimeout)
+	}
+	if c.isIdle() && !c.leaving {
+		next = min(next, c.idle+int64(limits.Idle))
+	}
+	if c.lingers > 0 {
+		next = min(next, c.lingers)
+	}
+	return max(time.Millisecond, time.Duration(next-at))
+}
+
+func (c *Conn) isIdle() bool { return len(c.streams) == 0 && c.running == 0 }
+
+// leave has the visitor bring what follows on another connection. What is under way is
+// answered. prompt closes as soon as it is.
+func (c *Conn) leave(prompt bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over != nil {
+		return
+	}
+	c.prompt = c.prompt || prompt
+	c.goAwaySoon(c.lastID)
+	c.left()
+}
+
+// Goodbye says that the connection ends soon: what is under way may still be answered,
+// and whoever calls it closes.
+func (c *Conn) Goodbye() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over == nil && !c.leaving {
+		_ = c.write.WriteGoAway(maxWindow, frames.ErrCodeNo, nil) // into memory
+		c.kick()
+	}
+}
+
+// goAwaySoon sends the GOAWAY of a graceful end, once. mu is held.
+func (c *Conn) goAwaySoon(last uint32) {
+	if c.leaving {
+		return
+	}
+	c.leaving, c.code = true, frames.ErrCodeNo
+	_ = c.write.WriteGoAway(last, frames.ErrCodeNo, nil) // into memory
+	c.left()
+	c.kick()
+}
+
+// left ends a connection that is left once nothing is under way: at once, or after the
+// visitor had a moment to close it. mu is held.
+func (c *Conn) left() {
+	if !c.leaving || c.code != frames.ErrCodeNo || len(c.streams) > 0 || c.over != nil {
+		return
+	}
+	if c.prompt && len(c.out) == 0 && !c.flushing {
+		c.fail(errGone)
+		return
+	}
+	if c.lingers == 0 && c.timer != nil {
+		c.lingers = now() + int64(limits.Parting)
+		c.timer.Reset(limits.Parting)
+	}
+}

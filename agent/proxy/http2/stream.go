@@ -1,0 +1,185 @@
+package http2
+
+import (
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	frames "golang.org/x/net/http2"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// stream is one request and its answer. None is used again: who keeps a ResponseWriter,
+// a body or a context too long finds it closed, and never another's.
+type stream struct {
+	c       *Conn
+	id      uint32
+	request *http.Request
+	handler http.Handler
+	length  int64 // of the body, as the head says; -1: it does not
+	body    *body // nil where the head was all
+
+	ctx      streamContext
+	response response // touched by the handler's goroutine only
+
+	// Guarded by c.mu:
+	window   int64 // what may be sent
+	got      int64 // bytes of the body
+	remote   bool  // the visitor has said all
+	closed   bool
+	err      error // why, when closed
+	queued   bool  // in c.queue
+	wake     chan struct{}
+	deadline *time.Timer // of writes; nil for none
+	trailer  http.Header // what came of those announced
+}
+
+var (
+	errStalled  = errors.New("http2: the visitor does not read the answer")
+	errDeclared = errors.New("http2: the body is not as long as the request says")
+)
+
+// serve answers the request, on a worker.
+func (st *stream) serve() {
+	defer st.done()
+	defer st.recovered()
+	st.handler.ServeHTTP(&st.response, st.request)
+	st.response.finish()
+}
+
+// recovered ends the stream of a handler that panicked. One that meant to
+// (http.ErrAbortHandler) has nothing wrong with it.
+func (st *stream) recovered() {
+	what := recover()
+	if what == nil {
+		return
+	}
+	c := st.c
+	ours := what != http.ErrAbortHandler //nolint:errorlint // a panic is no chain of errors
+	if ours {
+		c.server.config.Log.Debug("HTTP/2: a panic", "what", what, "stack", string(debug.Stack()))
+		c.server.broken(what)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !st.closed {
+		c.reset(st.id, frames.ErrCodeInternal, st, errClosed)
+	}
+	if ours {
+		c.fail(errBroken)
+	}
+}
+
+// done lets the next stream be begun, and writes what is left to write.
+func (st *stream) done() {
+	st.response.free()
+	if form := st.request.MultipartForm; form != nil {
+		_ = form.RemoveAll() // files of nobody's any more
+	}
+	c := st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !st.closed { // a handler that ended its goroutine
+		c.reset(st.id, frames.ErrCodeInternal, st, errClosed)
+	}
+	c.handled()
+	c.flush(nil, true)
+}
+
+// open opens the window, by less than nothing where the visitor changed its mind. mu is
+// held.
+func (st *stream) open(by int64) {
+	was := st.window
+	if st.window += by; was <= 0 && st.window > 0 {
+		st.signal()
+	}
+}
+
+// signal wakes who waits to send. mu is held.
+func (st *stream) signal() {
+	if st.wake != nil {
+		signal(st.wake)
+	}
+}
+
+func signal(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it has one
+	}
+}
+
+// await has the stream wait for a signal: that it may send, or that it is closed. mu is
+// held, but not while waiting. A visitor who keeps it waiting too long loses it; while
+// others of the connection are sent, those that wait for their turn go on waiting.
+func (st *stream) await() {
+	c := st.c
+	if st.wake == nil {
+		st.wake = make(chan struct{}, 1)
+	}
+	for sent := c.sent; !c.wait(st.wake, limits.Stall) && !st.closed; sent = c.sent {
+		if !st.queued || c.sent == sent {
+			c.reset(st.id, frames.ErrCodeCancel, st, errStalled)
+			c.kick()
+			return
+		}
+	}
+}
+
+// wait is false when d passed before the signal. mu is held, but not while waiting.
+func (c *Conn) wait(signal <-chan struct{}, d time.Duration) bool {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-signal:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// endLocal is called when the answer is whole, in out. A visitor who still sends is told
+// that nobody reads it. mu is held.
+func (st *stream) endLocal() {
+	if st.remote {
+		st.c.close(st, errClosed)
+		return
+	}
+	st.c.reset(st.id, frames.ErrCodeNo, st, errClosed)
+}
+
+// endRemote is called when the visitor has said all. mu is held.
+func (st *stream) endRemote() {
+	st.remote = true
+	if st.length >= 0 && st.got != st.length {
+		st.body.end(errDeclared)
+		return
+	}
+	st.body.end(nil)
+}
+
+// processTrailer takes a second header block of a stream. mu is held.
+func (st *stream) processTrailer(h *head, ended bool) error {
+	if st.remote {
+		return streamError(st.id, frames.ErrCodeStreamClosed)
+	}
+	if !ended || h.pseudo.has != 0 {
+		return streamError(st.id, frames.ErrCodeProtocol)
+	}
+	if st.request.Trailer != nil {
+		st.trailer = http.Header{}
+		for _, f := range h.fields {
+			if !httpguts.ValidTrailerHeader(f.name) {
+				return streamError(st.id, frames.ErrCodeProtocol)
+			}
+			st.trailer[f.name] = append(st.trailer[f.name], f.value)
+		}
+	}
+	st.endRemote()
+	return nil
+}
