@@ -183,7 +183,7 @@ func (a *Agent) makePeople() (err error) {
 
 func (a *Agent) makeUpdate() (err error) {
 	a.update, err = update.New(update.Config{
-		Chosen: a.settings.Update,
+		Chosen: func() update.Choice { return update.Choose(a.settings.Update(), a.access.Snapshot().UpdateNotice) },
 		Load: func() (kept update.Kept, err error) {
 			raw, err := a.store.Update()
 			if err == nil && raw != nil && json.Unmarshal(raw, &kept) != nil {

@@ -51,6 +51,9 @@ type Config struct {
 	// by this node or, on a shared store, by another: the tunnel it opened is to
 	// end. It may be called from several goroutines, and once too often.
 	OnCredentialEnded func(computerID string)
+	// UpdateNotice is where agents are told that a newer version is there; nil for
+	// nowhere.
+	UpdateNotice *controlapi.UpdateNotice
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes.
 	SharedStore bool

@@ -42,6 +42,8 @@ func (s *Agents) Snapshot(ctx context.Context, computerID string) (controlapi.Sn
 			Billing:    controlapi.Billing{Plan: "self-hosted", Standing: "good"},
 			Relays:     relays,
 			Ends:       true,
+
+			UpdateNotice: s.cfg.UpdateNotice,
 		}
 		if out.RevokedGrants, err = rows[controlapi.RevokedGrant](tx, keyRevokedGrants(computerID)); err != nil {
 			return out, err

@@ -26,6 +26,11 @@ func TestSnapshotSaysEverything(t *testing.T) {
 	if moved.Version == s.Version {
 		t.Error("another relay is not another version")
 	}
+	other.UpdateNotice = &controlapi.UpdateNotice{Address: "https://porch.example/update.json", Key: "AAAA"}
+	told := ok[controlapi.Snapshot](t)(ok[*Service](t)(New(other)).Agents.Snapshot(t.Context(), e.Computer.ID))
+	if told.Version == moved.Version || s.UpdateNotice != nil || *told.UpdateNotice != *other.UpdateNotice {
+		t.Errorf("the operator's address of newer versions is told as %+v, and without one as %+v", told.UpdateNotice, s.UpdateNotice)
+	}
 	_, err := b.Agents.Snapshot(t.Context(), "nobody")
 	wantRefusal(t, err, controlapi.CodeUnauthorized)
 }

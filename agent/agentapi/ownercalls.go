@@ -62,7 +62,8 @@ type Settings struct {
 	Language string `json:"language"`
 	// UpdateAddress is asked once a day whether there is a newer version, and UpdateKey is
 	// the public key that signs there, in base64. Both are empty until the owner names
-	// them.
+	// them, and it is then the address that the operator of their server names, if any;
+	// NoAddress is the owner's wish for none.
 	UpdateAddress string `json:"updateAddress"`
 	UpdateKey     string `json:"updateKey"`
 	// Quiet holds the names of the Kinds that raise no notification.

@@ -4,6 +4,10 @@ import "time"
 
 // Update is what is known of newer versions.
 type Update struct {
+	// By is who named the address that is asked, ByOwner or ByOperator; Address is empty
+	// where what the operator named cannot be asked.
+	By      string `json:"by,omitempty"`
+	Address string `json:"address,omitempty"`
 	// Version is one that is newer than the one that runs, and Date when it was told of;
 	// empty and nil for none.
 	Version string     `json:"version,omitempty"`
@@ -13,3 +17,13 @@ type Update struct {
 	// Problem is a sentence about why it could not be learnt the last time, or empty.
 	Problem string `json:"problem,omitempty"`
 }
+
+// Who names the address of the update notice.
+const (
+	ByOwner    = "owner"
+	ByOperator = "operator"
+)
+
+// NoAddress in Settings.UpdateAddress is the owner's wish to be told of no version, also
+// where the operator of their server names an address.
+const NoAddress = "none"

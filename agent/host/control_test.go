@@ -23,7 +23,8 @@ type fakeControl struct {
 	computer  controlapi.Computer
 	confirmed bool
 	enrolled  bool // the credential counts
-	left      int  // how often the computer said that it leaves
+	notice    *controlapi.UpdateNotice
+	left      int // how often the computer said that it leaves
 }
 
 func newControl(t *testing.T) *fakeControl {
@@ -111,7 +112,7 @@ func (c *fakeControl) sync(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	reply(w, controlapi.Snapshot{Version: "v1", Computer: c.computer, People: []controlapi.Person{
+	reply(w, controlapi.Snapshot{Version: "v1", Computer: c.computer, UpdateNotice: c.notice, People: []controlapi.Person{
 		{AccountID: "a1", Email: "maya@example.net", Role: controlapi.RoleOwner, Status: controlapi.PersonActive},
 	}})
 }

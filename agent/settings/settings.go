@@ -14,6 +14,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/agent/store"
 	"porchlight/agent/update"
+	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 	"porchlight/internal/oneline"
 	"porchlight/internal/words"
@@ -80,11 +81,11 @@ func (s *Settings) StrangersKnock() bool { return s.now.Load().StrangersKnock }
 // DisplayName is what the owner calls themselves to people they invite, or empty.
 func (s *Settings) DisplayName() string { return s.now.Load().DisplayName }
 
-// Update is the address of the update notice and the key that signs there, empty for
-// none.
-func (s *Settings) Update() (address, key string) {
+// Update is the address of the update notice and the key that signs there as the owner
+// named them, see agentapi.Settings.UpdateAddress.
+func (s *Settings) Update() controlapi.UpdateNotice {
 	now := s.now.Load()
-	return now.UpdateAddress, now.UpdateKey
+	return controlapi.UpdateNotice{Address: now.UpdateAddress, Key: now.UpdateKey}
 }
 
 // Language is the one the owner is told things in, and whoever they invite.
@@ -123,7 +124,7 @@ func clean(s agentapi.Settings) (_ agentapi.Settings, err error) {
 	if s.DisplayName, err = oneline.Name(s.DisplayName); err != nil {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
 	}
-	if err := update.CheckChoice(s.UpdateAddress, s.UpdateKey); err != nil {
+	if err := update.CheckOwners(controlapi.UpdateNotice{Address: s.UpdateAddress, Key: s.UpdateKey}); err != nil {
 		return s, agentapi.Errorf(agentapi.CodeInvalid, "%s", err)
 	}
 	if l, ok := words.Named(s.Language); s.Language != "" && (!ok || l.Tag() != s.Language) {

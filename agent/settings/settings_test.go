@@ -48,6 +48,7 @@ func TestSettings(t *testing.T) {
 		"an address without a key":  {UpdateAddress: "https://porch.example/update.json"},
 		"a key without an address":  {UpdateKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
 		"an address without TLS":    {UpdateAddress: "http://porch.example/update.json", UpdateKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
+		"none with a key":           {UpdateAddress: agentapi.NoAddress, UpdateKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="},
 		"a short key":               {UpdateAddress: "https://porch.example/update.json", UpdateKey: "AAAA"},
 		"a locale":                  {Language: "de_DE.UTF-8"},
 		"a long name":               {DisplayName: strings.Repeat("é", 61)},

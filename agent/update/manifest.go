@@ -1,15 +1,14 @@
 // Package update says that a newer version of Porchlight is there. It asks one address,
-// which the owner named together with the key that signs there, once a day over HTTPS,
-// and keeps what a manifest said that was signed by that key, is newer than the last one
-// and has not expired.
+// which the owner, or else the server's operator, named together with the key that signs
+// there, once a day over HTTPS, and keeps what a manifest said that was signed by that
+// key, is newer than the last one and has not expired.
 //
 // It never downloads, installs or opens anything, sends nothing that tells one computer
-// from another, and asks nobody before the owner names an address: none is built in.
+// from another, and asks nobody before an address is named: none is built in.
 package update
 
 import (
 	"crypto/ed25519"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,13 +106,4 @@ func (m Manifest) stands(now time.Time) error {
 func (m Manifest) newer(running string) bool {
 	running = "v" + strings.TrimPrefix(running, "v")
 	return semver.IsValid(running) && semver.Compare("v"+m.Version, running) > 0
-}
-
-// ParseKey reads a public key: 32 bytes in base64.
-func ParseKey(text string) (ed25519.PublicKey, error) {
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(raw) != ed25519.PublicKeySize {
-		return nil, errors.New("A key is 32 bytes in base64, 44 characters.")
-	}
-	return raw, nil
 }

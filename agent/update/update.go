@@ -2,16 +2,20 @@ package update
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"porchlight/agent/agentapi"
+	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 )
 
@@ -20,6 +24,8 @@ const (
 	within  = 30 * time.Second
 	maxFile = 16 << 10 // bytes
 	maxHops = 3
+
+	maxProblem = 300 // characters
 )
 
 // Kept is what is remembered of an address: what it said last, and when it was asked.
@@ -32,8 +38,8 @@ type Kept struct {
 
 // Config of New. Fields without a remark are required.
 type Config struct {
-	// Chosen is the address and the key that the owner named, both empty for none.
-	Chosen func() (address, key string)
+	// Chosen is whom to ask.
+	Chosen func() Choice
 	// Load and Save keep what was learnt across starts.
 	Load    func() (Kept, error)
 	Save    func(Kept) error
@@ -81,34 +87,56 @@ func New(cfg Config) (*Checker, error) {
 	return c, nil
 }
 
-// CheckChoice refuses an address and a key that cannot be asked; both may be empty.
-func CheckChoice(address, key string) error {
-	if address == "" && key == "" {
+// Choice is an address and the key that signs there, and who named them: agentapi.ByOwner
+// or agentapi.ByOperator. The zero Choice is nobody.
+type Choice struct {
+	controlapi.UpdateNotice
+	By string
+}
+
+// Choose is whom to ask where the owner named own, and the operator of their server named
+// theirs, if they did. The owner's word comes first, also where it is agentapi.NoAddress.
+func Choose(own controlapi.UpdateNotice, theirs *controlapi.UpdateNotice) Choice {
+	switch {
+	case own.Address == agentapi.NoAddress:
+		return Choice{}
+	case own.Address != "":
+		return Choice{own, agentapi.ByOwner}
+	case theirs != nil:
+		return Choice{*theirs, agentapi.ByOperator}
+	}
+	return Choice{}
+}
+
+// CheckOwners refuses an address and a key of the owner's that cannot be asked. Both may
+// be empty, and the address agentapi.NoAddress.
+func CheckOwners(n controlapi.UpdateNotice) error {
+	if n == (controlapi.UpdateNotice{}) || n == (controlapi.UpdateNotice{Address: agentapi.NoAddress}) {
 		return nil
 	}
-	if address == "" || key == "" {
-		return errors.New("The address of the update notice and the key that signs there are named together.")
-	}
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" || len(address) > 500 {
-		return errors.New("The address of the update notice begins with https:// and holds no user name.")
-	}
-	_, err = ParseKey(key)
-	return err
+	return n.Check()
 }
+
+// askable says whether there is an address, and that it can be asked.
+func (c Choice) askable() bool { return c.Check() == nil }
 
 // Update is what the owner is told; nil while no address is named.
 func (c *Checker) Update() *agentapi.Update {
-	address, key := c.cfg.Chosen()
-	if address == "" {
+	chosen := c.cfg.Chosen()
+	if chosen.By == "" {
 		return nil
+	}
+	out := &agentapi.Update{By: chosen.By, Address: chosen.Address}
+	if !chosen.askable() { // the owner's was checked when they named it
+		out.Address, out.Problem = "", "Your server names an address for newer versions that cannot be asked. Whoever runs it can mend that."
+		return out
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := &agentapi.Update{Problem: c.problem}
-	if c.kept.Address != address || c.kept.Key != key {
-		return &agentapi.Update{}
+	if !c.about(chosen) {
+		return out
 	}
+	out.Problem = c.problem
 	if !c.kept.Asked.IsZero() {
 		at := c.kept.Asked
 		out.AskedAt = &at
@@ -148,40 +176,49 @@ func (c *Checker) Run(ctx context.Context) error {
 // due is how long it is until the address is asked; an hour at most, because clocks are
 // set and computers sleep.
 func (c *Checker) due() time.Duration {
-	address, key := c.cfg.Chosen()
-	if address == "" {
+	chosen := c.cfg.Chosen()
+	if !chosen.askable() {
 		return time.Hour
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	since := c.cfg.Now().Sub(c.kept.Asked)
-	if c.kept.Address != address || c.kept.Key != key || since >= every || since < -every { // the clock was set back
+	if !c.about(chosen) || since >= every || since < -every { // the clock was set back
 		return 0
 	}
 	return min(max(every-since, time.Second), time.Hour)
 }
 
+// about says whether what is kept is of this choice. The caller holds mu.
+func (c *Checker) about(chosen Choice) bool {
+	return c.kept.Address == chosen.Address && c.kept.Key == chosen.Key
+}
+
 // ask asks the address, once, and keeps what came of it.
 func (c *Checker) ask(ctx context.Context) {
-	address, key := c.cfg.Chosen()
-	if address == "" {
+	chosen := c.cfg.Chosen()
+	if !chosen.askable() {
 		return
 	}
-	file, err := c.fetch(ctx, address)
+	public, err := chosen.PublicKey()
+	if err != nil {
+		return // it is not askable
+	}
+	file, err := c.fetch(ctx, chosen.Address)
 	if ctx.Err() != nil {
 		return
 	}
 	c.mu.Lock()
-	if c.kept.Address != address || c.kept.Key != key {
-		c.kept = Kept{Address: address, Key: key}
+	if !c.about(chosen) {
+		c.kept = Kept{Address: chosen.Address, Key: chosen.Key}
 	}
 	now := c.cfg.Now().UTC()
 	c.kept.Asked = now
 	if err == nil {
-		err = c.take(file, key, now)
+		err = c.take(file, public, now)
 	}
 	if c.problem = ""; err != nil {
-		c.problem = "Whether there is a newer version could not be learnt: " + err.Error() + "."
+		c.problem = "Whether there is a newer version could not be learnt: " + shortened(err.Error()) + "."
 		c.cfg.Log.Info("the update notice could not be had", "error", err)
 	}
 	if err := c.cfg.Save(c.kept); err != nil {
@@ -191,12 +228,23 @@ func (c *Checker) ask(ctx context.Context) {
 	c.cfg.Changes.Raise()
 }
 
-// take judges a file and keeps its manifest. The caller holds mu.
-func (c *Checker) take(file []byte, key string, now time.Time) error {
-	public, err := ParseKey(key)
-	if err != nil {
-		return errors.New("the key that was named is none")
+// shortened is the text of an error, which may quote what the other side sent, as one line
+// of at most maxProblem characters.
+func shortened(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	if all := []rune(text); len(all) > maxProblem {
+		return string(all[:maxProblem-1]) + "…"
 	}
+	return text
+}
+
+// take judges a file and keeps its manifest. The caller holds mu.
+func (c *Checker) take(file []byte, public ed25519.PublicKey, now time.Time) error {
 	m, err := open(file, public)
 	if err == nil {
 		err = m.stands(now)

@@ -15,6 +15,7 @@ import (
 
 	"porchlight/agent/agentapi"
 	"porchlight/agent/update"
+	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
 )
 
@@ -34,7 +35,8 @@ type world struct {
 	answer http.HandlerFunc // in place of file
 	now    time.Time
 	kept   update.Kept
-	chosen [2]string
+	chosen controlapi.UpdateNotice  // by the owner
+	theirs *controlapi.UpdateNotice // by the operator
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,7 +58,7 @@ func newWorld(t *testing.T) *world {
 		w.asked <- r
 	}))
 	t.Cleanup(w.server.Close)
-	w.chosen = [2]string{w.server.URL + "/update.json", base64.StdEncoding.EncodeToString(public)}
+	w.chosen = controlapi.UpdateNotice{Address: w.server.URL + "/update.json", Key: base64.StdEncoding.EncodeToString(public)}
 	w.file = w.sign("1.3.0", epoch, epoch.AddDate(0, 0, 90))
 	w.open()
 	return w
@@ -66,7 +68,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.t.Helper()
 	c, err := update.New(update.Config{
-		Chosen:    func() (string, string) { w.mu.Lock(); defer w.mu.Unlock(); return w.chosen[0], w.chosen[1] },
+		Chosen:    func() update.Choice { w.mu.Lock(); defer w.mu.Unlock(); return update.Choose(w.chosen, w.theirs) },
 		Load:      func() (update.Kept, error) { return w.kept, nil },
 		Save:      func(k update.Kept) error { w.mu.Lock(); defer w.mu.Unlock(); w.kept = k; return nil },
 		Version:   "1.2.3",
@@ -147,7 +149,7 @@ func TestAsksNobodyUntilAnAddressIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	named := w.chosen
-	w.set(func() { w.chosen = [2]string{} })
+	w.set(func() { w.chosen = controlapi.UpdateNotice{} })
 	if w.checker.Update() != nil {
 		t.Error("it tells something of nothing")
 	}
@@ -160,6 +162,93 @@ func TestAsksNobodyUntilAnAddressIsNamed(t *testing.T) {
 	w.set(func() { w.chosen = named })
 	if got := w.ask(); got.Version != "1.3.0" {
 		t.Errorf("told %+v", got)
+	}
+}
+
+// The operator of the server names an address where the owner named none; the owner's own
+// counts more, and so does their wish for none.
+func TestTheOperatorNamesAnAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := w.chosen
+	theirs := own
+	theirs.Address = w.server.URL + "/operators.json"
+	w.set(func() { w.chosen, w.theirs = controlapi.UpdateNotice{}, &theirs })
+	if got := w.ask(); got.Version != "1.3.0" || got.By != agentapi.ByOperator || got.Address != theirs.Address || (<-w.asked).URL.Path != "/operators.json" {
+		t.Errorf("told %+v", got)
+	}
+	w.set(func() { w.chosen = own })
+	if got := w.checker.Update(); got.By != agentapi.ByOwner || got.Version != "" {
+		t.Errorf("with an address of the owner's, before it was asked: %+v", got)
+	}
+	if got := w.ask(); got.Version != "1.3.0" || (<-w.asked).URL.Path != "/update.json" {
+		t.Errorf("told %+v", got)
+	}
+	w.set(func() { w.chosen = controlapi.UpdateNotice{Address: agentapi.NoAddress} })
+	if got := w.checker.Update(); got != nil {
+		t.Errorf("the owner wants none: %+v", got)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	w.checker.Run(ctx)
+	if len(w.asked) > 0 {
+		t.Error("it asked where the owner wants it nowhere")
+	}
+	// A manifest that another key signed is told of as such, whoever named the address.
+	w.set(func() {
+		w.chosen = controlapi.UpdateNotice{}
+		w.now = epoch.Add(25 * time.Hour)
+		_, other, _ := ed25519.GenerateKey(nil)
+		w.file, _ = update.Sign(update.Manifest{Version: "9.0.0", Date: w.now, Expires: w.now.AddDate(0, 1, 0)}, other)
+	})
+	if got := w.ask(); got.Version != "" || !strings.Contains(got.Problem, "not signed by the key") {
+		t.Errorf("told %+v", got)
+	}
+}
+
+// What an operator names is a stranger's to this computer: nothing but an https address
+// with its key is asked.
+func TestAnOperatorsAddressThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	good := w.chosen
+	w.chosen = controlapi.UpdateNotice{}
+	for what, change := range map[string]func(*controlapi.UpdateNotice){
+		"in clear":     func(n *controlapi.UpdateNotice) { n.Address = "http://" + strings.TrimPrefix(n.Address, "https://") },
+		"a file":       func(n *controlapi.UpdateNotice) { n.Address = "file:///etc/passwd" },
+		"a user":       func(n *controlapi.UpdateNotice) { n.Address = "https://maya@porch.example/" },
+		"the wish":     func(n *controlapi.UpdateNotice) { n.Address = agentapi.NoAddress },
+		"empty":        func(n *controlapi.UpdateNotice) { n.Address = "" },
+		"long":         func(n *controlapi.UpdateNotice) { n.Address += strings.Repeat("a", 600) },
+		"no key":       func(n *controlapi.UpdateNotice) { n.Key = "" },
+		"a short key":  func(n *controlapi.UpdateNotice) { n.Key = "AAAA" },
+		"two in a row": func(n *controlapi.UpdateNotice) { n.Key += n.Key },
+	} {
+		bad := good
+		change(&bad)
+		w.set(func() { w.theirs = &bad })
+		if got := w.checker.Update(); got == nil || got.Address != "" || !strings.Contains(got.Problem, "cannot be asked") {
+			t.Errorf("%s: %+v", what, got)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		w.checker.Run(ctx)
+		cancel()
+		if len(w.asked) > 0 {
+			t.Fatalf("%s was asked", what)
+		}
+	}
+}
+
+// What an address answers never makes the sentence about it long, or more than a line.
+func TestAProblemIsShort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.answer = func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Location", "https://"+strings.Repeat("%", 5000)+"/")
+		rw.WriteHeader(http.StatusFound)
+	}
+	if got := w.ask(); got.Problem == "" || len([]rune(got.Problem)) > 400 || strings.ContainsAny(got.Problem, "\r\n") {
+		t.Errorf("told %d characters: %.500q", len(got.Problem), got.Problem)
 	}
 }
 
@@ -244,7 +333,7 @@ func TestKeepsTheNewestManifest(t *testing.T) {
 	_, other, _ := ed25519.GenerateKey(nil)
 	w.set(func() {
 		w.key = other
-		w.chosen[1] = base64.StdEncoding.EncodeToString(other.Public().(ed25519.PublicKey))
+		w.chosen.Key = base64.StdEncoding.EncodeToString(other.Public().(ed25519.PublicKey))
 		w.file = w.sign("1.3.0", epoch, epoch.AddDate(0, 3, 0))
 	})
 	if got := w.ask(); got.Version != "1.3.0" {

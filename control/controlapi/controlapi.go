@@ -155,6 +155,9 @@ type Snapshot struct {
 	// Ends says that this control plane knows of Person.Until. One that does not
 	// would give for ever what it is asked to give for a while.
 	Ends bool `json:"ends,omitempty"`
+	// UpdateNotice is where the operator says that a newer version is there; nil where they
+	// say it nowhere.
+	UpdateNotice *UpdateNotice `json:"updateNotice,omitempty"`
 }
 
 // MaxKnocks is how many knocks of one computer wait at most.

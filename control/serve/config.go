@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"porchlight/control"
+	"porchlight/control/controlapi"
 	"porchlight/control/kv"
 	"porchlight/control/relay"
 	"porchlight/internal/filelimit"
@@ -73,6 +74,9 @@ type Config struct {
 	// OpenSignUp and MembersEnrol are those of control.Config.
 	OpenSignUp   bool
 	MembersEnrol bool
+	// UpdateNotice is where agents are told that a newer version is there; zero for
+	// nowhere.
+	UpdateNotice controlapi.UpdateNotice
 	// DrainWait is how long connections are still taken after /readyz has turned
 	// to 503: what a load balancer needs to notice.
 	DrainWait time.Duration
@@ -181,6 +185,9 @@ func (c *Config) Complete() error {
 	if err := c.Mail.complete(c.AuthHost); err != nil {
 		return err
 	}
+	if err := c.UpdateNotice.Check(); err != nil && c.UpdateNotice != (controlapi.UpdateNotice{}) {
+		return fmt.Errorf("%w (--update-address and --update-key)", err)
+	}
 	if c.DrainWait < 0 {
 		return errors.New("--drain-wait cannot be negative")
 	}
@@ -191,6 +198,13 @@ func (c *Config) Complete() error {
 		c.Grace = DefaultGrace
 	}
 	return nil
+}
+
+func (c *Config) updateNotice() *controlapi.UpdateNotice {
+	if c.UpdateNotice == (controlapi.UpdateNotice{}) {
+		return nil
+	}
+	return &c.UpdateNotice
 }
 
 // isLoopback says whether addr, host:port, can be reached from this machine only.

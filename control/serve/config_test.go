@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"porchlight/control"
+	"porchlight/control/controlapi"
 	"porchlight/control/relay"
 )
 
@@ -39,6 +40,27 @@ func TestLimitsRefused(t *testing.T) {
 	} {
 		if err := c.Complete(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestUpdateNoticeRefused: an address that no computer would ask is refused with the flag.
+func TestUpdateNoticeRefused(t *testing.T) {
+	t.Parallel()
+	good := controlapi.UpdateNotice{Address: "https://porch.example/update.json", Key: strings.Repeat("A", 43) + "="}
+	c := limited(relay.Limits{})
+	if c.UpdateNotice = good; c.Complete() != nil || *c.updateNotice() != good {
+		t.Errorf("%v was taken as %v", good, c.updateNotice())
+	}
+	c.UpdateNotice = controlapi.UpdateNotice{}
+	if c.Complete() != nil || c.updateNotice() != nil {
+		t.Errorf("without one agents are told %v", c.updateNotice())
+	}
+	for _, bad := range []controlapi.UpdateNotice{
+		{Address: good.Address}, {Key: good.Key}, {Address: "http://porch.example/", Key: good.Key}, {Address: good.Address, Key: "AAAA"},
+	} {
+		if c.UpdateNotice = bad; c.Complete() == nil || !strings.HasSuffix(c.Complete().Error(), "(--update-address and --update-key)") {
+			t.Errorf("%v: %v", bad, c.Complete())
 		}
 	}
 }

@@ -166,6 +166,7 @@ func (n *Node) build() error {
 			Naming:       cfg.Naming,
 			Mail:         queue,
 			OpenSignUp:   cfg.OpenSignUp,
+			UpdateNotice: cfg.updateNotice(),
 			MembersEnrol: cfg.MembersEnrol,
 			SharedStore:  kv.Shared(cfg.StoreURL()),
 		},

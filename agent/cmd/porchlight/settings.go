@@ -16,6 +16,7 @@ import (
 
 func settingsCommand(c cli) *cobra.Command {
 	var want agentapi.Settings
+	var update *agentapi.Update
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: "Show or set what Porchlight does by itself",
@@ -45,7 +46,7 @@ shown; a flag that is not given stays as it is.
 	f.BoolVar(&want.Probe, "probe", true, "ask approved apps for their first page, to tell you how they do")
 	f.BoolVar(&want.Requests, "requests", true, "keep the last requests of visitors in memory, for you to see")
 	f.StringVar(&want.DisplayName, "display-name", "", "what people you invite read beside your address; '' for the address alone")
-	f.StringVar(&want.UpdateAddress, "update-address", "", "https:// address that says once a day whether there is a newer version; '' for none")
+	f.StringVar(&want.UpdateAddress, "update-address", "", "https:// address that says once a day whether there is a newer version; none for nowhere, '' for what your server's operator names")
 	f.StringVar(&want.UpdateKey, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.StringVar(&want.Language, "language", "", "language of menu, window, notifications and of the mails to those you invite: en, de; '' for that of the desktop")
 	f.BoolVar(&want.Titles, "titles", true, "ask programs of yours for title and icon while you choose what to share")
@@ -76,7 +77,9 @@ shown; a flag that is not given stays as it is.
 			next.DisplayName = want.DisplayName
 		}
 		if f.Changed("update-address") {
-			next.UpdateAddress = want.UpdateAddress
+			if next.UpdateAddress = want.UpdateAddress; want.UpdateAddress == "" || want.UpdateAddress == agentapi.NoAddress {
+				next.UpdateKey = ""
+			}
 		}
 		if f.Changed("update-key") {
 			next.UpdateKey = want.UpdateKey
@@ -93,10 +96,14 @@ shown; a flag that is not given stays as it is.
 		if f.Changed("quiet") {
 			next.Quiet = want.Quiet
 		}
-		if reflect.DeepEqual(next, now) {
-			return now, nil
+		if !reflect.DeepEqual(next, now) {
+			if next, err = client.SetSettings(ctx, next); err != nil {
+				return now, err
+			}
 		}
-		return client.SetSettings(ctx, next)
+		state, err := client.State(ctx)
+		update = state.Update
+		return next, err
 	}, func(now agentapi.Settings, _ []string) error {
 		quiet := "none"
 		if len(now.Quiet) > 0 {
@@ -112,13 +119,32 @@ shown; a flag that is not given stays as it is.
 			name = printable(now.DisplayName)
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
-		c.line("Newer versions are asked for at: %s.", cmp.Or(printable(now.UpdateAddress), "nowhere"))
+		c.line("%s", newerVersions(update))
 		c.line("Language: %s.", cmp.Or(now.Language, "that of the desktop"))
 		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
 		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))
 		c.line("Kept quiet, without a notification: %s.", quiet)
 		return nil
 	})
+}
+
+// newerVersions says where newer versions are asked for, and what was learnt there.
+func newerVersions(u *agentapi.Update) string {
+	if u == nil {
+		return "Newer versions are asked for: nowhere."
+	}
+	text := "Newer versions are asked for at: " + cmp.Or(printable(u.Address), "nowhere")
+	if u.By == agentapi.ByOperator {
+		text += ", as whoever runs your server chose"
+	}
+	text += "."
+	if u.Version != "" {
+		text += " Version " + printable(u.Version) + " is there."
+	}
+	if u.Problem != "" {
+		text += " " + printable(u.Problem)
+	}
+	return text
 }
 
 // quietKinds lists for the help what settings --quiet takes, a line each.

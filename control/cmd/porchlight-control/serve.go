@@ -19,7 +19,7 @@ import (
 var configurable = slices.Concat([]string{
 	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
 	"listen", "tunnel-address", "tls", "acme-directory", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
-	"metrics", "metrics-exposed", "node", "peer-address", "trusted-proxies", "open-sign-up", "members-enrol", "drain-wait", "grace", "log-level",
+	"metrics", "metrics-exposed", "node", "peer-address", "trusted-proxies", "open-sign-up", "members-enrol", "update-address", "update-key", "drain-wait", "grace", "log-level",
 }, limitNames())
 
 func limitNames() []string {
@@ -133,6 +133,8 @@ flags count more than the environment, and the environment more than the file.`,
 	}
 	f.BoolVar(&w.OpenSignUp, "open-sign-up", false, "let any address make an account by signing in")
 	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
+	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
+	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
 	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /readyz says no already")
 	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")

@@ -889,7 +889,7 @@ export interface Settings {
   titles: boolean;
   /** Programs of every user of this computer count as the owner's own. Left out it stays as it is. */
   trustEverybody: boolean;
-  /** An https:// address that is asked once a day whether there is a newer version; empty for none. Left out it stays as it is. */
+  /** An https:// address that is asked once a day whether there is a newer version; empty for the one that the server's operator names, if any, and none for nowhere. Left out it stays as it is. */
   updateAddress: string;
   /** The public key that signs there, in base64; named together with the address. Left out it stays as it is. */
   updateKey: string;
@@ -952,8 +952,12 @@ export interface TrustCheck {
 
 /** What is known of newer versions; absent while no address is named. */
 export interface Update {
+  /** The one that is asked; absent where what the operator named cannot be. */
+  address?: string;
   /** When the address was last asked. */
   askedAt?: string;
+  /** Who named the address. */
+  by?: 'owner' | 'operator';
   /** When it was told of. */
   date?: string;
   /** Why it could not be learnt the last time. */

@@ -112,6 +112,22 @@ test('what happens while the server is away, in connected mode only; a failure t
   expect(await hours.count()).toBe(0);
 });
 
+test('who named the address of newer versions, and asking nowhere', async () => {
+  const page = await settings({ scene: 'connected' });
+  const about = section(page, 'About');
+  await page.evaluate('stub.set({update: {by: "operator", address: "https://porch.example/update.json", version: "1.4.0", askedAt: new Date().toISOString()}})');
+  await expect.poll(() => about.innerText()).toContain('Version 1.4.0 is there');
+  expect(await about.innerText()).toContain('Whoever runs your server named https://porch.example/update.json');
+  await page.getByRole('button', { name: 'Don’t ask there' }).click();
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([expect.objectContaining({ updateAddress: 'none', updateKey: '' })]);
+  await page.evaluate('stub.set({update: undefined})');
+  await page.getByRole('button', { name: 'Ask again' }).click();
+  await expect.poll(async () => (await called(page, 'setSettings')).at(-1)).toEqual([expect.objectContaining({ updateAddress: '', updateKey: '' })]);
+  await page.evaluate('stub.set({update: {by: "owner", address: "https://own.example/", problem: "It did not answer."}})');
+  await expect.poll(() => about.innerText()).toContain('It did not answer. You named https://own.example/ for that. Not asked yet.');
+  expect(await page.getByRole('button', { name: 'Don’t ask there' }).count()).toBe(0);
+});
+
 describe('local certificates', () => {
   test('are trusted and no longer trusted', async () => {
     const page = await settings();
