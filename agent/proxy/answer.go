@@ -29,13 +29,9 @@ var (
 	iconVersion  = version(icon)
 
 	// pageTemplates has the one template in each language.
-	pageTemplates = func() map[words.Language]*template.Template {
-		out := map[words.Language]*template.Template{}
-		for _, l := range append(words.All(), words.Pseudo) {
-			out[l] = template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source))
-		}
-		return out
-	}()
+	pageTemplates = words.InEach(func(l words.Language) *template.Template {
+		return template.Must(template.Must(template.New("page").Funcs(l.Funcs()).Parse(pageSource)).Parse(noaccess.Source))
+	})
 )
 
 func version(asset string) string {
@@ -127,7 +123,7 @@ func (p *Proxy) write(w http.ResponseWriter, r *http.Request, a *answer) {
 func (p *Proxy) writePage(w http.ResponseWriter, r *http.Request, a *answer) {
 	var body bytes.Buffer
 	language := words.Accepted(r.Header.Get("Accept-Language"))
-	if err := pageTemplates[language].Execute(&body, a); err != nil {
+	if err := pageTemplates(language).Execute(&body, a); err != nil {
 		p.log.Error("a page could not be drawn", "page", a.Title.String(), "err", err)
 		writeJSON(w, http.StatusInternalServerError, sentence{a.Text.String()})
 		return

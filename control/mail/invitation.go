@@ -12,7 +12,7 @@ import (
 	"porchlight/internal/words"
 )
 
-var invitationBodies = inEachLanguage("invitation")
+var invitationBodies = bodiesOf("invitation")
 
 // App is an app as an invitation names it.
 type App struct {
@@ -68,7 +68,7 @@ func (i Invitation) Message() (Message, error) {
 		First:      named[0], Named: i.Language.List(named, maxNamed),
 		Day: i.Language.Day(i.Until.UTC()),
 	}
-	text, html, err := invitationBodies[i.Language].write(shown)
+	text, html, err := invitationBodies(i.Language).write(shown)
 	if err != nil {
 		return Message{}, err
 	}

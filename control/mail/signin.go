@@ -20,17 +20,15 @@ type bodies struct {
 	html *htmltemplate.Template
 }
 
-// inEachLanguage has the bodies of the templates of a name.
-func inEachLanguage(name string) map[words.Language]bodies {
-	out := map[words.Language]bodies{}
-	for _, l := range append(words.All(), words.Pseudo) {
+// bodiesOf has the bodies of the templates of a name.
+func bodiesOf(name string) func(words.Language) bodies {
+	return words.InEach(func(l words.Language) bodies {
 		text, html := texttemplate.New(name+".txt").Funcs(l.Funcs()), htmltemplate.New(name+".html").Funcs(l.Funcs())
-		out[l] = bodies{
+		return bodies{
 			texttemplate.Must(text.ParseFS(templates, "templates/"+name+".txt")),
 			htmltemplate.Must(html.ParseFS(templates, "templates/"+name+".html")),
 		}
-	}
-	return out
+	})
 }
 
 // write fills both in.
@@ -45,7 +43,7 @@ func (b bodies) write(shown any) (asText, asHTML string, err error) {
 	return text.String(), html.String(), nil
 }
 
-var signInBodies = inEachLanguage("signin")
+var signInBodies = bodiesOf("signin")
 
 // SignIn is what the mail of a sign-in says.
 type SignIn struct {
@@ -60,7 +58,7 @@ type SignIn struct {
 
 // Message composes the mail.
 func (s SignIn) Message() (Message, error) {
-	text, html, err := signInBodies[s.Language].write(s)
+	text, html, err := signInBodies(s.Language).write(s)
 	if err != nil {
 		return Message{}, err
 	}

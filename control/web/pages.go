@@ -17,21 +17,21 @@ import (
 //go:embed templates
 var templateFiles embed.FS
 
-// pages by their language and the name of their template. Each has its own set, so
-// that each can define "main" and says its sentences in its language.
-var pages = parsePages("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "no-access", "knock", "account",
+// pages by the name of their template, made when they are first shown: those of every
+// language would be four MiB of each agent that runs a control plane of its own. Each
+// has its own set, so that each can define "main" and says its sentences in its language.
+var pages = parsedWhenShown("signin", "check", "link", "invitation", "invitation-named", "invitation-code", "invitation-over", "no-access", "knock", "account",
 	"account-remove", "account-leave", "passwords", "password-made", "consent", "device", "device-confirm",
 	"device-replace", "device-done", "about", "error")
 
-func parsePages(names ...string) map[words.Language]map[string]*template.Template {
-	out := map[words.Language]map[string]*template.Template{}
-	for _, l := range append(words.All(), words.Pseudo) {
-		out[l] = map[string]*template.Template{}
-		for _, name := range names {
+func parsedWhenShown(names ...string) map[string]func(words.Language) *template.Template {
+	out := map[string]func(words.Language) *template.Template{}
+	for _, name := range names {
+		out[name] = words.InEach(func(l words.Language) *template.Template {
 			empty := template.New(name).Funcs(l.Funcs())
 			set := template.Must(empty.Parse(noaccess.Source))
-			out[l][name] = template.Must(set.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
-		}
+			return template.Must(set.ParseFS(templateFiles, "templates/layout.html", "templates/"+name+".html"))
+		})
 	}
 	return out
 }
@@ -133,7 +133,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request, status int, name 
 	p.Style, p.Icon = stylePath, iconPath
 	p.AuthHost, p.KeptMail = h.svc.AuthHostPort(), h.kept
 	var b bytes.Buffer
-	if err := pages[languageOf(r)][name].ExecuteTemplate(&b, "layout", p); err != nil {
+	if err := pages[name](languageOf(r)).ExecuteTemplate(&b, "layout", p); err != nil {
 		return err
 	}
 	target := ""

@@ -2,7 +2,18 @@ package words
 
 import (
 	"html/template"
+	"sync"
 )
+
+// InEach has make called for a language when something is first said in it: most
+// processes never say what they have templates for, or say it in one language.
+func InEach[T any](make func(Language) T) func(Language) T {
+	made := map[Language]func() T{}
+	for _, l := range append(All(), Pseudo) {
+		made[l] = sync.OnceValue(func() T { return make(l) })
+	}
+	return func(l Language) T { return made[l]() }
+}
 
 // Funcs are what templates say sentences with, one set for each language:
 //

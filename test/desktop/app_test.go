@@ -352,6 +352,7 @@ var privateDirty = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
 // memory is the app's own private dirty memory in MiB, without WebKit's
 // processes.
 func (p *program) memory() float64 {
+	syscall.Sync() // a program that was just built is dirty in the page cache, and would count
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.pid))
 	if err != nil {
 		p.t.Fatal(err)
