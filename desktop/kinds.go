@@ -47,17 +47,17 @@ func kindOf(n agentapi.Notice) kind {
 func titleOf(n agentapi.Notice, apps []agentapi.OwnerApp) string {
 	switch n.Kind {
 	case agentapi.NoticeAccepted:
-		return "An invitation was accepted"
+		return say("An invitation was accepted")
 	case agentapi.ActivityInvited:
-		return "An app invited someone"
+		return say("An app invited someone")
 	case agentapi.ActivityGiven:
-		return "An app let someone in"
+		return say("An app let someone in")
 	case agentapi.ActivityWithdrawn:
-		return "An app took access away"
+		return say("An app took access away")
 	case agentapi.ActivityRemoved:
-		return "An app removed someone"
+		return say("An app removed someone")
 	case agentapi.NoticeUser:
-		return "Another user of this computer asks"
+		return say("Another user of this computer asks")
 	}
 	for _, app := range apps {
 		if app.Name == n.App {

@@ -1,7 +1,7 @@
 package desktop
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,9 +16,9 @@ const maxWords = 48
 // approved before has an address; what it wants is another yes.
 func wants(a agentapi.OwnerApp) string {
 	if a.AsksAgain() {
-		return isolate(shorten(a.Label)) + " has changed"
+		return say("%s has changed", named(a.Label))
 	}
-	return isolate(shorten(a.Label)) + " wants an address"
+	return say("%s wants an address", named(a.Label))
 }
 
 // askedBy tells that a program of another user asks; empty for the owner's own.
@@ -26,21 +26,21 @@ func askedBy(a agentapi.OwnerApp) string {
 	if a.AskedBy == "" {
 		return ""
 	}
-	return "Asked for by " + named(a.AskedBy) + ", another user."
+	return say("Asked for by %s, another user.", named(a.AskedBy))
 }
 
 // whoListens tells who would be reached: "port 8010: python3, run by maya".
 func whoListens(a agentapi.OwnerApp) string {
-	s := fmt.Sprintf("port %d", a.LocalPort)
+	port := strconv.Itoa(a.LocalPort)
 	switch l := a.Listener; {
 	case l.Program == "" && l.User == "":
-		return s + ": no program seen there"
+		return say("port %s: no program seen there", port)
 	case l.Program == "": // another user's, whose name the system hides
-		return s + ": run by " + isolate(shorten(l.User))
+		return say("port %[1]s: run by %[2]s", port, named(l.User))
 	case l.User == "":
-		return s + ": " + isolate(shorten(l.Program))
+		return say("port %[1]s: %[2]s", port, named(l.Program))
 	default:
-		return s + ": " + isolate(shorten(l.Program)) + ", run by " + isolate(shorten(l.User))
+		return say("port %[1]s: %[2]s, run by %[3]s", port, named(l.Program), named(l.User))
 	}
 }
 
@@ -61,20 +61,12 @@ func hostOf(a agentapi.OwnerApp, rootHost string) string {
 // closedWords tells what an end of access closed: "3 connections closed, 0.4 s."
 func closedWords(c agentapi.Closed) string {
 	if c.Closed == 0 {
-		return "Nothing was open."
+		return say("Nothing was open.")
 	}
-	took := fmt.Sprintf("%.1f s", float64(c.Milliseconds)/1000)
 	if c.Milliseconds < 100 {
-		took = "less than 0.1 s"
+		return sayCount(c.Closed, "%[1]d connection closed, less than %[2]s s.", "%[1]d connections closed, less than %[2]s s.", language().Tenths(0.1))
 	}
-	return count(c.Closed, "connection", "connections") + " closed, " + took + "."
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return sayCount(c.Closed, "%[1]d connection closed, %[2]s s.", "%[1]d connections closed, %[2]s s.", language().Tenths(float64(c.Milliseconds)/1000))
 }
 
 // shorten makes one printable line of at most maxWords characters. Labels and

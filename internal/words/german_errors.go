@@ -40,6 +40,8 @@ var germanErrors = map[string]string{
 	"it is not a file":                           "das ist keine Datei",
 	"This is not one of Porchlight's addresses.": "Das ist keine Adresse von Porchlight.",
 
+	"Export what Porchlight keeps": "Exportieren, was Porchlight aufbewahrt",
+
 	// The browser.
 	"There is no display here, so no browser can be opened.":                  "Hier gibt es keinen Bildschirm, darum lässt sich kein Browser öffnen.",
 	"No browser could be opened: %s":                                          "Es ließ sich kein Browser öffnen: %s",

@@ -75,6 +75,9 @@ func (l Language) Count(n int, one, many string, more ...any) string {
 	return l.Say(many, append([]any{n}, more...)...)
 }
 
+// Tenths is a number with one digit behind the point, or the comma.
+func (l Language) Tenths(n float64) string { return printers()[l].Sprintf("%.1f", n) }
+
 // Day is a day in words: "2 January".
 func (l Language) Day(t time.Time) string {
 	return l.Say("%[1]s %[2]s", fmt.Sprint(t.Day()), l.month(t))
