@@ -6,17 +6,15 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 
-	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
 )
 
-// front ends TLS before net/http sees a connection, so that HTTP/1.1 can pass
-// through a strictConn. HTTP/2 goes as it is, for its framing has one reading: to our
-// own server, or to net/http's.
+// front ends TLS before a server sees a connection. Our own way takes what it takes of
+// it; the rest goes to net/http's server: HTTP/1.1 through a strictConn, and HTTP/2 as
+// it is, for its framing has one reading.
 type front struct {
 	net.Listener
 	conf    *tls.Config
@@ -26,8 +24,7 @@ type front struct {
 	ready   chan net.Conn           // after their handshake
 	ended   chan struct{}           // closed when Accept of the listener has failed
 	err     error                   // why, set before ended is closed
-	http2   *http2.Server           // takes HTTP/2; nil for net/http
-	base    context.Context         // of the connections it takes
+	own     *ownWay                 // nil for net/http alone
 
 	stop    context.CancelFunc
 	ctx     context.Context // ends with stop
@@ -76,8 +73,10 @@ func (f *front) handshake(c *Conn) {
 	}
 	switch secure.ConnectionState().NegotiatedProtocol {
 	case "h2":
-		if f.http2 != nil {
-			f.serveHTTP2(c, &wideConn{secure, gather})
+		if f.own != nil {
+			c.http2 = f.own.newHTTP2(&wideConn{secure, gather})
+			c.await(secure)
+			f.shaking.Go(c.http2.Serve) // on a stack that no handshake has grown
 			return
 		}
 		conn = secure
@@ -91,20 +90,18 @@ func (f *front) handshake(c *Conn) {
 		return
 	}
 	c.await(secure)
+	if f.own != nil && c.strict != nil {
+		cancel()
+		var handed bool
+		if c.strict.begun, handed = f.own.serveHTTP1(&c.strict.wideConn); !handed {
+			return
+		}
+	}
 	select {
 	case f.ready <- conn:
 	case <-f.ctx.Done():
 		gather.Close()
 	}
-}
-
-// serveHTTP2 hands a connection to our own server. It is read on a goroutine of its own,
-// whose stack no handshake has grown.
-func (f *front) serveHTTP2(c *Conn, conn *wideConn) {
-	ctx := context.WithValue(withConn(f.base, conn), http.LocalAddrContextKey, conn.LocalAddr())
-	c.http2 = f.http2.NewConn(ctx, conn)
-	c.await(conn.Conn)
-	f.shaking.Go(c.http2.Serve)
 }
 
 // byCertificate says whether the other side ended a handshake with an alert about our

@@ -8,6 +8,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"sync"
 	"time"
 
-	"porchlight/agent/proxy/http2"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -53,6 +53,9 @@ type Config struct {
 	LetInWithin time.Duration
 	// CutOff ends what the handler still has open once the time to finish is over.
 	CutOff func()
+	// Broken is told of a panic or an inconsistency of our own way, which has cost
+	// somebody a connection; nil for not.
+	Broken func(what any)
 	// Refused is told the name in each handshake that the other side ended because it
 	// did not take the certificate; nil for not.
 	Refused func(serverName string)
@@ -80,9 +83,8 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		limitBody(w, r, time.Now().Add(limits.BodyTimeout)) // until there is an app to take it
 		c.Handler.ServeHTTP(w, r)
 	})
-	own := http2.New(http2.Config{Handler: srv.Handler, State: follow, Log: c.Log})
-	if c.HTTP == Own {
-		front.http2, front.base = own, context.WithValue(base, http.ServerContextKey, srv)
+	if cmp.Or(c.HTTP, DefaultHTTP) == Own {
+		front.own = newOwnWay(base, srv, c)
 	}
 	fronted := make(chan struct{})
 	go func() { defer close(fronted); front.run() }()
@@ -96,12 +98,12 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.ShutdownGrace)
 	defer cancel()
-	if err != nil || shutdown(grace, srv, own) != nil {
+	if err != nil || shutdown(grace, srv, front.own) != nil {
 		c.CutOff()
 		srv.Close()
 	}
 	cutOff() // WebSockets too, which the server no longer knows
-	own.Close()
+	front.own.close()
 	handlers.Wait()
 	front.Close()
 	<-fronted
@@ -111,10 +113,10 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	return err
 }
 
-// shutdown lets the requests of both servers finish.
-func shutdown(ctx context.Context, srv *http.Server, own *http2.Server) error {
+// shutdown lets the requests of both ways finish.
+func shutdown(ctx context.Context, srv *http.Server, own *ownWay) error {
 	ended := make(chan error, 1)
-	go func() { ended <- own.Shutdown(ctx) }()
+	go func() { ended <- own.shutdown(ctx) }()
 	return errors.Join(srv.Shutdown(ctx), <-ended)
 }
 

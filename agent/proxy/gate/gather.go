@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"crypto/tls"
 	"net"
 	"sync"
@@ -76,6 +77,22 @@ func (c *gatherConn) send() error {
 	buffers.Put(c.buf)
 	c.buf = nil
 	return c.err
+}
+
+// WriteBoth has the records of two writes leave together.
+func (c *wideConn) WriteBoth(a, b []byte) error {
+	c.gather.hold()
+	_, err := c.Conn.Write(a)
+	if err == nil {
+		_, err = c.Conn.Write(b)
+	}
+	return cmp.Or(err, c.gather.release())
+}
+
+// Abort ends the connection at once.
+func (c *wideConn) Abort() {
+	abort(c.gather.Conn)
+	c.gather.conn.close()
 }
 
 func (c *gatherConn) Close() error {

@@ -130,7 +130,7 @@ func (c *strictConn) shorten(rest []byte) ([]byte, error) {
 	buf := make([]byte, 4<<10)
 	for m.state == inHeadLines && s.bytes <= limits.Refused {
 		if len(rest) == 0 {
-			n, err := c.Conn.Read(buf)
+			n, err := c.read(buf)
 			if n == 0 {
 				return nil, err
 			}

@@ -20,6 +20,7 @@ import (
 // strictConn is a visitor's HTTP/1.1 connection.
 type strictConn struct {
 	wideConn
+	begun    []byte   // what http1 read and did not answer: it comes first
 	messages messages // touched by Read only, which net/http never calls twice at once
 	instead  []byte   // what the server still has to read in place of a refused head
 	refused  bool
@@ -36,7 +37,7 @@ var errBody = errors.New("the framing of the request's body is not valid")
 
 func (c *strictConn) Read(p []byte) (int, error) {
 	if c.upgraded.Load() {
-		return c.Conn.Read(p)
+		return c.read(p)
 	}
 	if len(c.instead) > 0 {
 		n := copy(p, c.instead)
@@ -46,7 +47,7 @@ func (c *strictConn) Read(p []byte) (int, error) {
 	if c.refused {
 		return 0, errBody
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.read(p)
 	good := c.messages.scan(p[:n])
 	if good == n {
 		return n, err
@@ -66,6 +67,16 @@ func (c *strictConn) Read(p []byte) (int, error) {
 		return good, nil
 	}
 	return c.Read(p)
+}
+
+// read is Read before it is judged.
+func (c *strictConn) read(p []byte) (int, error) {
+	if len(c.begun) > 0 {
+		n := copy(p, c.begun)
+		c.begun = c.begun[n:]
+		return n, nil
+	}
+	return c.wideConn.Read(p)
 }
 
 // messages follows the requests on a connection, byte by byte, with memory for

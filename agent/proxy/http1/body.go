@@ -1,0 +1,110 @@
+package http1
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"porchlight/agent/proxy/limits"
+)
+
+// body is a request's body, of a length that the head said. Every request has one of
+// its own: whoever reads it after the handler has returned finds it closed, and never
+// the next request.
+type body struct {
+	c *conn
+
+	mu      sync.Mutex
+	left    int64 // guarded by mu
+	err     error // of the connection: nothing more can be read; guarded by mu
+	closed  bool  // guarded by mu
+	dropped bool  // too much of it is to come; guarded by mu
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.read(p)
+}
+
+// read reads on. mu is held.
+func (b *body) read(p []byte) (int, error) {
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case b.left == 0:
+		return 0, io.EOF
+	case len(p) == 0:
+		return 0, nil
+	case int64(len(p)) > b.left:
+		p = p[:b.left]
+	}
+	n, err := b.c.readBody(p)
+	b.left -= int64(n)
+	switch {
+	case b.left == 0:
+		b.c.bodyEnded()
+		err = io.EOF
+	case err == io.EOF:
+		b.err = io.ErrUnexpectedEOF
+		err = b.err
+	case err != nil:
+		b.err = err
+	}
+	return n, err
+}
+
+// Close reads what little may be left, so that the connection can carry another
+// request.
+func (b *body) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	if b.left > limits.BodyRest {
+		b.dropped = true
+	} else {
+		b.discard()
+	}
+	b.closed = true
+	return nil
+}
+
+// discard reads up to what is left. mu is held.
+func (b *body) discard() {
+	buf := getBuffer()
+	defer putBuffer(buf)
+	for b.left > 0 && b.err == nil {
+		if _, err := b.read(buf[:]); err != nil {
+			break
+		}
+	}
+}
+
+// settle is called before the head of an answer goes out: some visitors send all of a
+// request before they read. It says whether the connection can be kept.
+func (b *body) settle() (keep bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+	case b.left < limits.BodyRest:
+		b.discard()
+	default:
+		b.dropped = true
+	}
+	return b.left == 0
+}
+
+// end closes the body after the handler. whole says that all of it was read, more that
+// the visitor may be sending for long.
+func (b *body) end() (whole, more bool) {
+	_ = b.Close() // never fails
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.left == 0, b.dropped
+}

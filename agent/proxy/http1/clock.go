@@ -1,0 +1,86 @@
+package http1
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// clock tells requests the time to a twentieth of a second, which is all they need, and
+// has those that take long watched. It runs only while a request is under way.
+type clock struct {
+	server  *Server
+	running atomic.Bool
+	tick    atomic.Int64           // of tickEvery, since 1970
+	date    atomic.Pointer[[]byte] // the line of an answer's head
+}
+
+const tickEvery = 50 * time.Millisecond
+
+// now has the clock run, and returns the tick.
+func (c *clock) now() int64 {
+	if !c.running.Load() {
+		c.read()
+		if c.running.CompareAndSwap(false, true) {
+			go c.run()
+		}
+	}
+	return c.tick.Load()
+}
+
+// read sets the clock.
+func (c *clock) read() {
+	now := time.Now()
+	before := c.tick.Swap(now.UnixNano() / int64(tickEvery))
+	if c.date.Load() == nil || before/int64(time.Second/tickEvery) != now.Unix() {
+		line := now.UTC().AppendFormat([]byte("Date: "), http.TimeFormat)
+		line = append(line, "\r\n"...)
+		c.date.Store(&line)
+	}
+}
+
+// run ticks until nothing is under way that is not watched yet.
+func (c *clock) run() {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	for {
+		<-t.C
+		c.read()
+		if c.server.watch(c.tick.Load()) {
+			continue
+		}
+		// A request that began meanwhile found the clock running. It is seen now, or
+		// finds it standing.
+		c.running.Store(false)
+		if !c.server.underWay() || !c.running.CompareAndSwap(false, true) {
+			return
+		}
+	}
+}
+
+// watch has the requests watched that are under way since the tick before the last
+// one, and says whether more are.
+func (s *Server) watch(tick int64) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		began := c.state.Load()
+		if began > 0 && tick-began >= 2 {
+			c.watch(began)
+		} else if began > 0 {
+			more = true
+		}
+	}
+	return more
+}
+
+func (s *Server) underWay() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.state.Load() > 0 {
+			return true
+		}
+	}
+	return false
+}

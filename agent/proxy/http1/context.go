@@ -1,0 +1,93 @@
+package http1
+
+import (
+	"context"
+	"sync"
+)
+
+// requestContext is the context of the request under way on a connection. It is
+// cancelled when the visitor has gone, when the server ends, and when the handler has
+// returned; then it becomes that of the next request. What was derived from it, and the
+// channel it gave, end for good.
+type requestContext struct {
+	context.Context // of the connection, for its values
+
+	mu    sync.Mutex
+	done  chan struct{}        // nil until somebody asks; guarded by mu
+	err   error                // once cancelled; guarded by mu
+	after map[*func()]struct{} // guarded by mu
+	dead  bool                 // no request follows; guarded by mu
+}
+
+func (c *requestContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.err != nil {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+func (c *requestContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// AfterFunc is how package context follows a context that is not its own, without a
+// goroutine.
+func (c *requestContext) AfterFunc(f func()) (stop func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if c.after == nil {
+		c.after = map[*func()]struct{}{}
+	}
+	c.after[&f] = struct{}{}
+	return func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		_, waits := c.after[&f]
+		delete(c.after, &f)
+		return waits
+	}
+}
+
+// cancel ends the context for good.
+func (c *requestContext) cancel() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = true
+	c.end()
+}
+
+// finish ends the context of this request, and begins that of the next one.
+func (c *requestContext) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+	if !c.dead {
+		c.done, c.err = nil, nil
+	}
+}
+
+// end tells whoever waits. mu is held.
+func (c *requestContext) end() {
+	if c.err != nil {
+		return
+	}
+	c.err = context.Canceled
+	if c.done != nil {
+		close(c.done)
+	}
+	for f := range c.after {
+		go (*f)()
+	}
+	clear(c.after)
+}

@@ -1,0 +1,268 @@
+package http1
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+)
+
+// A plain head is one that every parser reads in the same way: a method in capitals, a
+// path, HTTP/1.1, lines that end in CR LF, printable ASCII, one Host, at most one
+// Content-Length in digits, and nothing that changes how the connection is used. What
+// is not plain need not be wrong: net/http reads it, behind the gate's judgement of
+// bytes, and refuses what is. So nothing is ever refused here, and everything that is
+// plain is taken by those two as well and means the same to them.
+
+const (
+	maxPlainFields = 100
+	maxSizeDigits  = 18 // of a Content-Length: fits an int64
+)
+
+var headEnd = []byte("\r\n\r\n")
+
+// head is a parsed head. It is used again for the next one.
+type head struct {
+	method string
+	target string
+	host   string
+	url    url.URL
+	header http.Header
+	length int64 // of the body
+	close  bool  // the connection ends after the answer
+
+	fields int
+	names  [maxPlainFields]string
+	values [maxPlainFields]string
+}
+
+// parse reads a head, the empty line at its end included, and says whether it is
+// plain. Strings of it stay valid for ever; header is used again.
+func (h *head) parse(raw []byte) (plain bool) {
+	text := string(raw)
+	end := strings.IndexByte(text, '\r')
+	h.length, h.close, h.host, h.fields = -1, false, "", 0
+	clear(h.header)
+	if end < 0 || !h.requestLine(raw[:end], text[:end]) {
+		return false
+	}
+	for at := end; ; {
+		if !strings.HasPrefix(text[at:], "\r\n") {
+			return false
+		}
+		at += len("\r\n")
+		end := strings.IndexByte(text[at:], '\r')
+		switch {
+		case end < 0:
+			return false
+		case end == 0:
+			if text[at:] != "\r\n" || h.host == "" {
+				return false
+			}
+			h.length = max(h.length, 0)
+			fixPragma(h.header)
+			return true
+		case !h.field(raw[at:at+end], text[at:at+end]):
+			return false
+		}
+		at += end
+	}
+}
+
+func (h *head) requestLine(raw []byte, line string) bool {
+	space := strings.IndexByte(line, ' ')
+	target, ok := strings.CutSuffix(line[space+1:], " HTTP/1.1")
+	if space <= 0 || !ok || target == "" || target[0] != '/' || !printable(raw) {
+		return false
+	}
+	h.method, h.target = line[:space], target
+	for i := range len(h.method) {
+		if c := h.method[i]; c < 'A' || c > 'Z' {
+			return false
+		}
+	}
+	if h.method == http.MethodConnect {
+		return false
+	}
+	return h.parseTarget()
+}
+
+// parseTarget is url.ParseRequestURI, without its work where the path says what it is.
+func (h *head) parseTarget() bool {
+	path, query, asked := strings.Cut(h.target, "?")
+	if strings.ContainsAny(h.target, " #") {
+		return false
+	}
+	for i := range len(path) {
+		if !pathBytes[path[i]] {
+			return h.parseOddTarget()
+		}
+	}
+	h.url = url.URL{Path: path, RawQuery: query, ForceQuery: asked && query == ""}
+	return true
+}
+
+func (h *head) parseOddTarget() bool {
+	u, err := url.ParseRequestURI(h.target)
+	if err != nil || u.Host != "" || u.Scheme != "" || u.Opaque != "" || u.User != nil {
+		return false
+	}
+	h.url = *u
+	return true
+}
+
+// pathBytes are those that url.URL writes in a path as they are.
+var pathBytes = bytesOf("/-_.~$&+,:;=@", true)
+
+// tokenBytes are those of a field's name (RFC 9110, section 5.6.2), hostBytes those of
+// hosts and ports that net/http takes as they are.
+var (
+	tokenBytes = bytesOf("!#$%&'*+-.^_`|~", true)
+	hostBytes  = bytesOf("-._:[]", true)
+)
+
+func bytesOf(set string, alphanumeric bool) (t [256]bool) {
+	for i := range len(set) {
+		t[set[i]] = true
+	}
+	for c := byte('0'); alphanumeric && c <= 'z'; c++ {
+		t[c] = t[c] || c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c
+	}
+	return t
+}
+
+// field reads one line.
+func (h *head) field(raw []byte, line string) bool {
+	colon := strings.IndexByte(line, ':')
+	if colon <= 0 || h.fields == maxPlainFields || !printable(raw) {
+		return false
+	}
+	name, ok := canonical(line[:colon])
+	if !ok {
+		return false
+	}
+	value := strings.Trim(line[colon+1:], " ")
+	switch name {
+	case "Host":
+		return h.hostField(value)
+	case "Content-Length":
+		if !h.lengthField(value) {
+			return false
+		}
+	case "Connection":
+		if len(h.header[name]) > 0 || !h.connectionField(value) {
+			return false
+		}
+	case "Transfer-Encoding", "Expect", "Upgrade", "Trailer", "Te", "Http2-Settings":
+		return false
+	}
+	h.add(name, value)
+	return true
+}
+
+func (h *head) hostField(value string) bool {
+	if h.host != "" || value == "" {
+		return false
+	}
+	for i := range len(value) {
+		if !hostBytes[value[i]] {
+			return false
+		}
+	}
+	h.host = value
+	return true
+}
+
+func (h *head) lengthField(value string) bool {
+	if h.length >= 0 || value == "" || len(value) > maxSizeDigits {
+		return false
+	}
+	h.length = 0
+	for i := range len(value) {
+		if value[i] < '0' || value[i] > '9' {
+			return false
+		}
+		h.length = h.length*10 + int64(value[i]-'0')
+	}
+	return true
+}
+
+func (h *head) connectionField(value string) bool {
+	h.close = strings.EqualFold(value, "close")
+	return h.close || strings.EqualFold(value, "keep-alive")
+}
+
+func (h *head) add(name, value string) {
+	i, before := h.fields, len(h.header)
+	h.names[i], h.values[i] = name, value
+	h.fields++
+	h.header[name] = h.values[i : i+1 : i+1]
+	if len(h.header) > before {
+		return
+	}
+	var all []string // it is there already
+	for i, n := range h.names[:h.fields] {
+		if n == name {
+			all = append(all, h.values[i])
+		}
+	}
+	h.header[name] = all
+}
+
+// canonical is textproto.CanonicalMIMEHeaderKey of a valid name.
+func canonical(name string) (key string, ok bool) {
+	is, upper := true, true
+	for i := range len(name) {
+		c := name[i]
+		if !tokenBytes[c] {
+			return "", false
+		}
+		if upper {
+			is = is && (c < 'a' || c > 'z')
+		} else {
+			is = is && (c < 'A' || c > 'Z')
+		}
+		upper = c == '-'
+	}
+	if is {
+		return name, true
+	}
+	return textproto.CanonicalMIMEHeaderKey(name), true
+}
+
+// fixPragma is what net/http does with a field of HTTP/1.0 (RFC 9111, section 5.4).
+func fixPragma(h http.Header) {
+	if pragma := h["Pragma"]; len(pragma) > 0 && pragma[0] == "no-cache" {
+		if _, has := h["Cache-Control"]; !has {
+			h["Cache-Control"] = []string{"no-cache"}
+		}
+	}
+}
+
+// printable says whether bytes are printable ASCII, eight at a time.
+func printable(p []byte) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; len(p) >= 8; p = p[8:] {
+		x := binary.LittleEndian.Uint64(p)
+		del := x ^ (0x7f * ones)
+		if x&high != 0 || (x-0x20*ones)&^x&high != 0 || (del-ones)&^del&high != 0 {
+			return false
+		}
+	}
+	for _, c := range p {
+		if c < 0x20 || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// headSize is how many bytes of p are a head, 0 while its end is not there.
+func headSize(p []byte) int {
+	if end := bytes.Index(p, headEnd); end >= 0 {
+		return end + len(headEnd)
+	}
+	return 0
+}
