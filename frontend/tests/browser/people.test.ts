@@ -46,6 +46,26 @@ describe('inviting', () => {
     await expect.poll(() => focusName(page)).toBe('Invite');
   });
 
+  test('no toast covers its foot in a small window', async () => {
+    const page = await people({ scene: 'connected', width: 720, height: 480 });
+    await page.getByRole('button', { name: panel(bob) }).click();
+    await page.evaluate('stub.fail("ownerGrant", "The server does not answer. Try again in a moment.")');
+    await page.getByRole('switch', { name: /Notes/ }).click();
+    await toast(page).hover(); // and so it stays
+    await page.getByRole('button', { name: 'Invite', exact: true }).press('Enter');
+    const send = page.getByRole('button', { name: 'Send invitation' });
+    const covered = async () => {
+      const [over, foot] = [(await toast(page).boundingBox())!, (await send.boundingBox())!];
+      return foot.y + foot.height > over.y && foot.y < over.y + over.height;
+    };
+    await expect.poll(covered).toBe(false);
+    await page.keyboard.type('nina@example.com');
+    await page.getByText('Notes', { exact: true }).first().click();
+    await page.locator('main').evaluate((main) => main.scrollTo(0, 0));
+    await send.focus();
+    expect(await covered()).toBe(false);
+  });
+
   test('several are pasted, taken out, and told of one by one', async () => {
     const page = await people();
     await page.getByRole('button', { name: 'Invite', exact: true }).click();
