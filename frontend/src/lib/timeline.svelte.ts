@@ -126,7 +126,7 @@ export function told(one: Activity, clients: ReadonlyMap<string, string>, now: n
 export const said = ([who, did]: Told): string => plain([{ name: who }, ...did]);
 
 const marks: Record<string, IconName> = {
-  invited: 'mail', granted: 'check', until: 'clock', ended: 'clock', withdrawn: 'x', removed: 'x', cut: 'out', restored: 'back', left: 'out',
+  invited: 'mail', granted: 'check', until: 'clock', ended: 'clock', withdrawn: 'x', removed: 'x', cut: 'unlink', restored: 'back', left: 'door',
   knocked: 'door', 'knock-refused': 'door', 'knock-muted': 'door',
   approved: 'plus', denied: 'x', paused: 'pause', resumed: 'play', stopped: 'x', revoked: 'x', options: 'settings', renamed: 'settings', 'port-changed': 'settings', 'program-changed': 'settings',
   'client-in': 'link', 'client-out': 'link', 'password-made': 'link', 'password-revoked': 'link',
