@@ -3,6 +3,9 @@ import type { Toggle } from '../apps';
 import type { Ailment, Reach } from '../health';
 import { count, number, type Sentence } from '../sentence';
 
+/** How many people a snapshot names of each app (Named in loopback.yaml). */
+export const mostNamed = 15;
+
 /** "ben@example.com and 2 others can open it again." */
 function whoCanOpen(openTo: readonly string[], n: number): Sentence {
   const [first, second] = openTo;
@@ -107,7 +110,6 @@ export const ofApps = {
     paused: 'Paused',
     pausedWhy: 'Nobody gets in until you resume it. Who may open it is kept.',
     openTo: (n: number, label: string): Sentence => [`${count(n, 'person', 'people')} may open `, { name: label }],
-    hereNow: (people: number, connections: number) => `now: ${people > 0 ? count(people, 'person', 'people') : count(connections, 'connection', 'connections')}`,
     nobodyNow: 'Nobody here now',
     qr: 'QR code',
     hideQR: 'Hide QR code',
@@ -163,8 +165,9 @@ export const ofApps = {
     off: 'Off',
     offWhy: 'The app took itself off. It is on again as soon as it asks, or when you resume it.',
     lastError: 'Last error a visitor met',
-    now: (n: number) => `now: ${number.format(n)}`,
-    nowOf: (n: number) => (n === 1 ? 'connection' : 'connections'),
+    /** The people here: no more than so many are named. */
+    now: (n: number) => `now: ${number.format(n)}${n >= mostNamed ? '+' : ''}`,
+    nowOf: (n: number) => (n === 1 ? 'person' : 'people'),
   },
 
   /** How an app does when it is asked. */

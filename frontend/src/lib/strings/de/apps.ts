@@ -1,6 +1,6 @@
 /* Die Wörter über Apps, auf Deutsch: das Gegenstück zu ../apps.ts. */
 import { count, number, type Sentence } from '../../sentence';
-import type { ofApps as english } from '../apps';
+import { mostNamed, type ofApps as english } from '../apps';
 import type { Spoken } from '../spoken';
 
 /** „ben@example.com und 2 weitere können sie wieder öffnen.“ */
@@ -105,7 +105,6 @@ export const ofApps: Spoken<typeof english> = {
     paused: 'Pausiert',
     pausedWhy: 'Bis Sie sie fortsetzen, kommt niemand hinein. Wer sie öffnen darf, bleibt gemerkt.',
     openTo: (n, label) => [`${count(n, 'Person darf ', 'Personen dürfen ')}`, { name: label }, ' öffnen'],
-    hereNow: (people, connections) => `jetzt: ${people > 0 ? count(people, 'Person', 'Personen') : count(connections, 'Verbindung', 'Verbindungen')}`,
     nobodyNow: 'Gerade niemand hier',
     qr: 'QR-Code',
     hideQR: 'QR-Code ausblenden',
@@ -161,8 +160,8 @@ export const ofApps: Spoken<typeof english> = {
     off: 'Aus',
     offWhy: 'Die App hat sich selbst abgemeldet. Sie ist wieder an, sobald sie fragt oder Sie sie fortsetzen.',
     lastError: 'Letzter Fehler, den ein Besucher sah',
-    now: (n) => `jetzt: ${number.format(n)}`,
-    nowOf: (n) => (n === 1 ? 'Verbindung' : 'Verbindungen'),
+    now: (n) => `jetzt: ${number.format(n)}${n >= mostNamed ? '+' : ''}`,
+    nowOf: (n) => (n === 1 ? 'Person' : 'Personen'),
   },
 
   health: {
