@@ -60,8 +60,11 @@ var (
 // frames, and as pictures and scripts. What the app says of it itself stands.
 func keepApart(h http.Header) {
 	if !saysWhoFrames(h) {
-		own := h["Content-Security-Policy"]
-		h["Content-Security-Policy"] = append(own[:len(own):len(own)], framedByItself...)
+		if own := h["Content-Security-Policy"]; len(own) == 0 {
+			h["Content-Security-Policy"] = framedByItself[:1:1]
+		} else {
+			h["Content-Security-Policy"] = append(own[:len(own):len(own)], framedByItself...)
+		}
 	}
 	if len(h["Cross-Origin-Resource-Policy"]) == 0 {
 		h["Cross-Origin-Resource-Policy"] = loadedByItself[:1:1]

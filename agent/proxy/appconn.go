@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -39,7 +41,7 @@ type pool struct {
 	at        upstream.Target
 }
 
-func poolOf(app App) pool { return pool{app.ID, app.User, app.target()} }
+func poolOf(app *App) pool { return pool{app.ID, app.User, app.target()} }
 
 // String is a host and port for net/http, which keeps connections by it.
 func (p pool) String() string {
@@ -95,9 +97,15 @@ type appConns struct {
 	most int // idle ones
 
 	mu    sync.Mutex
-	idle  map[pool][]*appConn // the longest unused first; guarded by mu
-	count int                 // of all of idle; guarded by mu
-	sweep *time.Timer         // runs while count > 0; guarded by mu
+	kept  map[pool]*kept // guarded by mu, as what is in them is
+	count int            // idle ones of all; guarded by mu
+	sweep *time.Timer    // runs while there is any kept; guarded by mu
+}
+
+// kept are the idle connections of one pool.
+type kept struct {
+	idle []*appConn // the longest unused first
+	gone bool       // it was swept away
 }
 
 // appConn is one connection and its reader.
@@ -105,11 +113,25 @@ type appConn struct {
 	net.Conn
 	r     *bufio.Reader // reads through the appConn itself, which counts left down
 	left  int           // bytes a head may still have; negative: a body is being read
+	kept  *kept         // where it belongs
 	since time.Time     // when it was put back
+	quiet quiet
+
+	// Of the answer that is being read:
+	res     http.Response
+	body    lengthBody
+	fields  http.Header
+	inPlace bool // its header is that of the visitor's answer
 }
 
 func newAppConns(most int) *appConns {
-	return &appConns{most: most, idle: map[pool][]*appConn{}}
+	return &appConns{most: most, kept: map[pool]*kept{}}
+}
+
+func newAppConn(conn net.Conn, kept *kept) *appConn {
+	c := &appConn{Conn: conn, kept: kept}
+	c.r = bufio.NewReaderSize(c, readBuffer)
+	return c
 }
 
 func (c *appConn) Read(p []byte) (int, error) {
@@ -129,90 +151,94 @@ func (c *appConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take returns the idle connection of a pool that was used last, or nil.
-func (a *appConns) take(of pool) *appConn {
+// of is where the connections of a pool are kept.
+func (a *appConns) of(key pool) *kept {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	k := a.kept[key]
+	if k == nil {
+		k = new(kept)
+		a.kept[key] = k
+		if a.sweep == nil {
+			a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
+		}
+	}
+	return k
+}
+
+// take returns the idle connection that was used last, or nil.
+func (a *appConns) take(of *kept) *appConn {
 	for {
 		a.mu.Lock()
-		list := a.idle[of]
-		if len(list) == 0 {
+		n := len(of.idle)
+		if n == 0 {
 			a.mu.Unlock()
 			return nil
 		}
-		c := list[len(list)-1]
-		a.setIdle(of, list[:len(list)-1])
+		c := of.idle[n-1]
+		of.idle[n-1] = nil
+		of.idle = of.idle[:n-1]
+		a.count--
 		a.mu.Unlock()
-		if time.Since(c.since) < maxIdleTime && quiet(c.Conn) {
+		if time.Since(c.since) < maxIdleTime && c.quiet.is(c.Conn) {
 			return c
 		}
 		c.Close()
 	}
 }
 
-func newAppConn(conn net.Conn) *appConn {
-	c := &appConn{Conn: conn}
-	c.r = bufio.NewReaderSize(c, readBuffer)
-	return c
-}
-
 // put takes a connection back whose last answer has been read to its end.
-func (a *appConns) put(of pool, c *appConn) {
-	c.since = time.Now()
+func (a *appConns) put(c *appConn) {
+	c.res, c.since = http.Response{}, time.Now()
+	clear(c.fields)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.count >= a.most || len(a.idle[of]) >= maxIdlePerApp {
+	if c.kept.gone || a.count >= a.most || len(c.kept.idle) >= maxIdlePerApp {
 		c.Close()
 		return
 	}
-	a.setIdle(of, append(a.idle[of], c))
-	if a.sweep == nil {
-		a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
-	}
-}
-
-// setIdle replaces a pool's list. mu is held.
-func (a *appConns) setIdle(of pool, list []*appConn) {
-	a.count += len(list) - len(a.idle[of])
-	if len(list) == 0 {
-		delete(a.idle, of)
-		return
-	}
-	a.idle[of] = list
+	c.kept.idle = append(c.kept.idle, c)
+	a.count++
 }
 
 // closeOld closes what has been idle for too long and comes again while
-// anything is idle.
+// anything is kept.
 func (a *appConns) closeOld() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for of, list := range a.idle {
+	for of, k := range a.kept {
 		old := 0
-		for old < len(list) && now.Sub(list[old].since) >= maxIdleTime {
-			list[old].Close()
-			list[old] = nil
+		for old < len(k.idle) && now.Sub(k.idle[old].since) >= maxIdleTime {
+			k.idle[old].Close()
 			old++
 		}
-		if old > 0 {
-			a.setIdle(of, append([]*appConn(nil), list[old:]...))
+		a.count -= old
+		k.idle = slices.Delete(k.idle, 0, old)
+		if len(k.idle) == 0 {
+			k.gone = true
+			delete(a.kept, of)
 		}
 	}
-	if a.count == 0 {
+	if len(a.kept) == 0 {
 		a.sweep = nil
 		return
 	}
-	a.sweep = time.AfterFunc(maxIdleTime, a.closeOld)
+	a.sweep.Reset(maxIdleTime)
 }
 
 // closeIdle closes what nobody uses at this moment.
 func (a *appConns) closeIdle() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for of, list := range a.idle {
-		for _, c := range list {
+	for _, k := range a.kept {
+		for _, c := range k.idle {
 			c.Close()
 		}
-		a.setIdle(of, nil)
+		k.idle, k.gone = nil, true
 	}
+	clear(a.kept)
+	a.count = 0
 	if a.sweep != nil {
 		a.sweep.Stop()
 		a.sweep = nil

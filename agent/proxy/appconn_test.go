@@ -21,15 +21,17 @@ func TestAppConnsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	port := pool{app: "id-notes", at: upstream.Target{Port: ln.Addr().(*net.TCPAddr).Port}}
 	a := newAppConns(maxIdleConns)
+	of := func() *kept {
+		return a.of(pool{app: "id-notes", at: upstream.Target{Port: ln.Addr().(*net.TCPAddr).Port}})
+	}
 	open := func() (ours *appConn, theirs net.Conn) {
 		t.Helper()
 		conn, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours = newAppConn(conn)
+		ours = newAppConn(conn, of())
 		if theirs, err = ln.Accept(); err != nil {
 			t.Fatal(err)
 		}
@@ -45,45 +47,49 @@ func TestAppConnsAreBounded(t *testing.T) {
 
 	old, oldTheirs := open()
 	young, _ := open()
-	a.put(port, old)
-	a.put(port, young)
+	a.put(old)
+	a.put(young)
 	old.since = time.Now().Add(-maxIdleTime)
 	a.closeOld()
 	closed(oldTheirs)
 	if a.count != 1 || a.sweep == nil {
 		t.Fatalf("%d idle, timer %v", a.count, a.sweep)
 	}
-	if got := a.take(port); got != young {
+	if got := a.take(of()); got != young {
 		t.Fatal("the young one is not kept")
 	}
-	if a.take(port) != nil {
+	if a.take(of()) != nil {
 		t.Fatal("one more than there is")
 	}
 	a.closeOld()
-	if a.sweep != nil {
+	if a.sweep != nil || !young.kept.gone {
 		t.Error("the timer runs with nothing idle")
 	}
+	lost, lostTheirs := open()
+	lost.kept = young.kept
+	a.put(lost)
+	closed(lostTheirs)
 
 	stale, staleTheirs := open()
-	a.put(port, stale)
+	a.put(stale)
 	stale.since = time.Now().Add(-maxIdleTime)
-	if a.take(port) != nil {
+	if a.take(of()) != nil {
 		t.Error("one that was idle for too long is used")
 	}
 	closed(staleTheirs)
 
 	for range maxIdlePerApp {
 		c, _ := open()
-		a.put(port, c)
+		a.put(c)
 	}
 	more, moreTheirs := open()
-	a.put(port, more)
+	a.put(more)
 	closed(moreTheirs)
 	if a.count != maxIdlePerApp {
 		t.Errorf("%d idle", a.count)
 	}
 	a.closeIdle()
-	if a.count != 0 || len(a.idle) != 0 || a.sweep != nil {
+	if a.count != 0 || len(a.kept) != 0 || a.sweep != nil {
 		t.Errorf("%d idle, timer %v", a.count, a.sweep)
 	}
 }

@@ -27,7 +27,7 @@ type bearerRig struct {
 	key ed25519.PrivateKey
 }
 
-func newBearerRig(t *testing.T) *bearerRig {
+func newBearerRig(t testing.TB) *bearerRig {
 	t.Helper()
 	r := &bearerRig{rig: newRig(t, func(c *proxy.Config) { c.Bearer = access.NewBearer(c.Access) })}
 	public, private, err := ed25519.GenerateKey(rand.Reader)

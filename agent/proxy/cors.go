@@ -25,8 +25,11 @@ const (
 	preflightAge      = "600"   // seconds, as long as an access token lives
 )
 
-// everything is a header's value that many answers share. Nobody writes to it.
-var everything = slices.Clip([]string{"*"})
+// Values of headers that many answers share. Nobody writes to them.
+var (
+	everything = slices.Clip([]string{"*"})
+	byOrigin   = slices.Clip([]string{"Origin"})
+)
 
 // readable lets the pages of any origin read an answer, without credentials.
 func readable(h http.Header) {
@@ -37,7 +40,10 @@ func readable(h http.Header) {
 
 // varyByOrigin keeps caches from giving the answer for one origin to another.
 func varyByOrigin(h http.Header) {
-	if !slices.Contains(h["Vary"], "Origin") {
+	switch own := h["Vary"]; {
+	case len(own) == 0:
+		h["Vary"] = byOrigin
+	case !slices.Contains(own, "Origin"):
 		h.Add("Vary", "Origin")
 	}
 }

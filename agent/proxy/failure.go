@@ -16,13 +16,12 @@ import (
 var errTarget = errors.New("the request's target holds a control character")
 
 // forwardFailed answers when the app did not.
-func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, err error) {
-	p.write(w, r, p.failure(r, err))
+func (p *Proxy) forwardFailed(w http.ResponseWriter, r *http.Request, v *visit, err error) {
+	p.write(w, r, p.failure(r, v, err))
 }
 
 // failure is what a visitor is told whom the app gave no answer.
-func (p *Proxy) failure(r *http.Request, err error) *answer {
-	v := r.Context().Value(visitKey{}).(*visit)
+func (p *Proxy) failure(r *http.Request, v *visit, err error) *answer {
 	switch {
 	case v.stranger.Load() && !v.shut.Load():
 		if !errors.Is(err, upstream.ErrKey) {
@@ -84,7 +83,7 @@ func (p *Proxy) modifyReverse(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols && len(res.Request.Header["Upgrade"]) == 0 {
 		return upstream.ErrUnasked101
 	}
-	if err := p.modifyResponse(res); err != nil {
+	if err := p.modifyResponse(v, res.Request, res); err != nil {
 		return err
 	}
 	if res.StatusCode != http.StatusSwitchingProtocols && res.Body != http.NoBody {

@@ -30,13 +30,15 @@ func (p *Proxy) newReverse() *httputil.ReverseProxy {
 		FlushInterval:  -1,
 		BufferPool:     buffers,
 		ModifyResponse: p.modifyReverse,
-		ErrorHandler:   p.forwardFailed,
-		ErrorLog:       slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			p.forwardFailed(w, r, r.Context().Value(visitKey{}).(*visit), err)
+		},
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 	}
 }
 
 // patienceWith an app is how long a page waits for its first word.
-func (p *Proxy) patienceWith(app App) time.Duration {
+func (p *Proxy) patienceWith(app *App) time.Duration {
 	if app.Options.FirstByte > 0 {
 		return time.Duration(app.Options.FirstByte) * time.Second
 	}
@@ -48,15 +50,18 @@ func (p *Proxy) patienceWith(app App) time.Duration {
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
 	gate.AwaitBody(w, r)
+	v.began = time.Now()
 	if loadsPage(r) {
-		v.patience = time.AfterFunc(p.patienceWith(v.at.app), func() { v.late.Store(true); v.cancel() })
-		defer v.patience.Stop()
+		v.patience = p.patienceWith(&v.at.app)
 	}
-	to, out := &interim{ResponseWriter: w, p: p, visit: v}, r.WithContext(v)
-	if v.mayGoDirect(out) {
-		p.forwardDirect(to, out, v)
+	v.to = interim{ResponseWriter: w, p: p, visit: v}
+	if v.mayGoDirect(r) {
+		p.waits.add(v)
+		defer p.waits.remove(v)
+		p.forwardDirect(&v.to, r, v)
 	} else {
-		p.reverse.ServeHTTP(to, out)
+		v.settle() // net/http knows it longer than this
+		p.reverse.ServeHTTP(&v.to, r.WithContext(v))
 	}
 	if v.shut.Load() {
 		// Nothing more may pass on this connection or stream, not even an end
@@ -71,11 +76,11 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	v := pr.Out.Context().Value(visitKey{}).(*visit)
 	out := pr.Out
 	out.URL.Scheme = "http"
-	out.URL.Host = poolOf(v.at.app).String()
+	out.URL.Host = poolOf(&v.at.app).String()
 	out.URL.User = nil
 	out.URL.RawQuery = pr.In.URL.RawQuery // the app's to parse, odd as it may be
 	out.Host = pr.In.Host
-	own := p.identifyTo(out, pr.In, v)
+	own := p.identifyTo(out, pr.In.RemoteAddr, pr.In.Host, v)
 	out.Trailer = cleanTrailer(pr.In.Trailer, own)
 	if out.Trailer != nil {
 		out.ContentLength = -1 // trailers need chunks
@@ -86,18 +91,18 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 }
 
 // identifyTo makes the header of the app's request say who asks, by us and by
-// nobody else. Hop-by-hop fields are gone from it. own is the app's own identity
-// header, or empty.
-func (p *Proxy) identifyTo(out, in *http.Request, v *visit) (own string) {
+// nobody else. Hop-by-hop fields are gone from it. from and host are what the visitor's
+// request had; own is the app's own identity header, or empty.
+func (p *Proxy) identifyTo(out *http.Request, from, host string, v *visit) (own string) {
 	if (v.id.GrantID != "" || v.id.PasswordID != "") && len(out.Header["Authorization"]) == 1 {
 		delete(out.Header, "Authorization") // what was let in by; strip would read it again
 	}
 	strip(out.Header)
-	if own = identityHeader(v.at.app.Options); own != "" {
+	if own = identityHeader(&v.at.app.Options); own != "" {
 		stripLike(out.Header, own)
 	}
-	v.five = fiveOf(v.at.root, v.at.app, v.id, v.decision)
-	applyOptions(out, in, v, own)
+	v.five = fiveOf(v)
+	applyOptions(out, from, host, v, own)
 	return own
 }
 
@@ -137,9 +142,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (p *Proxy) modifyResponse(res *http.Response) error {
-	v := res.Request.Context().Value(visitKey{}).(*visit)
-	if v.patience != nil && !v.patience.Stop() {
+// modifyResponse judges and changes the head of an app's answer to r.
+func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) error {
+	if !v.hears() {
 		return context.DeadlineExceeded // forwardFailed says so
 	}
 	if res.StatusCode < 100 {
@@ -163,8 +168,8 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 	if v.id.ByBrowser() && !v.at.app.Options.AllowCrossOrigin && res.StatusCode != http.StatusSwitchingProtocols {
 		keepApart(res.Header)
 	}
-	if v.at.toPublic(res.Header) || v.at.leadsNowhere(res) {
-		p.suggestPublicAddress(v.at.app)
+	if v.at.toPublic(res.Header) || v.at.leadsNowhere(r, res) {
+		p.suggestPublicAddress(&v.at.app)
 	}
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
@@ -176,15 +181,15 @@ func (p *Proxy) modifyResponse(res *http.Response) error {
 // leadsNowhere says whether an app redirects to the https:// address it was asked at, as
 // those do that want HTTPS and do not know that they are reached by it. Who sets a cookie
 // on the way may let its bearer in the next time.
-func (at *place) leadsNowhere(res *http.Response) bool {
+func (at *place) leadsNowhere(r *http.Request, res *http.Response) bool {
 	to := res.Header["Location"]
 	return len(to) == 1 && res.StatusCode >= 300 && res.StatusCode < 400 && len(res.Header["Set-Cookie"]) == 0 &&
-		to[0] == at.origin+res.Request.URL.RequestURI()
+		to[0] == at.origin+r.URL.RequestURI()
 }
 
 // suggestPublicAddress tells of an app whose answers show that it does not know its
 // public address.
-func (p *Proxy) suggestPublicAddress(app App) {
+func (p *Proxy) suggestPublicAddress(app *App) {
 	if app.Options.PublicAddress || app.Options.Forwarded || p.config.OnHint == nil {
 		return
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
-
-	"porchlight/agent/access"
 )
 
 // The five headers an app learns its visitor from (docs/interface.md, Identity
@@ -142,8 +140,8 @@ type five [5]string
 
 var fiveNames = [5]string{headerUser, headerEmail, headerName, headerApp, headerRole}
 
-func fiveOf(root Root, app App, id access.Identity, d access.Decision) five {
-	return five{clean(id.AccountID), clean(d.Email), clean(root.Name), clean(app.Label), clean(string(d.Role))}
+func fiveOf(v *visit) five {
+	return five{clean(v.id.AccountID), clean(v.decision.Email), clean(v.at.root.Name), clean(v.at.app.Label), clean(string(v.decision.Role))}
 }
 
 // appendTo writes the five as lines of an HTTP/1.1 head.

@@ -20,7 +20,7 @@ const (
 
 // identityHeader is the canonical name of the app's own identity header, or
 // empty.
-func identityHeader(o agentapi.AppOptions) string {
+func identityHeader(o *agentapi.AppOptions) string {
 	if o.IdentityHeader == "" || !agentapi.ValidIdentityHeader(o.IdentityHeader) {
 		return ""
 	}
@@ -50,9 +50,10 @@ func likeName(a, b string) bool {
 }
 
 // applyOptions makes the owner's choices true in an outgoing request that has
-// been stripped and holds our five headers. own is identityHeader of them.
-func applyOptions(out, in *http.Request, v *visit, own string) {
-	o := v.at.app.Options
+// been stripped. own is identityHeader of them; from and host are what the visitor's
+// request had.
+func applyOptions(out *http.Request, from, host string, v *visit, own string) {
+	o := &v.at.app.Options
 	if own != "" {
 		value := v.decision.Email
 		if o.IdentityValue == agentapi.IdentityID {
@@ -61,13 +62,13 @@ func applyOptions(out, in *http.Request, v *visit, own string) {
 		out.Header[own] = []string{clean(value)}
 	}
 	if o.Forwarded {
-		if host, _, err := net.SplitHostPort(in.RemoteAddr); err == nil {
-			out.Header[headerForwardedFor] = []string{host}
+		if address, _, err := net.SplitHostPort(from); err == nil {
+			out.Header[headerForwardedFor] = []string{address}
 		}
 	}
 	if o.Forwarded || o.PublicAddress {
 		out.Header[headerForwardedProto] = []string{"https"}
-		out.Header[headerForwardedHost] = []string{in.Host}
+		out.Header[headerForwardedHost] = []string{host}
 	}
 	v.at.toOwn(out)
 }

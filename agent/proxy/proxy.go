@@ -156,6 +156,7 @@ type Proxy struct {
 	wrong    *bounds.Buckets[netip.Prefix] // codes that were none, by network
 	guesses  *bounds.Buckets[netip.Prefix] // app passwords that were none, by network
 	rooms    *rooms
+	waits    waits                 // visits that have not lasted
 	own      ownVisits             // of this computer to itself
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 

@@ -8,4 +8,6 @@ import "net"
 // http.Transport, which has a goroutine read from every connection, does all.
 const canDirect = false
 
-func quiet(net.Conn) bool { return false }
+type quiet struct{}
+
+func (*quiet) is(net.Conn) bool { return false }

@@ -237,12 +237,11 @@ func (p *Proxy) signIn(h http.Header, r *http.Request, at place) *answer {
 // true when access ended before anything was sent.
 func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id access.Identity, renew string, n *note) (a *answer, again bool) {
 	v := newVisit(w, r)
-	v.note = n
-	d, leave := p.config.Access.Enter(id, at.app.ID, v.end)
-	defer leave()
+	v.at, v.id, v.renew, v.client, v.note = at, id, renew, id.GrantID != "", n
+	v.decision = p.config.Access.EnterAs(&v.entry, id, at.app.ID, v.ends)
+	defer v.leave()
 	defer v.finish()
-	v.at, v.id, v.decision, v.renew, v.client = at, id, d, renew, id.GrantID != ""
-	n.by(d.Email)
+	n.by(v.decision.Email)
 	webSocket, a := p.mayOpen(w.Header(), r, v)
 	if a != nil {
 		return a, false
@@ -255,10 +254,10 @@ func (p *Proxy) toApp(w http.ResponseWriter, r *http.Request, at place, id acces
 	if !v.begin() {
 		return nil, true
 	}
-	if conn := gate.ConnOf(r); id.PasswordID != "" && !conn.Holds(id.PasswordID) {
-		conn.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, conn.Abort))
+	if id.PasswordID != "" && !v.on.Holds(id.PasswordID) {
+		v.on.Hold(id.PasswordID, p.config.Access.Rest(id, at.app.ID, v.on.Abort))
 	}
-	p.config.Access.Opened(id, d.Email, v.at.app.ID, v.at.app.Label)
+	p.config.Access.Opened(id, v.decision.Email, v.at.app.ID, v.at.app.Label)
 	p.forward(w, r, v)
 	return nil, false
 }
@@ -274,7 +273,7 @@ func (p *Proxy) mayOpen(h http.Header, r *http.Request, v *visit) (webSocket boo
 	if !v.decision.Allowed {
 		return false, p.denied(h, r, v.at, v.id, v.decision)
 	}
-	gate.ConnOf(r).LetIn(h)
+	v.on.LetIn(h)
 	if app.Paused {
 		return false, paused(v.at)
 	}

@@ -29,7 +29,7 @@ var naming = [...]struct {
 }{{"Location", wholeField}, {"Content-Location", wholeField}, {"Refresh", inRefresh}, {"Link", inLink}}
 
 // ownHost is the Host an app is sent in place of the public one; empty for not.
-func ownHost(app App) string {
+func ownHost(app *App) string {
 	switch {
 	case app.Options.HostHeader != "":
 		return app.Options.HostHeader
@@ -40,7 +40,7 @@ func ownHost(app App) string {
 }
 
 // ownScheme is that of the address an app has on this computer.
-func ownScheme(app App) string {
+func ownScheme(app *App) string {
 	if app.Options.Scheme() == agentapi.UpstreamHTTPS {
 		return "https"
 	}
@@ -49,12 +49,12 @@ func ownScheme(app App) string {
 
 // toOwn turns what names the app in a request's head into the app's own address.
 func (at *place) toOwn(out *http.Request) {
-	host := ownHost(at.app)
+	host := ownHost(&at.app)
 	if host == "" {
 		return
 	}
 	out.Host = host
-	own := ownScheme(at.app) + "://" + host
+	own := ownScheme(&at.app) + "://" + host
 	for _, name := range [...]string{"Origin", "Referer", "Destination"} {
 		values := out.Header[name]
 		for i, value := range values {
@@ -124,7 +124,7 @@ func (at *place) isMisnamed(a address) bool {
 // isOwn says whether an address is the one the app has on this computer, or the one
 // it is asked by.
 func (at *place) isOwn(a address) bool {
-	scheme, port := ownScheme(at.app), strconv.Itoa(at.app.Port)
+	scheme, port := ownScheme(&at.app), strconv.Itoa(at.app.Port)
 	if a.scheme == "" {
 		a.scheme = scheme
 	}

@@ -96,9 +96,14 @@ func overHTTP2(r *http.Request, scheme string) bool {
 // net/http repeats these on a connection that was kept, and also what a visitor gives
 // an Idempotency-Key, which is the app's to judge.
 func mayRepeat(r *http.Request) bool {
-	switch r.Method {
+	return repeatable(r.Method) && (r.Body == nil || r.Body == http.NoBody)
+}
+
+// repeatable says that of a method (RFC 9110, section 9.2.2).
+func repeatable(method string) bool {
+	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return r.Body == nil || r.Body == http.NoBody
+		return true
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,14 @@ import (
 
 // visit is one request on its way to an app. It is the context of the request to
 // the app, so that the callbacks of net/http find it.
+//
+// Most visits are over within a millisecond, and end without anybody having asked
+// whether they should. So what makes a context of one is only made when it is asked
+// for (Done), and whether the visitor has left, or waits in vain, is looked at once a
+// visit has lasted for a moment (waits). A visit of which nobody can know any more is
+// used again.
 type visit struct {
-	context.Context
+	parent   context.Context // of the visitor's request
 	at       place
 	id       access.Identity
 	decision access.Decision
@@ -22,9 +29,13 @@ type visit struct {
 	renew    string // session cookie to set again
 	note     *note  // what the owner is told of the visit; nil for nothing
 	tries    string // our cookie of that name, which the app's request lacks
+	to       interim
+	body     requestBody
+	entry    access.Open // in the register of what is open
+	ends     func()      // end, made once
 
-	cancel   context.CancelFunc
-	patience *time.Timer           // until the app's first word has to be there; nil: no limit
+	began    time.Time
+	patience time.Duration         // until the app's first word has to be there; 0: no limit
 	late     atomic.Bool           // it was not
 	shut     atomic.Bool           // access ended
 	client   bool                  // the answer is readable for a client's page
@@ -33,34 +44,160 @@ type visit struct {
 	odd      atomic.Pointer[error] // how an app began that was to speak HTTP/2; nil for that
 	stranger atomic.Bool           // another's program is where the app was
 
-	mu      sync.Mutex // keeps end away from w once the handler is done
+	wait // guarded by waits.mu
+
+	mu      sync.Mutex // keeps end away from w once the handler is done; guards what follows
 	w       http.ResponseWriter
-	conn    *gate.Conn // nil over HTTP/2, where other visits share it
+	on      *gate.Conn // the visitor's connection; nil in tests
+	conn    *gate.Conn // the same; nil over HTTP/2, where other visits share it
 	open    bool       // between begin and finish: end cuts the visitor off
 	judging int        // calls of judge under way, which end waits for
 	ended   bool       // end was called meanwhile
+	over    bool       // cancelled
+	known   bool       // somebody else may call it at any time: it is not used again
+	app     net.Conn   // to the app, while forwardDirect uses it; nil otherwise
+	whole   context.Context
+	cancels context.CancelFunc // of whole, which is nil until it is asked for
+	spoke   bool               // the app's first word is there
+	timer   *time.Timer        // of patience; nil while there is none
+	unwatch func() bool        // stops watching for the visitor's end; nil while nothing does
 }
 
 type visitKey struct{} // *visit, in its own context
+
+// visits are used again, *visit.
+var visits = sync.Pool{New: func() any {
+	v := new(visit)
+	v.ends = v.end
+	return v
+}}
+
+func newVisit(w http.ResponseWriter, r *http.Request) *visit {
+	v := visits.Get().(*visit)
+	v.parent, v.w, v.on = r.Context(), w, gate.ConnOf(r)
+	if r.ProtoMajor == 1 {
+		v.conn = v.on
+	}
+	return v
+}
+
+// leave takes a visit that is finished out of the register.
+func (v *visit) leave() {
+	if v.entry.Leave() && !v.known {
+		*v = visit{ends: v.ends} // holds nothing of the request
+		visits.Put(v)
+	}
+}
+
+// Done is that of a context which is made now.
+func (v *visit) Done() <-chan struct{} { return v.context().Done() }
+
+func (v *visit) Deadline() (time.Time, bool) { return v.parent.Deadline() }
+
+func (v *visit) Err() error {
+	v.mu.Lock()
+	over := v.over
+	v.mu.Unlock()
+	if over {
+		return context.Canceled
+	}
+	return v.parent.Err()
+}
 
 func (v *visit) Value(key any) any {
 	if key == (visitKey{}) {
 		return v
 	}
-	return v.Context.Value(key)
+	return v.context().Value(key)
 }
 
-func newVisit(w http.ResponseWriter, r *http.Request) *visit {
-	ctx, cancel := context.WithCancel(r.Context())
-	v := &visit{Context: ctx, cancel: cancel, w: w}
-	if r.ProtoMajor == 1 {
-		v.conn = gate.ConnOf(r)
+func (v *visit) context() context.Context {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.whole == nil {
+		v.known = true
+		v.whole, v.cancels = context.WithCancel(v.parent)
+		if v.over {
+			v.cancels()
+		}
 	}
-	return v
+	return v.whole
 }
 
-// end cuts the visit off: the app's side by the context, and the visitor's by
-// closing the connection (HTTP/1.1) or resetting the stream. A write to a
+// cancel ends what is open to the app.
+func (v *visit) cancel() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stop()
+}
+
+// stop is cancel. mu is held.
+func (v *visit) stop() {
+	v.over = true
+	if v.app != nil {
+		_ = v.app.SetDeadline(past) // fails on what is closed
+	}
+	if v.cancels != nil {
+		v.cancels()
+	}
+}
+
+// use has cancel end a connection to the app until part. It may not be used when the
+// visit is over.
+func (v *visit) use(conn net.Conn) (may bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.over {
+		v.app = conn
+	}
+	return !v.over
+}
+
+// part says whether the connection is still good, and not about to be cut off.
+func (v *visit) part() (good bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.app = nil
+	return !v.over
+}
+
+// settle prepares for a wait that may be long: the visit is cancelled when the visitor
+// leaves, or when patience is over.
+func (v *visit) settle() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.open {
+		return
+	}
+	v.known = true
+	v.unwatch = context.AfterFunc(v.parent, v.cancel)
+	if v.patience > 0 && !v.spoke {
+		v.timer = time.AfterFunc(v.patience-time.Since(v.began), v.tooLate)
+	}
+}
+
+func (v *visit) tooLate() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.open && !v.spoke {
+		v.late.Store(true)
+		v.stop()
+	}
+}
+
+// hears is false when the app's first word came too late.
+func (v *visit) hears() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.spoke = true
+	if v.timer != nil {
+		v.timer.Stop()
+	}
+	return !v.late.Load()
+}
+
+// end cuts the visit off: the app's side by its connection, and the visitor's by
+// closing theirs (HTTP/1.1) or resetting the stream. A write to a
 // visitor who does not read waits for nothing else, and a polite end of TLS
 // would wait with it.
 func (v *visit) end() {
@@ -71,7 +208,7 @@ func (v *visit) end() {
 		return
 	}
 	v.shut.Store(true)
-	v.cancel()
+	v.stop()
 	if !v.open {
 		return // still to be refused with a page, or done
 	}
@@ -98,10 +235,16 @@ func (v *visit) begin() bool {
 }
 
 func (v *visit) finish() {
-	v.cancel()
 	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stop()
 	v.open = false
-	v.mu.Unlock()
+	if v.timer != nil {
+		v.timer.Stop()
+	}
+	if v.unwatch != nil {
+		v.unwatch()
+	}
 }
 
 // judge asks whether the one who took a connection may have the visit's request. An

@@ -38,6 +38,13 @@ func PathTarget(r *http.Request) bool {
 	return r.URL.Opaque == "" && (path == "" || path[0] == '/')
 }
 
+// AtHand says whether all of a request's body, its end included, can be read without
+// waiting, as far as its server knows: it may give the body a method of that name.
+func AtHand(r *http.Request) bool {
+	body, ok := r.Body.(interface{ AtHand() bool })
+	return ok && body.AtHand()
+}
+
 // AwaitBody takes the limit off the time that a request's body may take.
 func AwaitBody(w http.ResponseWriter, r *http.Request) { limitBody(w, r, time.Time{}) }
 

@@ -1,0 +1,320 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"porchlight/agent/upstream"
+)
+
+// Nearly all answers are plain: HTTP/1.1, a status, fields of one line, and a length or
+// chunks. These are read here, from the bytes that have come, into the header they
+// leave with. What is anything else, in a single byte, is left to net/http, which reads
+// the same bytes: so there is one opinion on what is odd. A fuzzer holds that both read
+// what is plain alike.
+
+// readHead reads the head of the final answer. Its header is w's own where that was
+// empty and the answer is plain (inPlace).
+func (s *sending) readHead(conn *appConn) (*http.Response, error) {
+	for {
+		into := s.w.Header()
+		if conn.inPlace = len(into) == 0; !conn.inPlace {
+			into = conn.header()
+		}
+		if conn.readPlain(into, s.r) {
+			conn.left = -1
+			return &conn.res, nil
+		}
+		clear(into)
+		conn.inPlace = false
+		res, err := http.ReadResponse(conn.r, s.r)
+		if err != nil {
+			return nil, fmt.Errorf("read the answer: %w", err)
+		}
+		removeHopByHop(res.Header)
+		switch {
+		case res.StatusCode == http.StatusSwitchingProtocols:
+			return nil, upstream.ErrUnasked101
+		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
+			conn.left = -1
+			return res, nil
+		case res.StatusCode == http.StatusContinue:
+			continue // nobody expects it
+		}
+		h := s.w.Header()
+		before := h.Clone()
+		addHeader(h, res.Header)
+		s.w.WriteHeader(res.StatusCode)
+		clear(h) // it stays otherwise, and these were of this answer alone
+		addHeader(h, before)
+	}
+}
+
+// header is an empty one to read into, of the connection's own.
+func (c *appConn) header() http.Header {
+	if c.fields == nil {
+		c.fields = http.Header{}
+	}
+	clear(c.fields)
+	return c.fields
+}
+
+// plainStatus begins an answer that is read here, before the three digits.
+const plainStatus = "HTTP/1.1 "
+
+// readPlain reads the head of a final answer that is plain and here as a whole, into h,
+// and makes c.res of it. For any other, nothing was read, and h holds rubbish.
+func (c *appConn) readPlain(h http.Header, r *http.Request) bool {
+	here, err := c.r.Peek(c.r.Buffered())
+	if err != nil {
+		return false
+	}
+	end := bytes.Index(here, []byte("\r\n\r\n"))
+	if end < 0 {
+		return false
+	}
+	head := string(here[:end+2]) // its lines, each with its end
+	status, rest, ok := cutStatus(head)
+	if !ok {
+		return false
+	}
+	f, ok := readFields(h, rest)
+	if !ok || f.chunked && (f.length >= 0 || r.Method == http.MethodHead) {
+		return false
+	}
+	body, ok := c.plainBody(status, &f, r)
+	if !ok {
+		return false
+	}
+	c.r.Discard(end + 4) // of what was peeked at
+	if f.hop {
+		removeHopByHop(h)
+	}
+	c.res = http.Response{
+		StatusCode: status, ProtoMajor: 1, ProtoMinor: 1, Header: h, ContentLength: f.length, Body: body, Close: f.close, Request: r,
+	}
+	return true
+}
+
+// plainBody is the body of a plain answer, and settles its length as net/http has it.
+// It is not ok where the answer goes on until the connection ends.
+func (c *appConn) plainBody(status int, f *framing, r *http.Request) (body io.ReadCloser, ok bool) {
+	switch {
+	case r.Method == http.MethodHead:
+		return http.NoBody, true
+	case status == http.StatusNoContent, status == http.StatusNotModified:
+		f.length = 0
+		return http.NoBody, !f.chunked
+	case f.chunked:
+		return &chunkedBody{Reader: httputil.NewChunkedReader(c.r), r: c.r, res: &c.res}, true
+	case f.length > 0:
+		c.body = lengthBody{r: c.r, left: f.length}
+		return &c.body, true
+	}
+	return http.NoBody, f.length == 0
+}
+
+// cutStatus takes the status line of a plain final answer off its head.
+func cutStatus(head string) (status int, rest string, ok bool) {
+	const digits = 3
+	after, ok := strings.CutPrefix(head, plainStatus)
+	if !ok || len(after) < digits+2 || after[digits] != ' ' && after[digits] != '\r' {
+		return 0, "", false
+	}
+	for i := range digits {
+		if after[i] < '0' || after[i] > '9' {
+			return 0, "", false
+		}
+		status = status*10 + int(after[i]-'0')
+	}
+	line := strings.IndexByte(after, '\n')
+	if line < 1 || status < 200 || strings.IndexByte(after, '\r') != line-1 {
+		return 0, "", false
+	}
+	return status, after[line+1:], true
+}
+
+// framing is what the fields of a plain answer say of its body and its connection.
+type framing struct {
+	length  int64 // -1: none is said
+	chunked bool
+	close   bool
+	hop     bool // there are fields of the connection alone
+}
+
+// readFields reads lines of fields into a header.
+func readFields(h http.Header, lines string) (f framing, ok bool) {
+	f.length = -1
+	values := make([]string, 0, strings.Count(lines, "\n"))
+	for lines != "" {
+		end := strings.IndexByte(lines, '\r')
+		colon := strings.IndexByte(lines, ':')
+		if end < 0 || lines[end+1] != '\n' || colon < 1 || colon > end || !httpguts.ValidHeaderFieldName(lines[:colon]) {
+			return f, false
+		}
+		name, value := textproto.CanonicalMIMEHeaderKey(lines[:colon]), strings.Trim(lines[colon+1:end], " \t")
+		lines = lines[end+2:]
+		if !httpguts.ValidHeaderFieldValue(value) {
+			return f, false
+		}
+		keep, ok := f.note(name, value)
+		switch {
+		case !ok:
+			return f, false
+		case !keep:
+			continue
+		}
+		if had, twice := h[name]; twice {
+			h[name] = append(had, value) // had has no room, so it is copied
+			continue
+		}
+		values = append(values, value)
+		n := len(values)
+		h[name] = values[n-1 : n : n]
+	}
+	return f, true
+}
+
+// note notes what a field says of the body and the connection. It is not ok for what
+// net/http does something of its own about; what is not kept is not for the visitor.
+func (f *framing) note(name, value string) (keep, ok bool) {
+	switch name {
+	case "Content-Length":
+		if f.length >= 0 || len(value) == 0 || len(value) > 18 {
+			return false, false
+		}
+		f.length = 0
+		for i := range len(value) {
+			if value[i] < '0' || value[i] > '9' {
+				return false, false
+			}
+			f.length = f.length*10 + int64(value[i]-'0')
+		}
+	case "Transfer-Encoding":
+		again := f.chunked
+		f.chunked = true
+		return false, !again && strings.EqualFold(value, "chunked")
+	case "Connection":
+		f.hop = true
+		f.close = f.close || strings.EqualFold(value, "close")
+		return true, strings.EqualFold(value, "close") || strings.EqualFold(value, "keep-alive")
+	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade":
+		f.hop = true
+	case "Trailer", "Pragma":
+		return false, false
+	}
+	return true, true
+}
+
+// lengthBody is the body of an answer that said its length.
+type lengthBody struct {
+	r    *bufio.Reader
+	left int64
+}
+
+func (b *lengthBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	switch {
+	case b.left == 0:
+		return n, io.EOF
+	case errors.Is(err, io.EOF):
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (b *lengthBody) Close() error { return nil }
+
+// writeHere writes what is left, all of which has come.
+func (b *lengthBody) writeHere(w io.Writer) error {
+	n := int(b.left)
+	here, err := b.r.Peek(n)
+	if err != nil {
+		return brokenAnswer{err}
+	}
+	_, err = w.Write(here)
+	b.r.Discard(n) // what was peeked at
+	b.left = 0
+	return err
+}
+
+// chunkedBody is the body of an answer in chunks, with the trailers that nothing
+// announced.
+type chunkedBody struct {
+	io.Reader
+	r    *bufio.Reader
+	res  *http.Response
+	over error // what every later Read gets
+}
+
+func (b *chunkedBody) Read(p []byte) (int, error) {
+	if b.over != nil {
+		return 0, b.over
+	}
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		if err = b.readTrailer(); err == nil {
+			err = io.EOF
+		}
+	}
+	b.over = err
+	return n, err
+}
+
+func (b *chunkedBody) Close() error { return nil }
+
+// Errors of trailers, with net/http's words, which upstream.Explain knows.
+var (
+	errTrailerEOF  = errors.New("http: unexpected EOF reading trailer")
+	errTrailerLong = errors.New("http: suspiciously long trailer after chunked body")
+)
+
+// readTrailer reads what follows the last chunk, as net/http does.
+func (b *chunkedBody) readTrailer() error {
+	next, err := b.r.Peek(2)
+	if bytes.Equal(next, []byte("\r\n")) {
+		b.r.Discard(2)
+		return nil
+	}
+	if len(next) < 2 {
+		return errTrailerEOF
+	}
+	if err != nil {
+		return err
+	}
+	if !endsHere(b.r) {
+		return errTrailerLong
+	}
+	h, err := textproto.NewReader(b.r).ReadMIMEHeader()
+	if errors.Is(err, io.EOF) {
+		return errTrailerEOF
+	}
+	b.res.Trailer = http.Header(h)
+	return err
+}
+
+// endsHere says whether an empty line comes within what the buffer can hold.
+func endsHere(r *bufio.Reader) bool {
+	for n := 4; ; n++ {
+		here, err := r.Peek(n)
+		if bytes.HasSuffix(here, []byte("\r\n\r\n")) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}

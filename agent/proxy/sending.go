@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"sync"
+
+	"porchlight/agent/proxy/gate"
+)
+
+// sending is one request on its way to the app, on our own connections.
+//
+// What may be repeated (mayRepeat) goes out on a connection that was kept, and is sent
+// once more on a new one when that gave not a byte of an answer. Everything else goes
+// out once, on a new connection that carries nothing else: see transports.
+type sending struct {
+	p      *Proxy
+	v      *visit
+	w      http.ResponseWriter
+	r      *http.Request
+	target string
+	length int64 // of the body; -1 is for one in chunks
+	again  bool  // it may be repeated
+
+	sent chan struct{} // closed when the body is not read any more; nil where nobody reads on
+}
+
+// heads are buffers for heads of requests and what leaves with them, *[]byte.
+var heads = sync.Pool{New: func() any { return new(make([]byte, 0, headBuffer)) }}
+
+const (
+	headBuffer = 4 << 10
+	// mostHead is how long a buffer may be to be used again, and with its body a
+	// request that leaves in one piece.
+	mostHead = 32 << 10
+)
+
+// exchange sends the request and reads the head of the answer. 1xx answers go to
+// the visitor as they come.
+func (s *sending) exchange() (*appConn, *http.Response, error) {
+	s.length = s.r.ContentLength
+	s.again = s.length == 0 && repeatable(s.r.Method)
+	buf := heads.Get().(*[]byte)
+	defer func() {
+		if cap(*buf) <= mostHead {
+			heads.Put(buf)
+		}
+	}()
+	*buf = appendHead((*buf)[:0], s.r, s.target, s.length, &s.v.five)
+	kept := s.p.direct.of(poolOf(&s.v.at.app))
+	if s.again {
+		if idle := s.p.direct.take(kept); idle != nil {
+			res, answered, err := s.attempt(idle, *buf)
+			if err == nil || answered || s.v.Err() != nil {
+				return idle, res, err
+			}
+		}
+	}
+	if s.length != 0 {
+		s.v.body = requestBody{ReadCloser: s.r.Body, visit: s.v, in: s.r}
+		if err := s.takeShort(buf); err != nil {
+			return nil, nil, err
+		}
+	}
+	raw, err := s.p.dialApp(s.v)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn := newAppConn(raw, kept)
+	res, _, err := s.attempt(conn, *buf)
+	return conn, res, err
+}
+
+// takeShort adds a body that is short, and here already, to the head: both leave
+// together, and nobody need read it while the answer is awaited.
+func (s *sending) takeShort(buf *[]byte) error {
+	head, n := len(*buf), int(min(s.length, mostHead))
+	if n < 0 || head+n > mostHead || !gate.AtHand(s.r) {
+		return nil
+	}
+	whole := append(*buf, make([]byte, n+1)...) // one more finds its end
+	switch got, err := io.ReadFull(&s.v.body, whole[head:]); {
+	case !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("read the request's body: %w", err)
+	case got < n:
+		return fmt.Errorf("read the request's body: %w", err)
+	}
+	*buf, s.length = whole[:head+n], 0
+	return nil
+}
+
+// attempt is exchange on one connection, which it closes when it fails. answered
+// says that at least a byte came back.
+func (s *sending) attempt(conn *appConn, head []byte) (res *http.Response, answered bool, err error) {
+	defer func() {
+		if err != nil {
+			s.v.part()
+			conn.Close()
+		}
+	}()
+	if !s.v.use(conn.Conn) {
+		return nil, false, s.v.Err()
+	}
+	if _, err := conn.Write(head); err != nil {
+		return nil, false, fmt.Errorf("send the request: %w", err)
+	}
+	if s.length != 0 {
+		s.sent = make(chan struct{})
+		go s.sendBody(conn)
+	}
+	conn.left = maxResponseHeader
+	if _, err := conn.r.Peek(1); err != nil {
+		return nil, false, fmt.Errorf("await the answer: %w", err)
+	}
+	res, err = s.readHead(conn)
+	return res, true, err
+}
+
+// chunkRoom is what the length of a chunk takes before it.
+const chunkRoom = len("ffffffff\r\n")
+
+// sendBody sends the body as it comes. The app may answer before it has read all of it,
+// that it is too large for one, and close: the rest cannot be sent then, while the
+// answer is here to be read. So what cannot be sent is read and dropped, and how it went
+// is for the reader of the answer to say.
+func (s *sending) sendBody(conn *appConn) {
+	defer close(s.sent)
+	buf := buffers.Get()
+	defer buffers.Put(buf)
+	deaf := false
+	for {
+		n, err := s.v.body.Read(buf[chunkRoom : len(buf)-len("\r\n0\r\n\r\n")])
+		whole := errors.Is(err, io.EOF)
+		if piece := s.framed(buf, n, whole); len(piece) > 0 && !deaf {
+			_, failed := conn.Conn.Write(piece)
+			deaf = failed != nil
+		}
+		switch {
+		case whole, deaf && s.v.Err() != nil:
+			return
+		case err != nil:
+			_ = conn.SetDeadline(past) // half a request has no answer; fails on what is closed
+			return
+		}
+	}
+}
+
+// framed is what to send of n bytes that were read after chunkRoom.
+func (s *sending) framed(buf []byte, n int, last bool) []byte {
+	start, end := chunkRoom, chunkRoom+n
+	if s.length > 0 {
+		return buf[start:end]
+	}
+	if n > 0 {
+		var hex [chunkRoom]byte
+		size := append(strconv.AppendUint(hex[:0], uint64(n), 16), "\r\n"...)
+		start -= copy(buf[chunkRoom-len(size):], size)
+		end += copy(buf[end:], "\r\n")
+	}
+	if last {
+		end += copy(buf[end:], "0\r\n\r\n")
+	}
+	return buf[start:end]
+}
+
+// close waits until nobody reads the body any more. The connection is closed or done
+// with.
+func (s *sending) close() {
+	if s.sent != nil {
+		_ = s.v.body.Close() // of a request that has its answer
+		<-s.sent
+	}
+}
+
+// appendHead writes the request line and the header fields.
+func appendHead(b []byte, r *http.Request, target string, length int64, five *five) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, target...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(b, r.Host...)
+	b = append(b, "\r\n"...)
+	b = five.appendTo(b)
+	switch {
+	case length < 0:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	case length > 0, length == 0 && hasBody(r.Method):
+		b = append(b, "Content-Length: "...)
+		b = strconv.AppendInt(b, length, 10)
+		b = append(b, "\r\n"...)
+	}
+	for name, values := range r.Header {
+		if len(values) == 0 {
+			continue
+		}
+		switch name {
+		case "Host", "Content-Length":
+			continue // said once
+		case "User-Agent":
+			if values = values[:1]; values[0] == "" {
+				continue
+			}
+		}
+		for _, value := range values {
+			b = append(b, name...)
+			b = append(b, ": "...)
+			b = append(b, textproto.TrimString(value)...)
+			b = append(b, "\r\n"...)
+		}
+	}
+	return append(b, "\r\n"...)
+}
+
+// hasBody says whether a request of a method says the length of its body even where
+// that is 0, as net/http has it.
+func hasBody(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
