@@ -105,7 +105,7 @@ describe('5,000 people', () => {
   });
 });
 
-test('10,000 snapshots leave nothing behind', async () => {
+test('10,000 snapshots leave nothing behind', { timeout: 300_000 }, async () => {
   const page = await open({ scene: 'apps' });
   const devtools = await page.context().newCDPSession(page);
   const heap = async () => {

@@ -3,7 +3,7 @@
  * ask of it. A page that logs an error, violates its own policy or asks another
  * origin for anything fails the test that opened it.
  */
-import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import type { Desk, Operations, Shell } from '../../src/lib/types';
 
@@ -18,7 +18,10 @@ export interface Look {
 }
 
 let browser: Browser;
-const contexts: BrowserContext[] = [];
+// A page is used again by the tests after the one it was opened for: most of what
+// one costs is its beginning. It keeps nothing (see leave).
+const idle: Page[] = [];
+const used: Page[] = [];
 let wrongs: string[] = [];
 
 /** Errors, policy violations and foreign requests since it was last asked. */
@@ -28,24 +31,40 @@ beforeAll(async () => {
   browser = await chromium.connect(inject('browser'));
 });
 afterAll(() => browser?.close());
-afterEach(async () => {
-  await Promise.all(contexts.splice(0).map((context) => context.close()));
+afterEach(async ({ task }) => {
+  const pages = used.splice(0);
+  // What a failed test left is not handed on.
+  if (task.result?.state === 'fail') await Promise.all(pages.map((page) => page.context().close()));
+  else idle.push(...(await Promise.all(pages.map(leave))));
   expect(wrong()).toEqual([]);
 });
 
+/** The page without what the last test left in it. It stays at its origin: at another it would be a new process. */
+async function leave(page: Page) {
+  await page.evaluate(() => {
+    localStorage.clear();
+    sessionStorage.clear();
+  });
+  await page.goto(`${inject('origin')}/empty`);
+  await page.mouse.move(0, 0);
+  return page;
+}
+
 /** A page that shows a scene of the stub; see bridge.ts. */
 export async function open({ scene = 'apps', width = 960, height = 640, theme = 'light', reducedMotion = true, forcedColors = false, language = 'en' }: Look = {}): Promise<Page> {
+  const page = idle.pop() ?? (await begin());
+  used.push(page);
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ colorScheme: theme, reducedMotion: reducedMotion ? 'reduce' : 'no-preference', forcedColors: forcedColors ? 'active' : 'none' });
+  await show(page, scene, language);
+  return page;
+}
+
+/** A page of its own, which notes what goes wrong in it. */
+async function begin(): Promise<Page> {
   const origin = inject('origin');
-  const context = await browser.newContext({
-    viewport: { width, height },
-    deviceScaleFactor: 2,
-    colorScheme: theme,
-    reducedMotion: reducedMotion ? 'reduce' : 'no-preference',
-    forcedColors: forcedColors ? 'active' : 'none',
-  });
-  contexts.push(context);
-  const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  const page = await (await browser.newContext({ deviceScaleFactor: 2 })).newPage();
+  page.setDefaultTimeout(30_000);
   page.on('console', (message) => {
     if (message.type() === 'error' && !message.location().url.endsWith('/favicon.ico')) wrongs.push(`console: ${message.text()}`);
   });
@@ -60,7 +79,6 @@ export async function open({ scene = 'apps', width = 960, height = 640, theme = 
   await page.addInitScript(() => {
     addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`));
   });
-  await show(page, scene, language);
   return page;
 }
 

@@ -34,6 +34,10 @@ export default async function setup(project: TestProject) {
       response.setHeader('content-type', 'text/javascript').end(path === '/wails/runtime.js' ? stub.code : '');
       return;
     }
+    if (path === '/empty') {
+      response.setHeader('content-type', types['.html']).end('<!doctype html><title>Between two tests</title>');
+      return;
+    }
     const file = join(dist, normalize(path === '/' ? '/index.html' : path));
     if (!file.startsWith(dist) || !existsSync(file)) {
       response.writeHead(404).end();

@@ -175,7 +175,7 @@ async function audit(page: Page, rule?: string) {
   return page.evaluate(
     async ({ tags, rule }) => {
       const { axe } = globalThis as unknown as { axe: typeof import('axe-core') };
-      const results = await axe.run(document, { runOnly: rule ? { type: 'rule', values: [rule] } : { type: 'tag', values: tags } });
+      const results = await axe.run(document, { runOnly: rule ? { type: 'rule', values: [rule] } : { type: 'tag', values: tags }, resultTypes: ['violations'] });
       return results.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
     },
     { tags, rule },

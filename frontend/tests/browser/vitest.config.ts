@@ -7,7 +7,8 @@ export default defineConfig({
     include: ['tests/browser/**/*.test.ts'],
     globalSetup: 'tests/browser/setup.ts',
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For what never comes: a busy machine may be several times as slow as a quiet one.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
   },
 });
