@@ -3,6 +3,7 @@
 package desktop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -40,6 +41,7 @@ type desk struct {
 	first     bool // nobody has started it before: its window opens by itself
 	// screenReader has programs tell assistive technology what they show.
 	screenReader bool
+	language     string // LANG; "" is C.UTF-8
 	picks        string // the button of a notification that is pressed; "" is Approve
 }
 
@@ -73,7 +75,7 @@ func newSession(t *testing.T, opts desk) *session {
 	s.env = []string{
 		"HOME=" + home, "XDG_RUNTIME_DIR=" + filepath.Join(dir, "run"), "XDG_CONFIG_HOME=" + home + "/.config",
 		"XDG_DATA_HOME=" + home + "/.local/share", "XDG_CACHE_HOME=" + home + "/.cache", "TMPDIR=" + dir,
-		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "LANG=C.UTF-8", "USER=maya", "LOGNAME=maya",
+		"PATH=" + filepath.Join(dir, "bin") + ":" + os.Getenv("PATH"), "LANG=" + cmp.Or(opts.language, "C.UTF-8"), "USER=maya", "LOGNAME=maya",
 		"LIBGL_ALWAYS_SOFTWARE=1",
 	}
 	if !opts.screenReader {
