@@ -55,7 +55,7 @@ func (p *Proxy) opens(id access.Identity) (may []App) {
 // launcher lists what a visitor may open; the owner's are all that are live.
 func (p *Proxy) launcher(at place, d access.Decision, apps []App) *answer {
 	a := &answer{
-		Status: http.StatusOK, Launcher: true, Host: at.host, Title: words.Of("%s", at.host), Email: d.Email,
+		Status: http.StatusOK, Launcher: true, Host: at.shown(), Title: words.Of("%s", at.shown()), Email: d.Email,
 		Owner: d.Role == controlapi.RoleOwner, Auth: strings.TrimSpace(p.authOrigin()), SignOut: pathSignOut,
 	}
 	if a.Auth != "" && len(apps) > 0 {

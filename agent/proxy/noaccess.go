@@ -14,19 +14,19 @@ import (
 // control plane shows too. It shows the host and never the label: what the app is
 // called is for those who may open it.
 func (p *Proxy) noAccess(at place, email string, why access.Reason) *answer {
-	text := words.Of("You can’t open %s.", at.host)
+	text := words.Of("You can’t open %s.", at.shown())
 	if email != "" {
-		text = words.Of("That address can’t open %s.", at.host)
+		text = words.Of("That address can’t open %s.", at.shown())
 	}
 	page := &noaccess.Page{
-		Email: email, Host: at.host, Owner: at.root.Name, Ask: p.asks(at, why),
+		Email: email, Host: at.shown(), Owner: at.root.Name, Ask: p.asks(at, why),
 		SignOut: noaccess.Form{Method: "post", Action: pathSignOut, Fields: []noaccess.Field{{Name: "again", Value: "1"}}},
 	}
 	if at.app.ID != "" {
 		page.Apps = originOf("", at.root) + "/"
 	}
 	return &answer{
-		Status: http.StatusForbidden, Host: at.host, NoAccess: page,
+		Status: http.StatusForbidden, Host: at.shown(), NoAccess: page,
 		Title: words.Of("This isn’t shared with you"), Text: one(text),
 	}
 }

@@ -77,9 +77,9 @@ func tooManyFields(r *http.Request, byCookie bool) *answer {
 // dark answers everything while the owner has closed everything, on every host,
 // published or not, and before anybody is asked who they are: it tells nothing
 // of which apps there are, and not when it opens again, which nobody knows.
-func dark(host string) *answer {
+func (p *Proxy) dark(host string) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: host,
+		Status: http.StatusServiceUnavailable, Host: p.shown(host),
 		Title: words.Of("Closed for now"),
 		Text:  one(words.Of("The owner of this computer has closed everything for now. Nothing here can be opened until they open it again.")),
 		Link:  "/", LinkText: words.Of("Try again"),
@@ -89,7 +89,7 @@ func dark(host string) *answer {
 // paused answers those who may open an app that the owner has paused.
 func paused(at place) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host,
+		Status: http.StatusServiceUnavailable, Host: at.shown(),
 		Title: words.Of("%s is paused", at.app.Label),
 		Text:  one(words.Of("The owner has paused this app. It keeps its address, and you keep your access for when it opens again.")),
 		Link:  "/", LinkText: words.Of("Try again"),
@@ -100,7 +100,7 @@ func paused(at place) *answer {
 // is not live now, so that nobody can find out which names exist.
 func (p *Proxy) unpublished(host string) *answer {
 	a := &answer{
-		Status: http.StatusNotFound, Host: host,
+		Status: http.StatusNotFound, Host: p.shown(host),
 		Title: words.Of("Nothing is published here"),
 		Text:  one(words.Of("No app can be opened at this address right now.")),
 		Fine:  one(words.Of("Check the address, or ask the person who gave it to you.")),
@@ -123,7 +123,7 @@ func foreign() *answer {
 // noRoom is 503: there is too much open at once.
 func noRoom(at place, why full) *answer {
 	a := &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host,
+		Status: http.StatusServiceUnavailable, Host: at.shown(),
 		Title: words.Of("Too much is open at once"),
 		Link:  "/", LinkText: words.Of("Try again"),
 		header: http.Header{"Retry-After": {"5"}},
@@ -147,7 +147,7 @@ var retryAfter = [...]int{3, 5, 8, 13, 20, 30}
 // cookie, value, that dies soon after the last try.
 func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: at.host,
+		Status: http.StatusBadGateway, Host: at.shown(),
 		Title:  words.Of("%s isn’t answering", at.app.Label),
 		Text:   one(words.Of("The computer is on, but nothing listens behind this address. It may be starting.")),
 		Fine:   one(words.Of("Still nothing? Tell the person who shared it with you.")),
@@ -171,7 +171,7 @@ func (p *Proxy) notAnswering(r *http.Request, at place, value string) *answer {
 // try again by itself, which would only keep a struggling app busy.
 func tooSlow(r *http.Request, at place) *answer {
 	return &answer{
-		Status: http.StatusGatewayTimeout, Host: at.host,
+		Status: http.StatusGatewayTimeout, Host: at.shown(),
 		Title: words.Of("%s is taking too long", at.app.Label),
 		Text:  one(words.Of("The app behind this address is on, but it did not answer in time. It may be busy or stuck.")),
 		Fine:  one(words.Of("Still nothing? Tell the person who shared it with you.")),
@@ -183,7 +183,7 @@ func tooSlow(r *http.Request, at place) *answer {
 // again, so the page does not load itself. What it said exactly is the owner's to know.
 func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 	a := &answer{
-		Status: http.StatusBadGateway, Host: v.at.host,
+		Status: http.StatusBadGateway, Host: v.at.shown(),
 		Title: words.Of("%s gave no answer that can be shown", v.at.app.Label),
 		Text:  one(words.Of("The app behind this address answered something that is not HTTP: %s.", words.Sentence{Key: why.Reason})),
 		Fine:  one(words.Of("Tell the person who shared it with you.")),
@@ -199,7 +199,7 @@ func notHTTP(r *http.Request, v *visit, why upstream.Failure) *answer {
 // visitor signed in, who may open what.
 func stale(at place) *answer {
 	return &answer{
-		Status: http.StatusServiceUnavailable, Host: at.host,
+		Status: http.StatusServiceUnavailable, Host: at.shown(),
 		Title: words.Of("Can’t check who you are"), Text: one(words.Of("This computer has not heard from its sign-in service lately, so it can’t tell who may come in. It keeps trying.")),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
@@ -208,7 +208,7 @@ func stale(at place) *answer {
 // cannotSignIn is why nobody can sign in at the moment.
 func cannotSignIn(status int, at place, text words.Sentence) *answer {
 	return &answer{
-		Status: status, Host: at.host,
+		Status: status, Host: at.shown(),
 		Title: words.Of("Can’t sign you in right now"), Text: one(text),
 		Link: "/", LinkText: words.Of("Try again"),
 	}
@@ -237,14 +237,14 @@ func tooManyWrong(at place) *answer {
 
 func signInFailed(at place, text words.Sentence) *answer {
 	return &answer{
-		Status: http.StatusBadRequest, Host: at.host, Title: words.Of("You are not signed in"), Text: one(text),
+		Status: http.StatusBadRequest, Host: at.shown(), Title: words.Of("You are not signed in"), Text: one(text),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
 }
 
 func badLink(at place, err error) *answer {
 	a := &answer{
-		Status: http.StatusForbidden, Host: at.host, Title: words.Of("This link is over"),
+		Status: http.StatusForbidden, Host: at.shown(), Title: words.Of("This link is over"),
 		Text: one(words.Of("A link from the menu bar works once and for a minute. Choose Open there again, or sign in.")),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
@@ -257,16 +257,16 @@ func badLink(at place, err error) *answer {
 
 func askSignOut(at place) *answer {
 	return &answer{
-		Status: http.StatusOK, Host: at.host, Title: words.Of("Sign out?"),
-		Text:    one(words.Of("This browser will have to sign in again to open %s.", at.host)),
+		Status: http.StatusOK, Host: at.shown(), Title: words.Of("Sign out?"),
+		Text:    one(words.Of("This browser will have to sign in again to open %s.", at.shown())),
 		SignOut: pathSignOut, Button: words.Of("Sign out"), Link: "/", LinkText: words.Of("Stay signed in"),
 	}
 }
 
 func (p *Proxy) signedOut(r *http.Request, at place) *answer {
 	a := &answer{
-		Status: http.StatusOK, Host: at.host, Title: words.Of("You are signed out"),
-		Text: one(words.Of("This browser is signed out of %s.", at.host)),
+		Status: http.StatusOK, Host: at.shown(), Title: words.Of("You are signed out"),
+		Text: one(words.Of("This browser is signed out of %s.", at.shown())),
 		Link: "/", LinkText: words.Of("Sign in"),
 	}
 	if !wantsPage(r) {

@@ -124,6 +124,28 @@ func TestAppBreaksOff(t *testing.T) {
 	}
 }
 
+// A page shows its host as people have to write it, with the port that visitors use.
+func TestPagesShowThePort(t *testing.T) {
+	t.Parallel()
+	const withPort = rootHost + ":8443"
+	r := newRig(t, func(c *proxy.Config) {
+		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: withPort} }
+	})
+	r.publish("notes", freePort(t))
+	for path, name := range map[string]string{
+		"/":                               "nothing.",
+		"/.porchlight/callback?state=odd": "notes.",
+		"/.porchlight/open?token=odd":     "notes.",
+		"/.porchlight/sign-out":           "notes.",
+	} {
+		_, body := r.browser(true).get("https://" + name + withPort + path)
+		if foot := `<footer class="page-foot">` + name + withPort + "</footer>"; !strings.Contains(body, foot) {
+			_, got, _ := strings.Cut(body, `<footer class="page-foot">`)
+			t.Errorf("%s%s is signed %.80q", name, path, got)
+		}
+	}
+}
+
 // Weakness seen elsewhere (zrok CVE-2026-40302): names chosen by others run as
 // script on our pages.
 // Checked: every page is without script, forbids it, and shows names as text.

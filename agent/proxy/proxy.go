@@ -234,3 +234,11 @@ func originOf(name string, root Root) string {
 	}
 	return "https://" + name + "." + root.Host
 }
+
+// shown is a host of this computer as people read it: with the port, unless it is 443.
+func (p *Proxy) shown(host string) string {
+	if _, port, err := net.SplitHostPort(p.config.Root().Host); err == nil {
+		return net.JoinHostPort(host, port)
+	}
+	return host
+}

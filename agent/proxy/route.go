@@ -38,6 +38,9 @@ type place struct {
 
 func (at place) launcher() bool { return at.app.ID == "" }
 
+// shown is the host as people read it: with the port, unless it is 443.
+func (at place) shown() string { return strings.TrimPrefix(at.origin, "https://") }
+
 // ServeHTTP is the way of a request to an app. Each step returns what the next
 // one needs, or the answer that ends the way; no step sends one, and none calls a
 // step before it.
@@ -111,7 +114,7 @@ func (p *Proxy) checkHead(r *http.Request) (host string, a *answer) {
 		if a := asset(r); a != nil {
 			return "", a
 		}
-		return "", dark(host)
+		return "", p.dark(host)
 	}
 	if r.Method == http.MethodConnect {
 		return "", refuse(http.StatusMethodNotAllowed, words.Of("This address takes no CONNECT requests."))
@@ -295,7 +298,7 @@ func (p *Proxy) denied(h http.Header, r *http.Request, at place, id access.Ident
 	case access.ReasonPassword: // the same of a password
 		return p.wrongPassword(r, at)
 	case access.ReasonDark: // closed while the request was on its way here
-		return dark(at.host)
+		return p.dark(at.host)
 	case access.ReasonNoSnapshot, access.ReasonStale, access.ReasonBehind:
 		return stale(at)
 	default:
