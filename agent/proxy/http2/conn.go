@@ -27,6 +27,7 @@ type Conn struct {
 	ctx    context.Context      // of the connection: what every request's knows
 	tls    *tls.ConnectionState // nil without TLS
 	remote string
+	begun  time.Time
 
 	lastRead atomic.Int64 // when something last came in; see now
 
@@ -58,6 +59,7 @@ type Conn struct {
 	box      *[]byte        // what out came in, from buffers
 	control  int            // control frames among them
 	flushing bool           // somebody is writing
+	quiet    chan struct{}  // told when nobody is any more; nil until that matters
 	flusher  *stream        // whose handler that is; nil for a worker
 	flushes  uint64         // how many writes there were
 	writeBy  time.Time      // the deadline of writes; of who is flushing
@@ -85,17 +87,15 @@ var (
 	errBroken       = errors.New("http2: an error of our own")
 )
 
-// now is a monotonic clock, in nanoseconds.
-func now() int64 { return int64(time.Since(start)) }
-
-var start = time.Now().Add(-time.Hour) // so that 0 is never now
+// now is the connection's monotonic clock, in nanoseconds; it is never 0.
+func (c *Conn) now() int64 { return int64(time.Since(c.begun) + time.Hour) }
 
 // NewConn makes a connection of one whose TLS handshake chose h2. ctx is what the
 // contexts of its requests know; when it ends means nothing here.
 func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 	c := &Conn{
 		server: s, raw: raw, ctx: context.WithoutCancel(ctx), remote: raw.RemoteAddr().String(),
-		streams: map[uint32]*stream{}, idle: now(),
+		begun: time.Now(), streams: map[uint32]*stream{},
 		in0:    inflow{open: limits.Window},
 		resets: newBudget(limits.Resets, limits.ResetsPerSecond), empties: newBudget(limits.Empties, limits.EmptiesPerSecond),
 		window: initialWindow, initial: initialWindow, frame: limits.Frame,
@@ -104,6 +104,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 		state := secure.ConnectionState()
 		c.tls = &state
 	}
+	c.idle = c.now()
 	c.lastRead.Store(c.idle)
 	c.in = bufio.NewReaderSize(source{c}, readBuffer)
 	c.read = frames.NewFramer(nil, c.in)
@@ -127,14 +128,29 @@ const (
 type source struct{ c *Conn }
 
 func (s source) Read(p []byte) (int, error) {
-	s.c.mu.Lock()
-	s.c.kick()
-	s.c.mu.Unlock()
+	s.c.beforeRead()
 	n, err := s.c.raw.Read(p)
 	if n > 0 {
-		s.c.lastRead.Store(now())
+		s.c.lastRead.Store(s.c.now())
 	}
 	return n, err
+}
+
+// beforeRead has what waits be written. While too many answers to control frames do, no
+// more of these are read: who does not take the answers can only wait for the deadline.
+func (c *Conn) beforeRead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.control > limits.ControlFrames/2 && c.over == nil {
+		if !c.flushing {
+			c.flush(nil, true)
+			continue
+		}
+		c.quiet = make(chan struct{}, 1)
+		c.wait(c.quiet, limits.WriteStall)
+		c.quiet = nil
+	}
+	c.kick()
 }
 
 // Serve answers requests until the connection ends, which it closes.
@@ -165,7 +181,6 @@ func (c *Conn) greet() bool {
 	}
 	c.mu.Lock()
 	c.hello()
-	c.flush(nil, true)
 	c.timer = time.AfterFunc(limits.PingAfter, c.tick)
 	c.mu.Unlock()
 	c.readWithin(limits.HeaderTimeout)
@@ -340,10 +355,11 @@ func (c *Conn) end() {
 	if told {
 		until := time.Now().Add(limits.Parting)
 		_ = c.raw.SetDeadline(until) // a failure shows in the next lines
-		if !c.flushing {
-			c.writeBy = until.Add(time.Hour)
-			c.flush(nil, true)
+		if c.flushing {
+			c.quiet = make(chan struct{}, 1)
+			c.wait(c.quiet, limits.Parting)
 		}
+		c.flush(nil, true)
 	}
 	hard := c.over != nil
 	c.fail(errGone)

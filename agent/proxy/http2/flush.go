@@ -104,6 +104,9 @@ func (c *Conn) flush(st *stream, all bool) {
 // flushed is called by who was flushing. mu is held.
 func (c *Conn) flushed() {
 	c.flushing, c.flusher = false, nil
+	if c.quiet != nil {
+		signal(c.quiet)
+	}
 	c.nextInQueue()
 	c.left()
 }
@@ -129,13 +132,11 @@ func (c *Conn) sendUnlocked(p []byte) error {
 	return c.send(p)
 }
 
-// send writes to the visitor, who has a minute for every frame's worth of it. The
-// deadline is set anew only when a quarter of it is gone.
+// send writes to the visitor, who has WriteStall to take it. The deadline is set anew
+// only when a quarter of that is gone.
 func (c *Conn) send(p []byte) error {
-	at := time.Now()
-	allowed := limits.WriteStall * time.Duration(1+len(p)/limits.Frame)
-	if c.writeBy.Sub(at) < allowed*3/4 {
-		c.writeBy = at.Add(allowed)
+	if at := time.Now(); c.writeBy.Sub(at) < limits.WriteStall*3/4 {
+		c.writeBy = at.Add(limits.WriteStall)
 		if err := c.raw.SetWriteDeadline(c.writeBy); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ func (c *Conn) tick() {
 	if c.over != nil {
 		return
 	}
-	at, silent := now(), c.lastRead.Load()
+	at, silent := c.now(), c.lastRead.Load()
 	switch {
 	case c.lingers > 0 && at >= c.lingers:
 		c.fail(errGone)
@@ -100,7 +100,7 @@ func (c *Conn) left() {
 		return
 	}
 	if c.lingers == 0 && c.timer != nil {
-		c.lingers = now() + int64(limits.Parting)
+		c.lingers = c.now() + int64(limits.Parting)
 		c.timer.Reset(limits.Parting)
 	}
 }

@@ -85,11 +85,11 @@ func (c *Conn) credit(n int) {
 	}
 }
 
-// begun says whether a stream ever was. mu is held.
-func (c *Conn) begun(id uint32) bool { return id%2 == 1 && id <= c.lastID }
+// wasBegun says whether a stream ever was. mu is held.
+func (c *Conn) wasBegun(id uint32) bool { return id%2 == 1 && id <= c.lastID }
 
 func (c *Conn) processData(f *frames.DataFrame) error {
-	if !c.begun(f.StreamID) {
+	if !c.wasBegun(f.StreamID) {
 		return connError(frames.ErrCodeProtocol)
 	}
 	st, data := c.streams[f.StreamID], f.Data()
@@ -127,7 +127,7 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 }
 
 func (c *Conn) processReset(f *frames.RSTStreamFrame) error {
-	if !c.begun(f.StreamID) {
+	if !c.wasBegun(f.StreamID) {
 		return connError(frames.ErrCodeProtocol)
 	}
 	if !c.resets.take(1) {
@@ -149,7 +149,7 @@ func (c *Conn) processWindow(f *frames.WindowUpdateFrame) error {
 		c.nextInQueue()
 		return nil
 	}
-	if !c.begun(f.StreamID) {
+	if !c.wasBegun(f.StreamID) {
 		return connError(frames.ErrCodeProtocol)
 	}
 	st := c.streams[f.StreamID]
@@ -302,7 +302,7 @@ func (c *Conn) close(st *stream, why error) {
 	st.ctx.cancel()
 	c.stopWaiting(st)
 	if len(c.streams) == 0 {
-		c.idle = now()
+		c.idle = c.now()
 		c.state(http.StateIdle)
 		c.left()
 	}
@@ -335,6 +335,6 @@ func (c *Conn) handled() {
 		c.server.do(job{stream: st})
 	}
 	if c.isIdle() {
-		c.idle = now()
+		c.idle = c.now()
 	}
 }

@@ -1,0 +1,345 @@
+package http2_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	frames "golang.org/x/net/http2"
+
+	"porchlight/agent/proxy/http2"
+	"porchlight/agent/proxy/limits"
+)
+
+// inTime runs a test on both ways, or on ours alone, where an hour passes in no time. The
+// visitor's connection takes nothing that is not read.
+func inTime(t *testing.T, ways []string, silent bool, h http.Handler, test func(t *testing.T, v *visitor), settings ...frames.Setting) {
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				theirs, ours := net.Pipe()
+				stop := serve(t, way, address{theirs}, h)
+				v := visit(t, ours, silent, settings...)
+				test(t, v)
+				ours.Close()
+				stop()
+			})
+		})
+	}
+}
+
+// address is a connection with one that looks like a visitor's.
+type address struct{ net.Conn }
+
+func (address) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1234} }
+
+// endsAfter says that the connection ends, and when.
+func (v *visitor) endsAfter(least, most time.Duration) {
+	v.t.Helper()
+	begun := time.Now()
+	for range v.frames {
+	}
+	if took := time.Since(begun); took < least || took > most {
+		v.t.Errorf("the connection ended after %v, want %v to %v", took, least, most)
+	}
+}
+
+var both = []string{own, gos}
+
+func slow(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// A visitor who is not there any more: nothing answers our PING.
+func TestSilentVisitor(t *testing.T) {
+	t.Parallel()
+	inTime(t, both, false, http.HandlerFunc(slow), func(t *testing.T, v *visitor) {
+		v.ask(1, "GET", "/", true)
+		v.endsAfter(limits.PingAfter+limits.PingTimeout, limits.PingAfter+limits.PingTimeout+time.Second)
+	})
+}
+
+// One who answers keeps what takes long; one who asks for nothing does not stay.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	inTime(t, both, false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(10 * time.Minute)
+	}), func(t *testing.T, v *visitor) {
+		begun := time.Now()
+		v.ask(1, "GET", "/", true)
+		answered := false
+		for f := range v.frames {
+			switch f := f.(type) {
+			case *frames.PingFrame:
+				v.WritePing(true, f.Data)
+			case *headFrame:
+				answered = true
+				begun = time.Now()
+			case *frames.GoAwayFrame:
+				if took := time.Since(begun); took < limits.Idle || took > limits.Idle+time.Second || f.ErrCode != frames.ErrCodeNo {
+					t.Errorf("goodbye after %v: %v", took, f)
+				}
+			}
+		}
+		if !answered {
+			t.Error("no answer")
+		}
+	})
+}
+
+// Who says nothing, not all of the greeting, or not all of a header block.
+func TestSlowBeginnings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ways []string
+		send func(conn net.Conn)
+		most time.Duration
+	}{
+		"nothing":      {[]string{own}, func(net.Conn) {}, limits.HeaderTimeout},
+		"half a hello": {[]string{own}, func(c net.Conn) { io.WriteString(c, frames.ClientPreface[:20]) }, limits.HeaderTimeout},
+		"no settings":  {both, func(c net.Conn) { io.WriteString(c, frames.ClientPreface) }, limits.FirstSettings},
+		"half a block": {[]string{own}, func(c net.Conn) {
+			io.WriteString(c, frames.ClientPreface)
+			f := frames.NewFramer(c, nil)
+			f.WriteSettings()
+			f.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}})
+		}, limits.HeaderTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, way := range c.ways {
+				synctest.Test(t, func(t *testing.T) {
+					theirs, ours := net.Pipe()
+					stop := serve(t, way, address{theirs}, http.NotFoundHandler())
+					go c.send(ours)
+					begun := time.Now()
+					io.Copy(io.Discard, ours)
+					if took := time.Since(begun); took > c.most+2*time.Second {
+						t.Errorf("%s: it ended after %v, want %v", way, took, c.most)
+					}
+					ours.Close()
+					stop()
+				})
+			}
+		})
+	}
+}
+
+// flood answers with more than any window.
+func flood(w http.ResponseWriter, _ *http.Request) {
+	for piece := make([]byte, 1<<20); ; {
+		if _, err := w.Write(piece); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// A visitor who opens no window any more loses the stream.
+func TestStalledStream(t *testing.T) {
+	t.Parallel()
+	for _, first := range []uint32{0, 1000, 1 << 20} { // the last has that of the connection be what is used up
+		inTime(t, []string{own}, false, http.HandlerFunc(flood), func(t *testing.T, v *visitor) {
+			begun := time.Now()
+			v.ask(1, "GET", "/", true)
+			for f := range v.frames {
+				if ping, ok := f.(*frames.PingFrame); ok {
+					v.WritePing(true, ping.Data)
+				}
+				if r, ok := f.(*frames.RSTStreamFrame); ok {
+					if took := time.Since(begun); took < limits.Stall || took > limits.Stall+time.Second || r.ErrCode != frames.ErrCodeCancel {
+						t.Errorf("after %v: %v", took, r)
+					}
+					return
+				}
+			}
+			t.Error("it is not reset")
+		}, frames.Setting{ID: frames.SettingInitialWindowSize, Val: first})
+	}
+}
+
+// A visitor who reads nothing at all loses the connection.
+func TestWriteStall(t *testing.T) {
+	t.Parallel()
+	for name, send := range map[string]func(v *visitor) error{
+		"an answer": func(v *visitor) error {
+			time.Sleep(10 * time.Second)
+			return v.WriteWindowUpdate(0, 1)
+		},
+		"answers to PINGs":    func(v *visitor) error { return v.WritePing(false, [8]byte{}) },
+		"answers to SETTINGS": func(v *visitor) error { return v.WriteSettings() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ways := both
+			if name == "answers to SETTINGS" {
+				ways = []string{own} // net/http answers many at once, and takes them for ever
+			}
+			inTime(t, ways, true, http.HandlerFunc(flood), func(t *testing.T, v *visitor) {
+				begun := time.Now()
+				for err := v.ask(1, "GET", "/", true); err == nil && time.Since(begun) < time.Hour; {
+					err = send(v) // until the other side is closed
+				}
+				if took := time.Since(begun); took > 2*limits.WriteStall {
+					t.Errorf("it ended after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Access that ends cuts a stream off whoever waits: for the window, for its turn, for a
+// write that does not end, for the body.
+func TestDeadlinesCutOff(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		window uint32
+		silent bool
+	}{
+		"no window":         {0, false},
+		"window used up":    {100_000, false},
+		"nothing is read":   {1 << 20, true},
+		"connection's used": {1 << 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var freed time.Duration
+			cut := make(chan http.ResponseWriter, 1)
+			done := make(chan time.Time, 1)
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				cut <- w
+				defer func() { done <- time.Now() }()
+				flood(w, r)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				cut, done = make(chan http.ResponseWriter, 1), make(chan time.Time, 1)
+				theirs, ours := net.Pipe()
+				stop := serve(t, own, address{theirs}, h)
+				var v *visitor
+				if c.silent {
+					v = visitUnread(t, ours, c.window)
+				} else {
+					v = visit(t, ours, false, frames.Setting{ID: frames.SettingInitialWindowSize, Val: c.window})
+				}
+				v.ask(1, "GET", "/", true)
+				rc := http.NewResponseController(<-cut)
+				synctest.Wait()
+				begun := time.Now()
+				rc.SetReadDeadline(time.Unix(1, 0))
+				rc.SetWriteDeadline(time.Unix(1, 0))
+				freed = (<-done).Sub(begun)
+				ours.Close()
+				stop()
+			})
+			if freed > limits.CutOff {
+				t.Errorf("the handler was free after %v", freed)
+			}
+		})
+	}
+}
+
+// visitUnread greets, and reads what comes before an answer only.
+func visitUnread(t *testing.T, conn net.Conn, window uint32) *visitor {
+	greeted := make(chan struct{})
+	go func() {
+		defer close(greeted)
+		f := frames.NewFramer(nil, conn)
+		for range 3 { // SETTINGS, a window, the answer to ours
+			f.ReadFrame()
+		}
+	}()
+	v := visit(t, conn, true, frames.Setting{ID: frames.SettingInitialWindowSize, Val: window})
+	<-greeted
+	return v
+}
+
+// A body that does not come is not waited for beyond the deadline, and no longer once
+// there is none.
+func TestReadDeadline(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rc := http.NewResponseController(w)
+		rc.SetReadDeadline(time.Now().Add(limits.BodyTimeout))
+		if r.URL.Path == "/app" {
+			rc.SetReadDeadline(time.Time{})
+		}
+		_, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusRequestTimeout)
+		}
+	})
+	inTime(t, both, false, h, func(t *testing.T, v *visitor) {
+		v.ask(1, "POST", "/ours", false)
+		v.ask(3, "POST", "/app", false)
+		if status := v.head(1).value(":status"); status != "408" {
+			t.Error(status)
+		}
+		time.Sleep(limits.BodyTimeout)
+		v.WriteData(3, true, []byte("late"))
+		if status := v.head(3).value(":status"); status != "200" {
+			t.Error(status)
+		}
+	})
+}
+
+// A short answer is one write, and many that are ready together are few.
+func TestWritesAreFew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		theirs, ours := net.Pipe()
+		counted := &writes{Conn: address{theirs}}
+		stop := serve(t, own, counted, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain")
+			w.Write(bytes.Repeat([]byte("x"), 1000))
+		}))
+		v := visit(t, ours, false)
+		synctest.Wait()
+		before := counted.n
+		for i := range 10 {
+			id := uint32(2*i + 1)
+			v.ask(id, "GET", "/", true)
+			if v.head(id); len(v.body(id)) != 1000 {
+				t.Error("not all came")
+			}
+		}
+		if n := counted.n - before; n != 10 {
+			t.Errorf("10 answers were %d writes", n)
+		}
+		ours.Close()
+		stop()
+	})
+}
+
+type writes struct {
+	net.Conn
+	n int
+}
+
+func (w *writes) Write(p []byte) (int, error) { w.n++; return w.Conn.Write(p) }
+
+// A panic of the handler is told, and ends the connection.
+func TestPanicIsTold(t *testing.T) {
+	t.Parallel()
+	theirs, ours := tcp(t)
+	told := make(chan any, 1)
+	stop := serve(t, own, theirs, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/meant" {
+			panic(http.ErrAbortHandler)
+		}
+		panic("what is this")
+	}), func(c *http2.Config) { c.Broken = func(what any) { told <- what } })
+	defer stop()
+	defer ours.Close()
+	v := visit(t, ours, false)
+	v.ask(1, "GET", "/meant", true)
+	if code := v.reset(1); code != frames.ErrCodeInternal {
+		t.Error(code)
+	}
+	v.ask(3, "GET", "/", true)
+	for range v.frames { // to the end
+	}
+	if what := <-told; what != "what is this" {
+		t.Error(what)
+	}
+}
