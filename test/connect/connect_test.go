@@ -120,7 +120,9 @@ func TestControlAway(t *testing.T) {
 	// and tells it when it is back.
 	agent = w.startAgent()
 	old := w.credential()
-	w.porchlight("disconnect")
+	if code, _, errOut := w.run("porchlight", "disconnect", "--data", w.path("data")); code != 0 || !strings.Contains(errOut, " connect "+w.authURL+" --data ") {
+		t.Errorf("disconnecting ended with %d and said no way back: %s", code, errOut)
+	}
 	if now := w.account(); now.Connected {
 		t.Errorf("disconnected it is %+v", now)
 	}

@@ -48,6 +48,9 @@ could open it; with --alone they lose it, and only you can open it.`,
 			app.OpenToCount = 0
 		}
 		sayApproved(c.terminal, app, pub, state)
+		if pub.URL != "" && !app.Paused && state.DarkSince == nil {
+			c.nextInvite(app.Name, app.Label)
+		}
 		return nil
 	})
 }

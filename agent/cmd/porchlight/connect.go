@@ -56,6 +56,7 @@ connected, the account.`,
 	f.StringVar(&caFile, "ca", "", "file (PEM) with the authority of a control plane whose certificate this computer does not trust")
 	f.StringVar(&req.ACMEDirectory, "acme-directory", "", "ACME directory to order certificates from (default Let's Encrypt; with --ca, this computer makes its own)")
 	var note string
+	var apps []agentapi.OwnerApp
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Account, error) {
 		waiting, err := client.Connect(ctx, req)
 		if err != nil {
@@ -76,10 +77,12 @@ connected, the account.`,
 			}
 			return agentapi.Account{}, errors.New("given up; nothing has changed")
 		}
+		apps = state.Apps
 		return state.Account, err
 	}, func(now agentapi.Account, _ []string) error {
 		c.line("Connected. This computer is %s", now.URL)
 		c.line("%s", note)
+		c.nextConnected(apps)
 		return nil
 	})
 }
@@ -177,9 +180,9 @@ the control plane answers; what you approved stays approved, and nobody else can
 reach it any more.`,
 		Args: commandline.Exactly(),
 	}
-	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (agentapi.Account, error) {
-		before, err := client.Account(ctx)
-		if err != nil {
+	var before agentapi.Account
+	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, _ []string) (_ agentapi.Account, err error) {
+		if before, err = client.Account(ctx); err != nil {
 			return before, err
 		}
 		if err := client.Disconnect(ctx); err != nil {
@@ -199,6 +202,10 @@ reach it any more.`,
 			c.line("This computer is not connected any more.")
 		}
 		c.line("What you approved stays approved; nobody else can reach it now.")
+		if before.AuthURL != "" && !before.Local {
+			self, suffix := c.typed()
+			c.remark("Next: to have it reached again: %s connect %s%s", self, argument(printable(before.AuthURL)), suffix)
+		}
 		return nil
 	})
 }

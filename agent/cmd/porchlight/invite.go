@@ -136,27 +136,21 @@ func (i *inviting) all(ctx context.Context, client *agentapi.Client, emails []st
 
 // say prints what became of each, and their links where nothing is mailed.
 func (i *inviting) say(ctx context.Context, client *agentapi.Client, all ...agentapi.Invited) {
-	account, _ := client.Account(ctx) // the invitations are out all the same
-	invited := 0
+	account, err := client.Account(ctx) // the invitations are out all the same
+	var invited []string
 	for _, one := range all {
 		if one.Error != "" {
 			i.c.line("%s is not invited: %s", printable(one.Email), one.Error)
 			continue
 		}
-		invited++
+		invited = append(invited, one.Email)
 		i.c.line("%s is invited to %s%s, at %s", printable(one.Email), printable(strings.Join(i.apps, ", ")), askedUntil(*i.until), one.URL)
 		if i.noMail && one.Link != nil {
 			i.c.line("  Their link, which signs nobody in: %s", one.Link.URL)
 		}
 	}
-	switch {
-	case !account.Local || invited == 0:
-	case i.noMail:
-		i.c.remark("Nobody else can reach this computer until it is connected.")
-	case invited == 1:
-		i.c.remark("Nobody else can reach this computer until it is connected. The invitation is in: porchlight outbox")
-	default:
-		i.c.remark("Nobody else can reach this computer until it is connected. The invitations are in: porchlight outbox")
+	if len(invited) > 0 && err == nil {
+		i.c.nextInvited(account.Local, i.noMail, invited)
 	}
 }
 

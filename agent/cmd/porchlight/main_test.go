@@ -286,6 +286,33 @@ func TestWordsForPeople(t *testing.T) {
 	}
 }
 
+// TestNextSteps: who approves, invites or gives an app reads its address, and what to type
+// next, as a shell takes it; with --json nothing is added.
+func TestNextSteps(t *testing.T) {
+	t.Parallel()
+	s := startAgent(t)
+	const label = "Anna's Notes & more"
+	s.ok("publish", "notes", "--label", label, "--port", "8001")
+	for _, step := range []struct {
+		args      []string
+		out, errs string
+	}{
+		{[]string{"approve", "notes"}, "notes is on, at https://notes.", `people invite EMAIL --app 'Anna'\''s Notes & more' --data ` + s.dir},
+		{[]string{"approve", "notes", "--json"}, `"url": "https://notes.`, ""},
+		{[]string{"people", "invite", bob, "--app", label}, "at https://notes.", "The invitation is in: "},
+		{[]string{"people", "invite", "a@example.com", "b@example.com", "--app", label}, "at https://notes.", "The invitations are in: "},
+		{[]string{"people", "grant", bob, "--app", label}, "address: https://notes.", ""},
+	} {
+		code, out, errs := s.run(step.args...)
+		if code != 0 || !strings.Contains(out, step.out) || !strings.Contains(errs, step.errs) || step.args[len(step.args)-1] == "--json" && strings.Contains(errs, "Next") {
+			t.Errorf("%v: exit %d, want %q and %q\n%s%s", step.args, code, step.out, step.errs, out, errs)
+		}
+	}
+	if _, _, errs := s.run("approve", "notes"); !strings.Contains(errs, " open notes") {
+		t.Errorf("approved again: %q", errs)
+	}
+}
+
 // TestPublishWaits: --wait ends with the owner's decision, whichever it is.
 func TestPublishWaits(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,20 +70,39 @@ func changeCommand(c cli, granted bool, cmd *cobra.Command) *cobra.Command {
 		}
 		return checkUntil(cmd)
 	}
+	at := ""
 	return ownerCommand(c, cmd, func(ctx context.Context, client *agentapi.Client, args []string) (agentapi.PersonChanged, error) {
 		id, err := accountID(ctx, client, args[0])
 		if err != nil {
 			return agentapi.PersonChanged{}, err
 		}
-		return client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
+		changed, err := client.SetAccess(ctx, agentapi.AccessRequest{AccountID: id, App: *app, Granted: granted, Until: *until})
+		if asJSON, _ := cmd.Flags().GetBool("json"); err == nil && granted && !asJSON {
+			at = addressOf(ctx, client, *app)
+		}
+		return changed, err
 	}, func(changed agentapi.PersonChanged, _ []string) error {
 		if granted {
 			c.line("%s may open %s%s%s", printable(changed.Person.Email), printable(*app), endWords(changed.Person, *app), onceThey[changed.Person.Status])
+			if at != "" && changed.Person.Status != agentapi.PersonRemoved {
+				c.line("address: %s", at)
+			}
 		} else {
 			c.line("%s cannot open %s any more%s", printable(changed.Person.Email), printable(*app), closedWords(changed.Closed, changed.Milliseconds))
 		}
 		return nil
 	})
+}
+
+// addressOf is the address of an app by its label; empty where it has none, or it cannot be
+// asked for.
+func addressOf(ctx context.Context, client *agentapi.Client, label string) string {
+	state, err := client.State(ctx)
+	i := slices.IndexFunc(state.Apps, func(a agentapi.OwnerApp) bool { return strings.EqualFold(a.Label, label) })
+	if err != nil || i < 0 || state.Apps[i].URL == "" {
+		return ""
+	}
+	return state.Apps[i].URL
 }
 
 func removeCommand(c cli) *cobra.Command {

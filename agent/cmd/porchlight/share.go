@@ -233,7 +233,7 @@ func (s *sharing) tell(ctx context.Context) error {
 	if others := app.OthersWhoOpen(printable); others != "" {
 		who = others + " can open it, too."
 	}
-	s.c.line("%s To invite somebody: %s people invite EMAIL --app %q%s", who, self, printable(app.Label), suffix)
+	s.c.line("%s To invite somebody: %s people invite EMAIL --app %s%s", who, self, argument(printable(app.Label)), suffix)
 	if link, err := s.client.Open(ctx, s.name); err == nil {
 		s.c.line("To open it yourself, once, within a minute: %s", link.URL)
 	}
