@@ -279,6 +279,7 @@ func (a *Agent) makeAPI() {
 		OutboxSize:  a.cfg.OutboxSize,
 		Try:         a.try,
 		Examine:     a.examine,
+		HTTP:        a.proxy.HTTP,
 		Update:      a.update.Update,
 		Log:         a.cfg.Log.With("part", "api"),
 	})

@@ -289,6 +289,10 @@ type OwnerState struct {
 	Update *Update `json:"update,omitempty"`
 	// OutboxSize counts the mails kept in the local outbox.
 	OutboxSize int `json:"outboxSize"`
+	// HTTP is what reads visitors' requests: own (our code) or go. HTTPBroken counts the
+	// connections that the own code has lost by a fault of its own since the start.
+	HTTP       string `json:"http,omitempty"`
+	HTTPBroken int    `json:"httpBroken,omitempty"`
 	// DarkSince is when the owner closed everything; nil when they have not.
 	DarkSince *time.Time `json:"darkSince,omitempty"`
 	// Here counts the people who have something open now.

@@ -39,6 +39,19 @@ func waiting(name string, app agentapi.OwnerApp) Finding {
 	return Said(name, note, words.Of("%[1]s waits for you: it wants an address for port %[2]s.", app.Label, strconv.Itoa(app.LocalPort)), next)
 }
 
+// HTTP tells of faults in what reads visitors' requests.
+func HTTP(broken int) []Finding {
+	if broken == 0 {
+		return nil
+	}
+	text := words.Of("Porchlight's own reading of visitors' requests has failed %[1]s times since it was started; each time one connection was lost.", strconv.Itoa(broken))
+	if broken == 1 {
+		text = words.Of("Porchlight's own reading of visitors' requests has failed once since it was started; one connection was lost.")
+	}
+	return []Finding{Said("requests", wrong, text,
+		"Its log says where. Until that is mended, start Porchlight with --http go, which has the Go library read them (porchlight agent --http go, or porchlight-desktop --http go).")}
+}
+
 // Users tells of other users of this computer who wait for an answer.
 func Users(users []agentapi.LocalUser) []Finding {
 	var found []Finding

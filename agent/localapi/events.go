@@ -60,6 +60,9 @@ func (a *API) state(ctx context.Context) (agentapi.OwnerState, error) {
 		Language:        a.cfg.Settings.Get().Language,
 		Locked:          len(a.server.ownerSecretHash()) == 0,
 	}
+	if a.cfg.HTTP != nil {
+		state.HTTP, state.HTTPBroken = a.cfg.HTTP()
+	}
 	if until, ok := a.cfg.Access.AccessUntil(); ok && connection.Away {
 		state.AccessUntil = &until
 	}

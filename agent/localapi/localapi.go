@@ -93,6 +93,9 @@ type Config struct {
 	// between a visitor and the apps; nil where neither can be.
 	Try     func(ctx context.Context, name string) agentapi.TriedAddress
 	Examine func(ctx context.Context, state agentapi.OwnerState) (agentapi.Examination, error)
+	// HTTP says what reads visitors' requests, and how often that failed by itself; nil
+	// where nobody visits.
+	HTTP func() (way string, broken int)
 	// Update is what is known of newer versions; nil where nobody asks.
 	Update func() *agentapi.Update
 	Log    *slog.Logger // discarded when nil

@@ -11,6 +11,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -160,6 +161,7 @@ type Proxy struct {
 	own      ownVisits             // of this computer to itself
 	checking atomic.Pointer[check] // the newest look at a browser's trust; nil for none
 
+	broken       atomic.Int64 // see Broken
 	hinted       sync.Map     // app id → struct{}: OnHint was told
 	failing      sync.Map     // app id → bool: has not answered since it failed; true: nobody was there
 	failingCount atomic.Int64 // entries of failing
@@ -206,7 +208,14 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	return gate.Serve(ctx, ln, gate.Config{
 		TLS: p.config.TLS, Handler: p, HTTP: p.config.HTTP, Files: p.config.Files, LetInWithin: p.config.DecideWithin,
 		CutOff: func() { p.config.Access.CloseAll() }, Refused: p.refusedTLS, Log: p.log,
+		Broken: func(any) { p.broken.Add(1) },
 	})
+}
+
+// HTTP says which way in is served, gate.Own or gate.Go, and how often the own one
+// failed by a fault of ours; each time has cost a visitor their connection.
+func (p *Proxy) HTTP() (way string, broken int) {
+	return cmp.Or(p.config.HTTP, gate.DefaultHTTP), int(p.broken.Load())
 }
 
 // OpenLink makes a link that signs the owner in at one app, or at the launcher

@@ -152,6 +152,9 @@ func newRig(t testing.TB, options ...func(*proxy.Config)) *rig {
 		if err := errors.Join(<-served, <-ran, db.Close()); err != nil {
 			t.Errorf("stopping: %v", err)
 		}
+		if _, broken := r.proxy.HTTP(); broken > 0 {
+			t.Errorf("our own way in failed %d times", broken)
+		}
 	})
 	t.Cleanup(r.stop)
 	return r

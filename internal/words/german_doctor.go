@@ -37,8 +37,10 @@ var germanDoctor = map[string]string{
 	"The certificate of %s has ended, so browsers cannot open it. Porchlight is having it renewed.":                                          "Das Zertifikat von %s ist abgelaufen, darum können Browser es nicht öffnen. Porchlight lässt es erneuern.",
 
 	// An app that waits.
-	"%[1]s waits for you: it wants an address for port %[2]s.": "%[1]s wartet auf Sie: Die App bittet um eine Adresse für Port %[2]s.",
-	"Nobody reaches it until you answer.":                      "Bis Sie antworten, erreicht sie niemand.",
+	"Porchlight's own reading of visitors' requests has failed once since it was started; one connection was lost.":                  "Porchlights eigenes Lesen der Anfragen von Besuchern ist seit dem Start einmal gescheitert; eine Verbindung ging dabei verloren.",
+	"Porchlight's own reading of visitors' requests has failed %[1]s times since it was started; each time one connection was lost.": "Porchlights eigenes Lesen der Anfragen von Besuchern ist seit dem Start %[1]s-mal gescheitert; jedes Mal ging eine Verbindung verloren.",
+	"%[1]s waits for you: it wants an address for port %[2]s.":                                                                       "%[1]s wartet auf Sie: Die App bittet um eine Adresse für Port %[2]s.",
+	"Nobody reaches it until you answer.": "Bis Sie antworten, erreicht sie niemand.",
 	"%s shows another key over HTTPS than the one that was kept. Unless you renewed it, another program may be in its place.": "%s zeigt über HTTPS einen anderen Schlüssel als den gemerkten. Haben Sie ihn nicht selbst erneuert, läuft dort vielleicht ein anderes Programm.",
 	"%[1]s was approved for %[2]s; now %[3]s listens on port %[4]s.":                                                          "%[1]s wurde für %[2]s genehmigt; an Port %[4]s läuft jetzt %[3]s.",
 	"%[1]s was approved for %[2]s; now %[3]s has its socket, %[4]s.":                                                          "%[1]s wurde für %[2]s genehmigt; den Socket %[4]s hat jetzt %[3]s.",

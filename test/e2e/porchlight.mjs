@@ -26,7 +26,8 @@ export async function startPorchlight(t, { measured = false } = {}) {
   const dir = await mkdtemp(path.join(os.tmpdir(), 'porchlight-e2e-'))
   const data = path.join(dir, 'data')
   const env = { ...process.env, XDG_CONFIG_HOME: path.join(dir, 'config'), PORCHLIGHT_DATA: data, PORCHLIGHT_API: '' }
-  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0'], {
+  const way = process.env.PORCHLIGHT_HTTP ? ['--http', process.env.PORCHLIGHT_HTTP] : [] // what reads visitors' requests
+  const agent = spawn(measured ? `${built}/porchlight` : program, ['agent', '--local', '--api', '127.0.0.1:0', '--https', '127.0.0.1:0', ...way], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

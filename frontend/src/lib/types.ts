@@ -775,6 +775,10 @@ export interface OwnerState {
   grants: Grant[];
   /** People who have something open now. */
   here: number;
+  /** What reads visitors' requests: Porchlight's own code, or the server of Go's library. */
+  http?: 'own' | 'go';
+  /** Connections that the own code has lost by a fault of its own since the start. */
+  httpBroken?: number;
   /** People who ask to be let in, oldest first. */
   knocks: Knock[];
   /** The owner's setting of that name. */
