@@ -3,7 +3,6 @@ package relay
 import (
 	"errors"
 	"io"
-	"math"
 	"net"
 	"os"
 	"sync"
@@ -15,8 +14,6 @@ const (
 	copyBuffer = 32 << 10 // bytes
 	// bulkReads full buffers in a row make a flow a bulk flow.
 	bulkReads = 8
-	// spliceWindow bounds how long a bulk flow that fell silent keeps its pipe.
-	spliceWindow = 2 * time.Second
 	// halfClosedIdle bounds how long a flow lives that one side has ended and
 	// on which the other says nothing more.
 	halfClosedIdle = 2 * time.Minute
@@ -40,6 +37,8 @@ type flow struct {
 	ended func(toAgent, toVisitor int64)
 	// fromAgent has read the first answer.
 	fromAgent reader
+	// pipes are where bulk flows take one; nil for those of this process.
+	pipes *pipePool
 
 	halfClosed atomic.Bool // one direction has ended in order
 
@@ -150,7 +149,7 @@ func (r *holdingReader) read() (*[copyBuffer]byte, int, error) {
 func (d *direction) copy(r reader) error {
 	dst, ok1 := d.dst.(*net.TCPConn)
 	src, ok2 := d.src.(*net.TCPConn)
-	kernel := canSplice && ok1 && ok2
+	bothTCP := ok1 && ok2
 	full := 0
 	for {
 		buf, n, err := r.read()
@@ -164,7 +163,7 @@ func (d *direction) copy(r reader) error {
 			if full++; n < copyBuffer {
 				full = 0
 			}
-			if full == bulkReads && kernel {
+			if full == bulkReads && bothTCP {
 				full = 0
 				if done, err := d.splice(dst, src); done {
 					return err
@@ -173,29 +172,6 @@ func (d *direction) copy(r reader) error {
 		}
 		if done, err := d.readEnded(err); done {
 			return err
-		}
-	}
-}
-
-// splice lets the kernel move the bytes while they are many, and returns with
-// done false once they are few: a pipe is taken meanwhile, which a silent flow
-// must not keep. A deadline that strikes loses nothing, as it is only looked at
-// while the pipe is empty.
-func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
-	for {
-		if err := src.SetReadDeadline(time.Now().Add(spliceWindow)); err != nil {
-			return true, err
-		}
-		n, err := io.CopyN(dst, src, math.MaxInt64)
-		d.bytes += n
-		switch {
-		case err == io.EOF:
-			return true, nil
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			return true, err
-		case n < bulkReads*copyBuffer:
-			err := d.rest()
-			return err != nil, err
 		}
 	}
 }

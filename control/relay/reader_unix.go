@@ -6,12 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 )
-
-// canSplice says whether the kernel can move bytes between two TCP connections.
-const canSplice = runtime.GOOS == "linux"
 
 // patientReader reads from a connection and holds no buffer while it waits: one
 // is taken from the pool only for the system call, and goes back when there was

@@ -1,0 +1,93 @@
+package relay
+
+import (
+	"crypto/sha256"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// bulkPair is a connection between two ends of this process.
+func bulkPair(t *testing.T) (a, b *net.TCPConn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	dialed, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dialed.Close(); accepted.Close() })
+	return dialed.(*net.TCPConn), accepted.(*net.TCPConn)
+}
+
+// A flow that is bulk, small, silent and bulk again carries every byte, one after
+// the other, also where there is no pipe for it; an answer that is shorter than what
+// a flow in a hurry waits for comes all the same.
+func TestBulkCarriesEveryByte(t *testing.T) {
+	t.Parallel()
+	for _, pipes := range []int{pipeRoom(), 0} {
+		visitor, visitorEnd := bulkPair(t)
+		agent, agentEnd := bulkPair(t)
+		ended := make(chan int64, 1)
+		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: pipes}}
+		f.ended = func(_, toVisitor int64) { ended <- toVisitor }
+		f.start()
+		sizes := []int{8 << 20, bulkMark/2 + 1, 1, 4 << 20, 100, 3 << 20}
+		var total int64
+		for i, size := range sizes {
+			sent := make([]byte, size)
+			_, _ = rand.NewChaCha8([32]byte{byte(i)}).Read(sent) // it never fails
+			go agent.Write(sent)
+			got := make([]byte, size)
+			if _, err := io.ReadFull(visitor, got); err != nil {
+				t.Fatal(err)
+			}
+			if sha256.Sum256(got) != sha256.Sum256(sent) {
+				t.Fatalf("%d pipes: the %d bytes of answer %d came out otherwise", pipes, size, i)
+			}
+			total += int64(size)
+		}
+		agent.Close()
+		if rest, err := io.ReadAll(visitor); err != nil || len(rest) > 0 {
+			t.Errorf("at the end: %d bytes, %v", len(rest), err)
+		}
+		visitor.Close()
+		if n := <-ended; n != total {
+			t.Errorf("%d bytes are counted of %d", n, total)
+		}
+		f.pipes.mu.Lock()
+		if f.pipes.out != 0 {
+			t.Errorf("%d pipes were not put back", f.pipes.out)
+		}
+		f.pipes.mu.Unlock()
+	}
+}
+
+// Pipes are bounded, used again only when they are empty, and no more are kept than
+// the next flows need.
+func TestPipesAreBounded(t *testing.T) {
+	t.Parallel()
+	p := &pipePool{most: 2}
+	one, ok1 := p.take()
+	two, ok2 := p.take()
+	if _, ok := p.take(); !ok1 || !ok2 || ok {
+		t.Fatal("the third of two pipes was given out, or one of the first was not")
+	}
+	p.put(one, true)
+	p.put(two, false)
+	if again, ok := p.take(); !ok || again != one || len(p.free) != 0 {
+		t.Errorf("%v, %v: not the pipe that was empty", again, ok)
+	}
+	one.close()
+	if pipeRoom() < 1 {
+		t.Error("there is room for no pipe")
+	}
+}
