@@ -143,10 +143,13 @@ func (st *stage) startAgentPart(ctx context.Context) error {
 			return fmt.Errorf("start %s: %w", peer.name, err)
 		}
 		if addr != "" {
-			st.stand(contender{name: peer.name, addr: addr, pid: pid, header: [2]string{"Cookie", "session=anything"}})
+			st.stand(contender{name: peer.name, addr: addr, pid: pid, header: nobody})
 		}
 	}
 	return nil
 }
+
+// nobody is what visitors send to those who ask nobody who they are.
+var nobody = [2]string{"Cookie", "session=anything"}
 
 func micro(d time.Duration) float64 { return float64(d) / 1e3 }

@@ -11,22 +11,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pids are a contender's process and its children.
-func (c contender) pids() ([]int, error) {
-	if c.pid == 0 {
-		return nil, nil
+// pids are a contender's process, its helpers' where they count, and the children of
+// each.
+func (c contender) pids() (pids []int, err error) {
+	if c.pid != 0 {
+		pids = append(pids, c.pid)
 	}
-	pids := []int{c.pid}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", c.pid, c.pid))
-	if err != nil {
-		return nil, err
+	if c.whole {
+		pids = append(pids, c.helpers...)
 	}
-	for child := range strings.FieldsSeq(string(children)) {
-		pid, err := strconv.Atoi(child)
+	for _, pid := range pids {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 		if err != nil {
 			return nil, err
 		}
-		pids = append(pids, pid)
+		for child := range strings.FieldsSeq(string(children)) {
+			pid, err := strconv.Atoi(child)
+			if err != nil {
+				return nil, err
+			}
+			pids = append(pids, pid)
+		}
 	}
 	return pids, nil
 }

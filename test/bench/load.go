@@ -30,10 +30,21 @@ const settle = 300 * time.Millisecond
 // saturate returns processor time for a request, and requests a second. Both are of
 // the time in the middle, when every connection stands: the app counts what it
 // answered, and h2load says whether all of it was right.
-func (l load) saturate(ctx context.Context, st *stage, c contender) ([]reading, error) {
+func (l load) saturate(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
+	for open := settle; open < 10*time.Second; open *= 4 { // longer where that was too short to open them
+		if readings, err = l.measure(ctx, st, c, open); !errors.Is(err, errNothing) {
+			break
+		}
+	}
+	return readings, err
+}
+
+var errNothing = errors.New("nothing was answered")
+
+func (l load) measure(ctx context.Context, st *stage, c contender, open time.Duration) ([]reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, st.span+time.Minute)
 	defer cancel()
-	cmd, err := l.command(ctx, st, c)
+	cmd, err := l.command(ctx, st, c, open)
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +55,19 @@ func (l load) saturate(ctx context.Context, st *stage, c contender) ([]reading, 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	time.Sleep(settle)
+	time.Sleep(open)
 	first, err1 := st.measure(c)
 	time.Sleep(st.span)
 	last, err2 := st.measure(c)
 	if err := errors.Join(<-ended, err1, err2); err != nil {
 		return nil, fmt.Errorf("h2load: %w: %s", err, bytes.TrimSpace(out.Bytes()))
 	}
-	if _, err := succeeded(out.Bytes()); err != nil {
-		return nil, err
-	}
 	n := float64(last.answered - first.answered)
 	if n <= 0 {
-		return nil, errors.New("nothing was answered")
+		return nil, errNothing
+	}
+	if _, err := succeeded(out.Bytes()); err != nil {
+		return nil, err
 	}
 	return []reading{
 		{cpuRequest, micro(last.cpu-first.cpu) / n},
@@ -64,9 +75,9 @@ func (l load) saturate(ctx context.Context, st *stage, c contender) ([]reading, 
 	}, nil
 }
 
-func (l load) command(ctx context.Context, st *stage, c contender) (*exec.Cmd, error) {
+func (l load) command(ctx context.Context, st *stage, c contender, open time.Duration) (*exec.Cmd, error) {
 	args := []string{
-		"--connect-to=" + c.addr, "-D", fmt.Sprint((st.span + 2*settle).Milliseconds(), "ms"),
+		"--connect-to=" + c.addr, "-D", fmt.Sprint((st.span + open + settle).Milliseconds(), "ms"),
 		// As many requests at a time in all, whatever the streams: one person has a limit.
 		"-c", strconv.Itoa(max(st.connections/max(l.streams, 1), 1)), "-m", strconv.Itoa(max(l.streams, 1)), "-H", c.header[0] + ": " + c.header[1],
 		"--tls13-ciphers=TLS_AES_128_GCM_SHA256", "--groups=X25519",

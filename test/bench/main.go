@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -41,15 +42,16 @@ type settings struct {
 	rate        int           // requests a second where latency is measured
 	connections int
 	handshakes  int
-	idle        int    // connections at rest
-	bulk        int64  // bytes of one download
-	tools       string // where the peers that we build are
-	profile     string // where our processes write their profiles; empty for none
-	only        string // groups of work, joined by commas; empty for all
-	contenders  string // what the names of those measured contain; empty for all
-	before      string // this program as an earlier version built it; empty for none
-	http        string // the way in of our proxy, own or go; empty for the default
-	beforeHTTP  string // and of the earlier version's
+	idle        int            // connections at rest
+	bulk        int64          // bytes of one download
+	grants      int            // of others in a control plane\'s store
+	tools       string         // where the peers that we build are
+	profile     string         // where our processes write their profiles; empty for none
+	only        string         // groups of work, joined by commas; empty for all
+	contenders  *regexp.Regexp // what the names of those measured match; nil for all
+	before      string         // this program as an earlier version built it; empty for none
+	http        string         // the way in of our proxy, own or go; empty for the default
+	beforeHTTP  string         // and of the earlier version's
 	verbose     bool
 	out         string        // where results.json goes; empty for nowhere
 	docs        string        // the document to write on a quiet machine; empty for none
@@ -60,10 +62,15 @@ func (s settings) wants(group string) bool {
 	return s.only == "" || strings.Contains(","+s.only+",", ","+group+",")
 }
 
+// measures reports whether a contender is measured.
+func (s settings) measures(name string) bool {
+	return s.contenders == nil || s.contenders.MatchString(name)
+}
+
 // whole reports whether everything is measured, so that the run may replace what
 // an earlier one has left.
 func (s settings) whole() bool {
-	return s.only == "" && s.contenders == "" && s.before == "" && s.http == ""
+	return s.only == "" && s.contenders == nil && s.before == "" && s.http == ""
 }
 
 // tool is a peer of those that we build, or the one that is installed.
@@ -99,7 +106,10 @@ func main() {
 	flag.StringVar(&s.tools, "tools", s.tools, "where the peers are that make bench builds")
 	flag.StringVar(&s.profile, "profile", "", "have our processes write their profiles here: a directory, or a file for one of the agent's")
 	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle")
-	flag.StringVar(&s.contenders, "contenders", "", "measure only those whose names contain this")
+	flag.Func("contenders", "measure only those whose names match this regular expression", func(value string) (err error) {
+		s.contenders, err = regexp.Compile(value)
+		return err
+	})
 	flag.StringVar(&s.before, "before", "", "measure the proxy of an earlier version, too: this program, built from that version")
 	flag.StringVar(&s.http, "http", "", "the way in of our proxy, own or go")
 	flag.StringVar(&s.beforeHTTP, "before-http", "", "and of the earlier version's: with -before this program itself, both ways beside each other")
@@ -118,7 +128,7 @@ func main() {
 func full() settings {
 	return settings{
 		part: "agent", rounds: 5, span: time.Second, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
-		bulk: 256 << 20, tools: "out/bench",
+		bulk: 256 << 20, grants: 50_000, tools: "out/bench",
 	}
 }
 

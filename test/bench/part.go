@@ -37,7 +37,7 @@ type reading struct {
 }
 
 // parts in the order in which they are played.
-func parts() []part { return []part{agentPart(), relayPart()} }
+func parts() []part { return []part{agentPart(), relayPart(), tunnelPart(), controlPart()} }
 
 // chosenParts are those a name stands for.
 func chosenParts(name string) ([]part, error) {

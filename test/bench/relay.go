@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,41 +112,72 @@ func (st *stage) startRelayPart(ctx context.Context) error {
 			st.stand(contender{name: peer.name, addr: addr, pid: pid})
 		}
 	}
-	if err := st.startTunnels(ctx, "frpc.toml", app); err != nil {
+	if err := st.startFrp(ctx, app); err != nil {
+		return err
+	}
+	if err := st.startChisel(ctx, app); err != nil {
 		return err
 	}
 	st.stand(contender{name: noRelay, addr: app})
 	return nil
 }
 
-// startTunnels starts servers and clients of frp and chisel, with app behind them.
-// A contender's process is the server, and its helpers the clients.
-func (st *stage) startTunnels(ctx context.Context, client, app string) error {
+// startFrp starts its server, and its client beside the app; helpers count with it
+// where the whole way is measured.
+func (st *stage) startFrp(ctx context.Context, app string, helpers ...int) error {
 	control, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	words := []string{"CONTROL", port(control), "APPPORT", port(app), "APP", app}
+	words := []string{"CONTROL", port(control), "APP", port(app)}
 	addr, pid, err := st.peer(ctx, peer{frp, "frps.toml", []string{st.tool("frps"), "-c"}}, words...)
 	if err != nil {
 		return fmt.Errorf("start frp: %w", err)
 	}
-	if addr != "" {
-		file, err := st.configure(client, append(words, "HOST", host)...)
-		if err != nil {
-			return err
-		}
-		helper, err := st.background(ctx, exec.CommandContext(ctx, st.tool("frpc"), "-c", file), file+".log")
-		if err != nil {
-			return err
-		}
-		st.stand(contender{name: frp, addr: addr, pid: pid, helpers: []int{helper}})
+	if addr == "" {
+		return nil
 	}
-	return st.startChisel(ctx, app)
+	file, err := st.configure("frpc.toml", append(words, "HOST", host)...)
+	if err != nil {
+		return err
+	}
+	helper, err := st.background(ctx, exec.CommandContext(ctx, st.tool("frpc"), "-c", file), file+".log")
+	if err != nil {
+		return err
+	}
+	c := contender{name: frp, addr: addr, pid: pid, helpers: append(helpers, helper), whole: len(helpers) > 0, header: nobody}
+	st.stand(c)
+	return st.leads(ctx, c, file+".log")
 }
 
-func (st *stage) startChisel(ctx context.Context, app string) error {
-	if _, err := exec.LookPath(st.tool("chisel")); err != nil || !strings.Contains(chisel, st.settings.contenders) {
+// leads waits until the other side of a tunnel has come, too.
+func (st *stage) leads(ctx context.Context, c contender, log string) error {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		var err error
+		if c.whole {
+			err = visitOnce(ctx, c, http1())
+		} else {
+			var conn net.Conn
+			if conn, err = c.enter(ctx, 0); err == nil {
+				return conn.Close()
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	said, err := os.ReadFile(log)
+	return errors.Join(fmt.Errorf("%s leads nowhere: %s", c.name, said), err)
+}
+
+// startChisel does the same with chisel.
+func (st *stage) startChisel(ctx context.Context, app string, helpers ...int) error {
+	if _, err := exec.LookPath(st.tool("chisel")); err != nil || !st.measures(chisel) {
 		return nil // said by frp's, which is built with it
 	}
 	server, err := freeAddress()
@@ -169,8 +200,9 @@ func (st *stage) startChisel(ctx context.Context, app string) error {
 	if err != nil {
 		return err
 	}
-	st.stand(contender{name: chisel, addr: addr, pid: pid, helpers: []int{helper}})
-	return st.listens(ctx, addr, log+"-client")
+	c := contender{name: chisel, addr: addr, pid: pid, helpers: append(helpers, helper), whole: len(helpers) > 0, header: nobody}
+	st.stand(c)
+	return st.leads(ctx, c, log+"-client")
 }
 
 // hello is a visitor's first bytes.

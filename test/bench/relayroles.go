@@ -34,7 +34,7 @@ func playRelay(ctx context.Context, args []string) error {
 		Authenticate: func(context.Context, string) (controlapi.Computer, error) {
 			return controlapi.Computer{ID: "bench", Host: rootHost}, nil
 		},
-		Limits: relay.Limits{Visitors: 16384, VisitorsPerComputer: 16384}, // all visit one computer
+		Limits: relay.Limits{Visitors: 16384, VisitorsPerComputer: 16384, VisitorsPerSource: 16384}, // all visit one computer from here
 	})
 	if err != nil {
 		return err

@@ -47,6 +47,10 @@ type ready struct {
 	Token  string // an access token, for the proxy
 	// Password is an app password as visitors send it, for the proxy.
 	Password string
+	// Tokens are refresh tokens, one a client of the control plane's, and ClientID and
+	// Secret what those name themselves with.
+	Tokens           []string
+	ClientID, Secret string
 }
 
 func play(ctx context.Context, role string, args []string) error {
@@ -63,6 +67,10 @@ func play(ctx context.Context, role string, args []string) error {
 		return playRelay(ctx, args)
 	case "behind":
 		return playBehind(ctx, ln, args)
+	case "control":
+		return playControl(ctx, ln, args)
+	case "computer":
+		return playComputer(ctx, args)
 	case "proxy":
 		return playProxy(ctx, ln, args)
 	default:
@@ -185,10 +193,10 @@ func startProfile(name string) (stop func(), err error) {
 
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
 // directory (with cert.pem and key.pem), the app's port, a profile to write or
-// "".
+// "", and the address of a relay whose visitors it takes instead.
 func playProxy(ctx context.Context, ln net.Listener, args []string) error {
-	if len(args) != 3 {
-		return errors.New("want a directory, a port and a profile")
+	if len(args) != 3 && len(args) != 4 {
+		return errors.New("want a directory, a port, a profile and perhaps a relay")
 	}
 	dir := args[0]
 	port, err := strconv.Atoi(args[1])
@@ -263,12 +271,21 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		return err
 	}
 	defer stop()
-	// Requests are for the host without a port, whatever port is listened at.
 	basic := base64.StdEncoding.EncodeToString([]byte("maya@example.com:" + password))
+	g, ctx := errgroup.WithContext(ctx)
+	if len(args) == 4 {
+		t, err := tunnelTo(dir, args[3])
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return t.Run(ctx) })
+		awaitConnected(t)
+		ln = t.Listener()
+	}
+	// Requests are for the host without a port, whatever port is listened at.
 	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token, Password: "Basic " + basic}); err != nil {
 		return err
 	}
-	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return acc.Run(ctx) })
 	g.Go(func() error { return p.Serve(ctx, ln) })
 	return g.Wait()

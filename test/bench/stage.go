@@ -34,10 +34,14 @@ type contender struct {
 	name string
 	addr string
 	pid  int // 0 for nobody
-	// helpers are processes whose share counts where a whole way is measured.
+	// helpers are the processes at the other side, which count when whole is set.
 	helpers []int
+	whole   bool
 	// header is what its visitors send to be let in: name and value.
 	header [2]string
+	// tokens are refresh tokens of a control plane's clients, and client who those are.
+	tokens []string
+	client [2]string
 }
 
 // stage is the processes of one round.
@@ -78,7 +82,7 @@ func openStage(ctx context.Context, s settings, dir string) (st *stage, err erro
 
 // stand adds a contender, where it is to be measured.
 func (st *stage) stand(c contender) {
-	if strings.Contains(c.name, st.settings.contenders) {
+	if st.measures(c.name) {
 		st.contenders = append(st.contenders, c)
 	}
 }
@@ -148,7 +152,7 @@ type peer struct {
 // everything is measured. replace are words of the configuration with what stands for
 // them.
 func (st *stage) peer(ctx context.Context, p peer, replace ...string) (addr string, pid int, err error) {
-	if !strings.Contains(p.name, st.settings.contenders) {
+	if !st.measures(p.name) && p.name != "nginx" { // which helps others
 		return "", 0, nil
 	}
 	if _, err := exec.LookPath(p.command[0]); err != nil {

@@ -258,21 +258,30 @@ func (s *Server) signal(sig syscall.Signal) error {
 // Close ends the server and removes its files.
 func (s *Server) Close() error { return errors.Join(s.Kill(), os.RemoveAll(s.dir)) }
 
-// Database makes an empty database and returns its URL. It is left to Close.
+// Database is NewDatabase of a test.
 func (s *Server) Database(tb testing.TB) string {
 	tb.Helper()
+	url, err := s.NewDatabase()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return url
+}
+
+// NewDatabase makes an empty database and returns its URL. It is left to Close.
+func (s *Server) NewDatabase() (url string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWait)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.url("postgres"))
 	if err != nil {
-		tb.Fatalf("connect to PostgreSQL: %v", err)
+		return "", fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer conn.Close(ctx)
 	name := fmt.Sprintf("test%d", s.number.Add(1))
 	if _, err := conn.Exec(ctx, "create database "+name); err != nil {
-		tb.Fatalf("make a database: %v", err)
+		return "", fmt.Errorf("make a database: %w", err)
 	}
-	return s.url(name)
+	return s.url(name), nil
 }
 
 func (s *Server) url(database string) string {
