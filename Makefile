@@ -8,6 +8,8 @@ SHELL := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X porchlight/agent.Version=$(VERSION) -X main.Version=$(VERSION)
 TAGS    := desktop,production,webkit2_41
+# As the programs are built: what checks and tests compile is then compiled once.
+export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
@@ -53,7 +55,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run every test
-	@build/test.sh check test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack
+	@build/test.sh check test-go test-frontend test-e2e test-recipes test-clients test-attack test-h2spec test-desktop
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
@@ -68,7 +70,7 @@ spec: setup-cli ## the promises of docs/interface.md with the tests that show th
 	@build/spec.sh
 
 test-frontend: frontend
-	cd frontend && npm run check && npm test && npm run test:browser
+	cd frontend && npm run check && npm test && npm run test:built
 
 race: # the command line and the server with the race detector, in bin/race
 	CGO_ENABLED=1 go build -race -ldflags '$(LDFLAGS)' -o bin/race/ ./agent/cmd/porchlight ./control/cmd/porchlight-control

@@ -19,9 +19,12 @@ has_programs() {
 	done
 }
 
-# has_packages FOLDER: its npm packages are those of its package-lock.json.
+# has_packages FOLDER: its npm packages are those of its package-lock.json. Another
+# test may ask for the same at the same time.
 has_packages() (
 	cd "$1"
+	exec 9<package-lock.json
+	flock 9
 	if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 		touch node_modules/.package-lock.json

@@ -3,6 +3,7 @@
 package checks
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -63,18 +64,32 @@ func TestVulnerabilitiesAreJudgedByHowTheToolEnds(t *testing.T) {
 }
 
 // Weakness: the first part that failed kept the others from running.
-func TestEveryPartRuns(t *testing.T) {
+func TestEveryPartRunsAndSpeaksWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	make := filepath.Join(dir, "make")
-	if err := os.WriteFile(make, []byte("#!/bin/sh\necho \"ran $2\"\n[ \"$2\" != second ]\n"), 0o700); err != nil {
+	// Parts of which two run at a time: first and third wait until both have said something.
+	script := `#!/bin/sh
+for part; do :; done
+case $part in desktop) echo "built"; exit ;; esac
+echo "$part begins" && touch "$DIR/$part"
+case $part in first|third) [ -n "$ALONE" ] || until [ -e "$DIR/first" ] && [ -e "$DIR/third" ]; do sleep .01; done ;; esac
+echo "$part ends"
+[ "$part" != second ]
+`
+	if err := os.WriteFile(filepath.Join(dir, "make"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, fine := run(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "test.sh", "first", "second", "third")
-	if fine || !strings.Contains(out, "ran first") || !strings.Contains(out, "ran third") || !strings.HasSuffix(out, "2 passed, 1 failed\n") {
+	environment := []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "DIR=" + dir}
+	out, fine := run(t, environment, "test.sh", "first", "second", "third")
+	if fine || !strings.HasPrefix(out, "built\n") || !strings.HasSuffix(out, "2 passed, 1 failed\n") {
 		t.Errorf("fine: %v; it says %q", fine, out)
 	}
-	if out, fine = run(t, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "test.sh", "first"); !fine || !strings.HasSuffix(out, "1 passed, 0 failed\n") {
+	for part, how := range map[string]string{"first": "passed", "second": "FAILED", "third": "passed"} {
+		if whole := fmt.Sprintf("== make %[1]s\n%[1]s begins\n%[1]s ends\n%-16[1]s %s", part, how); !strings.Contains(out, whole) {
+			t.Errorf("it does not say %q but %q", whole, out)
+		}
+	}
+	if out, fine = run(t, append(environment, "ALONE=1"), "test.sh", "first"); !fine || !strings.HasSuffix(out, "1 passed, 0 failed\n") {
 		t.Errorf("fine: %v; it says %q", fine, out)
 	}
 }
