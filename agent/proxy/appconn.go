@@ -128,10 +128,26 @@ func newAppConns(most int) *appConns {
 	return &appConns{most: most, kept: map[pool]*kept{}}
 }
 
-func newAppConn(conn net.Conn, kept *kept) *appConn {
-	c := &appConn{Conn: conn, kept: kept}
+// appConnRoom are appConns of connections that are closed, to be used again with their
+// buffers.
+var appConnRoom = sync.Pool{New: func() any {
+	c := new(appConn)
 	c.r = bufio.NewReaderSize(c, readBuffer)
 	return c
+}}
+
+func newAppConn(conn net.Conn, kept *kept) *appConn {
+	c := appConnRoom.Get().(*appConn)
+	c.Conn, c.kept = conn, kept
+	return c
+}
+
+// free gives a closed connection's room back. Nobody may know it any more.
+func (c *appConn) free() {
+	clear(c.fields)
+	*c = appConn{r: c.r, fields: c.fields}
+	c.r.Reset(c)
+	appConnRoom.Put(c)
 }
 
 func (c *appConn) Read(p []byte) (int, error) {

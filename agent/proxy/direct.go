@@ -62,10 +62,17 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, r *http.Request, v *visit) 
 		p.forwardFailed(w, r, v, err)
 		return
 	}
-	s := sending{p: p, v: v, w: w, r: r, target: target}
+	s := &v.sending
+	*s = sending{p: p, v: v, w: w, r: r, target: target}
+	var unused *appConn
+	defer func() {
+		s.close() // after an answer: the visitor may still be sending
+		if unused != nil {
+			unused.free()
+		}
+	}()
 	conn, res, err := s.exchange()
 	if err != nil {
-		s.close()
 		p.forwardFailed(w, r, v, err)
 		return
 	}
@@ -74,12 +81,13 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, r *http.Request, v *visit) 
 		// When access ended meanwhile, the connection's deadline is in the past.
 		good := v.part()
 		if good && whole && s.again && !res.Close && conn.r.Buffered() == 0 {
-			conn.res = http.Response{}
 			p.direct.put(conn)
-		} else {
-			conn.Close()
+			return
 		}
-		s.close()
+		conn.Close()
+		if whole {
+			unused = conn
+		}
 	}()
 	if err := p.modifyResponse(v, r, res); err != nil {
 		clear(res.Header) // which may be w's

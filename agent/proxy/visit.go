@@ -30,6 +30,7 @@ type visit struct {
 	note     *note  // what the owner is told of the visit; nil for nothing
 	tries    string // our cookie of that name, which the app's request lacks
 	to       interim
+	sending  sending
 	body     requestBody
 	entry    access.Open // in the register of what is open
 	ends     func()      // end, made once

@@ -31,10 +31,7 @@ const (
 	IPv6 = "::1"
 )
 
-const (
-	dialTimeout = 5 * time.Second  // with the handshake of TLS
-	keepAlive   = 30 * time.Second // TCP's
-)
+const dialTimeout = 5 * time.Second // with the handshake of TLS
 
 // Target is where and how one app is reached.
 type Target struct {
@@ -103,7 +100,9 @@ type Checks struct {
 	Key func(key string) bool
 }
 
-var dialer = &net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+// dialer has no keep-alive of TCP: both ends are of this computer, and none of them can
+// vanish without the other being told.
+var dialer = &net.Dialer{Timeout: dialTimeout, KeepAlive: -1}
 
 // Dial makes a new connection. The protocols are what is offered over TLS, the best
 // first; nil for HTTP/1.1.

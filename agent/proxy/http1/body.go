@@ -30,6 +30,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.read(p)
 }
 
+// AtHand says whether all that is left has come already.
+func (b *body) AtHand() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err == nil && !b.closed && b.left <= int64(b.c.to-b.c.from)
+}
+
 // read reads on. mu is held.
 func (b *body) read(p []byte) (int, error) {
 	switch {

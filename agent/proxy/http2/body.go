@@ -139,6 +139,14 @@ func (b *body) ask() {
 	}
 }
 
+// AtHand says whether all that is left has come already, its end included.
+func (b *body) AtHand() bool {
+	c := b.st.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Is(b.err, io.EOF) && !b.closed
+}
+
 // read takes bytes that are here. mu is held.
 func (b *body) read(p []byte) (n int) {
 	for n < len(p) && b.length > 0 {
