@@ -39,8 +39,16 @@ test('tells what is wrong first, and what helps acts at once', async () => {
   await told(page, 'Gone is paused.');
   await page.getByText(/^4 things are wrong\./).waitFor();
   expect(await called(page, 'examine')).toEqual([[{}]]);
-  await page.getByRole('button', { name: 'Try now' }).click();
+  await page.getByRole('button', { name: 'Try now', exact: true }).click();
   await expect.poll(() => called(page, 'examine')).toEqual([[{}], [{}]]);
+  // And beside each of these, with its fix where there is one; what is fine has neither.
+  const wrong = section(page, 'Wrong').locator('.setting');
+  expect(await wrong.filter({ has: page.getByRole('button', { name: /^Try now: / }) }).count()).toBe(await wrong.count());
+  expect(await section(page, 'Fine').getByRole('button', { name: /^Try now/ }).count()).toBe(0);
+  const again = section(page, 'Wrong').getByRole('button', { name: /^Try now: .*Board/ });
+  await again.press('Enter');
+  await expect.poll(() => called(page, 'examine')).toHaveLength(3);
+  expect(await focusName(page)).toMatch(/^Try now: /);
 });
 
 test('what is fine is told as fine, and the report is copied whole', async () => {
@@ -73,7 +81,7 @@ test('dark, a locked keychain and a mail that came back each have their button',
 
 test('trouble offers to try at once, and to see what is wrong', async () => {
   const page = await open({ scene: 'unreachable' });
-  await page.getByRole('button', { name: 'Try now' }).click();
+  await page.getByRole('button', { name: 'Try now', exact: true }).click();
   await expect.poll(() => called(page, 'examine')).toHaveLength(1);
   await page.getByRole('button', { name: 'What is wrong?' }).click();
   await section(page, 'Wrong').getByText('The server does not answer', { exact: true }).waitFor();
