@@ -230,6 +230,7 @@ func (v *visitor) bye() (code frames.ErrCode, ok bool) {
 	for f := range v.frames {
 		if f, is := f.(*frames.GoAwayFrame); is {
 			code, ok = f.ErrCode, true
+			v.conn.Close() // or the other side would linger for a moment
 		}
 	}
 	return code, ok
