@@ -22,7 +22,7 @@ func (c *clock) now() int64 {
 	if !c.running.Load() {
 		c.read()
 		if c.running.CompareAndSwap(false, true) {
-			go c.run()
+			time.AfterFunc(tickEvery, c.beat)
 		}
 	}
 	return c.tick.Load()
@@ -39,16 +39,10 @@ func (c *clock) read() {
 	}
 }
 
-// run ticks until nothing is under way that is not watched yet.
-func (c *clock) run() {
-	t := time.NewTicker(tickEvery)
-	defer t.Stop()
-	for {
-		<-t.C
-		c.read()
-		if c.server.watch(c.tick.Load()) {
-			continue
-		}
+// beat ticks until nothing is under way that is not watched yet.
+func (c *clock) beat() {
+	c.read()
+	if !c.server.watch(c.tick.Load()) {
 		// A request that began meanwhile found the clock running. It is seen now, or
 		// finds it standing.
 		c.running.Store(false)
@@ -56,6 +50,7 @@ func (c *clock) run() {
 			return
 		}
 	}
+	time.AfterFunc(tickEvery, c.beat)
 }
 
 // watch has the requests watched that are under way since the tick before the last
