@@ -15,10 +15,10 @@ import (
 	"testing"
 
 	"porchlight/agent/proxy"
+	"porchlight/agent/proxy/gate"
 )
 
-// HTTP/2 is net/http's here, and what stands in front of it spoils none of it:
-// h2spec finds no more to say about the proxy than about a bare net/http server.
+// h2spec finds no more to say about our way in than about a bare net/http server.
 // H2SPEC names the program (build/soak.sh h2spec).
 func TestH2Spec(t *testing.T) {
 	program := os.Getenv("H2SPEC")
@@ -27,6 +27,7 @@ func TestH2Spec(t *testing.T) {
 	}
 	var r *rig
 	r = newRig(t, func(c *proxy.Config) {
+		c.HTTP = gate.Own
 		c.Root = func() proxy.Root { return proxy.Root{Name: "maya", Host: "localhost:" + portOf(t, r.addr)} }
 	})
 	bare := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

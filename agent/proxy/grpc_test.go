@@ -1,0 +1,89 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/proxy"
+)
+
+// talk answers each message with who sent it, and ends with a status of its own.
+func talk(_ any, stream grpc.ServerStream) error {
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	for n := 0; ; n++ {
+		var in wrapperspb.StringValue
+		if err := stream.RecvMsg(&in); errors.Is(err, io.EOF) {
+			stream.SetTrailer(metadata.Pairs("x-count", fmt.Sprint(n)))
+			return status.Error(codes.OutOfRange, "that was all")
+		} else if err != nil {
+			return err
+		}
+		if err := stream.SendMsg(wrapperspb.String(md.Get("x-service-email")[0] + " said " + in.Value)); err != nil {
+			return err
+		}
+	}
+}
+
+// gRPC talks both ways at once: each message arrives as it is sent, whatever its size,
+// and the status comes in trailers.
+func TestGRPCTalks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	desc := grpc.StreamDesc{StreamName: "Talk", Handler: talk, ServerStreams: true, ClientStreams: true}
+	app := grpc.NewServer()
+	app.RegisterService(&grpc.ServiceDesc{ServiceName: "porch.Test", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{desc}}, struct{}{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Serve(ln) }()
+	t.Cleanup(func() { app.Stop(); <-served })
+	r.publish("notes", ln.Addr().(*net.TCPAddr).Port)
+	r.change("notes", func(a *proxy.App) { a.Options.Upstream = agentapi.UpstreamH2C })
+	b := r.signedIn("notes", bobID, true)
+
+	conn, err := grpc.NewClient("passthrough:///"+r.addr, grpc.WithAuthority(sni),
+		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: r.roots, ServerName: sni})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "cookie", cookie+"="+b.cookies[cookie])
+	for range 3 {
+		stream, err := conn.NewStream(ctx, &desc, "/porch.Test/Talk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{0, 1, 5000, 70_000, 1 << 20} {
+			said := strings.Repeat("x", size)
+			if err := stream.SendMsg(wrapperspb.String(said)); err != nil {
+				t.Fatal(err)
+			}
+			var out wrapperspb.StringValue
+			if err := stream.RecvMsg(&out); err != nil || out.Value != "bob@example.com said "+said {
+				t.Fatalf("%d bytes: %d, %v", size, len(out.Value), err)
+			}
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		err = stream.RecvMsg(new(wrapperspb.StringValue))
+		if status.Code(err) != codes.OutOfRange || fmt.Sprint(stream.Trailer().Get("x-count")) != "[5]" {
+			t.Errorf("%v, %v", err, stream.Trailer())
+		}
+	}
+}
