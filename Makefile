@@ -13,7 +13,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check attack soak bench against demo clean \
+.PHONY: help run build cli desktop frontend test check attack soak bench profile against demo clean \
         setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
@@ -109,14 +109,12 @@ soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, 2 G
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop
 	PORCHLIGHT_SOAK=1 test/desktop/run.sh -run 'AttachedAgentIsStopped|Day'
 
-bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
-	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy
-	go -C test/bench/frp build -o ../../../out/bench/ github.com/fatedier/frp/cmd/frps github.com/fatedier/frp/cmd/frpc
-	go -C test/bench/chisel build -o ../../../out/bench/chisel github.com/jpillora/chisel
-	go run ./test/bench -part all
-	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
-	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
-	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local
+PART ?= all
+bench: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## the benchmarks beside nginx, Caddy, haproxy, frp and chisel: make bench [PART=agent|relay|tunnel|control|desktop|growth]
+	@build/bench.sh $(PART)
+
+profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what each part of the benchmarks spends its time on, into out/bench/profiles: make profile [PART=...]
+	@build/bench.sh $(PART) profile
 
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)

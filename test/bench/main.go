@@ -39,12 +39,14 @@ type settings struct {
 	part        string
 	rounds      int
 	span        time.Duration // of one measurement of load
+	settle      time.Duration // how long connections are opened before measuring begins
 	rate        int           // requests a second where latency is measured
 	connections int
 	handshakes  int
 	idle        int            // connections at rest
 	bulk        int64          // bytes of one download
 	grants      int            // of others in a control plane\'s store
+	programs    string         // where ours are
 	tools       string         // where the peers that we build are
 	profile     string         // where our processes write their profiles; empty for none
 	only        string         // groups of work, joined by commas; empty for all
@@ -104,6 +106,7 @@ func main() {
 	flag.IntVar(&s.connections, "connections", s.connections, "visitors' connections")
 	flag.IntVar(&s.handshakes, "handshakes", s.handshakes, "handshakes of one measurement")
 	flag.StringVar(&s.tools, "tools", s.tools, "where the peers are that make bench builds")
+	flag.StringVar(&s.programs, "programs", s.programs, "where porchlight-desktop and porchlight are")
 	flag.StringVar(&s.profile, "profile", "", "have our processes write their profiles here: a directory, or a file for one of the agent's")
 	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle")
 	flag.Func("contenders", "measure only those whose names match this regular expression", func(value string) (err error) {
@@ -127,8 +130,8 @@ func main() {
 // full are the settings of make bench.
 func full() settings {
 	return settings{
-		part: "agent", rounds: 5, span: time.Second, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
-		bulk: 256 << 20, grants: 50_000, tools: "out/bench",
+		part: "agent", rounds: 5, span: time.Second, settle: 300 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
+		bulk: 256 << 20, grants: 50_000, tools: "out/bench", programs: "bin",
 	}
 }
 

@@ -37,7 +37,9 @@ type reading struct {
 }
 
 // parts in the order in which they are played.
-func parts() []part { return []part{agentPart(), relayPart(), tunnelPart(), controlPart()} }
+func parts() []part {
+	return []part{agentPart(), relayPart(), tunnelPart(), controlPart(), desktopPart(), growthPart()}
+}
 
 // chosenParts are those a name stands for.
 func chosenParts(name string) ([]part, error) {

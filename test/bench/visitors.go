@@ -80,7 +80,7 @@ func paced(ctx context.Context, st *stage, c contender) ([]reading, error) {
 		took []time.Duration
 	)
 	g, ctx := errgroup.WithContext(ctx)
-	begin := time.Now().Add(500 * time.Millisecond) // every connection is open by then
+	begin := time.Now().Add(2 * st.settle) // every connection is open by then
 	for i := range st.connections {
 		g.Go(func() error {
 			conn, err := secure(ctx, c, http1())
