@@ -364,11 +364,11 @@ func TestIdleIsNotPinged(t *testing.T) {
 	})
 }
 
-// One who was idle for long and then asks is asked for that sign as soon as any other.
+// One who was idle for a while and then asks is asked for that sign as soon as any other.
 func TestSilentVisitorWhoWasIdle(t *testing.T) {
 	t.Parallel()
 	inTime(t, []string{own}, false, http.HandlerFunc(slow), func(t *testing.T, v *visitor) {
-		time.Sleep(limits.Idle - 10*time.Second)
+		time.Sleep(limits.PingAfter + 10*time.Second)
 		v.ask(1, "GET", "/", true)
 		v.endsAfter(limits.PingAfter+limits.PingTimeout, limits.PingAfter+limits.PingTimeout+time.Second)
 	})
