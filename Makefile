@@ -14,7 +14,7 @@ DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
 .PHONY: help run build cli desktop frontend test check attack soak bench profile against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack race screenshots
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run every test
-	@build/test.sh check test-go test-frontend test-e2e test-recipes test-clients test-attack test-h2spec test-desktop
+	@build/test.sh check test-go test-frontend test-e2e test-otherway test-recipes test-clients test-attack test-h2spec test-desktop
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
@@ -77,6 +77,10 @@ race: # the command line and the server with the race detector, in bin/race
 
 test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
 	build/raced.sh test/e2e/run.sh
+
+test-otherway: cli race ## what visitors send, with the way in that is not the default: agent/proxy, agent/local and test-e2e
+	build/otherway.sh go test -race -timeout 15m ./agent/proxy ./agent/local
+	build/otherway.sh build/raced.sh test/e2e/run.sh
 
 test-recipes: cli race ## the quick ones of test-apps
 	build/raced.sh test/apps/run.sh quick
