@@ -26,6 +26,7 @@ func tiny(t *testing.T) settings {
 	s.rounds, s.span, s.settle, s.rate, s.connections = 1, 20*time.Millisecond, 20*time.Millisecond, 500, 4
 	s.handshakes, s.idle, s.bulk, s.grants = 16, 20, 8<<20, 100
 	s.tools, s.programs = "../../out/bench", "../../bin"
+	s.sockets, s.resting, s.clicks = 20, 20, 3
 	dir := t.TempDir()
 	s.out, s.docs = filepath.Join(dir, "out", "results.json"), filepath.Join(dir, "performance.md")
 	return s
@@ -113,6 +114,22 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 	var k kept
 	if err := json.Unmarshal(raw, &k); err != nil || len(k.Rows) == 0 || len(k.Rows) != len(r.rows(p)) || !k.Quiet {
 		t.Errorf("%v, quiet %v, %d rows of %d", err, k.Quiet, len(k.Rows), len(r.rows(p)))
+	}
+}
+
+// The document has a place for each part.
+func TestDocumentHasEveryPart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts() {
+		for _, mark := range []string{"<!-- measured: " + p.name + " -->\n", "<!-- end: " + p.name + " -->\n"} {
+			if strings.Count(string(text), mark) != 1 {
+				t.Errorf("%q is not there once", mark)
+			}
+		}
 	}
 }
 

@@ -52,6 +52,8 @@ type ready struct {
 	Token  string // an access token, for the proxy
 	// Password is an app password as visitors send it, for the proxy.
 	Password string
+	// Owner is where the owner's click arrives, for the proxy.
+	Owner string
 	// Tokens are refresh tokens, one a client of the control plane's, and ClientID and
 	// Secret what those name themselves with.
 	Tokens           []string
@@ -218,6 +220,34 @@ func startProfile(name string) (stop func(), err error) {
 	}, nil
 }
 
+// ownersClick does what the owner's click does, below the loopback API: the last person's
+// access withdrawn and given back, everything dark and light again.
+func ownersClick(acc *access.Access, account string) http.Handler {
+	var id uint64
+	change := func() store.PendingChange {
+		return store.PendingChange{ID: id, AccountID: account, AppID: "app", At: time.Now()}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		switch r.URL.Path {
+		case "/withdraw":
+			id++
+			_, err = acc.TakeAway(change())
+		case "/give":
+			err = acc.GiveBack(change())
+		case "/dark":
+			_, err = acc.GoDark()
+		case "/light":
+			err = acc.LightUp()
+		default:
+			err = errors.New("there is no such click")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+}
+
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
 // directory (with cert.pem and key.pem), the app's port, a profile to write or
 // "", and the address of a relay whose visitors it takes instead.
@@ -316,8 +346,18 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		awaitConnected(t)
 		ln = t.Listener()
 	}
+	owner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer owner.Close() // ends what serves it
+	g.Go(func() error {
+		_ = http.Serve(owner, ownersClick(acc, accountOf(n-1))) // it ends with us
+		return nil
+	})
+	context.AfterFunc(ctx, func() { owner.Close() })
 	// Requests are for the host without a port, whatever port is listened at.
-	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic}); err != nil {
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Owner: owner.Addr().String()}); err != nil {
 		return err
 	}
 	g.Go(func() error { return acc.Run(ctx) })
