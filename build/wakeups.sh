@@ -62,7 +62,7 @@ row() { # "WHAT", after the start is over
 	sync # or a program that was just built counts, dirty in the page cache
 	awk -v what="$1" -v n=$((after - before)) -v s="$seconds" '/^Private_Dirty/ { printf "%-34s %7.1f %12.1f\n", what, n / s, $2 / 1024 }' /proc/"$app"/smaps_rollup
 }
-switches() { cat /proc/"$app"/task/*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'; }
+switches() { cat /proc/"$app"/task/*/status 2>/dev/null | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'; }
 windows() { xdotool search --onlyvisible --name '^Porchlight$' 2>/dev/null || true; }
 
 printf '%-34s %7s %12s\n' "idle for $seconds s" "wakes/s" "private MiB"
