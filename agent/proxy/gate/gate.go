@@ -28,7 +28,7 @@ const (
 	Own = "own" // ours
 	Go  = "go"  // net/http's
 	// DefaultHTTP is the one of whoever chooses none.
-	DefaultHTTP = Go
+	DefaultHTTP = Own
 )
 
 // CheckHTTP refuses what is no way in; empty is the default.
