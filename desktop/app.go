@@ -74,6 +74,7 @@ type app struct {
 	around     around
 	dismissed  map[int]time.Time // when what was looked at in the menu began to listen, by port
 	place      ui.Place          // asked for and not yet taken by the page
+	wished     bool              // to be shown as soon as it is made
 }
 
 func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *settings, prefer *preferences, version string) *app {
@@ -97,8 +98,11 @@ func newApp(ctx context.Context, quit context.CancelFunc, log *slog.Logger, s *s
 	a.notes = newNotifications(log, func(act action) { go a.perform(act) })
 	a.window = newWindow(log, windowOptions{
 		startHidden: windowFirst,
-		onStart:     a.toolkitStarted,
-		onHide:      func() { go a.hidden() },
+		onStart: func(ctx context.Context) {
+			go a.startNotes(ctx)
+			a.toolkitStarted()
+		},
+		onHide: func() { go a.hidden() },
 		bind: []any{
 			ui.NewAgent(a.call),
 			&ui.Desk{Desktop: deskInWords{a.desk}},
@@ -308,9 +312,13 @@ func (a *app) settle() {
 
 // showWindow brings the window to the front, and has it made first if needed.
 func (a *app) showWindow() {
-	if !a.window.show() {
-		raise(a.wantWindow)
+	if a.window.show() {
+		return
 	}
+	a.mu.Lock()
+	a.wished = windowFirst // it is made at the start, and not yet
+	a.mu.Unlock()
+	raise(a.wantWindow)
 }
 
 // showPlace is showWindow at a place; one without a view leaves it where it was.
@@ -333,6 +341,17 @@ func (a *app) wanted() ui.Place {
 	return place
 }
 
+// showWished shows the window that somebody wished for while it was being made.
+func (a *app) showWished() {
+	a.mu.Lock()
+	wished := a.wished
+	a.wished = false
+	a.mu.Unlock()
+	if wished {
+		a.window.show()
+	}
+}
+
 // runWindow makes the window when it is first wanted. It returns when ctx ends.
 // It must be called on the main goroutine.
 func (a *app) runWindow(ctx context.Context) {
@@ -353,6 +372,7 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
+		a.noToolkit()
 		a.tell(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
 	}
 }

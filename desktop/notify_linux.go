@@ -222,6 +222,13 @@ func (n *notifications) heard(s *dbus.Signal) {
 	}
 }
 
+// lastWords is a note of a program that ends.
+func lastWords(ctx context.Context, log *slog.Logger, what note) error {
+	n := newNotifications(log, func(action) {})
+	defer n.close()
+	return n.show(ctx, what)
+}
+
 // imageData is a picture as the image-data hint has it.
 func imageData(raw []byte) dbus.Variant {
 	img, err := png.Decode(bytes.NewReader(raw))

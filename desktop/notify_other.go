@@ -5,33 +5,24 @@ package desktop
 import (
 	"context"
 	"log/slog"
-	"sync"
 
 	"github.com/gen2brain/beeep"
 
 	"porchlight/assets"
 )
 
-// notifications without buttons or clicks, which is what beeep has: the tray
-// and the window are where requests are answered.
-type notifications struct {
-	log *slog.Logger
-	mu  sync.Mutex // one at a time
+// notifications by the window's toolkit.
+type notifications = toolkitNotes
+
+func newNotifications(log *slog.Logger, do func(action)) *notifications {
+	return newToolkitNotes(log, do, literalNote)
 }
 
-func newNotifications(log *slog.Logger, _ func(action)) *notifications {
+func (n *toolkitNotes) close() {}
+
+// lastWords is a note of a program that ends before it had a toolkit, without buttons. The
+// library writes scripts of it where the system has nothing better.
+func lastWords(_ context.Context, _ *slog.Logger, what note) error {
 	beeep.AppName = "Porchlight"
-	return &notifications{log: log}
+	return beeep.Notify(harmless(what.title), harmless(what.body), assets.AppIconSmall)
 }
-
-// show shows a note.
-func (n *notifications) show(_ context.Context, what note) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return beeep.Notify(what.title, what.body, assets.AppIconSmall)
-}
-
-// drop cannot take a note away here; it leaves the screen by itself.
-func (n *notifications) drop(context.Context, string) {}
-
-func (n *notifications) close() {}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -67,6 +68,9 @@ func parse(args []string, getenv func(string) string, out io.Writer) (startOptio
 	}
 	if o.api == "" {
 		o.api = agentapi.DefaultAddress
+	}
+	if runtime.GOOS == "windows" { // says it to a program that it starts for a notification
+		args = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "-Embedding" })
 	}
 	f := flag.NewFlagSet("porchlight-desktop", flag.ContinueOnError)
 	f.SetOutput(io.Discard)

@@ -129,9 +129,7 @@ func secondStart(ctx context.Context, o startOptions, stderr io.Writer) int {
 // refuse shows why the app ends, for an owner who started it from a menu and
 // has no terminal.
 func refuse(ctx context.Context, logger *slog.Logger, why error) {
-	n := newNotifications(logger, func(action) {})
-	defer n.close()
-	if err := n.show(ctx, note{key: keyTrouble, title: say("Porchlight could not go on"), body: errorInWords(why).Error(), urgent: true}); err != nil {
+	if err := lastWords(ctx, logger, note{key: keyTrouble, title: say("Porchlight could not go on"), body: errorInWords(why).Error(), urgent: true}); err != nil {
 		logger.Debug("the reason could not be shown", "err", err)
 	}
 }

@@ -60,6 +60,7 @@ func (a *app) startTray() (end func()) {
 func (a *app) toolkitStarted() {
 	C.tray_on_main()
 	C.set_policy(0)
+	a.showWished()
 }
 
 func windowShown()  { C.set_policy(1) }

@@ -2,14 +2,27 @@
 
 package desktop
 
-// windowFirst: the tray needs no window, and the window is made when it is first
-// wanted.
-const windowFirst = false
+import "runtime"
+
+// windowFirst: the tray needs no window, and the window is made when it is first wanted;
+// but on Windows at once, hidden, because notifications with buttons are its toolkit's.
+const windowFirst = runtime.GOOS == "windows"
 
 // startTray puts the tray up before everything else: it is what an owner waits
 // for.
-func (a *app) startTray() (end func()) { return a.tray.start() }
+func (a *app) startTray() (end func()) {
+	if windowFirst {
+		raise(a.wantWindow)
+	}
+	return a.tray.start()
+}
 
-func (a *app) toolkitStarted() {}
-func windowShown()             {}
-func windowHidden()            {}
+// toolkitStarted runs when the event loop does.
+func (a *app) toolkitStarted() {
+	if windowFirst {
+		a.showWished()
+	}
+}
+
+func windowShown()  {}
+func windowHidden() {}

@@ -1,6 +1,10 @@
 package desktop
 
-import "porchlight/internal/words"
+import (
+	"context"
+
+	"porchlight/internal/words"
+)
 
 // window is the one window of the app. It is made at the first open, on the main
 // goroutine, and from then on only hidden and shown.
@@ -24,10 +28,11 @@ type window interface {
 
 // windowOptions of newWindow.
 type windowOptions struct {
-	bind        []any  // the structs the page can call
-	startHidden bool   // make the window without showing it
-	onStart     func() // called once the toolkit runs
-	onHide      func() // called when the owner has closed the window; must not block
+	bind        []any // the structs the page can call
+	startHidden bool  // make the window without showing it
+	// onStart is called once the toolkit runs, with its context.
+	onStart func(context.Context)
+	onHide  func() // called when the owner has closed the window; must not block
 }
 
 var (

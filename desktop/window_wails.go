@@ -113,7 +113,7 @@ func (w *wailsWindow) started(ctx context.Context) {
 		endLoop(ctx)
 		return
 	}
-	w.opts.onStart()
+	w.opts.onStart(ctx)
 }
 
 // loaded is called whenever the page is there: at first, and each time it was

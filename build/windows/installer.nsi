@@ -7,6 +7,7 @@ Unicode true
 SetCompressor /SOLID lzma
 RequestExecutionLevel user
 
+!include LogicLib.nsh
 !include MUI2.nsh
 
 !ifndef VERSION
@@ -87,4 +88,11 @@ Section "Uninstall"
   DeleteRegValue HKCU "Software\Microsoft\Windows\CurrentVersion\Run" "Porchlight"
   DeleteRegKey HKCU "${UNINSTALL}"
   DeleteRegKey HKCU "Software\Porchlight"
+  ; What the toolkit's notifications left: their activator by its id, which is never empty then.
+  ReadRegStr $0 HKCU "Software\Classes\AppUserModelId\porchlight-desktop.exe" "CustomActivator"
+  ${If} $0 != ""
+    DeleteRegKey HKCU "Software\Classes\CLSID\$0"
+  ${EndIf}
+  DeleteRegKey HKCU "Software\Classes\AppUserModelId\porchlight-desktop.exe"
+  DeleteRegKey HKCU "Software\porchlight-desktop.exe"
 SectionEnd

@@ -1,0 +1,67 @@
+//go:build production && (windows || (darwin && cgo))
+
+package desktop
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/wailsapp/wails/v2/pkg/runtime"
+)
+
+// startNotes has notes shown by Wails from now on. On macOS its owner may have to be asked
+// first, which can take minutes, so it is to be called on a goroutine of its own.
+func (a *app) startNotes(ctx context.Context) {
+	if err := wailsNotes(ctx, a.notes); err != nil {
+		a.log.Warn("there are no notifications; the menu and the window have the same", "err", err)
+		a.notes.serve(nil)
+	}
+}
+
+// noToolkit has nobody wait for notes that will never be shown.
+func (a *app) noToolkit() { a.notes.serve(nil) }
+
+func wailsNotes(ctx context.Context, notes *notifications) error {
+	if !runtime.IsNotificationAvailable(ctx) {
+		return errNoNotes
+	}
+	if err := runtime.InitializeNotifications(ctx); err != nil {
+		return fmt.Errorf("they cannot be begun: %w", err)
+	}
+	allowed, err := runtime.RequestNotificationAuthorization(ctx)
+	if err != nil {
+		return fmt.Errorf("whether they are allowed is not known: %w", err)
+	}
+	if !allowed {
+		return errNoNotes
+	}
+	runtime.OnNotificationResponse(ctx, func(r runtime.NotificationResult) {
+		if r.Error != nil {
+			notes.log.Warn("a click on a notification could not be read", "err", r.Error)
+			return
+		}
+		notes.heard(r.Response.ID, r.Response.ActionIdentifier)
+	})
+	notes.serve(&noteService{
+		register: func(set string, buttons []string) error {
+			category := runtime.NotificationCategory{ID: set}
+			for i, text := range buttons {
+				category.Actions = append(category.Actions, runtime.NotificationAction{ID: strconv.Itoa(i), Title: text})
+			}
+			return runtime.RegisterNotificationCategory(ctx, category)
+		},
+		send: func(id, set, title, body string) error {
+			options := runtime.NotificationOptions{ID: id, Title: title, Body: body, CategoryID: set}
+			if set == "" {
+				return runtime.SendNotification(ctx, options)
+			}
+			return runtime.SendNotificationWithActions(ctx, options)
+		},
+		remove: func(id string) {
+			_ = runtime.RemovePendingNotification(ctx, id) // neither has anything to say
+			_ = runtime.RemoveDeliveredNotification(ctx, id)
+		},
+	})
+	return nil
+}

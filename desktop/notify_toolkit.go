@@ -1,0 +1,214 @@
+package desktop
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// Notifications by the window's toolkit, as macOS and Windows have them. This half of it
+// knows no toolkit, so that it is tested on every system.
+
+// noteService is what the toolkit offers; notes_wails.go has it.
+type noteService struct {
+	// register makes a set of buttons known by an id; send needs it before.
+	register func(set string, buttons []string) error
+	send     func(id, set, title, body string) error
+	// remove takes a note off the screen and out of the list of old ones, where the system
+	// can do that.
+	remove func(id string)
+}
+
+const (
+	// actionDefault is what a toolkit calls a click on the note itself.
+	actionDefault = "DEFAULT_ACTION"
+	// actionDismiss is what macOS calls closing a note.
+	actionDismiss = "com.apple.UNNotificationDismissActionIdentifier"
+
+	// maxWaiting bounds the notes that wait for the toolkit to run.
+	maxWaiting = 16
+	// maxNoteText bounds title and body, in characters: Windows takes 5 KB a note, with
+	// what comes back from each button.
+	maxNoteText = 300
+)
+
+var errNoNotes = errors.New("this system lets Porchlight show no notifications; the menu and the window have the same")
+
+// toolkitNotes shows notes by a toolkit that starts later than the first note, or never.
+type toolkitNotes struct {
+	log *slog.Logger
+	do  func(action)
+	// literal writes a text so that nothing on its way reads it as anything else.
+	literal func(string) string
+	// run is part of every id: a note of an earlier run may still be on the screen.
+	run string
+
+	mu      sync.Mutex // protects what follows
+	service *noteService
+	refused bool            // there will be no service
+	waiting []note          // for it, the newest last
+	shown   map[string]note // by id
+	ids     map[string]string
+	sets    map[string]bool // sets of buttons that the service knows
+	last    int
+}
+
+func newToolkitNotes(log *slog.Logger, do func(action), literal func(string) string) *toolkitNotes {
+	return &toolkitNotes{
+		log: log, do: do, literal: literal, run: rand.Text()[:10],
+		shown: map[string]note{}, ids: map[string]string{}, sets: map[string]bool{},
+	}
+}
+
+// serve shows by this service from now on, what waits first; nil for never.
+func (n *toolkitNotes) serve(service *noteService) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.service, n.refused = service, service == nil
+	for _, what := range n.waiting {
+		if err := n.put(what); err != nil {
+			n.log.Warn("a notification could not be shown", "about", what.key, "err", err)
+		}
+	}
+	n.waiting = nil
+}
+
+// show shows a note, in place of an earlier one with the same key.
+func (n *toolkitNotes) show(_ context.Context, what note) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.put(what)
+}
+
+// put is show. The caller holds mu.
+func (n *toolkitNotes) put(what note) error {
+	n.forget(what.key)
+	switch {
+	case n.refused:
+		return errNoNotes
+	case n.service == nil:
+		n.waiting = append(n.waiting, what)
+		n.waiting = n.waiting[max(0, len(n.waiting)-maxWaiting):]
+		return nil
+	}
+	set, err := n.setOf(what.buttons)
+	if err != nil {
+		return err
+	}
+	n.last++
+	id := fmt.Sprintf("%s-%d", n.run, n.last)
+	if err := n.service.send(id, set, n.text(what.title), n.text(what.body)); err != nil {
+		return fmt.Errorf("the notification was not shown: %w", err)
+	}
+	n.shown[id], n.ids[what.key] = what, id
+	return nil
+}
+
+// setOf is the id of a note's buttons, made known; empty for none. The caller holds mu.
+func (n *toolkitNotes) setOf(buttons []button) (string, error) {
+	if len(buttons) == 0 {
+		return "", nil
+	}
+	texts := make([]string, len(buttons))
+	for i, b := range buttons {
+		texts[i] = n.text(b.text)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	set := hex.EncodeToString(sum[:8])
+	if n.sets[set] {
+		return set, nil
+	}
+	if err := n.service.register(set, texts); err != nil {
+		return "", fmt.Errorf("the buttons of the notification were not taken: %w", err)
+	}
+	n.sets[set] = true
+	return set, nil
+}
+
+// text is a text as it is sent: one that is not too long, and literal.
+func (n *toolkitNotes) text(text string) string {
+	if all := []rune(text); len(all) > maxNoteText {
+		text = string(all[:maxNoteText-1]) + "…"
+	}
+	return n.literal(text)
+}
+
+// drop takes a note away that is out of date.
+func (n *toolkitNotes) drop(_ context.Context, key string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.forget(key)
+}
+
+// forget has the note of a key, on the screen or waiting, do nothing any more. The caller
+// holds mu.
+func (n *toolkitNotes) forget(key string) {
+	for i, what := range n.waiting {
+		if what.key == key {
+			n.waiting = append(n.waiting[:i:i], n.waiting[i+1:]...)
+			break
+		}
+	}
+	id, ok := n.ids[key]
+	if !ok {
+		return
+	}
+	delete(n.ids, key)
+	delete(n.shown, id)
+	n.service.remove(id)
+}
+
+// heard acts on a click, once for each note. One on a note that is out of date, or of an
+// earlier run, shows the window and does nothing else.
+func (n *toolkitNotes) heard(id, what string) {
+	if what == actionDismiss {
+		return
+	}
+	n.mu.Lock()
+	found, ok := n.shown[id]
+	if ok {
+		delete(n.shown, id)
+		delete(n.ids, found.key)
+		n.service.remove(id)
+	}
+	n.mu.Unlock()
+	i, err := strconv.Atoi(what)
+	switch {
+	case !ok:
+		n.do(action{verb: doShow})
+	case what == actionDefault:
+		n.do(found.click)
+	case err == nil && i >= 0 && i < len(found.buttons):
+		n.do(found.buttons[i].do)
+	}
+}
+
+// asShown is a text whose lines and letters are kept, and nothing else that could be an
+// order to a screen.
+func asShown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// harmless writes a text so that neither XML nor PowerShell, by which notes go on Windows
+// where its own way fails, nor AppleScript reads anything in it: other programs and people
+// choose parts of it, and the library escapes nothing.
+func harmless(text string) string { return lookLike.Replace(asShown(text)) }
+
+// lookLike has for each character that means something there one that only looks like it.
+var lookLike = strings.NewReplacer(
+	"<", "‹", ">", "›", "&", "＆", `"`, "”", "“", "”", "„", "”", "'", "’", "‘", "’", "‚", "’", "‛", "’",
+	"`", "ˋ", "$", "＄", `\`, "＼", "{{", "{ {",
+)

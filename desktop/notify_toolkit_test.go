@@ -1,0 +1,175 @@
+package desktop
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// screen is a toolkit's notification service, and what was done by clicks on it.
+type screen struct {
+	*toolkitNotes
+	sets    map[string][]string // buttons, by the id of their set
+	sent    []string            // id, set, title and body, with lines between
+	removed []string
+	did     []action
+	fails   error
+}
+
+func newScreen(literal func(string) string) *screen {
+	s := &screen{sets: map[string][]string{}}
+	s.toolkitNotes = newToolkitNotes(slog.New(slog.DiscardHandler), func(a action) { s.did = append(s.did, a) }, literal)
+	return s
+}
+
+func (s *screen) start() {
+	s.serve(&noteService{
+		register: func(set string, buttons []string) error { s.sets[set] = buttons; return s.fails },
+		send: func(id, set, title, body string) error {
+			s.sent = append(s.sent, strings.Join([]string{id, set, title, body}, "\n"))
+			return s.fails
+		},
+		remove: func(id string) { s.removed = append(s.removed, id) },
+	})
+}
+
+// shows puts a note on the screen and returns its id and buttons.
+func (s *screen) shows(t *testing.T, n note) (id string, buttons []string) {
+	t.Helper()
+	if err := s.show(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+	return s.lastSent()
+}
+
+func (s *screen) lastSent() (id string, buttons []string) {
+	parts := strings.Split(s.sent[len(s.sent)-1], "\n")
+	return parts[0], s.sets[parts[1]]
+}
+
+var asks = note{
+	key: "request-notes", title: "Notes asks for an address", body: "python3 on port 8000",
+	click: action{verb: doShow, view: viewApps},
+	buttons: []button{
+		{"Approve", action{verb: doApprove, name: "notes"}},
+		{"Deny", action{verb: doDeny, name: "notes"}},
+	},
+}
+
+// A button does what it says, once; a click on the note itself what the note is about.
+func TestToolkitButtons(t *testing.T) {
+	t.Parallel()
+	for what, want := range map[string]verb{"0": doApprove, "1": doDeny, actionDefault: doShow} {
+		s := newScreen(asShown)
+		s.start()
+		id, buttons := s.shows(t, asks)
+		if !slices.Equal(buttons, []string{"Approve", "Deny"}) {
+			t.Fatalf("the buttons are %q", buttons)
+		}
+		s.heard(id, what)
+		s.heard(id, what)
+		if len(s.did) != 2 || s.did[0].verb != want || s.did[1] != (action{verb: doShow}) {
+			t.Errorf("%s did %+v", what, s.did)
+		}
+	}
+	s := newScreen(asShown)
+	s.start()
+	id, _ := s.shows(t, asks)
+	for _, odd := range []string{actionDismiss, "2", "-1", "approve", ""} {
+		s.heard(id, odd)
+	}
+	if slices.ContainsFunc(s.did, func(a action) bool { return a.verb != doShow }) {
+		t.Errorf("what is no button did %+v", s.did)
+	}
+}
+
+// A note that another took the place of, that is out of date, or of an earlier run may
+// still be on the screen: its buttons answer nothing.
+func TestToolkitNotesOutOfDate(t *testing.T) {
+	t.Parallel()
+	s := newScreen(asShown)
+	s.start()
+	first, _ := s.shows(t, asks)
+	again := asks
+	again.buttons = []button{{"Approve", action{verb: doApprove, name: "notes", seen: seen{port: 9000}}}}
+	second, _ := s.shows(t, again)
+	if first == second || !slices.Equal(s.removed, []string{first}) {
+		t.Errorf("%s, then %s; removed %q", first, second, s.removed)
+	}
+	s.heard(first, "0")
+	s.drop(t.Context(), asks.key)
+	s.heard(second, "0")
+	earlier := newScreen(asShown)
+	earlier.start()
+	id, _ := earlier.shows(t, asks)
+	s.heard(id, "0")
+	if len(s.did) != 3 || slices.ContainsFunc(s.did, func(a action) bool { return a != action{verb: doShow} }) {
+		t.Errorf("they did %+v", s.did)
+	}
+	if !slices.Equal(s.removed, []string{first, second}) {
+		t.Errorf("removed %q", s.removed)
+	}
+}
+
+// What is told before the toolkit runs waits for it, and what is over by then is not shown.
+func TestToolkitNotesWait(t *testing.T) {
+	t.Parallel()
+	s := newScreen(asShown)
+	for i := range maxWaiting + 3 {
+		if err := s.show(t.Context(), note{key: fmt.Sprint("n", i), title: fmt.Sprint("Note ", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = s.show(t.Context(), note{key: "n5", title: "Note 5, again"})
+	s.drop(t.Context(), "n6")
+	s.start()
+	if len(s.sent) != maxWaiting-1 || !strings.Contains(s.sent[len(s.sent)-1], "Note 5, again") {
+		t.Errorf("shown: %q", s.sent)
+	}
+	if text := strings.Join(s.sent, " "); strings.Contains(text, "Note 6") || strings.Contains(text, "Note 0") || !strings.Contains(text, "Note 18") {
+		t.Errorf("shown: %q", s.sent)
+	}
+	refused := newScreen(asShown)
+	_ = refused.show(t.Context(), asks)
+	refused.serve(nil)
+	if err := refused.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(refused.waiting) != 0 {
+		t.Errorf("without a service: %v, %d wait", err, len(refused.waiting))
+	}
+	broken := newScreen(asShown)
+	broken.fails = errors.New("no")
+	broken.start()
+	if err := broken.show(t.Context(), asks); err == nil || len(broken.shown) != 0 {
+		t.Errorf("a service that fails: %v", err)
+	}
+}
+
+// Weakness: the library by which notes go on Windows puts their text into XML, and where
+// that fails into a PowerShell script, and beeep on macOS into an AppleScript; none of them
+// escapes it. A label is what another program chose.
+// Checked: nothing is left of it that means something to any of them.
+func TestNotesAreHarmless(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Notes, on port 8000…\nrun by maya":                                            "Notes, on port 8000…\nrun by maya",
+		"]]></text><actions><action content='Approve' arguments='x'/></actions><text>": "]]›‹/text›‹actions›‹action content=’Approve’ arguments=’x’/›‹/actions›‹text›",
+		"$(Start-Process calc)`n":                                                      "＄(Start-Process calc)ˋn",
+		"\n\"@\nStart-Process calc":                                                    "\n”@\nStart-Process calc",
+		"“@":                                                                           "”@",
+		`" & (do shell script "id") \`:                                                 "” ＆ (do shell script ”id”) ＼",
+		"a\x00b\x1b[31m\u0085c":                                                        "a b [31m c",
+		"{{.AppID}}":                                                                   "{ {.AppID}}",
+	} {
+		if got := harmless(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+	s := newScreen(harmless)
+	s.start()
+	id, buttons := s.shows(t, note{key: "k", title: "<b>", body: strings.Repeat("$", 5000), buttons: []button{{`"Approve"`, action{}}}})
+	if got := strings.Split(s.sent[0], "\n"); got[0] != id || got[2] != "‹b›" || len([]rune(got[3])) != maxNoteText || strings.ContainsAny(got[3], "$") || buttons[0] != "”Approve”" {
+		t.Errorf("sent %q with %q", got, buttons)
+	}
+}
