@@ -2,6 +2,8 @@
 # What takes too long for every run of the tests:
 #
 #   build/soak.sh fuzz   every fuzz target there is, FUZZTIME (30s) each
+#   build/soak.sh ways   the same bytes into both ways in, ours and net/http's, for
+#                        an hour, half of it each protocol (WAYSTIME)
 #   build/soak.sh h2spec HTTP/2 conformance beside a bare net/http server (half a
 #                        minute: part of make test, too)
 #   build/soak.sh e2e    the end-to-end tests that do more when PORCHLIGHT_SOAK
@@ -34,6 +36,16 @@ fuzz() {
 	done
 }
 
+# Go says how many inputs there were; a difference is kept as an input that every run of
+# the tests tries again.
+ways() {
+	local target
+	for target in FuzzWaysHTTP1 FuzzWaysHTTP2; do
+		say "$target, ${WAYSTIME:-30m}"
+		nice go test -run '^$' -fuzz "^$target\$" -fuzztime "${WAYSTIME:-30m}" ./agent/proxy || failed+=("$target")
+	done
+}
+
 h2spec() {
 	say "h2spec"
 	mkdir -p out
@@ -50,8 +62,8 @@ e2e() {
 }
 
 case $part in
-fuzz | h2spec | e2e) "$part" ;;
-*) echo "soak: say fuzz, h2spec or e2e, not '$part'" >&2; exit 2 ;;
+fuzz | ways | h2spec | e2e) "$part" ;;
+*) echo "soak: say fuzz, ways, h2spec or e2e, not '$part'" >&2; exit 2 ;;
 esac
 if [ ${#failed[@]} -gt 0 ]; then
 	printf '\nFailed:\n'

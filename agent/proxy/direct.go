@@ -35,7 +35,6 @@ func (v *visit) mayGoDirect(r *http.Request) bool {
 		if !httpguts.ValidHeaderFieldName(name) {
 			return false
 		}
-		v.hop = v.hop || isHopByHop(name)
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
 				return false
@@ -109,22 +108,16 @@ func (p *Proxy) rewriteDirect(r *http.Request, v *visit) (target string, err err
 			return "", errTarget
 		}
 	}
-	if v.hop {
-		removeHopByHop(r.Header)
-	}
+	removeHopByHop(r.Header)
 	p.identifyTo(r, r.RemoteAddr, r.Host, v)
 	return target, nil
 }
 
-// isHopByHop says of a field that it is of one connection (RFC 9110, section 7.6.1), or
-// that old software takes it for such.
-func isHopByHop(name string) bool {
-	switch name {
-	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
-		return true
-	}
-	return false
+// hopByHop are the fields of one connection (RFC 9110, section 7.6.1), and those
+// old software takes for such.
+var hopByHop = [...]string{
+	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
 // removeHopByHop removes them and what Connection names.
@@ -136,10 +129,8 @@ func removeHopByHop(h http.Header) {
 			}
 		}
 	}
-	for name := range h {
-		if isHopByHop(name) {
-			delete(h, name)
-		}
+	for _, name := range hopByHop {
+		delete(h, name)
 	}
 }
 

@@ -44,8 +44,7 @@ const (
 	// steadyAfter is how long a connection must last for the next to be dialled
 	// as the first was.
 	steadyAfter = 10 * time.Second
-	// lookEvery is how often a slot that has no relay to dial looks again while none is
-	// connected.
+	// lookEvery is how often the list of relays is looked at without a Wake.
 	lookEvery = 5 * time.Second
 )
 
@@ -53,7 +52,7 @@ const (
 type Config struct {
 	// Relays lists the relays in order of preference; two are used. It is asked
 	// again whenever one is to be dialled, so it may change; Wake makes a
-	// change count.
+	// change count at once.
 	Relays func() []controlapi.Relay
 	// Credential is the device credential; empty means that there is none yet.
 	Credential func() string
@@ -74,7 +73,6 @@ type Tunnel struct {
 	listener *listener
 	running  atomic.Bool
 	instance string // random, of this run of the program
-	began    time.Time
 
 	mu        sync.Mutex // protects what follows
 	inUse     [slots]*controlapi.Relay
@@ -105,7 +103,6 @@ func New(cfg Config) (*Tunnel, error) {
 		now:       cfg.Now,
 		listener:  newListener(),
 		instance:  rand.Text(),
-		began:     time.Now(),
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		secureFor: make(map[string]time.Time),
@@ -187,7 +184,7 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		woken := t.wakeups()
 		relay, ok := t.pick(slot, attempt)
 		if !ok {
-			t.rest(ctx, woken)
+			sleep(ctx, woken, lookEvery)
 			continue
 		}
 		started := time.Now()
@@ -216,22 +213,6 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			backoff, attempt = firstBackoff, 0
 		}
 	}
-}
-
-// rest waits until a slot that has none may find a relay to dial. While the other slot
-// is connected only a Wake brings one, or the end of that connection; nobody looks.
-func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
-	changed := t.Changes()
-	if t.Connected() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-woken:
-			return
-		case <-changed:
-		}
-	}
-	sleep(ctx, woken, jitter(lookEvery))
 }
 
 // pick chooses a relay for slot and notes it. Each attempt that failed moves on

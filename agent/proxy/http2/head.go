@@ -172,9 +172,7 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	if r.Host == "" {
 		r.Host = r.Header.Get("Host")
 	}
-	if p.scheme == "https" {
-		r.TLS = c.tls
-	}
+	r.TLS = c.tls // whatever scheme is named, as net/http has it
 	if !st.target(p) {
 		return nil, streamError(id, frames.ErrCodeProtocol)
 	}

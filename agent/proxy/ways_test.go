@@ -1,0 +1,470 @@
+package proxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/agent/proxy"
+	"porchlight/agent/proxy/gate"
+)
+
+// Two ways in read what visitors send: ours and net/http's. The same bytes go into
+// both here, and what the app received, what the visitor got and whether the
+// connection was kept have to be the same.
+
+// ways are both ways, each with an app of its own behind it; all else they share, the
+// sessions too, so that one cookie is good for both.
+type ways struct {
+	own, golang *way
+	fill        *strings.Replacer // what inputs say in place of what differs from run to run
+}
+
+// way is one of the ways in.
+type way struct {
+	app    *wayApp
+	in     chan net.Conn
+	conf   *tls.Config  // of visitors
+	broken atomic.Value // a fault of ours that was met, a string
+
+	mu     sync.Mutex
+	visits map[string]*pipeWatch // by the visitor's address; guarded by mu
+}
+
+func newWays(t testing.TB) *ways {
+	t.Helper()
+	var c proxy.Config
+	r := newRig(t, func(of *proxy.Config) { c = *of })
+	b := r.signedIn("notes", bobID, false)
+	session := b.cookies[cookie]
+	w := &ways{fill: strings.NewReplacer("HOST", sni, "COOKIE", cookie+"="+session)}
+	w.own, w.golang = newWay(t, r, c, gate.Own), newWay(t, r, c, gate.Go)
+	return w
+}
+
+// wayApps has the one app at another port.
+type wayApps struct {
+	proxy.Apps
+	port int
+}
+
+func (a wayApps) Lookup(name string) (proxy.App, bool) {
+	app, ok := a.Apps.Lookup(name)
+	app.Port = a.port
+	return app, ok
+}
+
+func newWay(t testing.TB, r *rig, c proxy.Config, how string) *way {
+	t.Helper()
+	w := &way{app: newWayApp(t), in: make(chan net.Conn), visits: map[string]*pipeWatch{}}
+	w.conf = &tls.Config{RootCAs: r.roots, ServerName: sni, ClientSessionCache: tls.NewLRUClientSessionCache(1)}
+	c.Apps = wayApps{c.Apps, w.app.port}
+	p, err := proxy.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() {
+		served <- gate.Serve(ctx, chanListener{w.in, ctx}, gate.Config{
+			TLS: c.TLS, Handler: w.watched(p), HTTP: how, Files: 4096, CutOff: func() {}, Log: slog.New(slog.DiscardHandler),
+			Broken: func(what any) { w.broken.Store(fmt.Sprint(what)) },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+type chanListener struct {
+	in  chan net.Conn
+	ctx context.Context
+}
+
+func (l chanListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.in:
+		return c, nil
+	case <-l.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+func (l chanListener) Close() error   { return nil }
+func (l chanListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// pipeWatch knows when nothing more will come of what was sent on a connection: all of
+// it was read, more is waited for, and no request is being answered but those that
+// wait for their bodies.
+type pipeWatch struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	// Guarded by mu:
+	sent, taken    int
+	reading, ended bool
+	active, bodies int
+	owed           func() bool // more of an answer is on its way; nil for never
+}
+
+func newPipeWatch() *pipeWatch {
+	p := &pipeWatch{}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+func (p *pipeWatch) note(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.changed.Broadcast()
+}
+
+// settled returns once nothing more will come, or the visitor saw the end.
+func (p *pipeWatch) settled() (ended bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended && (!p.reading || p.taken != p.sent || p.active != p.bodies || p.owed != nil && p.owed()) {
+		p.changed.Wait()
+	}
+	return p.ended
+}
+
+// over says whether the visitor saw the end.
+func (p *pipeWatch) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// finished returns once no request is being answered.
+func (p *pipeWatch) finished() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.active > 0 {
+		p.changed.Wait()
+	}
+}
+
+// serverEnd is the server's end of a connection, whose visitor is at an address of
+// its own.
+type serverEnd struct {
+	net.Conn
+	watch *pipeWatch
+	addr  *net.TCPAddr
+}
+
+func (c *serverEnd) RemoteAddr() net.Addr { return c.addr }
+
+func (c *serverEnd) Read(b []byte) (int, error) {
+	c.watch.note(func() { c.watch.reading = true })
+	n, err := c.Conn.Read(b)
+	c.watch.note(func() { c.watch.reading = false; c.watch.taken += n })
+	return n, err
+}
+
+type visitorEnd struct {
+	net.Conn
+	watch *pipeWatch
+}
+
+func (c *visitorEnd) Write(b []byte) (int, error) {
+	c.watch.note(func() { c.watch.sent += len(b) })
+	return c.Conn.Write(b)
+}
+
+// watched counts the requests under way and those that wait for more of their body.
+func (w *way) watched(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		of := w.visits[r.RemoteAddr]
+		w.mu.Unlock()
+		if of == nil {
+			panic(http.ErrAbortHandler) // the visitor has left, and is not looked at any more
+		}
+		of.note(func() { of.active++ })
+		defer of.note(func() { of.active-- })
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = &watchedBody{r.Body, of}
+		}
+		h.ServeHTTP(rw, r)
+	})
+}
+
+type watchedBody struct {
+	io.ReadCloser
+	watch *pipeWatch
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.watch.note(func() { b.watch.bodies++ })
+	defer func() { b.watch.note(func() { b.watch.bodies-- }) }()
+	return b.ReadCloser.Read(p)
+}
+
+var visitors atomic.Uint32
+
+// visitorConn is a visitor's connection; ended is called when nothing more comes on it.
+func (w *way) dial(addr *net.TCPAddr, protocol string) (*tls.Conn, *pipeWatch) {
+	near, far := net.Pipe()
+	watch := newPipeWatch()
+	w.mu.Lock()
+	w.visits[addr.String()] = watch
+	w.mu.Unlock()
+	w.in <- &serverEnd{far, watch, addr}
+	conf := w.conf.Clone()
+	conf.NextProtos = []string{protocol}
+	c := tls.Client(&visitorEnd{near, watch}, conf)
+	if err := c.Handshake(); err != nil {
+		panic(err) // a fuzz target may not use f
+	}
+	return c, watch
+}
+
+func (w *way) forget(addr *net.TCPAddr) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.visits, addr.String())
+}
+
+// nextVisitor is an address nobody has had, so that no limit is reached by one.
+func nextVisitor() *net.TCPAddr {
+	n := visitors.Add(1)
+	return &net.TCPAddr{IP: net.IPv4(10, byte(n>>16), byte(n>>8), byte(n)), Port: 40_000}
+}
+
+// came is what there was of one input.
+type came struct {
+	visitor []string // answers
+	end     string   // of the connection
+	app     []string // requests
+}
+
+// differs says in what two outcomes differ, or nothing.
+func (o came) differs(other came) string {
+	switch {
+	case !slices.Equal(o.app, other.app):
+		return fmt.Sprintf("the app received\n  own: %q\n  go:  %q", o.app, other.app)
+	case !slices.Equal(o.visitor, other.visitor):
+		return fmt.Sprintf("the visitor got\n  own: %q\n  go:  %q", o.visitor, other.visitor)
+	case o.end != other.end:
+		return fmt.Sprintf("the connection: own: %s, go: %s", o.end, other.end)
+	}
+	return ""
+}
+
+// compare has both ways take an input. What differs only now and then is no
+// difference: a visitor who leaves early meets either way at some moment.
+func (w *ways) compare(exchange func(*way, *net.TCPAddr) came) (difference string) {
+	for range 3 {
+		addr := nextVisitor()
+		if difference = exchange(w.own, addr).differs(exchange(w.golang, addr)); difference == "" {
+			break
+		}
+	}
+	if fault := w.own.broken.Swap(""); fault != nil && fault != "" {
+		return fmt.Sprintf("a fault of ours: %v", fault)
+	}
+	return difference
+}
+
+// wayApp is an app that keeps what it was asked and answers as the path says.
+type wayApp struct {
+	port int
+
+	mu  sync.Mutex
+	got []*appRequest // guarded by mu
+}
+
+// appRequest is a request as an app reads it.
+type appRequest struct {
+	line, body string
+	fields     []string // sorted; the app need not know in which order they came
+	five       string   // the lines right after Host
+	cut        bool     // its end never came: whether the app saw its beginning is a matter of time
+}
+
+func (r appRequest) String() string {
+	return r.line + "|" + r.five + "|" + strings.Join(r.fields, "|") + "||" + r.body
+}
+
+func newWayApp(t testing.TB) *wayApp {
+	a := &wayApp{}
+	a.port = rawApp(t, a.serve)
+	return a
+}
+
+// take is what came since it was taken last.
+func (a *wayApp) take() (all []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.got {
+		if !r.cut {
+			all = append(all, r.String())
+		}
+	}
+	a.got = nil
+	return all
+}
+
+func (a *wayApp) serve(c net.Conn) {
+	r := bufio.NewReader(c)
+	for {
+		got, err := a.read(r)
+		if got.line == "" || err != nil {
+			return
+		}
+		answer, last := appAnswer(got)
+		if _, err := io.WriteString(c, answer); err != nil || last {
+			return
+		}
+	}
+}
+
+func (a *wayApp) read(r *bufio.Reader) (got *appRequest, err error) {
+	got = &appRequest{}
+	head, err := readHead(r)
+	if err != nil {
+		return got, err
+	}
+	got.line, got.five = head[0], strings.Join(head[1:min(7, len(head))], "|")
+	got.fields = slices.Sorted(slices.Values(head[min(7, len(head)):]))
+	a.mu.Lock()
+	a.got = append(a.got, got)
+	a.mu.Unlock()
+	body, err := readFramed(r, got.fields, 0)
+	a.mu.Lock()
+	got.body, got.cut = body, err != nil
+	a.mu.Unlock()
+	return got, err
+}
+
+// readHead reads lines up to an empty one.
+func readHead(r *bufio.Reader) (lines []string, err error) {
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return lines, err
+		}
+		line = strings.TrimSuffix(line, "\r\n")
+		if line == "" {
+			return lines, nil
+		}
+		lines = append(lines, line)
+	}
+}
+
+// readFramed reads a body, its trailers after it. What has no length has none, or, with
+// the status of an answer, all that comes.
+func readFramed(r *bufio.Reader, fields []string, status int) (body string, err error) {
+	var raw []byte
+	switch length := fieldOf(fields, "Content-Length"); {
+	case strings.EqualFold(fieldOf(fields, "Transfer-Encoding"), "chunked"):
+		if raw, err = io.ReadAll(httputil.NewChunkedReader(r)); err != nil {
+			return string(raw), err
+		}
+		trailers, err := readHead(r)
+		return string(raw) + "||" + strings.Join(slices.Sorted(slices.Values(trailers)), "|"), err
+	case length != "":
+		n, err := strconv.Atoi(length)
+		if err != nil {
+			return "", err
+		}
+		raw = make([]byte, n)
+		n, err = io.ReadFull(r, raw)
+		return string(raw[:n]), err
+	case status > 0:
+		raw, err = io.ReadAll(r)
+	}
+	return string(raw), err
+}
+
+func fieldOf(fields []string, name string) string {
+	for _, f := range fields {
+		if n, value, _ := strings.Cut(f, ":"); strings.EqualFold(n, name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// appAnswer is the same for the same request. last says that the connection ends.
+func appAnswer(r *appRequest) (answer string, last bool) {
+	method, target, _ := strings.Cut(r.line, " ")
+	head := func(status, more string) string {
+		return "HTTP/1.1 " + status + "\r\nContent-Type: text/plain\r\n" + more + "\r\n"
+	}
+	said := r.line + "\n" + r.body
+	if method == http.MethodHead {
+		return head("200 OK", "Content-Length: 77\r\n"), false
+	}
+	path, _, _ := strings.Cut(target, " ")
+	switch strings.TrimRight(path, "0123456789") {
+	case "/none":
+		return head("204 No Content", "X-A: 1\r\nX-A: 2\r\n"), false
+	case "/same":
+		return head("304 Not Modified", "Etag: \"x\"\r\n"), false
+	case "/chunks":
+		return head("200 OK", "Transfer-Encoding: chunked\r\nTrailer: X-End\r\n") + "3\r\nabc\r\n2\r\nde\r\n0\r\nX-End: yes\r\n\r\n", false
+	case "/hints":
+		return "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n" + head("200 OK", "Content-Length: 2\r\n") + "ok", false
+	case "/long":
+		return head("200 OK", "Content-Length: 100000\r\n") + strings.Repeat("0123456789", 10_000), false
+	case "/rest":
+		return head("200 OK", "Connection: close\r\n") + said, true
+	case "/half":
+		return head("200 OK", "Content-Length: 50\r\n") + "half", true
+	case "/odd":
+		return "HTTP/1.1 299 \r\nx-lower: A\r\nSet-Cookie: a=b\r\nSet-Cookie: " + cookie + "=x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nContent-Length: 0\r\n\r\n", false
+	}
+	return head("200 OK", "Content-Length: "+strconv.Itoa(len(said))+"\r\n") + said, false
+}
+
+// unlike are the parts of our own answers that are another each time.
+func unlike(s string) string {
+	for _, name := range []string{"state=", "code_challenge=", instance + "-n-"} {
+		for at := 0; ; {
+			i := strings.Index(s[at:], name)
+			if i < 0 {
+				break
+			}
+			at += i + len(name)
+			end := strings.IndexAny(s[at:], "&;|\" \n")
+			if end < 0 {
+				end = len(s) - at
+			}
+			s = s[:at] + "*" + s[at+end:]
+		}
+	}
+	return s
+}
+
+// read collects what comes on a connection until it ends.
+func collect(c io.Reader, watch *pipeWatch) (got *bytes.Buffer, ended chan struct{}) {
+	got, ended = &bytes.Buffer{}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(got, c) // however it ends
+		watch.note(func() { watch.ended = true })
+	}()
+	return got, ended
+}
+
+// patient is for tests that would hang: no came is judged by it.
+const patient = time.Minute
