@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -164,6 +165,7 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	}
 	st := &stream{c: c, id: id, length: -1, remote: ended}
 	st.ctx.Context = c.ctx
+	st.maps = maps.Get().(*headers)
 	r := blank.WithContext(&st.ctx)
 	st.request = r
 	st.header(c.head.fields)
@@ -178,7 +180,7 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 	}
 	st.newBody(ended)
 	st.announce()
-	st.response.st = st
+	st.response.st, st.response.header = st, st.maps.out
 	st.handler = c.server.config.Handler
 	if c.head.cut {
 		st.handler = http.HandlerFunc(tooLong)
@@ -190,20 +192,19 @@ func (c *Conn) newStream(id uint32, ended bool) (*stream, error) {
 
 // header makes the header of the fields. All values are in one piece of memory.
 func (st *stream) header(fields []field) {
-	h, values := make(http.Header, len(fields)), make([]string, len(fields))
+	h, values := st.maps.in, slices.Grow(st.maps.values[:0], len(fields))[:len(fields)]
+	st.maps.values = values
 	for i, f := range fields {
 		values[i] = f.value
 		had, has := h[f.name]
 		switch {
 		case !has:
 			h[f.name] = values[i : i+1 : i+1]
-		case f.name == "Cookie":
-			// Its crumbs are one field again (RFC 9113, section 8.2.3).
-			h[f.name] = append(had, f.value)
 		default:
 			h[f.name] = append(had, f.value)
 		}
 	}
+	// The crumbs of a cookie are one field again (RFC 9113, section 8.2.3).
 	if crumbs := h["Cookie"]; len(crumbs) > 1 {
 		h["Cookie"] = []string{strings.Join(crumbs, "; ")}
 	}

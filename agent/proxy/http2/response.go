@@ -71,7 +71,7 @@ func (w *response) free() {
 
 func (w *response) Header() http.Header {
 	if w.header == nil {
-		w.header = make(http.Header, 8)
+		w.header = http.Header{} // the handler is done, and its maps are another's
 	}
 	return w.header
 }

@@ -46,7 +46,7 @@ type Server struct {
 }
 
 // maxIdle is how many workers wait for work; others end.
-const maxIdle = 64
+const maxIdle = limits.Streams
 
 // New makes a server, which does nothing until its connections are served.
 func New(c Config) *Server {
@@ -119,11 +119,27 @@ func (s *Server) add(c *Conn) bool {
 	return true
 }
 
+// remove forgets a connection. With the last one, workers that wait end.
 func (s *Server) remove(c *Conn) {
 	s.mu.Lock()
 	delete(s.conns, c)
+	last := len(s.conns) == 0
 	s.mu.Unlock()
+	if last {
+		s.rested()
+	}
 	s.serves.Done()
+}
+
+// rested ends the workers that wait.
+func (s *Server) rested() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle = nil
+	s.mu.Unlock()
+	for _, worker := range idle {
+		close(worker)
+	}
 }
 
 func (s *Server) all() (conns []*Conn) {
@@ -163,13 +179,7 @@ func (s *Server) Close() {
 		c.abort(errServerClosed)
 	}
 	s.serves.Wait()
-	s.mu.Lock()
-	idle := s.idle
-	s.idle = nil
-	s.mu.Unlock()
-	for _, worker := range idle {
-		close(worker)
-	}
+	s.rested()
 	s.works.Wait()
 }
 

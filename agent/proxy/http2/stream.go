@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -13,7 +14,8 @@ import (
 )
 
 // stream is one request and its answer. None is used again: who keeps a ResponseWriter,
-// a body or a context too long finds it closed, and never another's.
+// a body or a context too long finds it closed, and never another's. Only the maps of the
+// headers are, of requests without a body, which nothing reads on after the handler.
 type stream struct {
 	c       *Conn
 	id      uint32
@@ -24,6 +26,7 @@ type stream struct {
 
 	ctx      streamContext
 	response response // touched by the handler's goroutine only
+	maps     *headers // of request and response; nil once they are another's
 
 	// Guarded by c.mu:
 	window   int64 // what may be sent
@@ -48,6 +51,32 @@ func (st *stream) serve() {
 	defer st.recovered()
 	st.handler.ServeHTTP(&st.response, st.request)
 	st.response.finish()
+	st.giveMaps()
+}
+
+// headers are the maps of a request and its answer.
+type headers struct {
+	in, out http.Header
+	values  []string // of in
+}
+
+var maps = sync.Pool{New: func() any { return &headers{in: make(http.Header, 16), out: make(http.Header, 8)} }}
+
+// maxKept is how many fields a map that is used again may have had; a larger one would
+// stay as large.
+const maxKept = 64
+
+// giveMaps lets another stream have the maps, once the handler has returned.
+func (st *stream) giveMaps() {
+	m := st.maps
+	if st.body != nil || len(m.in) > maxKept || len(m.out) > maxKept {
+		return
+	}
+	st.maps, st.request.Header, st.response.header = nil, nil, nil
+	clear(m.in)
+	clear(m.out)
+	clear(m.values)
+	maps.Put(m)
 }
 
 // recovered ends the stream of a handler that panicked. One that meant to
