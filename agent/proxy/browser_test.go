@@ -82,6 +82,13 @@ func (b *browser) get(target string, header ...string) (*http.Response, string) 
 	return b.read(b.request("GET", target, nil, append([]string{"Sec-Fetch-Mode", "navigate", "Accept", "text/html"}, header...)...))
 }
 
+// inPseudo is a page as a browser gets it whose reader speaks the pseudo-locale.
+func (b *browser) inPseudo(target string) string {
+	b.r.t.Helper()
+	_, body := b.get(target, "Accept-Language", "en-XA")
+	return body
+}
+
 // fetch asks as a script or a program does.
 func (b *browser) fetch(method, target string, header ...string) (*http.Response, string) {
 	b.r.t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"porchlight/agent/proxy"
 	"porchlight/control/controlapi"
+	"porchlight/test/pseudo"
 )
 
 // freePort is a port nothing listens on.
@@ -188,6 +189,7 @@ func TestPagesRunNothing(t *testing.T) {
 				t.Errorf("%s lacks %q", what, want)
 			}
 		}
+		pseudo.Check(t, what, c.b.inPseudo(c.target), "Bob", "bob@example.com", "maya", `<script>alert(1)</script>"'&`)
 		// Nobody is left with a number, or without a way on.
 		if number := fmt.Sprint(c.status); c.status != 200 && strings.Contains(visible(body), number) {
 			t.Errorf("%s shows %s: %s", what, number, visible(body))

@@ -12,6 +12,7 @@ import (
 	"porchlight/control/kv"
 	"porchlight/internal/words"
 	"porchlight/test/golden"
+	"porchlight/test/pseudo"
 )
 
 func TestSignInMail(t *testing.T) {
@@ -51,6 +52,31 @@ func TestMailsInGerman(t *testing.T) {
 	}
 	golden.Check(t, "testdata/invitation-de.golden.txt", "Subject: "+invited.Subject+"\n\n"+invited.Text)
 	golden.Check(t, "testdata/invitation-de.golden.html", invited.HTML)
+}
+
+// No word of a mail stands in its template: see package pseudo.
+func TestMailsAreSaid(t *testing.T) {
+	t.Parallel()
+	in, err := SignIn{
+		To: "bob@example.com", Link: "https://control.example.net/signin/link?token=abc&x=1",
+		Code: "123 456", Host: "control.example.net", Minutes: 15, Language: words.Pseudo,
+	}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	invited, err := Invitation{
+		To: "bob@example.com", Owner: "maya@example.com", From: "Maya", Line: "Look at this.", Language: words.Pseudo,
+		Apps: []App{{Label: "Notes", Name: "notes"}, {Label: "Photos", Name: "photos"}}, Until: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC),
+		Link: "https://control.example.net/invitation?token=abc&x=1",
+	}.Message()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []Message{in, invited} {
+		for _, said := range []string{m.Subject, m.Text, m.HTML} {
+			pseudo.Check(t, m.Subject, said, "Maya", "Look at this.", "Notes", "Photos")
+		}
+	}
 }
 
 func TestOutboxKeepsTheNewest(t *testing.T) {

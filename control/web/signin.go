@@ -72,7 +72,7 @@ func (h *handler) checkMail(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) showCheckMail(w http.ResponseWriter, r *http.Request, status int, to destination, p page) error {
-	p.Title, p.Return, p.Again, p.formTarget = "Check your mail", to.path, signInPath("/signin", to), to.leads
+	p.Title, p.Return, p.Again, p.formTarget = languageOf(r).Say("Check your mail"), to.path, signInPath("/signin", to), to.leads
 	return h.show(w, r, status, "check", p)
 }
 
