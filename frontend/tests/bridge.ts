@@ -472,7 +472,7 @@ const textsIn = (value: unknown): string[] => (typeof value === 'string' ? [valu
 const stub = {
   calls,
   /** Every text that the page is given: names, addresses, what the agent says. */
-  texts: () => textsIn([state, people, activity, requested, mails, passwords, preferences, visitors()]).filter((text) => text.length > 1),
+  texts: () => textsIn([state, people, activity, requested, mails, passwords, preferences, visitors(), listening, titles]).filter((text) => text.length > 1),
   /** The options of an app that has none set. */
   options,
   /** Makes a call throw text; without one it works again. */

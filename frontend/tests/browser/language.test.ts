@@ -1,6 +1,7 @@
 // The window in other languages: the pseudo-locale finds what no language can say
 // otherwise, and what its length breaks.
 import { expect, test } from 'vitest';
+import { pseudo } from '../../src/lib/strings/pseudo';
 import { open, wrong, type Look } from './page';
 import type { Page } from 'playwright-core';
 
@@ -21,7 +22,10 @@ const unsaid = (page: Page) =>
     for (const one of document.querySelectorAll('[aria-label], [placeholder], [title], [alt]'))
       for (const name of ['aria-label', 'placeholder', 'title', 'alt']) note(one.getAttribute(name));
     return [...found];
-  }, [...months, 'English', 'Deutsch']);
+  }, [...months, 'English', 'Deutsch', ...theAgents]);
+
+/** What the agent says: the program around the page says that in its language. And what it calls an app without a title. */
+const theAgents = ['20414 MB are free.', 'Several mails were asked for at that address. Links already sent still work; another mail can be asked for later.', 'Port 3000', 'Port 8000'];
 
 const months = Array.from({ length: 12 }, (_, month) => new Date(2026, month, 1).toLocaleDateString('en', { month: 'long' }));
 
@@ -36,17 +40,51 @@ const overflow = (page: Page) =>
     return [document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : '', ...out.map((one) => `${one.tagName}.${one.className}: ${one.innerText.slice(0, 40)}`)].filter(Boolean);
   });
 
-const scenes: Look[] = ['welcome', 'welcome-code', 'apps', 'connected', 'dark', 'paused', 'health', 'empty', 'alone', 'unreachable', 'locked', 'keyless', 'muted', 'requests'].map((scene) => ({ scene }));
+const scenes: Look[] = ['welcome', 'welcome-code', 'apps', 'connected', 'dark', 'paused', 'health', 'empty', 'alone', 'unreachable', 'locked', 'keyless', 'muted', 'requests', 'knocks'].map((scene) => ({ scene }));
+
+/** Presses what is called so in English. */
+const press = (name: string) => (page: Page) => page.getByRole('button', { name: pseudo(name) as string, exact: true }).first().click();
+const apps = (page: Page) => page.getByRole('navigation').getByRole('button').first().click();
+const checkup = async (page: Page) => {
+  await page.locator('.foot .state').click();
+  await page.locator('#report, .lead').first().waitFor();
+};
+
+/** What no entry of the sidebar leads to, by the scene it is looked at in: each the presses that lead there. */
+const beyond: Record<string, [name: string, ...way: ((page: Page) => Promise<unknown>)[]][]> = {
+  welcome: [['trust', press('Start')], ['the first app', press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()]],
+  connected: [
+    ['adding an app', apps, press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), (page) => page.locator('details summary, .fold button').first().click()],
+    ['an app', apps, (page) => page.getByRole('button', { name: 'Notes' }).first().click(), press('QR code')],
+    ['its people', press('Add people…')],
+    ['its password', press('Make one')],
+    [
+      'links', (page) => page.getByRole('navigation').getByRole('button').nth(1).click(), press('Invite'), (page) => page.getByLabel('Photos').check(),
+      (page) => page.getByLabel(pseudo('E-mail addresses') as string).fill('lena@example.com, full@example.com'), press('Copy links…'), press('QR code for lena@example.com'),
+    ],
+    ['health', checkup],
+  ],
+  knocks: [['somebody who knocks at an app', apps, (page) => page.getByRole('button', { name: 'Notes' }).first().click()]],
+  health: [['what is wrong', checkup], ['an app that ails', apps, (page) => page.getByRole('button', { name: 'Cluster' }).first().click()]],
+  locked: [['health', checkup]],
+};
 
 test.each(scenes)('every view of $scene, in the pseudo-locale at 720 px', async ({ scene }) => {
   const page = await open({ scene: scene!, width: 720, height: 900, language: 'en-XA' });
   const views = page.getByRole('navigation').getByRole('button');
   const all: Record<string, unknown> = {};
+  const look = async (name: string) => {
+    const found = { unsaid: await unsaid(page), overflow: await overflow(page) };
+    if (found.unsaid.length + found.overflow.length > 0) all[name] = found;
+  };
   for (let i = 0, n = Math.max(1, await views.count()); i < n; i++) {
     if (await views.nth(i).isVisible()) await views.nth(i).click();
     await page.locator('main[aria-busy="false"]').waitFor();
-    const found = { unsaid: await unsaid(page), overflow: await overflow(page) };
-    if (found.unsaid.length + found.overflow.length > 0) all[`view ${i}`] = found;
+    await look(`view ${i}`);
+  }
+  for (const [name, ...way] of beyond[scene!] ?? []) {
+    for (const step of way) await step(page);
+    await look(name);
   }
   expect(all).toEqual({});
   expect(wrong()).toEqual([]);
