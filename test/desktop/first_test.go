@@ -16,9 +16,10 @@ import (
 // without, and never that it trusts.
 func TestFirstStartRefused(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, desk{first: true})
+	s := newSession(t, desk{first: true, dark: true})
 	p := s.launchDriven()
 	p.pageThere()
+	p.followsTheDark()
 	p.pressButton("Start")
 	p.pressButton("Trust it")
 	elsewhere := filepath.Join(s.dir, "elsewhere") // a home without the list that was changed
@@ -33,6 +34,16 @@ func TestFirstStartRefused(t *testing.T) {
 	s.shot("first-refused")
 	p.pressButton("Go on without")
 	p.named("button", "Later")
+}
+
+// followsTheDark says whether the page looks as a dark desktop's windows do.
+func (p *page) followsTheDark() {
+	p.t.Helper()
+	var dark bool
+	script := `return matchMedia('(prefers-color-scheme: dark)').matches`
+	if err := webDriver("POST", p.session+"/execute/sync", map[string]any{"script": script, "args": []string{}}, &dark); err != nil || !dark {
+		p.t.Errorf("the desktop is dark, and the page is not (%v)", err)
+	}
 }
 
 // nextLink is what the browser was asked to open after so many others.
