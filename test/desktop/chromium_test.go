@@ -217,11 +217,17 @@ func (t *tab) shot(name string) {
 	if dir == "" {
 		return
 	}
+	t.saves(filepath.Join(dir, t.s.t.Name()+"-"+name+".png"))
+}
+
+// saves writes a picture of the page to a file.
+func (t *tab) saves(file string) {
+	t.s.t.Helper()
 	var got struct{ Data string }
 	t.must("Page.captureScreenshot", map[string]any{"format": "png"}, &got)
 	raw, err := base64.StdEncoding.DecodeString(got.Data)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, t.s.t.Name()+"-"+name+".png"), raw, 0o600)
+		err = os.WriteFile(file, raw, 0o600)
 	}
 	if err != nil {
 		t.s.t.Error(err)

@@ -22,15 +22,15 @@ import (
 // and the clicks are counted: the lamp and every button, not hovering a submenu or typing.
 func TestOwnersStory(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, desk{first: true, picks: "Today"})
+	s := newSession(t, desk{first: true, picks: "Today", tidy: forDocuments() != ""})
 	notes := titled(t, "Notes")
-	p := owner{page: s.launchDriven()}
+	p := owner{page: s.storyBegins()}
 	p.pageThere()
 	p.named("h1", "Leave the porch light on")
 	p.publish("photos", "Photos", titled(t, "Photos"))
 	s.trayShows("Photos wants an address", true)
 	p.named("h1", "Leave the porch light on") // whatever has asked meanwhile
-	s.shot("01-first-start")
+	p.show("01-first-start", ofWindow)
 
 	p.clicksAre("the first app", 3, func() { p.firstApp() })
 	var apps []agentapi.OwnerApp
@@ -42,7 +42,7 @@ func TestOwnersStory(t *testing.T) {
 	}
 	p.pressButton("Done")
 	p.named("h1", "Apps")
-	s.shot("03-apps")
+	p.show("03-apps", ofWindow)
 	p.enter(p.named("button", "Approve"))
 	p.is("photos", "live")
 
@@ -54,19 +54,19 @@ func TestOwnersStory(t *testing.T) {
 	phone := p.chrome.phone()
 	phone.opens(p.mailed(guest))
 	phone.shows("shares Notes with you", "Until ")
-	phone.shot("05-phone-invitation")
+	p.onPhone(phone, "05-invitation")
 	phone.tap("Open Notes as " + guest)
 	phone.shows("Notes for member", "connected")
-	phone.shot("06-phone-notes")
+	p.onPhone(phone, "06-notes")
 	s.notified("An invitation was accepted")
 	s.notified(guest + " opened Notes for the first time")
 
 	phone.opens(p.address("photos"))
 	phone.shows("This isn’t shared with you")
-	phone.shot("07-phone-closed")
+	p.onPhone(phone, "07-closed")
 	phone.tap("Ask ")
 	phone.shows("has been asked")
-	phone.shot("08-phone-asked")
+	p.onPhone(phone, "08-asked")
 	p.clicksAre("the answer to a knock", 1, func() { p.presses("Today", "09-knock") })
 	phone.shows("Photos for member", "connected") // by itself
 	if end := p.person(guest).Until["Photos"]; !end.After(time.Now()) || time.Until(end) > 25*time.Hour {
@@ -81,6 +81,12 @@ func TestOwnersStory(t *testing.T) {
 	s.notified(guest + " is disconnected")
 
 	s.picks("Undo")
+	if forDocuments() != "" {
+		p.openTray()
+		p.walk(guest + ": Photos")
+		p.show("10-here-now", ofMenu)
+		p.closeMenus()
+	}
 	p.clicksAre("cutting one person off", 2, func() { p.tray(guest + ": Photos > Remove from everything") })
 	phone.shows("cut off, 403")
 	p.lists(false)
@@ -100,7 +106,7 @@ func TestOwnersStory(t *testing.T) {
 	phone.shows("cut off, ")
 	phone.reload()
 	phone.shows("Closed for now")
-	phone.shot("11-phone-dark")
+	p.onPhone(phone, "11-dark")
 	p.timeline()
 	p.pressButton("Light up again")
 	s.trayShows("Go dark", true)
@@ -145,7 +151,7 @@ func (p *owner) tray(path string) {
 func (p *owner) presses(button, shot string) {
 	p.t.Helper()
 	p.displays("1")
-	p.shot(shot)
+	p.show(shot, ofNotes)
 	p.clicks++
 	p.mustTool("dunstctl", "context") // lists the buttons and has one picked
 }
@@ -163,7 +169,7 @@ func (p *owner) firstApp() {
 	p.named("h1", "Your browser trusts this computer")
 	p.named("h1", "Pick your first app") // by itself
 	p.named("button", "Share Notes")
-	p.shot("02-pick")
+	p.show("02-pick", ofWindow)
 	p.pick("button", "Share Notes")
 	p.named("h1", "Notes is on")
 	own.opens(p.nextLink(1))
@@ -180,7 +186,7 @@ func (p *owner) invites() {
 	p.pick("button", "Notes")
 	p.pick("button", "Add people…")
 	p.write("E-mail addresses", guest)
-	p.shot("04-invite")
+	p.show("04-invite", ofWindow)
 	p.pick("button", "Send invitation")
 	p.named("main .cut", guest)
 }
@@ -220,7 +226,10 @@ func (p *owner) timeline() {
 		}
 		return err
 	})
-	p.shot("12-timeline")
+	if forDocuments() != "" {
+		p.press(p.named(".toast button", "Dismiss"))
+	}
+	p.show("12-timeline", ofWindow)
 }
 
 // quits says who is cut off by it, which is so.
@@ -230,7 +239,7 @@ func (p *owner) quits(phone *tab) {
 	p.trayShows("Quit Porchlight > "+guest+": Photos", true)
 	p.openTray()
 	p.walk("Quit Porchlight")
-	p.shot("13-quit")
+	p.show("13-quit", ofMenu)
 	p.closeMenus()
 	p.tray("Quit Porchlight > Yes, quit Porchlight")
 	phone.shows("cut off, nobody answers")
@@ -269,7 +278,16 @@ func titled(t *testing.T, title string) (port int) {
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	srv := httptest.NewServer(mux)
+	srv := httptest.NewUnstartedServer(mux)
+	if forDocuments() != "" { // no port is taken there
+		l, err := net.Listen("tcp", map[string]string{"Notes": "127.0.0.1:3000", "Photos": "127.0.0.1:2342"}[title])
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Listener.Close()
+		srv.Listener = l
+	}
+	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv.Listener.Addr().(*net.TCPAddr).Port
 }

@@ -10,17 +10,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"porchlight/agent/agentapi"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestPictures makes the pictures of the documentation from the real program.
-// screenshots.sh calls it, with a network and a login name of its own: what the
-// pictures show is what an owner called maya sees, and no port is taken.
+// forDocuments is where the pictures of the documentation go; empty where none are made.
+func forDocuments() string { return os.Getenv("PORCHLIGHT_PICTURES") }
+
+// TestPictures makes pictures of the real program: those of the documentation, and more
+// for people to look at. screenshots.sh calls it, with a network and a login name of its
+// own: what the pictures show is what an owner called maya sees, and no port is taken.
 func TestPictures(t *testing.T) {
-	dir := os.Getenv("PORCHLIGHT_PICTURES")
-	if dir == "" {
+	dir, gallery := forDocuments(), os.Getenv("PORCHLIGHT_GALLERY")
+	if dir == "" || gallery == "" {
 		t.Skip("make screenshots runs this one")
 	}
 	t.Run("overview", func(t *testing.T) {
@@ -33,7 +37,7 @@ func TestPictures(t *testing.T) {
 		p.walk("Paperless wants an address")
 		p.picture(filepath.Join(dir, "overview.png"), image.Rect(0, 0, 1100, 700))
 	})
-	for _, look := range looks(dir) {
+	for _, look := range looks(gallery) {
 		t.Run(look.name, func(t *testing.T) {
 			t.Run("window", func(t *testing.T) {
 				p := newGallery(t, look.desk)
@@ -51,7 +55,14 @@ func TestPictures(t *testing.T) {
 				p := s.drive("127.0.0.1:8765")
 				p.pageThere()
 				p.named("button", "Start")
-				p.window(look, "welcome")
+				p.window(look, "first-start")
+				p.pressButton("Start")
+				p.named("button", "Trust it")
+				p.window(look, "first-trust")
+				p.pressButton("Not now")
+				p.python(3000)
+				p.named("button", "Later")
+				p.window(look, "first-share")
 			})
 		})
 	}
@@ -59,8 +70,64 @@ func TestPictures(t *testing.T) {
 		p := newGallery(t, desk{tidy: true})
 		p.openTray()
 		p.walk("Notes", "Revoke")
-		p.picture(filepath.Join(dir, "tray.png"), image.Rect(300, 0, 1100, 440))
+		p.picture(filepath.Join(gallery, "tray.png"), image.Rect(300, 0, 1100, 440))
 	})
+	for _, panel := range []struct {
+		name  string
+		light bool
+	}{{"light", true}, {"dark", false}} {
+		t.Run("on a "+panel.name+" panel", func(t *testing.T) {
+			p := newGallery(t, desk{tidy: true, light: panel.light})
+			p.openTray()
+			p.picture(filepath.Join(gallery, "panel-"+panel.name+".png"), image.Rect(600, 0, 1100, 440))
+		})
+	}
+	t.Run("sixty apps", func(t *testing.T) { sixty(t, gallery) })
+}
+
+// sixty is a desktop with so many apps, called as people call theirs, and a hundred
+// people.
+func sixty(t *testing.T, gallery string) {
+	s := newSession(t, desk{tidy: true})
+	s.alone()
+	p := s.drive("127.0.0.1:8765")
+	s.trayShows("No app is on", true)
+	owner, ctx := p.ownerTier(), t.Context()
+	labels := []string{"Notes", "مذكراتي اليومية", "לוח השנה", "Quarterly planning board for the whole northern region", "日記", "मेरी डायरी", "👩‍🚀 Orbit", "Ledger"}
+	for i := range 60 {
+		name, label := fmt.Sprintf("app-%d", i), labels[i%len(labels)]
+		if i >= len(labels) {
+			label = fmt.Sprintf("%s %d", label, i)
+		}
+		p.publish(name, label, 20000+i)
+		if _, err := owner.Approve(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.publish("paperless", "Paperless", 8010)
+	p.trayShows("Paperless wants an address", true)
+	for i := range 2 {
+		var emails []string
+		for j := range agentapi.MaxInvited {
+			emails = append(emails, fmt.Sprintf("person-%d@example.com", i*agentapi.MaxInvited+j))
+		}
+		all, err := owner.InviteAll(ctx, agentapi.InvitationsRequest{Emails: emails, Apps: labels[:3]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused := all.Invitations[len(all.Invitations)-1].Error; refused != "" {
+			t.Log(refused) // what one owner may invite in a day
+			break
+		}
+	}
+	p.openWindow()
+	p.named("h2", "On")
+	l := look{dir: gallery, theme: "light"}
+	p.window(l, "sixty-apps")
+	p.view("People")
+	p.window(l, "sixty-people")
+	p.openTray()
+	p.picture(filepath.Join(gallery, "sixty-tray.png"), image.Rect(300, 0, 1100, 700))
 }
 
 // look is a screen and a theme the window is drawn on.
@@ -69,15 +136,15 @@ type look struct {
 	name, dir, theme string
 }
 
-// looks are the four of them; the pictures of the coarse screen go to a
-// directory of their own.
+// looks are the four of them, each with a directory of its own.
 func looks(dir string) (all []look) {
 	for _, fine := range []bool{true, false} {
 		for _, theme := range []string{"light", "dark"} {
-			l := look{desk: desk{tidy: true, fine: fine, dark: theme == "dark"}, name: theme + "-2x", dir: dir, theme: theme}
+			l := look{desk: desk{tidy: true, fine: fine, dark: theme == "dark"}, name: theme + "-2x", theme: theme}
 			if !fine {
-				l.name, l.dir = theme+"-1x", filepath.Join(dir, "1x")
+				l.name = theme + "-1x"
 			}
+			l.dir = filepath.Join(dir, l.name)
 			all = append(all, l)
 		}
 	}
@@ -87,12 +154,63 @@ func looks(dir string) (all []look) {
 // window takes a picture of the window as it is.
 func (s *session) window(l look, file string) {
 	s.t.Helper()
-	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+	dir := l.dir
+	if l.fine && (file == "people" || file == "app") {
+		dir = forDocuments() // README shows them
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		s.t.Fatal(err)
 	}
 	s.arrange(100, 80, 900, 560)
 	s.mustTool("dunstctl", "close-all") // what was told while the scene was set
-	s.picture(filepath.Join(l.dir, file+"-"+l.theme+".png"), image.Rect(84, 62, 1018, 688))
+	s.picture(filepath.Join(dir, file+"-"+l.theme+".png"), ofWindow)
+}
+
+// What pictures show of the screen; lengths are those of the coarse one.
+var (
+	ofWindow = image.Rect(84, 62, 1018, 688)
+	ofMenu   = image.Rect(420, 0, 1100, 540)
+	ofNotes  = image.Rect(620, 540, 1100, 700)
+)
+
+// storyBegins has the story's program run, as maya's where pictures are made of it.
+func (s *session) storyBegins() *page {
+	if forDocuments() == "" {
+		return s.launchDriven()
+	}
+	s.alone()
+	return s.drive("127.0.0.1:8765")
+}
+
+// show keeps a moment of the story: as a picture of the documentation where those are
+// made, and otherwise for people to look at.
+func (p *owner) show(name string, part image.Rectangle) {
+	p.t.Helper()
+	if forDocuments() == "" {
+		p.shot(name)
+		return
+	}
+	if part == ofWindow {
+		p.arrange(100, 80, 900, 560)
+		p.mustTool("dunstctl", "close-all")
+	}
+	p.picture(filepath.Join(forDocuments(), "story-"+name+".png"), part)
+}
+
+// onPhone keeps what the friend sees.
+func (p *owner) onPhone(phone *tab, name string) {
+	p.t.Helper()
+	dir := forDocuments()
+	if dir == "" {
+		phone.shot("phone-" + name)
+		return
+	}
+	file := filepath.Join(dir, "story-"+name+".png")
+	phone.saves(file)
+	if err := os.Chmod(file, 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	p.mustTool("convert", file, "-resize", "390x", "-crop", "390x600+0+0", "+repage", "-strip", "+dither", "-colors", "255", "PNG8:"+file)
 }
 
 // views takes a picture of every view.
@@ -101,7 +219,7 @@ func (p fullHouse) views(l look) {
 	p.openWindow()
 	p.arrange(100, 80, 900, 560)
 	for _, view := range []struct{ name, file string }{
-		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"},
+		{"People", "people"}, {"Connected apps", "connected-apps"}, {"Activity", "activity"}, {"Requests", "requests"},
 		{"Outbox", "outbox"}, {"Settings", "settings"}, {"Apps", "app"},
 	} {
 		leave := func() {}
@@ -122,6 +240,17 @@ func (p fullHouse) views(l look) {
 		p.window(l, view.file)
 		leave()
 	}
+	p.press(".foot .state")
+	p.named("h1", "Health")
+	p.named(".title", "Your addresses work on this computer")
+	p.window(l, "health")
+	p.view("Apps")
+	p.pressButton("Add an app…")
+	p.see("main .card")
+	p.window(l, "add-app")
+	p.view("People")
+	p.pressButton("Invite")
+	p.window(l, "invite")
 }
 
 // newGallery is a desktop with two apps on and one that waits.
@@ -130,6 +259,7 @@ func newGallery(t *testing.T, opts desk) *program {
 	s := newSession(t, opts)
 	s.alone()
 	p := &program{session: s, data: filepath.Join(s.dir, "data"), api: "127.0.0.1:8765"}
+	s.used(p.data)
 	p.start("--data", p.data)
 	p.serving()
 	for _, app := range []struct {

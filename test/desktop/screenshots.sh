@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the pictures of the documentation from the real program (see doc.go).
+# Makes the pictures of the documentation from the real program (see doc.go), and more
+# of them for people to look at, into out/pictures.
 #
 #   test/desktop/screenshots.sh [DIRECTORY]     default: docs/pictures
 #
@@ -17,14 +18,16 @@ if [ "${1:-}" = --inside ]; then
 	rm "$names"
 	ip link set lo up
 	cd test/desktop
-	exec "$3" -test.run '^TestPictures$' -test.v -test.timeout 10m
+	exec "$3" -test.run "${PORCHLIGHT_ONLY:-^(TestPictures|TestOwnersStory)\$}" -test.v -test.timeout 20m
 fi
 
 PORCHLIGHT_DESKTOP="${PORCHLIGHT_DESKTOP:-$PWD/bin/porchlight-desktop}"
 PORCHLIGHT_PICTURES="${1:-$PWD/docs/pictures}"
 mkdir -p "$PORCHLIGHT_PICTURES"
 PORCHLIGHT_PICTURES=$(cd "$PORCHLIGHT_PICTURES" && pwd)
-export PORCHLIGHT_DESKTOP PORCHLIGHT_PICTURES
+PORCHLIGHT_GALLERY="$PWD/out/pictures"
+mkdir -p "$PORCHLIGHT_GALLERY"
+export PORCHLIGHT_DESKTOP PORCHLIGHT_PICTURES PORCHLIGHT_GALLERY
 if [ ! -x "$PORCHLIGHT_DESKTOP" ]; then
 	echo "screenshots.sh: $PORCHLIGHT_DESKTOP is not there; build it with: make desktop" >&2
 	exit 2
@@ -35,8 +38,9 @@ if ! fc-list : family | grep -q '^Inter'; then
 fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-go test -c -tags rig -o "$scratch/pictures.test" ./test/desktop
+# The story's apps are a part of it, and the pictures show what they are called.
+go test -c -tags rig -o "$scratch/demo-apps" ./test/desktop
 # Root of the namespace is enough where we are not root already.
 as=
 [ "$(id -u)" = 0 ] || as=--map-root-user
-unshare $as --mount --net "$PWD/test/desktop/screenshots.sh" --inside root "$scratch/pictures.test"
+unshare $as --mount --net "$PWD/test/desktop/screenshots.sh" --inside root "$scratch/demo-apps"

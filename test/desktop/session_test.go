@@ -252,7 +252,11 @@ func (s *session) waitName(name string, want bool) {
 // eventually asks again until try succeeds; other processes tell no events.
 func (s *session) eventually(what string, try func() error) {
 	s.t.Helper()
-	end := time.Now().Add(patience)
+	wait := patience
+	if s.opts.tidy {
+		wait *= 4 // nothing is judged by the clock there, and a fine screen takes long to look at
+	}
+	end := time.Now().Add(wait)
 	for {
 		err := try()
 		if err == nil {
