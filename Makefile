@@ -13,8 +13,8 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check attack soak bench against demo clean \
-        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-recipes test-clients test-desktop test-attack race screenshots
+.PHONY: help run build cli desktop frontend test check attack soak bench profile against demo clean \
+        setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ frontend/dist/index.html: frontend/node_modules/.package-lock.json assets/style/
 ## Trying it ----------------------------------------------------------------
 
 test: setup-test ## set everything up and run every test
-	@build/test.sh check test-go test-frontend test-e2e test-recipes test-clients test-attack test-h2spec test-desktop
+	@build/test.sh check test-go test-frontend test-e2e test-otherway test-recipes test-clients test-attack test-h2spec test-desktop
 
 check: frontend ## the fast part: format, vet, staticcheck, types, vulnerabilities
 	@build/check.sh $(TAGS)
@@ -77,6 +77,10 @@ race: # the command line and the server with the race detector, in bin/race
 
 test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
 	build/raced.sh test/e2e/run.sh
+
+test-otherway: cli race ## what visitors send, with the way in that is not the default: agent/proxy, agent/local and test-e2e
+	build/otherway.sh go test -race -timeout 15m ./agent/proxy ./agent/local
+	build/otherway.sh build/raced.sh test/e2e/run.sh
 
 test-recipes: cli race ## the quick ones of test-apps
 	build/raced.sh test/apps/run.sh quick
@@ -110,14 +114,12 @@ soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, bot
 	PORCHLIGHT_SOAK=1 go test -timeout 10m -count 1 -run 'LeaveNothing' -v ./desktop
 	PORCHLIGHT_SOAK=1 test/desktop/run.sh -run 'AttachedAgentIsStopped|Day'
 
-bench: setup-bench ## the benchmarks: proxy beside nginx and Caddy, relay beside haproxy, publish call, store, OAuth refresh, how soon access ends
-	go -C test/bench/caddy build -o ../../../out/bench/caddy github.com/caddyserver/caddy/v2/cmd/caddy
-	go -C test/bench/frp build -o ../../../out/bench/ github.com/fatedier/frp/cmd/frps github.com/fatedier/frp/cmd/frpc
-	go -C test/bench/chisel build -o ../../../out/bench/chisel github.com/jpillora/chisel
-	go run ./test/bench -part all
-	go test -run '^$$' -bench . -benchtime 2s ./agent/proxy ./agent/localapi ./agent/access ./control/kv
-	go test -run '^$$' -bench Refresh -benchtime 3s ./control/web
-	PORCHLIGHT_FIGURES=1 go test -run TestFigures -parallel 1 -v -timeout 20m ./agent/local
+PART ?= all
+bench: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## the benchmarks beside nginx, Caddy, haproxy, frp and chisel: make bench [PART=agent|relay|tunnel|control|desktop|growth]
+	@build/bench.sh $(PART)
+
+profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what each part of the benchmarks spends its time on, into out/bench/profiles: make profile [PART=...]
+	@build/bench.sh $(PART) profile
 
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)

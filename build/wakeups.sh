@@ -1,14 +1,18 @@
 #!/bin/sh
-# Prints how often the idle menu bar wakes up, and what it keeps in memory: voluntary
-# context switches of all its threads over a while, with one app that is on and nobody
-# there. It judges nothing: a busy machine counts more.
+# Prints how often Porchlight wakes up while nobody does anything, and what it keeps in
+# memory, in one table: voluntary context switches a second of all threads, over a while
+# each, and private memory. First the menu bar with one app that is on, before its window
+# was opened and after it was closed, and then an agent that runs alone, connected to a
+# control plane on this computer, with nobody there and with 100 idle visitors. It judges
+# nothing: on a busy machine the Go runtime wakes up some times for each once.
 #
-#   build/wakeups.sh [SECONDS]
+#   build/wakeups.sh [SECONDS [flags of porchlight agent]]
 #
-# Needs Xvfb and dbus-daemon, and bin/ built (make desktop cli).
+# Needs Xvfb, openbox, xdotool and dbus-daemon, and bin/ built (make desktop cli).
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
+[ $# -eq 0 ] || shift
 dir=$(mktemp -d)
 pids=""
 end() {
@@ -20,7 +24,8 @@ trap end EXIT
 trap 'exit 1' INT TERM
 mkdir -m 700 "$dir/run" "$dir/home"
 unset PORCHLIGHT_DATA PORCHLIGHT_API WAYLAND_DISPLAY DBUS_SESSION_BUS_ADDRESS
-export HOME="$dir/home" XDG_RUNTIME_DIR="$dir/run"
+export GOPATH="$(go env GOPATH)" GOCACHE="$(go env GOCACHE)"
+export HOME="$dir/home" NO_AT_BRIDGE=1 XDG_RUNTIME_DIR="$dir/run"
 
 Xvfb -displayfd 3 -screen 0 1280x800x24 3>"$dir/display" >/dev/null 2>&1 &
 pids="$pids $!"
@@ -34,6 +39,8 @@ python3 -m http.server -b 127.0.0.1 18999 -d "$dir/home" >/dev/null 2>&1 &
 pids="$pids $!"
 until [ -s "$dir/display" ] && [ -S "$dir/bus" ]; do sleep 0.1; done
 export DISPLAY=":$(cat "$dir/display")" DBUS_SESSION_BUS_ADDRESS="unix:path=$dir/bus"
+openbox >/dev/null 2>&1 &
+pids="$pids $!"
 
 bin/porchlight-desktop --hidden --secret-file --data "$dir/data" --api 127.0.0.1:18765 --https 127.0.0.1:18443 >"$dir/log" 2>&1 &
 app=$!
@@ -45,14 +52,26 @@ until bin/porchlight publish notes --label Notes --port 18999 >/dev/null 2>&1; d
 	[ $tries -lt 60 ] || { cat "$dir/log" >&2; exit 1; }
 	sleep 0.5
 done
-bin/porchlight approve notes >/dev/null
+bin/porchlight approve notes >/dev/null 2>&1
 
-switches() { cat /proc/"$app"/task/*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'; }
-sleep 10 # the start is over
-before=$(switches)
-[ -z "${WAKEUPS_TRACE:-}" ] || { timeout "$seconds" strace -f -r -o "$WAKEUPS_TRACE" -p "$app" || true; }
-[ -n "${WAKEUPS_TRACE:-}" ] || sleep "$seconds"
-after=$(switches)
-awk -v n=$((after - before)) -v s="$seconds" 'BEGIN { printf "wake-ups of the idle menu bar: %d in %d s, %.1f a second\n", n, s, n / s }'
+row() { # "WHAT", after the start is over
+	sleep 10
+	before=$(switches)
+	if [ -n "${WAKEUPS_TRACE:-}" ]; then timeout "$seconds" strace -f -ttt -o "$WAKEUPS_TRACE" -p "$app" || true; else sleep "$seconds"; fi
+	after=$(switches)
+	sync # or a program that was just built counts, dirty in the page cache
+	awk -v what="$1" -v n=$((after - before)) -v s="$seconds" '/^Private_Dirty/ { printf "%-34s %7.1f %12.1f\n", what, n / s, $2 / 1024 }' /proc/"$app"/smaps_rollup
+}
+switches() { cat /proc/"$app"/task/*/status 2>/dev/null | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'; }
+windows() { xdotool search --onlyvisible --name '^Porchlight$' 2>/dev/null || true; }
+
+printf '%-34s %7s %12s\n' "idle for $seconds s" "wakes/s" "private MiB"
+row "menu bar, no window yet"
+bin/porchlight-desktop --data "$dir/data" # the second start has the first one show its window
+until [ -n "$(windows)" ]; do sleep 0.2; done
+sleep 5
+xdotool windowactivate --sync "$(windows | tail -1)" key --clearmodifiers alt+F4
+until [ -z "$(windows)" ]; do sleep 0.2; done
+row "menu bar, window closed"
 [ -z "${WAKEUPS_LOG:-}" ] || cp "$dir/log" "$WAKEUPS_LOG"
-awk '/^Private_Dirty/ { printf "private memory, no window yet: %.1f MiB\n", $2 / 1024 }' /proc/"$app"/smaps_rollup
+go run ./test/idle "$seconds" "$@"

@@ -55,6 +55,7 @@ type app struct {
 	unlock     chan struct{} // holds one: the keychain is to ask for its password
 
 	newAround      chan struct{} // holds one: what the menu shows beside the state may be old
+	opened         atomic.Bool   // the menu was, since what listens was last looked at
 	newWindowState chan struct{} // holds one: the window's copy of the state is old
 	newNoteState   chan struct{} // holds one: the notifications' is
 
@@ -125,7 +126,7 @@ func (a *app) present(ctx context.Context) {
 	})
 	wg.Go(func() { a.announcing(ctx) })
 	wg.Go(func() { a.gathering(ctx) })
-	wg.Go(func() { a.tray.watchOpening(ctx, func() { raise(a.newAround) }) })
+	wg.Go(func() { a.tray.watchOpening(ctx, a.menuOpened) })
 }
 
 // coalesce calls fn after each signal, never more often than presentEvery.

@@ -10,9 +10,9 @@ import (
 	"porchlight/agent/agentapi"
 )
 
-// lookEvery is the shortest time between two looks at what listens on this computer.
-// They happen when something changed or the menu is opened, never by the clock alone:
-// an idle menu bar sleeps.
+// lookEvery is the shortest time between two looks at what listens on this computer, but
+// for one whenever the menu is opened: whoever reads it then reads what is so. They
+// happen by those, never by the clock alone: an idle menu bar sleeps.
 const lookEvery = 5 * time.Second
 
 // around is what the menu shows beside the snapshot: the agent is asked for it when the
@@ -37,6 +37,11 @@ func (a *app) gathering(ctx context.Context) {
 	coalesce(ctx, a.newAround, func() { a.gather(ctx, &g) })
 }
 
+func (a *app) menuOpened() {
+	a.opened.Store(true)
+	raise(a.newAround)
+}
+
 func (a *app) gather(ctx context.Context, g *gatherer) {
 	s, known := a.snapshot()
 	c, err := a.agent()
@@ -58,7 +63,7 @@ func (a *app) gather(ctx context.Context, g *gatherer) {
 			a.askAgain(g, sameVisitors(s, got))
 		}
 	}
-	if time.Since(g.looked) >= lookEvery {
+	if a.opened.Swap(false) || time.Since(g.looked) >= lookEvery {
 		if got, err := c.Listening(ctx); err == nil {
 			share := a.toShare(got)
 			g.looked, changed, now.share = time.Now(), changed || share != now.share, share

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"porchlight/agent/agentapi"
 	"porchlight/assets"
@@ -12,13 +13,14 @@ import (
 // atOpen answers with one list of visitors after the other, the last again and again.
 type atOpen struct {
 	client
-	lists [][]agentapi.Visitor
-	asked int
+	lists  [][]agentapi.Visitor
+	asked  int
+	listen []agentapi.Listening
 }
 
 func (c *atOpen) People(context.Context) (agentapi.People, error) { return agentapi.People{}, nil }
 
-func (c *atOpen) Listening(context.Context) ([]agentapi.Listening, error) { return nil, nil }
+func (c *atOpen) Listening(context.Context) ([]agentapi.Listening, error) { return c.listen, nil }
 
 func (c *atOpen) Visitors(context.Context) ([]agentapi.Visitor, error) {
 	at := min(c.asked, len(c.lists)-1)
@@ -37,8 +39,7 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 	bob := []agentapi.Visitor{{AccountID: "b", Email: "bob@example.com", Apps: []string{"Notes"}, Connections: 1}}
 	for name, lists := range map[string][][]agentapi.Visitor{"back again": {nil, bob}, "there at once": {bob}, "never": {nil}} {
 		agent := &atOpen{lists: lists}
-		a := &app{client: agent, state: s, known: true, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
-		a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
+		a := gathers(agent, s)
 		var g gatherer
 		for again := true; again; {
 			a.gather(t.Context(), &g)
@@ -55,5 +56,32 @@ func TestVisitorsOfBetweenAreReadAgain(t *testing.T) {
 		if agent.asked != want || len(a.besides().visitors) != len(lists[len(lists)-1]) {
 			t.Errorf("%s: asked %d times, for %+v", name, agent.asked, a.besides().visitors)
 		}
+	}
+}
+
+func gathers(agent client, s agentapi.OwnerState) *app {
+	a := &app{client: agent, state: s, known: true, newAround: make(chan struct{}, 1), atLogin: func() bool { return false }}
+	a.tray = newTray(slog.New(slog.DiscardHandler), func() assets.Panel { return assets.OnDark }, func(action) {})
+	return a
+}
+
+// A program was started and the menu opened moments after another look: the line that
+// offers to share is of the moment.
+func TestOpeningTheMenuLooksAtWhatListens(t *testing.T) {
+	t.Parallel()
+	agent := &atOpen{lists: [][]agentapi.Visitor{nil}}
+	a := gathers(agent, stateOf())
+	var g gatherer
+	a.gather(t.Context(), &g)
+	agent.listen = []agentapi.Listening{{Port: 3000, Program: "node", Own: true, Since: time.Now()}}
+	a.gather(t.Context(), &g)
+	if got := a.besides().share.port; got != 0 {
+		t.Errorf("looked twice within %v, at %d", lookEvery, got)
+	}
+	a.menuOpened()
+	<-a.newAround
+	a.gather(t.Context(), &g)
+	if got := a.besides().share.port; got != 3000 {
+		t.Errorf("the menu offers %d", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -116,6 +117,7 @@ type appConn struct {
 	kept  *kept         // where it belongs
 	since time.Time     // when it was put back
 	quiet quiet
+	ask   []byte // a request that the next Read sends before it reads; nil for none
 
 	// Of the answer that is being read:
 	res     http.Response
@@ -150,14 +152,19 @@ func (c *appConn) free() {
 	appConnRoom.Put(c)
 }
 
-func (c *appConn) Read(p []byte) (int, error) {
+func (c *appConn) Read(p []byte) (n int, err error) {
 	if c.left < 0 {
 		return c.Conn.Read(p)
 	}
 	if c.left == 0 {
 		return 0, upstream.ErrLongHead
 	}
-	n, err := c.Conn.Read(p[:min(len(p), c.left)])
+	p = p[:min(len(p), c.left)]
+	if c.ask != nil {
+		n, err = c.trade(p)
+	} else {
+		n, err = c.Conn.Read(p)
+	}
 	if c.left == maxResponseHeader {
 		if odd := upstream.Sniff(p[:n]); odd != nil {
 			return 0, odd
@@ -165,6 +172,24 @@ func (c *appConn) Read(p []byte) (int, error) {
 	}
 	c.left -= n
 	return n, err
+}
+
+// errNotQuiet is of a kept connection on which nothing was sent: the app has closed it,
+// or said something on it unasked.
+var errNotQuiet = errors.New("the app has ended a kept connection")
+
+// trade sends the request and reads the beginning of the answer.
+func (c *appConn) trade(p []byte) (int, error) {
+	ask := c.ask
+	c.ask = nil
+	asked, n, err := c.quiet.exchange(ask, p)
+	if err != nil || n > 0 {
+		return n, err
+	}
+	if _, err := c.Conn.Write(ask[asked:]); err != nil { // it was too long to go out at once
+		return 0, err
+	}
+	return c.Conn.Read(p)
 }
 
 // of is where the connections of a pool are kept.
@@ -182,7 +207,8 @@ func (a *appConns) of(key pool) *kept {
 	return k
 }
 
-// take returns the idle connection that was used last, or nil.
+// take returns the idle connection that was used last, or nil. One that may trade is
+// looked at when it is asked.
 func (a *appConns) take(of *kept) *appConn {
 	for {
 		a.mu.Lock()
@@ -196,7 +222,7 @@ func (a *appConns) take(of *kept) *appConn {
 		of.idle = of.idle[:n-1]
 		a.count--
 		a.mu.Unlock()
-		if time.Since(c.since) < maxIdleTime && c.quiet.is(c.Conn) {
+		if time.Since(c.since) < maxIdleTime && (c.quiet.mayTrade(c.Conn) || c.quiet.is(c.Conn)) {
 			return c
 		}
 		c.Close()

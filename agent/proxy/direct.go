@@ -35,6 +35,7 @@ func (v *visit) mayGoDirect(r *http.Request) bool {
 		if !httpguts.ValidHeaderFieldName(name) {
 			return false
 		}
+		v.hop = v.hop || isHopByHop(name)
 		for _, value := range values {
 			if !httpguts.ValidHeaderFieldValue(value) {
 				return false
@@ -108,16 +109,22 @@ func (p *Proxy) rewriteDirect(r *http.Request, v *visit) (target string, err err
 			return "", errTarget
 		}
 	}
-	removeHopByHop(r.Header)
+	if v.hop {
+		removeHopByHop(r.Header)
+	}
 	p.identifyTo(r, r.RemoteAddr, r.Host, v)
 	return target, nil
 }
 
-// hopByHop are the fields of one connection (RFC 9110, section 7.6.1), and those
-// old software takes for such.
-var hopByHop = [...]string{
-	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
-	"Te", "Trailer", "Transfer-Encoding", "Upgrade",
+// isHopByHop says of a field that it is of one connection (RFC 9110, section 7.6.1), or
+// that old software takes it for such.
+func isHopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
 }
 
 // removeHopByHop removes them and what Connection names.
@@ -129,8 +136,10 @@ func removeHopByHop(h http.Header) {
 			}
 		}
 	}
-	for _, name := range hopByHop {
-		delete(h, name)
+	for name := range h {
+		if isHopByHop(name) {
+			delete(h, name)
+		}
 	}
 }
 

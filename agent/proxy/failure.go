@@ -83,6 +83,9 @@ func (p *Proxy) modifyReverse(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols && len(res.Request.Header["Upgrade"]) == 0 {
 		return upstream.ErrUnasked101
 	}
+	if err := validNames(res.Header); err != nil {
+		return err
+	}
 	if err := p.modifyResponse(v, res.Request, res); err != nil {
 		return err
 	}

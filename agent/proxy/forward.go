@@ -50,7 +50,6 @@ func (p *Proxy) patienceWith(app *App) time.Duration {
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	v.tries, _ = cookieValue(r.Header, p.cookies.tries)
 	gate.AwaitBody(w, r)
-	v.began = time.Now()
 	if loadsPage(r) {
 		v.patience = p.patienceWith(&v.at.app)
 	}
@@ -60,7 +59,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		defer p.waits.remove(v)
 		p.forwardDirect(&v.to, r, v)
 	} else {
-		v.settle() // net/http knows it longer than this
+		v.settle(0) // net/http knows it longer than this
 		p.reverse.ServeHTTP(&v.to, r.WithContext(v))
 	}
 	if v.shut.Load() {
@@ -154,11 +153,6 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 		// Over HTTP/2 a length says that so much comes, and none of these has a body.
 		delete(res.Header, "Content-Length")
 	}
-	for name := range res.Header {
-		if !httpguts.ValidHeaderFieldName(name) {
-			return upstream.ErrName // one with a space, which net/http reads: the length may be in it
-		}
-	}
 	p.appAnswered(v.at.app.ID)
 	p.cleanResponse(res.Header, v.at.host)
 	if v.client {
@@ -174,6 +168,16 @@ func (p *Proxy) modifyResponse(v *visit, r *http.Request, res *http.Response) er
 	if v.renew != "" {
 		setCookie(res.Header, p.cookies.session, v.renew, access.SessionLife)
 		p.markApp(res.Header, v.at.app.ID)
+	}
+	return nil
+}
+
+// validNames is an error for a name of a field that no answer may have.
+func validNames(h http.Header) error {
+	for name := range h {
+		if !httpguts.ValidHeaderFieldName(name) {
+			return upstream.ErrName // one with a space, which net/http reads: the length may be in it
+		}
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (f *five) setIn(h http.Header) {
 // clean drops control bytes, CR and LF among them. Nothing that reaches it
 // should hold any; a header is no place to rely on that.
 func clean(s string) string {
-	if strings.IndexFunc(s, control) < 0 {
+	if plainText(s) || strings.IndexFunc(s, control) < 0 {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
@@ -174,6 +174,16 @@ func clean(s string) string {
 		}
 		return r
 	}, s)
+}
+
+// plainText says whether there is nothing but ASCII, as nearly always, and no control byte.
+func plainText(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 func control(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }

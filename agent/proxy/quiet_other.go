@@ -2,7 +2,10 @@
 
 package proxy
 
-import "net"
+import (
+	"errors"
+	"net"
+)
 
 // canDirect is false where a socket cannot be looked into without waiting:
 // http.Transport, which has a goroutine read from every connection, does all.
@@ -11,3 +14,7 @@ const canDirect = false
 type quiet struct{}
 
 func (*quiet) is(net.Conn) bool { return false }
+
+func (*quiet) mayTrade(net.Conn) bool { return false }
+
+func (*quiet) exchange(_, _ []byte) (asked, n int, err error) { return 0, 0, errors.ErrUnsupported }

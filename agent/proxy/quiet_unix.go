@@ -3,7 +3,9 @@
 package proxy
 
 import (
+	"io"
 	"net"
+	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -12,17 +14,27 @@ import (
 // canDirect says whether quiet can tell on this system.
 const canDirect = true
 
-// quiet looks at an idle connection, again and again without an allocation.
+// quiet looks at an idle connection, and asks on it, again and again without an
+// allocation.
+//
+// Bytes that came unasked, such as a 408 before the server hangs up, would be
+// taken for the answer to the next request. So a connection is used that is open and
+// has nothing to read.
 type quiet struct {
-	raw  syscall.RawConn // nil before the first look
-	look func(fd uintptr) bool
-	poll [1]unix.PollFd
-	ok   bool // there is nothing to read, and nothing has ended
+	raw   syscall.RawConn // nil before the first look
+	plain bool            // what is written to raw is what the app reads: there is no TLS
+	look  func(fd uintptr) bool
+	trade func(fd uintptr) bool
+	poll  [1]unix.PollFd
+
+	ok        bool // there is nothing to read, and nothing has ended
+	ask, into []byte
+	asked     int // bytes written
+	n         int // bytes read
+	err       error
 }
 
-// is says whether an idle connection is still open and has nothing to read.
-// Bytes that came unasked, such as a 408 before the server hangs up, would be
-// taken for the answer to the next request.
+// is says whether an idle connection is quiet.
 func (q *quiet) is(conn net.Conn) bool {
 	if q.raw == nil && !q.open(conn) {
 		return false
@@ -31,9 +43,13 @@ func (q *quiet) is(conn net.Conn) bool {
 	return q.raw.Read(q.look) == nil && q.ok
 }
 
+// mayTrade says whether the connection can be asked by trading.
+func (q *quiet) mayTrade(conn net.Conn) bool { return (q.raw != nil || q.open(conn)) && q.plain }
+
 func (q *quiet) open(conn net.Conn) bool {
+	q.plain = true
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
-		conn = secure.NetConn() // an end of TLS is something to read, too
+		conn, q.plain = secure.NetConn(), false // an end of TLS is something to read, too
 	}
 	sys, ok := conn.(syscall.Conn)
 	if !ok {
@@ -45,10 +61,58 @@ func (q *quiet) open(conn net.Conn) bool {
 	}
 	q.raw = raw
 	q.look = func(fd uintptr) bool {
-		q.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-		n, err := unix.Poll(q.poll[:], 0)
-		q.ok = n == 0 && err == nil
+		q.see(fd)
 		return true // once is enough, do not wait
+	}
+	q.trade = q.step
+	return true
+}
+
+func (q *quiet) see(fd uintptr) {
+	q.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	n, err := unix.Poll(q.poll[:], 0)
+	q.ok = n == 0 && err == nil
+}
+
+// exchange asks, if the connection is quiet, and reads the beginning of the answer into
+// a buffer: all in one wait for something to read. To try to read before the app can
+// have answered, as a Write and a Read do, is a system call for nothing. asked is how
+// much was written; less than all is no error, and then nothing was read.
+func (q *quiet) exchange(ask, into []byte) (asked, n int, err error) {
+	q.ask, q.into, q.asked, q.n, q.err = ask, into, 0, 0, nil
+	err = q.raw.Read(q.trade)
+	q.ask, q.into = nil, nil
+	if err == nil {
+		err = q.err
+	}
+	return q.asked, q.n, err
+}
+
+// step is called when the wait begins, before which nothing is missed that comes, and
+// whenever there may be something to read. It is true when there is nothing to wait for.
+func (q *quiet) step(fd uintptr) (done bool) {
+	if q.asked == 0 {
+		if q.see(fd); !q.ok {
+			q.err = errNotQuiet
+			return true
+		}
+		n, err := unix.Write(int(fd), q.ask)
+		if err != nil && err != unix.EAGAIN && err != unix.EINTR {
+			q.err = os.NewSyscallError("write", err)
+			return true
+		}
+		q.asked = max(n, 0)
+		return q.asked < len(q.ask)
+	}
+	switch n, err := unix.Read(int(fd), q.into); {
+	case err == unix.EAGAIN, err == unix.EINTR:
+		return false
+	case err != nil:
+		q.err = os.NewSyscallError("read", err)
+	case n == 0:
+		q.err = io.EOF
+	default:
+		q.n = n
 	}
 	return true
 }

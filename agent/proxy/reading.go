@@ -46,7 +46,7 @@ func (s *sending) readHead(conn *appConn) (*http.Response, error) {
 			return nil, upstream.ErrUnasked101
 		case res.StatusCode >= 200, res.StatusCode < 100: // modifyResponse refuses these
 			conn.left = -1
-			return res, nil
+			return res, validNames(res.Header)
 		case res.StatusCode == http.StatusContinue:
 			continue // nobody expects it
 		}
@@ -207,10 +207,10 @@ func (f *framing) note(name, value string) (keep, ok bool) {
 		f.hop = true
 		f.close = f.close || strings.EqualFold(value, "close")
 		return true, strings.EqualFold(value, "close") || strings.EqualFold(value, "keep-alive")
-	case "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade":
-		f.hop = true
 	case "Trailer", "Pragma":
 		return false, false
+	default:
+		f.hop = f.hop || isHopByHop(name)
 	}
 	return true, true
 }

@@ -52,12 +52,17 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 	}()
 	*buf = appendHead((*buf)[:0], s.r, s.target, s.length, &s.v.five)
 	kept := s.p.direct.of(poolOf(&s.v.at.app))
-	if s.again {
-		if idle := s.p.direct.take(kept); idle != nil {
-			res, answered, err := s.attempt(idle, *buf)
-			if err == nil || answered || s.v.Err() != nil {
-				return idle, res, err
-			}
+	for s.again {
+		idle := s.p.direct.take(kept)
+		if idle == nil {
+			break
+		}
+		res, answered, err := s.attempt(idle, *buf)
+		if err == nil || answered || s.v.Err() != nil {
+			return idle, res, err
+		}
+		if !errors.Is(err, errNotQuiet) {
+			break
 		}
 	}
 	if s.length != 0 {
@@ -105,7 +110,9 @@ func (s *sending) attempt(conn *appConn, head []byte) (res *http.Response, answe
 	if !s.v.use(conn.Conn) {
 		return nil, false, s.v.Err()
 	}
-	if _, err := conn.Write(head); err != nil {
+	if s.again && conn.quiet.mayTrade(conn.Conn) {
+		conn.ask = head
+	} else if _, err := conn.Write(head); err != nil {
 		return nil, false, fmt.Errorf("send the request: %w", err)
 	}
 	if s.length != 0 {

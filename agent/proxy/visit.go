@@ -35,7 +35,7 @@ type visit struct {
 	entry    access.Open // in the register of what is open
 	ends     func()      // end, made once
 
-	began    time.Time
+	hop      bool                  // the visitor's header has fields of its connection alone
 	patience time.Duration         // until the app's first word has to be there; 0: no limit
 	late     atomic.Bool           // it was not
 	shut     atomic.Bool           // access ended
@@ -162,9 +162,9 @@ func (v *visit) part() (good bool) {
 	return !v.over
 }
 
-// settle prepares for a wait that may be long: the visit is cancelled when the visitor
-// leaves, or when patience is over.
-func (v *visit) settle() {
+// settle prepares for a wait that may be long, of which so much is over: the visit is
+// cancelled when the visitor leaves, or when patience is over.
+func (v *visit) settle(waited time.Duration) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.open {
@@ -173,7 +173,7 @@ func (v *visit) settle() {
 	v.known = true
 	v.unwatch = context.AfterFunc(v.parent, v.cancel)
 	if v.patience > 0 && !v.spoke {
-		v.timer = time.AfterFunc(v.patience-time.Since(v.began), v.tooLate)
+		v.timer = time.AfterFunc(v.patience-waited, v.tooLate)
 	}
 }
 

@@ -212,10 +212,11 @@ func (s *session) take(tickets []tunnelwire.Ticket, secure bool) error {
 	return nil
 }
 
-// pulse pings until the session ends.
+// pulse pings until the session ends, at the same moments as the other slot's session:
+// the processor wakes up once for both.
 func (s *session) pulse() {
-	ticker := time.NewTicker(tunnelwire.PingEvery)
-	defer ticker.Stop()
+	next := time.NewTimer(s.tunnel.untilPing())
+	defer next.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -226,7 +227,8 @@ func (s *session) pulse() {
 				return
 			}
 			continue
-		case <-ticker.C:
+		case <-next.C:
+			next.Reset(s.tunnel.untilPing())
 		case <-s.probes:
 			// Any frame read afterwards moves the deadline on again.
 			_ = s.conn.SetReadDeadline(time.Now().Add(probeWait))
@@ -236,6 +238,11 @@ func (s *session) pulse() {
 			return
 		}
 	}
+}
+
+// untilPing is how long until sessions ping again.
+func (t *Tunnel) untilPing() time.Duration {
+	return tunnelwire.PingEvery - time.Since(t.began)%tunnelwire.PingEvery
 }
 
 // probe makes sure soon that the relay still answers.
@@ -252,5 +259,8 @@ func (s *session) send(f tunnelwire.Frame) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
 		return err
 	}
-	return tunnelwire.WriteFrame(s.conn, f)
+	if err := tunnelwire.WriteFrame(s.conn, f); err != nil {
+		return err
+	}
+	return s.conn.SetWriteDeadline(time.Time{}) // one that stands wakes the process to no end
 }

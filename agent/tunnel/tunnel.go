@@ -44,7 +44,8 @@ const (
 	// steadyAfter is how long a connection must last for the next to be dialled
 	// as the first was.
 	steadyAfter = 10 * time.Second
-	// lookEvery is how often the list of relays is looked at without a Wake.
+	// lookEvery is how often a slot that has no relay to dial looks again while none is
+	// connected.
 	lookEvery = 5 * time.Second
 )
 
@@ -52,7 +53,7 @@ const (
 type Config struct {
 	// Relays lists the relays in order of preference; two are used. It is asked
 	// again whenever one is to be dialled, so it may change; Wake makes a
-	// change count at once.
+	// change count.
 	Relays func() []controlapi.Relay
 	// Credential is the device credential; empty means that there is none yet.
 	Credential func() string
@@ -73,6 +74,7 @@ type Tunnel struct {
 	listener *listener
 	running  atomic.Bool
 	instance string // random, of this run of the program
+	began    time.Time
 
 	mu        sync.Mutex // protects what follows
 	inUse     [slots]*controlapi.Relay
@@ -103,6 +105,7 @@ func New(cfg Config) (*Tunnel, error) {
 		now:       cfg.Now,
 		listener:  newListener(),
 		instance:  rand.Text(),
+		began:     time.Now(),
 		changed:   make(chan struct{}),
 		woken:     make(chan struct{}),
 		secureFor: make(map[string]time.Time),
@@ -184,7 +187,7 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 		woken := t.wakeups()
 		relay, ok := t.pick(slot, attempt)
 		if !ok {
-			sleep(ctx, woken, lookEvery)
+			t.rest(ctx, woken)
 			continue
 		}
 		started := time.Now()
@@ -213,6 +216,22 @@ func (t *Tunnel) keep(ctx context.Context, slot int) {
 			backoff, attempt = firstBackoff, 0
 		}
 	}
+}
+
+// rest waits until a slot that has none may find a relay to dial. While the other slot
+// is connected only a Wake brings one, or the end of that connection; nobody looks.
+func (t *Tunnel) rest(ctx context.Context, woken <-chan struct{}) {
+	changed := t.Changes()
+	if t.Connected() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-woken:
+			return
+		case <-changed:
+		}
+	}
+	sleep(ctx, woken, jitter(lookEvery))
 }
 
 // pick chooses a relay for slot and notes it. Each attempt that failed moves on

@@ -45,8 +45,8 @@ const (
 	SyncBeat    = 2 * time.Second
 	SyncSilence = 5 * time.Second
 	// In local mode agent and control plane are one process, between which no
-	// connection breaks, and an idle computer is to sleep.
-	LocalBeat    = 8 * time.Second
+	// connection breaks, and an idle computer is to sleep: no beat comes but the first.
+	LocalBeat    = SyncWait
 	LocalSilence = 2 * SyncWait
 )
 

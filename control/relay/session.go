@@ -238,7 +238,10 @@ func (s *session) send(f tunnelwire.Frame) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWait)); err != nil {
 		return err
 	}
-	return tunnelwire.WriteFrame(s.conn, f)
+	if err := tunnelwire.WriteFrame(s.conn, f); err != nil {
+		return err
+	}
+	return s.conn.SetWriteDeadline(time.Time{}) // one that stands wakes the process to no end
 }
 
 // compose collects the frames that are due, tickets among them.

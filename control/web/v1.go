@@ -78,14 +78,16 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 	defer hold.Stop()
 	beat := time.NewTicker(h.beat)
 	defer beat.Stop()
+	// Not every writer has deadlines or needs flushing; one that is gone shows when the
+	// context ends.
+	writing := func() { out.SetWriteDeadline(time.Now().Add(writeWithin)) }
 	for {
-		// Not every writer has deadlines or needs flushing; one that is gone
-		// shows when the context ends.
-		out.SetWriteDeadline(time.Now().Add(writeWithin))
+		writing()
 		if _, err := w.Write([]byte(" ")); err != nil {
 			panic(http.ErrAbortHandler)
 		}
 		out.Flush()
+		out.SetWriteDeadline(time.Time{}) // while nothing is written
 		select {
 		case <-beat.C:
 			continue
@@ -97,6 +99,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 			if err == nil {
 				snapshot, err = h.svc.Agents.Snapshot(r.Context(), c.ID)
 			}
+			writing()
 			var over *controlapi.Error
 			if errors.As(err, &over) {
 				json.NewEncoder(w).Encode(over)
@@ -114,6 +117,7 @@ func (h *handler) sync(w http.ResponseWriter, r *http.Request, c controlapi.Comp
 		case <-watch.Replaced:
 		case <-h.svc.Closing():
 		}
+		writing()
 		json.NewEncoder(w).Encode(controlapi.Snapshot{Version: has, Unchanged: true})
 		return nil
 	}

@@ -24,14 +24,11 @@ type load struct {
 	post    int // bytes of a body; 0 for GET
 }
 
-// settle is how long connections are opened before measuring begins.
-const settle = 300 * time.Millisecond
-
 // saturate returns processor time for a request, and requests a second. Both are of
 // the time in the middle, when every connection stands: the app counts what it
 // answered, and h2load says whether all of it was right.
 func (l load) saturate(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
-	for open := settle; open < 10*time.Second; open *= 4 { // longer where that was too short to open them
+	for open := st.settle; open < 10*time.Second; open *= 4 { // longer where that was too short to open them
 		if readings, err = l.measure(ctx, st, c, open); !errors.Is(err, errNothing) {
 			break
 		}
@@ -42,7 +39,8 @@ func (l load) saturate(ctx context.Context, st *stage, c contender) (readings []
 var errNothing = errors.New("nothing was answered")
 
 func (l load) measure(ctx context.Context, st *stage, c contender, open time.Duration) ([]reading, error) {
-	ctx, cancel := context.WithTimeout(ctx, st.span+time.Minute)
+	whole := ctx
+	ctx, cancel := context.WithTimeout(ctx, st.span+open+10*time.Second)
 	defer cancel()
 	cmd, err := l.command(ctx, st, c, open)
 	if err != nil {
@@ -59,7 +57,11 @@ func (l load) measure(ctx context.Context, st *stage, c contender, open time.Dur
 	first, err1 := st.measure(c)
 	time.Sleep(st.span)
 	last, err2 := st.measure(c)
-	if err := errors.Join(<-ended, err1, err2); err != nil {
+	err = <-ended
+	if ctx.Err() != nil && whole.Err() == nil {
+		return nil, errNothing // h2load sometimes does not end
+	}
+	if err := errors.Join(err, err1, err2); err != nil {
 		return nil, fmt.Errorf("h2load: %w: %s", err, bytes.TrimSpace(out.Bytes()))
 	}
 	n := float64(last.answered - first.answered)
@@ -77,7 +79,7 @@ func (l load) measure(ctx context.Context, st *stage, c contender, open time.Dur
 
 func (l load) command(ctx context.Context, st *stage, c contender, open time.Duration) (*exec.Cmd, error) {
 	args := []string{
-		"--connect-to=" + c.addr, "-D", fmt.Sprint((st.span + open + settle).Milliseconds(), "ms"),
+		"--connect-to=" + c.addr, "-D", fmt.Sprint((st.span + open + st.settle).Milliseconds(), "ms"),
 		// As many requests at a time in all, whatever the streams: one person has a limit.
 		"-c", strconv.Itoa(max(st.connections/max(l.streams, 1), 1)), "-m", strconv.Itoa(max(l.streams, 1)), "-H", c.header[0] + ": " + c.header[1],
 		"--tls13-ciphers=TLS_AES_128_GCM_SHA256", "--groups=X25519",
@@ -139,7 +141,7 @@ func succeeded(report []byte) (int, error) {
 	}
 	done, err := strconv.Atoi(string(status[1]))
 	if err != nil || done == 0 {
-		return 0, fmt.Errorf("no request succeeded: %s", status[0])
+		return 0, fmt.Errorf("%w: %s", errNothing, status[0])
 	}
 	return done, nil
 }

@@ -1,11 +1,137 @@
 package main
 
 import (
+	"encoding/json"
+	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
+
+// TestMain lets this program play the roles that its tests start it for.
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// tiny is a run that measures nothing well, and everything.
+func tiny(t *testing.T) settings {
+	s := full()
+	s.rounds, s.span, s.settle, s.rate, s.connections = 1, 20*time.Millisecond, 20*time.Millisecond, 500, 4
+	s.handshakes, s.idle, s.bulk, s.grants = 16, 20, 8<<20, 100
+	s.tools, s.programs = "../../out/bench", "../../bin"
+	s.sockets, s.resting, s.clicks = 20, 20, 3
+	dir := t.TempDir()
+	s.out, s.docs = filepath.Join(dir, "out", "results.json"), filepath.Join(dir, "performance.md")
+	return s
+}
+
+// TestEveryPart plays each part with tiny spans: every figure of ours is there and is
+// one, the rows reach their file, and the document is written when the machine was
+// quiet, and only then. Peers that are not installed are left out.
+func TestEveryPart(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("h2load"); err != nil {
+		t.Skip("h2load is not installed: build/setup.sh test")
+	}
+	for _, p := range parts() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			s := tiny(t)
+			if p.name == "desktop" && !isFile(s.programs+"/porchlight") {
+				t.Skip("the programs are not built: make build")
+			}
+			dir := t.TempDir()
+			if err := writeCertificate(dir); err != nil {
+				t.Fatal(err)
+			}
+			r := newResults(s, "0.10 0.20 0.30")
+			if err := p.play(t.Context(), s, dir, r); err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range p.work {
+				checkWork(t, r, p, w)
+			}
+			checkKept(t, s, r, p)
+		})
+	}
+}
+
+// checkWork looks for a figure of ours of a work, and at all there are.
+func checkWork(t *testing.T, r *results, p part, w work) {
+	found := false
+	for m, figures := range r.figures {
+		if m.part != p.name || m.name != w.name {
+			continue
+		}
+		found = found || isOurs(m.of)
+		for _, figure := range figures {
+			// What idle ones take is less than nothing where memory was given back meanwhile.
+			if math.IsNaN(figure) || math.IsInf(figure, 0) || figure <= 0 && m.metric != memory && m.metric != added50 {
+				t.Errorf("%s, %s: %s has %v", m.name, m.metric, m.of, figure)
+			}
+		}
+	}
+	if !found {
+		t.Errorf("nothing of ours was measured at %s", w.name)
+	}
+}
+
+func checkKept(t *testing.T, s settings, r *results, p part) {
+	const by = "by hand"
+	begin, end := "<!-- measured: "+p.name+" -->\n", "<!-- end: "+p.name+" -->\n"
+	if err := os.WriteFile(s.docs, []byte(by+"\n"+begin+"old\n"+end+by+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.about.Quiet = false
+	if err := r.keep([]part{p}); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(s.docs); err != nil || !strings.Contains(string(text), "\nold\n") {
+		t.Errorf("the document of a machine that was not quiet: %v\n%s", err, text)
+	}
+	r.about.Quiet = true
+	if err := r.keep([]part{p}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(s.docs)
+	if err != nil || strings.Contains(string(text), "\nold\n") || strings.Count(string(text), by) != 2 {
+		t.Errorf("the document: %v\n%s", err, text)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(s.docs), "performance-"+p.name+".svg")); err != nil {
+		t.Error(err)
+	}
+	raw, err := os.ReadFile(s.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var k kept
+	if err := json.Unmarshal(raw, &k); err != nil || len(k.Rows) == 0 || len(k.Rows) != len(r.rows(p)) || !k.Quiet {
+		t.Errorf("%v, quiet %v, %d rows of %d", err, k.Quiet, len(k.Rows), len(r.rows(p)))
+	}
+}
+
+// The document has a place for each part.
+func TestDocumentHasEveryPart(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range parts() {
+		for _, mark := range []string{"<!-- measured: " + p.name + " -->\n", "<!-- end: " + p.name + " -->\n"} {
+			if strings.Count(string(text), mark) != 1 {
+				t.Errorf("%q is not there once", mark)
+			}
+		}
+	}
+}
 
 const report = `finished in 3.00s, 13971.00 req/s, 3.12MB/s
 requests: 41913 total, 41961 started, 41913 done, 41913 succeeded, 0 failed, 0 errored, 0 timeout

@@ -36,26 +36,29 @@ const (
 
 // settings of a run.
 type settings struct {
-	part        string
-	rounds      int
-	span        time.Duration // of one measurement of load
-	rate        int           // requests a second where latency is measured
-	connections int
-	handshakes  int
-	idle        int            // connections at rest
-	bulk        int64          // bytes of one download
-	grants      int            // of others in a control plane\'s store
-	tools       string         // where the peers that we build are
-	profile     string         // where our processes write their profiles; empty for none
-	only        string         // groups of work, joined by commas; empty for all
-	contenders  *regexp.Regexp // what the names of those measured match; nil for all
-	before      string         // this program as an earlier version built it; empty for none
-	http        string         // the way in of our proxy, own or go; empty for the default
-	beforeHTTP  string         // and of the earlier version's
-	verbose     bool
-	out         string        // where results.json goes; empty for nowhere
-	docs        string        // the document to write on a quiet machine; empty for none
-	wait        time.Duration // for the machine to become quiet
+	part                     string
+	rounds                   int
+	span                     time.Duration // of one measurement of load
+	settle                   time.Duration // how long connections are opened before measuring begins
+	rate                     int           // requests a second where latency is measured
+	connections              int
+	handshakes               int
+	idle                     int            // connections at rest
+	bulk                     int64          // bytes of one download
+	grants                   int            // of others in a control plane\'s store
+	sockets, resting, clicks int            // of the owner\'s click: what it is measured among, and how often
+	programs                 string         // where ours are
+	tools                    string         // where the peers that we build are
+	profile                  string         // where our processes write their profiles; empty for none
+	only                     string         // groups of work, joined by commas; empty for all
+	contenders               *regexp.Regexp // what the names of those measured match; nil for all
+	before                   string         // this program as an earlier version built it; empty for none
+	http                     string         // the way in of our proxy, own or go; empty for the default
+	beforeHTTP               string         // and of the earlier version's
+	verbose                  bool
+	out                      string        // where results.json goes; empty for nowhere
+	docs                     string        // the document to write on a quiet machine; empty for none
+	wait                     time.Duration // for the machine to become quiet
 }
 
 func (s settings) wants(group string) bool {
@@ -104,6 +107,7 @@ func main() {
 	flag.IntVar(&s.connections, "connections", s.connections, "visitors' connections")
 	flag.IntVar(&s.handshakes, "handshakes", s.handshakes, "handshakes of one measurement")
 	flag.StringVar(&s.tools, "tools", s.tools, "where the peers are that make bench builds")
+	flag.StringVar(&s.programs, "programs", s.programs, "where porchlight-desktop and porchlight are")
 	flag.StringVar(&s.profile, "profile", "", "have our processes write their profiles here: a directory, or a file for one of the agent's")
 	flag.StringVar(&s.only, "only", "", "measure only these groups, joined by commas, such as requests, sizes, posts, websockets, latency, handshakes, bulk, idle")
 	flag.Func("contenders", "measure only those whose names match this regular expression", func(value string) (err error) {
@@ -127,8 +131,8 @@ func main() {
 // full are the settings of make bench.
 func full() settings {
 	return settings{
-		part: "agent", rounds: 5, span: time.Second, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
-		bulk: 256 << 20, grants: 50_000, tools: "out/bench",
+		part: "agent", rounds: 5, span: time.Second, settle: 300 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
+		bulk: 256 << 20, grants: 50_000, sockets: 4000, resting: 10_000, clicks: 100, tools: "out/bench", programs: "bin",
 	}
 }
 
@@ -137,6 +141,9 @@ func run(ctx context.Context, s settings, out *os.File) error {
 	if err != nil {
 		return err
 	}
+	// Ten thousand visitors take more files than some systems give; without the right to
+	// raise that the limit stays.
+	_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 1 << 16, Max: 1 << 16})
 	dir, err := os.MkdirTemp("", "porchlight-bench-")
 	if err != nil {
 		return err

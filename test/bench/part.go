@@ -37,7 +37,9 @@ type reading struct {
 }
 
 // parts in the order in which they are played.
-func parts() []part { return []part{agentPart(), relayPart(), tunnelPart(), controlPart()} }
+func parts() []part {
+	return []part{agentPart(), relayPart(), tunnelPart(), controlPart(), desktopPart(), growthPart()}
+}
 
 // chosenParts are those a name stands for.
 func chosenParts(name string) ([]part, error) {
@@ -64,7 +66,7 @@ func (p part) play(ctx context.Context, s settings, dir string, r *results) erro
 		if err := os.MkdirAll(here, 0o700); err != nil {
 			return err
 		}
-		if err := p.playRound(ctx, s, here, r); err != nil {
+		if err := p.playRound(ctx, s, round, here, r); err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
@@ -74,14 +76,14 @@ func (p part) play(ctx context.Context, s settings, dir string, r *results) erro
 	return nil
 }
 
-func (p part) playRound(ctx context.Context, s settings, dir string, r *results) error {
+func (p part) playRound(ctx context.Context, s settings, round int, dir string, r *results) error {
 	st, err := p.open(ctx, s, dir)
 	if err != nil {
 		return err
 	}
 	defer st.close()
 	for _, w := range p.work {
-		if !s.wants(w.group) {
+		if !s.wants(w.group) || w.group == "clicks" && round > 0 { // which has rounds of its own
 			continue
 		}
 		for _, c := range st.contenders {

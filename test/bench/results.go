@@ -128,6 +128,24 @@ func (r *results) rows(p part) (rows []row) {
 			}
 		}
 	}
+	return append(rows, r.alone(p, rows)...)
+}
+
+// alone are the figures of ours that are compared with nobody's.
+func (r *results) alone(p part, compared []row) (rows []row) {
+	for _, m := range r.order {
+		if m.part != p.name || !isOurs(m.of) || slices.ContainsFunc(compared, func(had row) bool {
+			return had.Name == m.name && had.Metric == m.metric && had.Who == m.of
+		}) {
+			continue
+		}
+		better := "lower"
+		if isRate(m.metric) {
+			better = "higher"
+		}
+		ours, _ := r.median(m)
+		rows = append(rows, row{Part: p.name, Name: m.name, Metric: m.metric, Who: m.of, Ours: ours, Better: better})
+	}
 	return rows
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -40,6 +41,10 @@ const roleVariable = "PORCHLIGHT_BENCH_ROLE"
 // wayVariable names the proxy's way in, as the agent's flag --http does.
 const wayVariable = "PORCHLIGHT_BENCH_HTTP"
 
+// scaleVariable is how many apps, people and sessions the proxy knows, of each; one
+// where there is none.
+const scaleVariable = "PORCHLIGHT_BENCH_SCALE"
+
 // ready is the one line a role writes to its standard output when it listens.
 type ready struct {
 	Addr   string
@@ -47,6 +52,8 @@ type ready struct {
 	Token  string // an access token, for the proxy
 	// Password is an app password as visitors send it, for the proxy.
 	Password string
+	// Owner is where the owner's click arrives, for the proxy.
+	Owner string
 	// Tokens are refresh tokens, one a client of the control plane's, and ClientID and
 	// Secret what those name themselves with.
 	Tokens           []string
@@ -165,12 +172,34 @@ func (c oneCertificate) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, 
 }
 func (c oneCertificate) Serves(name string) bool { return name == host }
 
-// oneApp is published at a port.
-type oneApp int
+// manyApps are published at one port, by their names.
+type manyApps map[string]proxy.App
 
-func (port oneApp) Lookup(name string) (proxy.App, bool) {
-	return proxy.App{ID: "app", Name: appName, Label: "Notes", Port: int(port), Live: true}, name == appName
+func (apps manyApps) Lookup(name string) (proxy.App, bool) {
+	app, ok := apps[name]
+	return app, ok
 }
+
+// scale makes so many apps and people, each of whom may open the first ten. The first
+// of each are those that visitors of the benchmark ask for, and are.
+func scale(n, port int) (apps manyApps, people []controlapi.Person) {
+	apps = manyApps{appName: {ID: "app", Name: appName, Label: "Notes", Port: port, Live: true}}
+	ids := []string{"app"}
+	for i := 1; i < n; i++ {
+		id := fmt.Sprint("app-", i)
+		apps[id] = proxy.App{ID: id, Name: id, Label: id, Port: port, Live: true}
+		ids = append(ids, id)
+	}
+	for i := range n {
+		people = append(people, controlapi.Person{
+			AccountID: accountOf(i), Email: fmt.Sprintf("maya%d@example.com", i), Role: controlapi.RoleMember,
+			Status: controlapi.PersonActive, Apps: ids[:min(n, 10)], Epoch: 1,
+		})
+	}
+	return apps, people
+}
+
+func accountOf(i int) string { return fmt.Sprint("acc-maya", i) }
 
 // startProfile writes a CPU profile to a file until stop is called; an empty name is
 // for none.
@@ -189,6 +218,34 @@ func startProfile(name string) (stop func(), err error) {
 		pprof.StopCPUProfile()
 		f.Close()
 	}, nil
+}
+
+// ownersClick does what the owner's click does, below the loopback API: the last person's
+// access withdrawn and given back, everything dark and light again.
+func ownersClick(acc *access.Access, account string) http.Handler {
+	var id uint64
+	change := func() store.PendingChange {
+		return store.PendingChange{ID: id, AccountID: account, AppID: "app", At: time.Now()}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		switch r.URL.Path {
+		case "/withdraw":
+			id++
+			_, err = acc.TakeAway(change())
+		case "/give":
+			err = acc.GiveBack(change())
+		case "/dark":
+			_, err = acc.GoDark()
+		case "/light":
+			err = acc.LightUp()
+		default:
+			err = errors.New("there is no such click")
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
 }
 
 // playProxy is the agent's proxy whole, without the relay before it. Arguments:
@@ -224,36 +281,43 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 	if err != nil {
 		return err
 	}
-	const account, password = "acc-maya", controlapi.PasswordPrefix + "only-for-the-benchmark"
+	n, err := strconv.Atoi(cmp.Or(os.Getenv(scaleVariable), "1"))
+	if err != nil {
+		return err
+	}
+	apps, people := scale(n, port)
+	const instance = "0a1b2c3d"
+	account := accountOf(0)
+	const password = controlapi.PasswordPrefix + "only-for-the-benchmark"
 	hash := sha256.Sum256([]byte(password))
 	acc.SetSnapshot(controlapi.Snapshot{
 		Version: "1", Computer: controlapi.Computer{ID: "computer", Name: "maya", Host: rootHost},
-		People: []controlapi.Person{{
-			AccountID: account, Email: "maya@example.com", Role: controlapi.RoleMember,
-			Status: controlapi.PersonActive, Apps: []string{"app"}, Epoch: 1,
-		}},
+		People:     people,
 		Passwords:  []controlapi.AppPassword{{ID: "password", AccountID: account, AppID: "app", Hash: base64.RawURLEncoding.EncodeToString(hash[:])}},
 		PublicKeys: []string{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))},
 	})
-	session, err := acc.NewSession("app", account, 1)
-	if err != nil {
-		return err
+	var cookies []string // the first person's first
+	for i := range n {
+		session, err := acc.NewSession("app", accountOf(i), 1)
+		if err != nil {
+			return err
+		}
+		cookies = append(cookies, "__Host-porchlight-"+instance+"="+session)
 	}
 	now := time.Now()
 	// It outlives a round; every round has a proxy of its own.
 	token, err := jwt.NewWithClaims(jwt.SigningMethodEdDSA, controlapi.AccessClaims{
-		Issuer: controlapi.TokenIssuer, Subject: account, Email: "maya@example.com", Audience: rootHost,
+		Issuer: controlapi.TokenIssuer, Subject: account, Email: people[0].Email, Audience: rootHost,
 		ClientID: "bench", Grant: "grant", Scope: controlapi.TokenScope, ID: rand.Text(),
 		IssuedAt: now.Unix(), Expires: now.Add(controlapi.TokenLife).Unix(),
 	}).SignedString(private)
 	if err != nil {
 		return err
 	}
-	const instance = "0a1b2c3d"
 	key := make([]byte, 32)
 	rand.Read(key)
 	p, err := proxy.New(proxy.Config{
-		Apps: oneApp(port), Access: acc,
+		Apps: apps, Access: acc,
 		Root:    func() proxy.Root { return proxy.Root{Name: "maya", Host: rootHost} },
 		AuthURL: func() string { return "https://control.porch.test" },
 		Redeem: func(context.Context, controlapi.Redeem) (controlapi.Visitor, error) {
@@ -271,7 +335,7 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		return err
 	}
 	defer stop()
-	basic := base64.StdEncoding.EncodeToString([]byte("maya@example.com:" + password))
+	basic := base64.StdEncoding.EncodeToString([]byte(people[0].Email + ":" + password))
 	g, ctx := errgroup.WithContext(ctx)
 	if len(args) == 4 {
 		t, err := tunnelTo(dir, args[3])
@@ -282,8 +346,18 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 		awaitConnected(t)
 		ln = t.Listener()
 	}
+	owner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer owner.Close() // ends what serves it
+	g.Go(func() error {
+		_ = http.Serve(owner, ownersClick(acc, accountOf(n-1))) // it ends with us
+		return nil
+	})
+	context.AfterFunc(ctx, func() { owner.Close() })
 	// Requests are for the host without a port, whatever port is listened at.
-	if err := announce(ready{Addr: ln.Addr().String(), Cookie: "__Host-porchlight-" + instance + "=" + session, Token: token, Password: "Basic " + basic}); err != nil {
+	if err := announce(ready{Addr: ln.Addr().String(), Cookie: strings.Join(cookies, " "), Token: token, Password: "Basic " + basic, Owner: owner.Addr().String()}); err != nil {
 		return err
 	}
 	g.Go(func() error { return acc.Run(ctx) })

@@ -42,6 +42,11 @@ type contender struct {
 	// tokens are refresh tokens of a control plane's clients, and client who those are.
 	tokens []string
 	client [2]string
+	// cookies are those of its people, and ownerAddr is where its owner's click arrives.
+	cookies   []string
+	ownerAddr string
+	// took and used are the time from its start until it answered, and the processor's.
+	took, used time.Duration
 }
 
 // stage is the processes of one round.
@@ -59,17 +64,10 @@ type stage struct {
 // openStage starts the app that everybody stands before. The certificate is that
 // of the directory above.
 func openStage(ctx context.Context, s settings, dir string) (st *stage, err error) {
-	for _, dir := range []string{dir, filepath.Join(dir, "before")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
-		for _, name := range []string{"cert.pem", "key.pem"} {
-			if err := os.Symlink(filepath.Join(filepath.Dir(strings.TrimSuffix(dir, "/before")), name), filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
-		}
-	}
 	st = &stage{settings: s, dir: dir}
+	if err := errors.Join(st.link(dir), st.link(filepath.Join(dir, "before"))); err != nil {
+		return nil, err
+	}
 	if st.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -78,6 +76,19 @@ func openStage(ctx context.Context, s settings, dir string) (st *stage, err erro
 		return nil, err
 	}
 	return st, nil
+}
+
+// link makes a directory with the one certificate, which is beside the stages'.
+func (st *stage) link(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{"cert.pem", "key.pem"} {
+		if err := os.Symlink(filepath.Join(filepath.Dir(st.dir), name), filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stand adds a contender, where it is to be measured.
@@ -190,7 +201,11 @@ func (st *stage) configure(name string, replace ...string) (file string, err err
 
 // background starts a program that prints to a file.
 func (st *stage) background(ctx context.Context, cmd *exec.Cmd, log string) (pid int, err error) {
-	cmd.Env = append(os.Environ(), "HOME="+st.dir, "XDG_DATA_HOME="+st.dir, "XDG_CONFIG_HOME="+st.dir)
+	return st.backgroundIn(ctx, cmd, log, append(os.Environ(), "HOME="+st.dir, "XDG_DATA_HOME="+st.dir, "XDG_CONFIG_HOME="+st.dir))
+}
+
+func (st *stage) backgroundIn(ctx context.Context, cmd *exec.Cmd, log string, env []string) (pid int, err error) {
+	cmd.Env = env
 	f, err := os.Create(log)
 	if err != nil {
 		return 0, err

@@ -15,7 +15,11 @@ const (
 func tunnelPart() part {
 	all := []string{oursWhole, frp, chisel}
 	loads := func(group string, l load) work { return work{group, l.name, all, l.saturate} }
-	var goals []goal
+	goals := []goal{
+		{name: amongCrowd, metric: p99, ours: oursCrowd, limit: 10},
+		{name: amongCrowd, metric: allDark, ours: oursCrowd, limit: 200},
+		{name: amongIdle, metric: p99, ours: oursAgentOnly, limit: 10},
+	}
 	for _, peer := range []string{frp, chisel} {
 		goals = append(goals,
 			goal{name: smallH1, metric: cpuRequest, ours: oursWhole, peer: peer, limit: 1},
@@ -32,6 +36,8 @@ func tunnelPart() part {
 		{"handshakes", anyConnection, all, newVisitors},
 		{"bulk", down, all, download},
 		{"bulk", up, all, upload},
+		{"clicks", amongCrowd, []string{oursCrowd}, clicksAmongSockets},
+		{"clicks", amongIdle, []string{oursAgentOnly}, clicksAmongIdle},
 	}}
 }
 
@@ -60,6 +66,11 @@ func (st *stage) startTunnelPart(ctx context.Context) error {
 		name: oursWhole, addr: relay.Addr, pid: relayPID, helpers: []int{agentPID}, whole: true,
 		header: [2]string{"Cookie", agent.Cookie},
 	})
+	if st.wants("clicks") {
+		if err := st.crowdStage(ctx); err != nil {
+			return err
+		}
+	}
 	// frp and chisel end no TLS: nginx does it for the app, each one's its own.
 	for _, start := range []func(context.Context, string, ...int) error{st.startFrp, st.startChisel} {
 		addr, pid, err := st.peer(ctx, peer{"nginx", "nginx.conf", []string{"nginx", "-p", st.dir, "-c"}}, "APP", st.app.Addr)

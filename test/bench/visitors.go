@@ -26,7 +26,9 @@ func secure(ctx context.Context, c contender, conf *tls.Config) (*tls.Conn, erro
 	if conf.CurvePreferences == nil {
 		conf.CurvePreferences = []tls.CurveID{tls.X25519}
 	}
-	dialer := tls.Dialer{Config: conf}
+	// Visitors come from many addresses: each has limits of its own, and ports.
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+visitors.Add(1)%200))}
+	dialer := tls.Dialer{Config: conf, NetDialer: &net.Dialer{LocalAddr: from, KeepAlive: -1}}
 	conn, err := dialer.DialContext(ctx, "tcp", c.addr)
 	if err != nil {
 		return nil, err
@@ -38,6 +40,8 @@ func secure(ctx context.Context, c contender, conf *tls.Config) (*tls.Conn, erro
 	}
 	return secured, nil
 }
+
+var visitors atomic.Uint32
 
 func http1() *tls.Config { return &tls.Config{NextProtos: []string{"http/1.1"}} }
 
@@ -80,7 +84,7 @@ func paced(ctx context.Context, st *stage, c contender) ([]reading, error) {
 		took []time.Duration
 	)
 	g, ctx := errgroup.WithContext(ctx)
-	begin := time.Now().Add(500 * time.Millisecond) // every connection is open by then
+	begin := time.Now().Add(2 * st.settle) // every connection is open by then
 	for i := range st.connections {
 		g.Go(func() error {
 			conn, err := secure(ctx, c, http1())

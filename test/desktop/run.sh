@@ -21,4 +21,4 @@ export PORCHLIGHT_SHOTS="${PORCHLIGHT_SHOTS:-$PWD/out/desktop}"
 has_commands test Xvfb dbus-daemon gnome-keyring-daemon secret-tool dunst dunstctl xfce4-panel openbox xdotool import xclip xprop WebKitWebDriver gcc chromium certutil
 mkdir -p "$PORCHLIGHT_SHOTS"
 PORCHLIGHT_SHOTS=$(cd "$PORCHLIGHT_SHOTS" && pwd)
-exec go test -tags rig -count=1 -timeout 10m -v "$@" ./test/desktop
+exec go test -tags rig -count=1 -timeout 15m -v "$@" ./test/desktop

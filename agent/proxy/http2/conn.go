@@ -68,6 +68,7 @@ type Conn struct {
 	coded    bytes.Buffer
 
 	timer    *time.Timer
+	rests    bool  // nothing was open when the timer was set: it comes when that lasted
 	pinged   int64 // when an answer to a ping was asked for; 0: none is awaited
 	pingData [8]byte
 	unacked  int // SETTINGS of ours
@@ -181,7 +182,7 @@ func (c *Conn) greet() bool {
 	}
 	c.mu.Lock()
 	c.hello()
-	c.timer = time.AfterFunc(limits.PingAfter, c.tick)
+	c.timer = time.AfterFunc(firstTick(), c.tick)
 	c.mu.Unlock()
 	c.readWithin(limits.HeaderTimeout)
 	var preface [len(frames.ClientPreface)]byte

@@ -27,21 +27,35 @@ func (c *Conn) tick() {
 		return
 	case c.isIdle() && !c.leaving && at-c.idle >= int64(limits.Idle):
 		c.goAwaySoon(c.lastID)
-	case c.pinged == 0 && at-silent >= int64(limits.PingAfter):
+	case c.pinged == 0 && !c.isIdle() && at-silent >= int64(limits.PingAfter):
 		_, _ = rand.Read(c.pingData[:]) // does not fail
 		_ = c.write.WritePing(false, c.pingData)
 		c.controls()
 		c.pinged = at
 		c.kick()
 	}
+	c.rests = c.isIdle()
 	c.timer.Reset(c.untilTick(at, silent))
 }
 
-// untilTick is when there may be something to do. mu is held.
+// firstTick is how long until the connection is looked at: at most limits.PingAfter, and
+// at the same moment as all that came within some seconds, which are idle by then, mostly.
+func firstTick() time.Duration {
+	const together = 5 * time.Second
+	return limits.PingAfter - time.Duration(time.Now().UnixNano())%together
+}
+
+// untilTick is when there may be something to do: nobody is asked for a sign of life
+// who asks for nothing, because the connection then ends by itself. mu is held.
 func (c *Conn) untilTick(at, silent int64) time.Duration {
 	next := silent + int64(limits.PingAfter)
-	if c.pinged > 0 {
+	switch {
+	case c.pinged > 0:
 		next = c.pinged + int64(limits.PingTimeout)
+	case c.rests && c.leaving:
+		next = at + int64(limits.PingAfter)
+	case c.rests:
+		next = c.idle + int64(limits.Idle)
 	}
 	if c.isIdle() && !c.leaving {
 		next = min(next, c.idle+int64(limits.Idle))

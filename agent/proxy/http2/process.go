@@ -244,6 +244,10 @@ func (c *Conn) headers(f *frames.HeadersFrame) error {
 	if len(c.streams) == 1 {
 		c.state(http.StateActive)
 	}
+	if c.rests {
+		c.rests = false
+		c.timer.Reset(firstTick())
+	}
 	if c.running >= limits.Streams {
 		c.waiting = append(c.waiting, st)
 		return nil

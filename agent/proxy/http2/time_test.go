@@ -343,3 +343,33 @@ func TestPanicIsTold(t *testing.T) {
 		t.Error(what)
 	}
 }
+
+// One who asks for nothing is not asked for a sign of life either: a hundred of them
+// would wake the computer up three times a second.
+func TestIdleIsNotPinged(t *testing.T) {
+	t.Parallel()
+	inTime(t, []string{own}, false, http.NotFoundHandler(), func(t *testing.T, v *visitor) {
+		v.ask(1, "GET", "/", true)
+		begun := time.Now()
+		for f := range v.frames {
+			switch f.(type) {
+			case *frames.PingFrame:
+				t.Errorf("a PING after %v", time.Since(begun))
+			case *frames.GoAwayFrame:
+				if took := time.Since(begun); took < limits.Idle || took > limits.Idle+time.Second {
+					t.Errorf("goodbye after %v", took)
+				}
+			}
+		}
+	})
+}
+
+// One who was idle for a while and then asks is asked for that sign as soon as any other.
+func TestSilentVisitorWhoWasIdle(t *testing.T) {
+	t.Parallel()
+	inTime(t, []string{own}, false, http.HandlerFunc(slow), func(t *testing.T, v *visitor) {
+		time.Sleep(limits.PingAfter + 10*time.Second)
+		v.ask(1, "GET", "/", true)
+		v.endsAfter(limits.PingAfter+limits.PingTimeout, limits.PingAfter+limits.PingTimeout+time.Second)
+	})
+}

@@ -1,0 +1,257 @@
+//go:build linux
+
+// Command idle prints how often an agent wakes up while nobody does anything, and what
+// it keeps in memory: one that runs alone and is connected to a control plane on this
+// computer, at first with no visitor, then with a hundred who keep their connections. It
+// judges nothing: a busy machine counts more. build/wakeups.sh runs it after the menu bar.
+//
+//	go run ./test/idle [SECONDS [flags of porchlight agent]]
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/agent/agentapi"
+	"porchlight/agent/ownersecret"
+	"porchlight/test/programs"
+	"porchlight/test/visitor"
+)
+
+const (
+	visitors = 100
+	owner    = "maya@example.net"
+	quiet    = 10 * time.Second // until what was just done is over
+)
+
+func main() {
+	seconds, flags := 60, []string(nil)
+	if len(os.Args) > 1 {
+		seconds, _ = strconv.Atoi(os.Args[1])
+		flags = os.Args[2:]
+	}
+	if err := run(context.Background(), time.Duration(seconds)*time.Second, flags); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, during time.Duration, flags []string) error {
+	dir, err := os.MkdirTemp("", "idle")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w := &world{dir: dir}
+	if err := os.Setenv("XDG_CONFIG_HOME", w.path("config")); err != nil { // where secrets are
+		return err
+	}
+	defer w.end()
+	if err := w.connect(ctx, flags); err != nil {
+		return err
+	}
+	cookies, err := w.openApp(ctx)
+	if err != nil {
+		return err
+	}
+	if err := w.count("agent alone, connected", during); err != nil {
+		return err
+	}
+	for range visitors {
+		browser := visitor.New(w.roots)
+		defer browser.Close()
+		browser.SetCookies(w.app, cookies)
+		if page, err := browser.Open(ctx, w.app.String()); err != nil || page.Status != http.StatusOK {
+			return fmt.Errorf("a visitor does not get in: %v %w", page, err)
+		}
+	}
+	return w.count(fmt.Sprintf("the same, %d idle visitors", visitors), during)
+}
+
+// world is a control plane, an agent that is connected to it, and an app.
+type world struct {
+	dir            string
+	bin            string
+	control, agent *programs.Process
+	backend        *httptest.Server
+	mails          *programs.Mails
+	authURL        string
+	roots          *x509.CertPool
+	app            *url.URL
+}
+
+func (w *world) end() {
+	for _, p := range []*programs.Process{w.agent, w.control} {
+		if p != nil {
+			p.Stop()
+		}
+	}
+	if w.backend != nil {
+		w.backend.Close()
+	}
+	if w.bin != "" {
+		_ = os.RemoveAll(w.bin)
+	}
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *world) command(program string, args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(w.bin, program), args...)
+}
+
+// start runs a program until it has printed what the pattern matches.
+func (w *world) start(ctx context.Context, pattern, program string, args ...string) (*programs.Process, []string, error) {
+	p, err := programs.Start(w.command(program, args...))
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := p.Says(ctx, pattern)
+	return p, found, err
+}
+
+// connect starts control plane and agent, and connects the one to the other.
+func (w *world) connect(ctx context.Context, flags []string) (err error) {
+	if w.bin, err = programs.Build("porchlight/agent/cmd/porchlight", "porchlight/control/cmd/porchlight-control"); err != nil {
+		return err
+	}
+	var said []string
+	w.control, said, err = w.start(ctx, `control plane at (\S+), listening`, "porchlight-control", "serve", "--data", w.path("control"),
+		"--domain", "porch.localhost", "--listen", "127.0.0.1:0", "--outbox", w.path("mails"), "--log-level", "warn")
+	if err != nil {
+		return err
+	}
+	w.authURL, w.mails = said[1], programs.MailsIn(w.path("mails"))
+	if _, err := programs.Output(w.command("porchlight-control", "account", "add", owner, "--data", w.path("control"))); err != nil {
+		return err
+	}
+	authority, err := programs.Output(w.command("porchlight-control", "ca", "--data", w.path("control")))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(w.path("authority.pem"), authority, 0o600); err != nil {
+		return err
+	}
+	w.roots = x509.NewCertPool()
+	w.roots.AppendCertsFromPEM(authority)
+	args := append([]string{"agent", "--data", w.path("data"), "--api", "127.0.0.1:0", "--https", "127.0.0.1:0",
+		"--control", w.authURL, "--ca", w.path("authority.pem")}, flags...)
+	if w.agent, _, err = w.start(ctx, `Stop with Ctrl-C`, "porchlight", args...); err != nil {
+		return err
+	}
+	api, err := w.owner(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := api.Connect(ctx, agentapi.ConnectRequest{URL: w.authURL, CA: string(authority)})
+	if err != nil {
+		return err
+	}
+	return w.confirm(ctx, waiting)
+}
+
+func (w *world) owner(ctx context.Context) (*agentapi.Client, error) {
+	running, err := agentapi.ReadRunning(w.path("data"))
+	if err != nil {
+		return nil, err
+	}
+	secret, err := ownersecret.File(w.path("data")).Get(ctx)
+	return agentapi.NewOwner(running.OwnerSocket, secret), err
+}
+
+// confirm does what the owner does in a browser.
+func (w *world) confirm(ctx context.Context, waiting agentapi.Connecting) error {
+	browser := visitor.New(w.roots)
+	defer browser.Close()
+	page, err := browser.SignIn(ctx, waiting.VerificationURLComplete, owner, w.mail)
+	if err == nil {
+		page, err = browser.Submit(ctx, page, "code", map[string]string{"code": waiting.UserCode})
+	}
+	if err == nil {
+		page, err = browser.Submit(ctx, page, "name", map[string]string{"name": "maya", "decision": "allow"})
+	}
+	if err == nil && page.Status != http.StatusOK {
+		err = fmt.Errorf("confirming ends with HTTP %d", page.Status)
+	}
+	return err
+}
+
+func (w *world) mail(ctx context.Context) (string, error) { return w.mails.Link(ctx, owner) }
+
+// openApp publishes an app and signs its owner in; it returns the session's cookies.
+func (w *world) openApp(ctx context.Context) ([]*http.Cookie, error) {
+	w.backend = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "here") }))
+	port := w.backend.URL[strings.LastIndexByte(w.backend.URL, ':')+1:]
+	for _, args := range [][]string{{"publish", "notes", "--label", "Notes", "--port", port}, {"approve", "notes"}} {
+		for tries := 0; ; tries++ { // connecting is under way
+			if _, err := programs.Output(w.command("porchlight", append(args, "--data", w.path("data"))...)); err == nil {
+				break
+			} else if tries > 100 {
+				return nil, err
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+	auth, err := url.Parse(w.authURL)
+	if err != nil {
+		return nil, err
+	}
+	w.app = &url.URL{Scheme: "https", Host: "notes.maya.porch.localhost:" + auth.Port(), Path: "/"}
+	for range 100 {
+		if pem, err := os.ReadFile(w.path("data/connected-ca/root.pem")); err == nil {
+			w.roots.AppendCertsFromPEM(pem)
+		}
+		browser := visitor.New(w.roots)
+		defer browser.Close()
+		page, err := browser.SignIn(ctx, w.app.String(), owner, w.mail)
+		if err == nil && page.Status == http.StatusOK {
+			return browser.Cookies(w.app), nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return nil, errors.New("the app does not open")
+}
+
+var (
+	switches = regexp.MustCompile(`(?m)^voluntary_ctxt_switches:\s+(\d+)`)
+	private  = regexp.MustCompile(`(?m)^Private_Dirty:\s+(\d+) kB`)
+)
+
+// count prints one row about the agent.
+func (w *world) count(what string, during time.Duration) error {
+	time.Sleep(quiet)
+	before := w.switches()
+	time.Sleep(during)
+	n := w.switches() - before
+	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", w.agent.PID()))
+	if err != nil {
+		return err
+	}
+	kb, _ := strconv.Atoi(string(private.FindSubmatch(rollup)[1]))
+	fmt.Printf("%-34s %7.1f %12.1f\n", what, float64(n)/during.Seconds(), float64(kb)/1024)
+	return nil
+}
+
+// switches are the voluntary context switches of all threads of the agent.
+func (w *world) switches() (all int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", w.agent.PID()))
+	for _, file := range files {
+		if status, err := os.ReadFile(file); err == nil {
+			n, _ := strconv.Atoi(string(switches.FindSubmatch(status)[1]))
+			all += n
+		}
+	}
+	return all
+}
