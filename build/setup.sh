@@ -30,7 +30,7 @@ fail() { say "setup: $*"; exit 1; }
 packages="ca-certificates curl git"
 case $want in
 cli) ;;
-bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus" ;;
+bench) packages="$packages haproxy nginx libnginx-mod-stream nghttp2-client postgresql xvfb dbus chromium" ;;
 desktop | package | test | apps)
 	packages="$packages gcc libc6-dev pkg-config libgtk-3-dev libwebkit2gtk-4.1-dev libnss3-tools xdg-utils"
 	;;

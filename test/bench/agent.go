@@ -74,6 +74,7 @@ func agentPart() part {
 		{"handshakes", hybridTLS, plain, handshakes(hybridHandshake)},
 		{"bulk", down, plain, download},
 		{"bulk", up, plain, upload},
+		{"page", wholePage, []string{oursCookie, nginx}, pageLoad},
 	}}
 }
 
@@ -85,6 +86,7 @@ func agentGoals() []goal {
 		{name: resumed, metric: cpuHandshake, ours: oursCookie, peer: nginx, limit: 1},
 		{name: down, metric: cpuGB, ours: oursCookie, peer: nginx, limit: .6},
 		{name: up, metric: cpuGB, ours: oursCookie, peer: nginx, limit: .6},
+		{name: wholePage, metric: loadTime, ours: oursCookie, peer: nginx, limit: 1.05},
 	}
 	for _, name := range []string{smallH1, smallH2} {
 		goals = append(goals,

@@ -26,6 +26,7 @@ func tiny(t *testing.T) settings {
 	s.rounds, s.span, s.settle, s.rate, s.connections = 1, 20*time.Millisecond, 20*time.Millisecond, 500, 4
 	s.handshakes, s.idle, s.bulk, s.grants = 16, 20, 8<<20, 100
 	s.tools, s.programs = "../../out/bench", "../../bin"
+	s.tiny = true
 	s.sockets, s.resting, s.clicks = 20, 20, 3
 	dir := t.TempDir()
 	s.out, s.docs = filepath.Join(dir, "out", "results.json"), filepath.Join(dir, "performance.md")
@@ -78,7 +79,7 @@ func checkWork(t *testing.T, r *results, p part, w work) {
 			}
 		}
 	}
-	if !found {
+	if !found && w.group != "page" { // which needs a browser
 		t.Errorf("nothing of ours was measured at %s", w.name)
 	}
 }

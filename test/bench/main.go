@@ -56,6 +56,7 @@ type settings struct {
 	http                     string         // the way in of our proxy, own or go; empty for the default
 	beforeHTTP               string         // and of the earlier version's
 	verbose                  bool
+	tiny                     bool          // for the test of the parts: no browser is started
 	out                      string        // where results.json goes; empty for nowhere
 	docs                     string        // the document to write on a quiet machine; empty for none
 	wait                     time.Duration // for the machine to become quiet
@@ -131,7 +132,7 @@ func main() {
 // full are the settings of make bench.
 func full() settings {
 	return settings{
-		part: "agent", rounds: 5, span: time.Second, settle: 300 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
+		part: "agent", rounds: 5, span: 800 * time.Millisecond, settle: 200 * time.Millisecond, rate: 2000, connections: 48, handshakes: 1000, idle: 1000,
 		bulk: 256 << 20, grants: 50_000, sockets: 4000, resting: 10_000, clicks: 100, tools: "out/bench", programs: "bin",
 	}
 }

@@ -115,6 +115,9 @@ func serveApp(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/count":
 		fmt.Fprint(w, served.Load())
 		return
+	case r.URL.Path == "/page", strings.HasPrefix(r.URL.Path, "/r/"):
+		servePage(w, r)
+		return
 	case r.URL.Path == "/ws":
 		echoMessages(w, r)
 		return
