@@ -78,8 +78,9 @@ race: # the command line and the server with the race detector, in bin/race
 test-e2e: cli race ## a real browser and real apps against the real programs, which have the race detector in them
 	build/raced.sh test/e2e/run.sh
 
-test-otherway: cli race ## what visitors send, with the way in that is not the default: agent/proxy, agent/local and test-e2e
+test-otherway: cli race ## what visitors send, with the way in that is not the default: agent/proxy, agent/local, attacks and test-e2e
 	build/otherway.sh go test -race -timeout 15m ./agent/proxy ./agent/local
+	build/otherway.sh go run ./test/attack -quick -part headers,headers-h2,smuggling,fields
 	build/otherway.sh build/raced.sh test/e2e/run.sh
 
 test-recipes: cli race ## the quick ones of test-apps
@@ -103,10 +104,13 @@ test-apps: setup-apps cli ## the apps of docs/recipes.md, each in local mode and
 screenshots: desktop ## make the pictures of the documentation, from the real program (after setup-test)
 	test/desktop/screenshots.sh
 
-soak: setup-test cli desktop ## the long runs: every parser fuzzed for 30 s, both ways in compared for an hour, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
+soak: setup-test cli race desktop ## the long runs: every parser fuzzed for 30 s, both ways in compared for an hour and given every attack, 2 GiB up and down, 200 kills on each engine, 1,000 timed sign-ins
 	build/soak.sh fuzz
 	build/soak.sh ways
 	build/soak.sh e2e
+	go run ./test/attack
+	build/otherway.sh go run ./test/attack
+	build/otherway.sh build/soak.sh e2e
 	build/spec.sh alone
 	PORCHLIGHT_SOAK=1 go test -timeout 60m -count 1 -run 'Survive' -v ./control/cmd/porchlight-control
 	PORCHLIGHT_SOAK=1 go test -timeout 30m -count 1 -run 'TakeTheSameTime' -v ./control/web

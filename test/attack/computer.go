@@ -36,8 +36,12 @@ type computer struct {
 
 // startComputer runs an agent on a data directory, a new one mostly.
 func (s *stage) startComputer(ctx context.Context, data string) (*computer, error) {
+	flags := []string{"agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0"}
+	if way := os.Getenv("PORCHLIGHT_HTTP"); way != "" { // what reads visitors' requests
+		flags = append(flags, "--http", way)
+	}
 	p, line, err := s.start(ctx, []string{"PORCHLIGHT_DATA=" + data, "PORCHLIGHT_API="},
-		filepath.Join(s.bin, "porchlight"), "agent", "--local", "--api", "127.0.0.1:0", "--https", "127.0.0.1:0")
+		filepath.Join(s.bin, "porchlight"), flags...)
 	if err != nil {
 		return nil, err
 	}
