@@ -15,7 +15,7 @@ built=(frontend cli race desktop)
 
 run() { # PART
 	local began=$SECONDS how=passed
-	echo "== make $1 has begun"
+	flock "$out/lock" echo "== make $1 has begun"
 	# What was built is not looked at again: a part may be using it.
 	make --no-print-directory "${built[@]/#/--old-file=}" "$1" </dev/null >"$out/$1/said" 2>&1 || how=FAILED
 	{
