@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"net/http"
@@ -21,7 +20,7 @@ func (p *Proxy) passOn(w http.ResponseWriter, res *http.Response, conn *appConn,
 		h.Add("Trailer", name)
 	}
 	w.WriteHeader(res.StatusCode)
-	if err := copyAnswer(w, res, conn.r); err != nil {
+	if err := copyAnswer(w, res, conn); err != nil {
 		if broken, is := errors.AsType[brokenAnswer](err); is {
 			p.brokeOff(v, broken.error)
 		}
@@ -43,14 +42,17 @@ func (p *Proxy) passOn(w http.ResponseWriter, res *http.Response, conn *appConn,
 // copyAnswer writes an answer's body as it comes. What is at hand leaves
 // together; before waiting for more, what was written is sent, so that an event
 // never waits for the next.
-func copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.Reader) error {
+func copyAnswer(w http.ResponseWriter, res *http.Response, conn *appConn) error {
 	defer res.Body.Close()
+	r := conn.r
 	if res.Body == http.NoBody || res.ContentLength == 0 {
 		return nil
 	}
-	if body, plain := res.Body.(*lengthBody); plain && body.left <= int64(r.Buffered()) {
+	body, plain := res.Body.(*lengthBody)
+	if plain && body.left <= int64(r.Buffered()) {
 		return body.writeHere(w)
 	}
+	gathers := plain && conn.quiet.mayTrade(conn.Conn)
 	rc := http.NewResponseController(w)
 	if r.Buffered() == 0 {
 		if err := rc.Flush(); err != nil {
@@ -68,6 +70,11 @@ func copyAnswer(w http.ResponseWriter, res *http.Response, r *bufio.Reader) erro
 	}
 	for {
 		n, err := res.Body.Read(buf)
+		for gathers && err == nil && n < len(buf) && (r.Buffered() > 0 || conn.quiet.more()) {
+			var next int // what has come leaves together, be it in pieces
+			next, err = res.Body.Read(buf[n:])
+			n += next
+		}
 		if n > 0 {
 			if _, err := w.Write(buf[:n]); err != nil {
 				return err

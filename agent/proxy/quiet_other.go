@@ -15,6 +15,8 @@ type quiet struct{}
 
 func (*quiet) is(net.Conn) bool { return false }
 
+func (*quiet) more() bool { return false }
+
 func (*quiet) mayTrade(net.Conn) bool { return false }
 
 func (*quiet) exchange(_, _ []byte) (asked, n int, err error) { return 0, 0, errors.ErrUnsupported }

@@ -43,6 +43,12 @@ func (q *quiet) is(conn net.Conn) bool {
 	return q.raw.Read(q.look) == nil && q.ok
 }
 
+// more says whether something to read has come on a connection that may trade.
+func (q *quiet) more() bool {
+	q.ok = true
+	return q.raw.Read(q.look) == nil && !q.ok
+}
+
 // mayTrade says whether the connection can be asked by trading.
 func (q *quiet) mayTrade(conn net.Conn) bool { return (q.raw != nil || q.open(conn)) && q.plain }
 
