@@ -75,9 +75,6 @@ func (f *front) handshake(c *Conn) {
 	case "h2":
 		if f.own != nil {
 			c.http2 = f.own.newHTTP2(&wideConn{secure, gather})
-			c.await(secure)
-			f.shaking.Go(c.http2.Serve) // on a stack that no handshake has grown
-			return
 		}
 		conn = secure
 	case "", "http/1.1":
@@ -90,13 +87,27 @@ func (f *front) handshake(c *Conn) {
 		return
 	}
 	c.await(secure)
-	if f.own != nil && c.strict != nil {
-		cancel()
-		var handed bool
-		if c.strict.begun, handed = f.own.serveHTTP1(&c.strict.wideConn); !handed {
-			return
-		}
+	// Our own way serves on a stack that no handshake has grown.
+	switch {
+	case f.own == nil:
+		f.give(conn, gather)
+	case c.http2 != nil:
+		f.shaking.Go(c.http2.Serve)
+	default:
+		f.shaking.Go(func() { f.serveHTTP1(c) })
 	}
+}
+
+// serveHTTP1 serves what is plain on a connection, and gives net/http the rest.
+func (f *front) serveHTTP1(c *Conn) {
+	var handed bool
+	if c.strict.begun, handed = f.own.serveHTTP1(&c.strict.wideConn); handed {
+		f.give(c.strict, c.strict.gather)
+	}
+}
+
+// give has net/http's server take a connection.
+func (f *front) give(conn net.Conn, gather *gatherConn) {
 	select {
 	case f.ready <- conn:
 	case <-f.ctx.Done():

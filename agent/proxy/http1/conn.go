@@ -75,13 +75,13 @@ func newConn(s *Server, ctx context.Context, rw Conn) *conn {
 	state := rw.ConnectionState()
 	c := &conn{server: s, rw: rw, remote: rw.RemoteAddr().String(), tls: &state}
 	c.ctx.Context = ctx
-	c.head.header = make(http.Header, 16)
+	c.head.header = http.Header{}
 	c.blank = (&http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		URL: &c.url, Header: c.head.header, Body: http.NoBody, RemoteAddr: c.remote, TLS: c.tls,
 	}).WithContext(&c.ctx)
 	c.req = new(http.Request)
-	c.res.c, c.res.header = c, make(http.Header, 16)
+	c.res.c, c.res.header = c, http.Header{}
 	c.small = buffers.Get().(*[bufferSize]byte)
 	c.buf = c.small[:]
 	return c
@@ -268,8 +268,11 @@ func (c *conn) readBody(p []byte) (n int, err error) {
 		return n, nil
 	}
 	n, err = c.rw.Read(p)
-	if err != nil && n > 0 {
+	switch {
+	case n > 0:
 		err = nil // it comes again
+	case err != nil:
+		c.ctx.cancel() // whoever waits for the rest of the request waits in vain
 	}
 	return n, err
 }

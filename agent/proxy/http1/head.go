@@ -33,9 +33,8 @@ type head struct {
 	length int64 // of the body
 	close  bool  // the connection ends after the answer
 
-	fields int
-	names  [maxPlainFields]string
-	values [maxPlainFields]string
+	names  []string // of the fields, in their order
+	values []string
 }
 
 // parse reads a head, the empty line at its end included, and says whether it is
@@ -43,7 +42,8 @@ type head struct {
 func (h *head) parse(raw []byte) (plain bool) {
 	text := string(raw)
 	end := strings.IndexByte(text, '\r')
-	h.length, h.close, h.host, h.fields = -1, false, "", 0
+	h.length, h.close, h.host = -1, false, ""
+	h.names, h.values = h.names[:0], h.values[:0]
 	clear(h.header)
 	if end < 0 || !h.requestLine(raw[:end], text[:end]) {
 		return false
@@ -136,7 +136,7 @@ func bytesOf(set string, alphanumeric bool) (t [256]bool) {
 // field reads one line.
 func (h *head) field(raw []byte, line string) bool {
 	colon := strings.IndexByte(line, ':')
-	if colon <= 0 || h.fields == maxPlainFields || !printable(raw) {
+	if colon <= 0 || len(h.names) == maxPlainFields || !printable(raw) {
 		return false
 	}
 	name, ok := canonical(line[:colon])
@@ -195,15 +195,14 @@ func (h *head) connectionField(value string) bool {
 }
 
 func (h *head) add(name, value string) {
-	i, before := h.fields, len(h.header)
-	h.names[i], h.values[i] = name, value
-	h.fields++
+	i, before := len(h.values), len(h.header)
+	h.names, h.values = append(h.names, name), append(h.values, value)
 	h.header[name] = h.values[i : i+1 : i+1]
 	if len(h.header) > before {
 		return
 	}
 	var all []string // it is there already
-	for i, n := range h.names[:h.fields] {
+	for i, n := range h.names {
 		if n == name {
 			all = append(all, h.values[i])
 		}
