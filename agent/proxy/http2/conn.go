@@ -360,7 +360,10 @@ func (c *Conn) end() {
 			c.quiet = make(chan struct{}, 1)
 			c.wait(c.quiet, limits.Parting)
 		}
-		c.flush(nil, true)
+		if !c.flushing {
+			c.writeBy = until.Add(time.Hour) // send need not set the deadline, and does not put it off
+			c.flush(nil, true)
+		}
 	}
 	hard := c.over != nil
 	c.fail(errGone)

@@ -189,6 +189,28 @@ func TestWriteStall(t *testing.T) {
 	}
 }
 
+// A visitor who is refused and reads nothing is gone a moment later.
+func TestRefusedAndSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		theirs, ours := net.Pipe()
+		stop := serve(t, own, address{theirs}, http.NotFoundHandler())
+		v := visitUnread(t, ours, 0)
+		time.Sleep(limits.PingAfter - time.Second) // the last write was long ago
+		begun := time.Now()
+		v.WriteData(1, true, nil) // of a stream that never was
+		for err := error(nil); err == nil; {
+			time.Sleep(time.Second / 10)
+			err = v.WritePing(true, [8]byte{})
+		}
+		if took := time.Since(begun); took > 3*limits.Parting {
+			t.Errorf("it ended after %v", took)
+		}
+		ours.Close()
+		stop()
+	})
+}
+
 // Access that ends cuts a stream off whoever waits: for the window, for its turn, for a
 // write that does not end, for the body.
 func TestDeadlinesCutOff(t *testing.T) {
