@@ -40,7 +40,7 @@ var errNothing = errors.New("nothing was answered")
 
 func (l load) measure(ctx context.Context, st *stage, c contender, open time.Duration) ([]reading, error) {
 	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, st.span+open+10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, st.span+open+4*time.Second)
 	defer cancel()
 	cmd, err := l.command(ctx, st, c, open)
 	if err != nil {

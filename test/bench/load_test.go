@@ -26,7 +26,7 @@ func tiny(t *testing.T) settings {
 	s.rounds, s.span, s.settle, s.rate, s.connections = 1, 20*time.Millisecond, 20*time.Millisecond, 500, 4
 	s.handshakes, s.idle, s.bulk, s.grants = 16, 20, 8<<20, 100
 	s.tools, s.programs = "../../out/bench", "../../bin"
-	s.tiny = true
+	s.tiny, s.verbose = true, testing.Verbose()
 	s.sockets, s.resting, s.clicks = 20, 20, 3
 	dir := t.TempDir()
 	s.out, s.docs = filepath.Join(dir, "out", "results.json"), filepath.Join(dir, "performance.md")
@@ -91,14 +91,14 @@ func checkKept(t *testing.T, s settings, r *results, p part) {
 		t.Fatal(err)
 	}
 	r.about.Quiet = false
-	if err := r.keep([]part{p}); err != nil {
+	if err := r.keep(p); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(s.docs); err != nil || !strings.Contains(string(text), "\nold\n") {
 		t.Errorf("the document of a machine that was not quiet: %v\n%s", err, text)
 	}
 	r.about.Quiet = true
-	if err := r.keep([]part{p}); err != nil {
+	if err := r.keep(p); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(s.docs)

@@ -15,6 +15,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -154,11 +155,14 @@ func run(ctx context.Context, s settings, out *os.File) error {
 		return err
 	}
 	r := newResults(s, awaitQuiet(ctx, s.wait))
+	var failed error
 	for _, p := range chosen {
-		if err := p.play(ctx, s, dir, r); err != nil {
-			return err
+		err := p.play(ctx, s, dir, r)
+		if err == nil {
+			r.print(out, p)
+			err = r.keep(p) // whatever becomes of the others
 		}
-		r.print(out, p)
+		failed = errors.Join(failed, err)
 	}
-	return r.keep(chosen)
+	return failed
 }

@@ -7,14 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"porchlight/internal/durable"
 )
 
-// document writes what was measured of played parts into the document, between the
-// marks of each, and their plots beside it. All else there is written by hand. On a
-// machine that was not quiet nothing is written.
-func (r *results) document(played []part) error {
+// document writes what was measured of a part into the document, between its marks, and
+// its plot beside it. All else there is written by hand. On a machine that was not quiet
+// nothing is written.
+func (r *results) document(p part) error {
 	if r.docs == "" || !r.about.Quiet {
 		return nil
 	}
@@ -22,23 +20,20 @@ func (r *results) document(played []part) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range played {
-		begin, end := "<!-- measured: "+p.name+" -->\n", "<!-- end: "+p.name+" -->"
-		head, rest, ok1 := bytes.Cut(text, []byte(begin))
-		_, tail, ok2 := bytes.Cut(rest, []byte(end))
-		if !ok1 || !ok2 {
-			return fmt.Errorf("%s has no place for the part %s: want %s and %s", r.docs, p.name, strings.TrimSpace(begin), end)
-		}
-		var section strings.Builder
-		plot := "performance-" + p.name + ".svg"
-		fmt.Fprintf(&section, "![What the part %s measured, beside its goals](%s)\n\n", p.name, plot)
-		r.print(&section, p)
-		text = bytes.Join([][]byte{head, []byte(begin), []byte(section.String()), []byte(end), tail}, nil)
-		if err := durable.Replace(filepath.Join(filepath.Dir(r.docs), plot), []byte(plotOf(p, r.rows(p)))); err != nil {
-			return err
-		}
+	begin, end := "<!-- measured: "+p.name+" -->\n", "<!-- end: "+p.name+" -->"
+	head, rest, ok1 := bytes.Cut(text, []byte(begin))
+	_, tail, ok2 := bytes.Cut(rest, []byte(end))
+	if !ok1 || !ok2 {
+		return fmt.Errorf("%s has no place for the part %s: want %s and %s", r.docs, p.name, strings.TrimSpace(begin), end)
 	}
-	return durable.Replace(r.docs, text)
+	plot := "performance-" + p.name + ".svg"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(r.docs), plot), []byte(plotOf(p, r.rows(p))), 0o644); err != nil {
+		return err
+	}
+	var section strings.Builder
+	fmt.Fprintf(&section, "![What the part %s measured, beside its goals](%s)\n\n", p.name, plot)
+	r.print(&section, p)
+	return os.WriteFile(r.docs, bytes.Join([][]byte{head, []byte(begin), []byte(section.String()), []byte(end), tail}, nil), 0o644)
 }
 
 // plotOf draws every row that has a goal as a bar, by how its ratio compares with the

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"porchlight/internal/durable"
 )
 
 // measure is what figures are of.
@@ -189,9 +187,9 @@ type kept struct {
 	Rows  []row            `json:"rows"`
 }
 
-// keep puts the rows of whole parts in the place of what an earlier run left of
-// them, and writes the document if the machine was quiet.
-func (r *results) keep(played []part) error {
+// keep puts the rows of a whole part in the place of what an earlier run left of it,
+// and writes the document if the machine was quiet.
+func (r *results) keep(p part) error {
 	if r.out == "" || !r.whole() {
 		return nil
 	}
@@ -208,10 +206,8 @@ func (r *results) keep(played []part) error {
 	if k.Parts == nil {
 		k.Parts = map[string]about{}
 	}
-	for _, p := range played {
-		k.Rows = append(slices.DeleteFunc(k.Rows, func(had row) bool { return had.Part == p.name }), r.rows(p)...)
-		k.Parts[p.name] = r.about
-	}
+	k.Rows = append(slices.DeleteFunc(k.Rows, func(had row) bool { return had.Part == p.name }), r.rows(p)...)
+	k.Parts[p.name] = r.about
 	k.Quiet = true
 	for _, about := range k.Parts {
 		k.Quiet = k.Quiet && about.Quiet
@@ -219,10 +215,10 @@ func (r *results) keep(played []part) error {
 	if raw, err = json.MarshalIndent(k, "", "\t"); err != nil {
 		return err
 	}
-	if err := durable.Replace(r.out, append(raw, '\n')); err != nil {
+	if err := os.WriteFile(r.out, append(raw, '\n'), 0o644); err != nil {
 		return err
 	}
-	return r.document(played)
+	return r.document(p)
 }
 
 // print writes two tables in Markdown: the figures, and ours divided by a peer's
