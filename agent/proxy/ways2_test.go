@@ -394,6 +394,9 @@ func (s *stream2) head(d *hpack.Decoder, block []byte) {
 
 // told is what came on each stream that the visitor did not give up.
 func (v *visitor2) told() (all []string) {
+	if v.goAway != "" && v.goAway != http2.ErrCodeNo.String() {
+		return []string{"goaway " + v.goAway} // what was on its way then may be lost
+	}
 	for _, id := range slices.Sorted(maps.Keys(v.streams)) {
 		s := v.streams[id]
 		if id == 0 || v.given[id] {
