@@ -116,11 +116,11 @@ static void end_page_soon(void) { g_idle_add(end_page, NULL); }
 static void load_page_soon(void) { g_idle_add(load_page, NULL); }
 static void watch_page_soon(void) { g_idle_add(watch_page, NULL); }
 
-// GDK and WebKit each load the graphics driver only to ask what it can do: nine MiB
-// of this process, for pages that are drawn without it (WebviewGpuPolicyNever). Set
-// in C, this reaches WebKit's processes, and none that Go starts: a browser, say.
-// What the owner has set stands. A render device that is not one (/dev/null) would spare
-// some more, and has WebKit take every desktop for a light one.
+// GDK and WebKit make use of the graphics driver, for pages that are drawn without it
+// (WebviewGpuPolicyNever): more than a MiB of this process. Set in C, this reaches WebKit's
+// processes, and none that Go starts: a browser, say. What the owner has set stands. The
+// driver itself, nine MiB, is still loaded, to look for a render device. Naming one spares
+// it (WEBKIT_WEB_RENDER_DEVICE_FILE), and has WebKit take every desktop for a light one.
 static void spare_driver(void) {
 	g_setenv("GDK_GL", "disable", FALSE);
 	g_setenv("WEBKIT_DISABLE_DMABUF_RENDERER", "1", FALSE);
