@@ -334,7 +334,8 @@ func (v *visitor2) read() {
 			return
 		}
 		if end, ok := f.(*http2.GoAwayFrame); ok && end.ErrCode != http2.ErrCodeNo {
-			v.goAway = end.ErrCode.String() // nothing more counts, and the end may take its second
+			// Nothing more counts, and the end may take its second.
+			v.watch.note(func() { v.goAway = end.ErrCode.String() })
 			return
 		}
 		v.watch.note(func() {
