@@ -21,7 +21,8 @@ declare module 'vitest' {
 }
 
 const dist = join(import.meta.dirname, '../../dist');
-const types: Record<string, string> = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css' };
+const html = 'text/html; charset=utf-8';
+const types: Record<string, string> = { '.html': html, '.js': 'text/javascript', '.css': 'text/css' };
 const wails = '<script src="/wails/ipc.js"></script><script src="/wails/runtime.js"></script>';
 
 export default async function setup(project: TestProject) {
@@ -35,7 +36,7 @@ export default async function setup(project: TestProject) {
       return;
     }
     if (path === '/empty') {
-      response.setHeader('content-type', types['.html']).end('<!doctype html><title>Between two tests</title>');
+      response.setHeader('content-type', html).end('<!doctype html><title>Between two tests</title>');
       return;
     }
     const file = join(dist, normalize(path === '/' ? '/index.html' : path));
