@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -222,11 +223,25 @@ func (a *appConns) take(of *kept) *appConn {
 		of.idle = of.idle[:n-1]
 		a.count--
 		a.mu.Unlock()
-		if time.Since(c.since) < maxIdleTime && (c.quiet.mayTrade(c.Conn) || c.quiet.is(c.Conn)) {
+		if time.Since(c.since) < maxIdleTime && (c.quiet.mayTrade(c.Conn) || c.empty() && c.quiet.is(c.Conn)) {
 			return c
 		}
 		c.Close()
 	}
+}
+
+// empty says of a connection of TLS that is idle that it holds nothing it has taken
+// from the socket already. A read of TLS takes all that has come, be it several records,
+// and gives what is in the first: the socket looks quiet then, and the next request
+// would get the second for its answer. With its deadline in the past a read gives what
+// is here and waits for nothing, and that it was in time is no error that stays.
+func (c *appConn) empty() bool {
+	if c.Conn.SetReadDeadline(past) != nil {
+		return false
+	}
+	var one [1]byte
+	n, err := c.Conn.Read(one[:])
+	return n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && c.Conn.SetReadDeadline(time.Time{}) == nil
 }
 
 // put takes a connection back whose last answer has been read to its end.
