@@ -28,8 +28,9 @@ type load struct {
 // the time in the middle, when every connection stands: the app counts what it
 // answered, and h2load says whether all of it was right.
 func (l load) saturate(ctx context.Context, st *stage, c contender) (readings []reading, err error) {
-	for open := st.settle; open < 10*time.Second; open *= 4 { // longer where that was too short to open them
-		if readings, err = l.measure(ctx, st, c, open); !errors.Is(err, errNothing) {
+	// Longer where it was too short to open them, or for one answer.
+	for open, span := st.settle, st.span; open < 10*time.Second; open, span = 4*open, 2*span {
+		if readings, err = l.measure(ctx, st, c, open, span); !errors.Is(err, errNothing) {
 			break
 		}
 	}
@@ -38,11 +39,11 @@ func (l load) saturate(ctx context.Context, st *stage, c contender) (readings []
 
 var errNothing = errors.New("nothing was answered")
 
-func (l load) measure(ctx context.Context, st *stage, c contender, open time.Duration) ([]reading, error) {
+func (l load) measure(ctx context.Context, st *stage, c contender, open, span time.Duration) ([]reading, error) {
 	whole := ctx
-	ctx, cancel := context.WithTimeout(ctx, st.span+open+4*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, span+open+4*time.Second)
 	defer cancel()
-	cmd, err := l.command(ctx, st, c, open)
+	cmd, err := l.command(ctx, st, c, open+span)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (l load) measure(ctx context.Context, st *stage, c contender, open time.Dur
 	go func() { ended <- cmd.Wait() }()
 	time.Sleep(open)
 	first, err1 := st.measure(c)
-	time.Sleep(st.span)
+	time.Sleep(span)
 	last, err2 := st.measure(c)
 	err = <-ended
 	if ctx.Err() != nil && whole.Err() == nil {
@@ -77,9 +78,9 @@ func (l load) measure(ctx context.Context, st *stage, c contender, open time.Dur
 	}, nil
 }
 
-func (l load) command(ctx context.Context, st *stage, c contender, open time.Duration) (*exec.Cmd, error) {
+func (l load) command(ctx context.Context, st *stage, c contender, lasts time.Duration) (*exec.Cmd, error) {
 	args := []string{
-		"--connect-to=" + c.addr, "-D", fmt.Sprint((st.span + open + st.settle).Milliseconds(), "ms"),
+		"--connect-to=" + c.addr, "-D", fmt.Sprint((lasts + st.settle).Milliseconds(), "ms"),
 		// As many requests at a time in all, whatever the streams: one person has a limit.
 		"-c", strconv.Itoa(max(st.connections/max(l.streams, 1), 1)), "-m", strconv.Itoa(max(l.streams, 1)), "-H", c.header[0] + ": " + c.header[1],
 		"--tls13-ciphers=TLS_AES_128_GCM_SHA256", "--groups=X25519",

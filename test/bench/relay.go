@@ -249,9 +249,11 @@ func (c contender) enterAll(ctx context.Context, n int) (conns []net.Conn, err e
 	for w := range min(n, 16) {
 		g.Go(func() error {
 			for i := w; i < n; i += 16 {
-				if conns[i], err = c.enter(ctx, i); err != nil {
+				conn, err := c.enter(ctx, i)
+				if err != nil {
 					return err
 				}
+				conns[i] = conn
 			}
 			return nil
 		})

@@ -93,9 +93,9 @@ describe('deciding on a request', () => {
     await settle(page);
     await page.evaluate(async () => {
       const stub = (window as unknown as { stub: { change(name: string, more: object): void } }).stub;
-      stub.change('notes', { connections: 41 });
+      stub.change('notes', { here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`) });
       await new Promise<void>((resolve) => {
-        const look = () => (document.body.textContent?.includes('41 connections') ? resolve() : requestAnimationFrame(look));
+        const look = () => (document.body.textContent?.includes('now: 12 people') ? resolve() : requestAnimationFrame(look));
         look();
       });
       document.querySelector('.ask .primary')!.dispatchEvent(new MouseEvent('click', { bubbles: true, detail: 1 }));

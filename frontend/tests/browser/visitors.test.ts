@@ -89,8 +89,8 @@ test('the page of an app shows its newest, while they are unfolded', async () =>
   await fold.locator('summary').press('Enter');
   await expect.poll(async () => (await called(page, 'requests')).length).toBe(1);
   // Another snapshot asks nothing anew.
-  await page.evaluate('stub.change("notes", {here: [], connections: 41})');
-  await page.getByText('41 connections').waitFor();
+  await page.evaluate('stub.change("notes", {here: Array.from({ length: 12 }, (_, i) => `here-${i}@example.com`)})');
+  await page.getByText('now: 12 people').waitFor();
   expect((await called(page, 'requests')).length).toBe(1);
   await page.evaluate('stub.release()');
   await expect.poll(() => lines(page).count()).toBe(4);
