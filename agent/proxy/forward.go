@@ -60,6 +60,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		p.forwardDirect(&v.to, r, v)
 	} else {
 		v.settle(0) // net/http knows it longer than this
+		if r.ContentLength != 0 {
+			_ = http.NewResponseController(w).EnableFullDuplex() // as sending.attempt does
+		}
 		p.reverse.ServeHTTP(&v.to, r.WithContext(v))
 	}
 	if v.shut.Load() {
@@ -135,7 +138,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		for name := range b.trailer {
 			b.trailer[name] = b.in.Trailer[name]
 		}
-	case !b.closed.Load():
+	case !b.closed.Load() && !errors.Is(err, http.ErrBodyReadAfterClose):
 		b.visit.bodyDied.Store(true)
 	}
 	return n, err

@@ -116,6 +116,10 @@ func (s *sending) attempt(conn *appConn, head []byte) (res *http.Response, answe
 		return nil, false, fmt.Errorf("send the request: %w", err)
 	}
 	if s.length != 0 {
+		// Without it the server reads the body, too, before the answer's head goes out,
+		// and who reads which part of it is chance. A writer that does not know it is
+		// one that never does, or one of a test.
+		_ = http.NewResponseController(s.w).EnableFullDuplex()
 		s.sent = make(chan struct{})
 		go s.sendBody(conn)
 	}
@@ -133,22 +137,30 @@ const chunkRoom = len("ffffffff\r\n")
 // sendBody sends the body as it comes. The app may answer before it has read all of it,
 // that it is too large for one, and close: the rest cannot be sent then, while the
 // answer is here to be read. So what cannot be sent is read and dropped, and how it went
-// is for the reader of the answer to say.
+// is for the reader of the answer to say. A body of another length than was said is no
+// request, however it ended.
 func (s *sending) sendBody(conn *appConn) {
 	defer close(s.sent)
 	buf := buffers.Get()
 	defer buffers.Put(buf)
-	deaf := false
+	deaf, left := false, s.length
 	for {
 		n, err := s.v.body.Read(buf[chunkRoom : len(buf)-len("\r\n0\r\n\r\n")])
 		whole := errors.Is(err, io.EOF)
+		if s.length > 0 {
+			if left -= int64(n); left < 0 || whole && left > 0 {
+				s.v.bodyDied.Store(true)
+				_ = conn.SetDeadline(past)
+				return
+			}
+		}
 		if piece := s.framed(buf, n, whole); len(piece) > 0 && !deaf {
 			_, failed := conn.Conn.Write(piece)
 			deaf = failed != nil
 		}
 		switch {
-		case whole, deaf && s.v.Err() != nil:
-			return
+		case whole, deaf && s.v.Err() != nil, errors.Is(err, http.ErrBodyReadAfterClose):
+			return // the last is of one that has its answer
 		case err != nil:
 			_ = conn.SetDeadline(past) // half a request has no answer; fails on what is closed
 			return
