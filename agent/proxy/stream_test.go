@@ -229,11 +229,14 @@ func TestExpectContinue(t *testing.T) {
 	in.ReadString('\n')
 	io.WriteString(c, "hello")
 	res, err := http.ReadResponse(in, nil)
+	for err == nil && res.StatusCode == http.StatusContinue { // the app's own word, after that of whoever read the body
+		res, err = http.ReadResponse(in, nil)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body, _ := io.ReadAll(res.Body); string(body) != "hello" {
-		t.Errorf("%q", body)
+	if body, err := io.ReadAll(res.Body); string(body) != "hello" {
+		t.Errorf("%s: %q %v", res.Status, body, err)
 	}
 	c = r.raw(sni, head("/no"))
 	if line, err := bufio.NewReader(c).ReadString('\n'); line != "HTTP/1.1 413 Request Entity Too Large\r\n" {
