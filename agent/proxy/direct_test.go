@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"porchlight/agent/agentapi"
 	"porchlight/agent/proxy"
+	"porchlight/agent/upstream"
 )
 
 // "Te: trailers" has a request go by the ReverseProxy, which is how these tests have
@@ -467,5 +469,34 @@ func TestNothingIsLeftInTLSForTheNext(t *testing.T) {
 				t.Errorf("%d connections, want %d", n, tt.conns)
 			}
 		})
+	}
+}
+
+// Weakness: what an app says as soon as it is connected to was taken for the end of a
+// kept connection, so that nobody was told what it is, and a refusal did not arrive.
+func TestWhatIsSaidOnAcceptIsHeard(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		said   string
+		status int
+		part   string
+	}{
+		{"SSH-2.0-OpenSSH_9.6\r\n", http.StatusBadGateway, "does not begin as HTTP does"},
+		{"HTTP/1.1 503 Full\r\nContent-Length: 4\r\n\r\nfull", http.StatusServiceUnavailable, "full"},
+		{okAnswer, http.StatusOK, "ok"},
+	} {
+		said := make(chan struct{}, 9)
+		r := newRig(t, func(c *proxy.Config) { // which is asked before a byte goes out
+			c.Listener = func(proxy.App, upstream.Target, agentapi.Listener) bool { <-said; return true }
+		})
+		r.publish("notes", rawApp(t, func(c net.Conn) {
+			io.WriteString(c, tt.said)
+			said <- struct{}{}
+			http.ReadRequest(bufio.NewReader(c))
+		}))
+		b := r.signedIn("notes", bobID, false)
+		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != tt.status || !strings.Contains(body, tt.part) {
+			t.Errorf("%q: %s %.500q", tt.said, res.Status, body)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 		if idle == nil {
 			break
 		}
-		res, answered, err := s.attempt(idle, *buf)
+		res, answered, err := s.attempt(idle, *buf, true)
 		if err == nil || answered || s.v.Err() != nil {
 			return idle, res, err
 		}
@@ -76,7 +76,7 @@ func (s *sending) exchange() (*appConn, *http.Response, error) {
 		return nil, nil, err
 	}
 	conn := newAppConn(raw, kept)
-	res, _, err := s.attempt(conn, *buf)
+	res, _, err := s.attempt(conn, *buf, false)
 	return conn, res, err
 }
 
@@ -99,8 +99,9 @@ func (s *sending) takeShort(buf *[]byte) error {
 }
 
 // attempt is exchange on one connection, which it closes when it fails. answered
-// says that at least a byte came back.
-func (s *sending) attempt(conn *appConn, head []byte) (res *http.Response, answered bool, err error) {
+// says that at least a byte came back. On a connection that was not kept, an app may
+// have spoken already: what it says is its answer, or says what it is.
+func (s *sending) attempt(conn *appConn, head []byte, kept bool) (res *http.Response, answered bool, err error) {
 	defer func() {
 		if err != nil {
 			s.v.part()
@@ -110,7 +111,7 @@ func (s *sending) attempt(conn *appConn, head []byte) (res *http.Response, answe
 	if !s.v.use(conn.Conn) {
 		return nil, false, s.v.Err()
 	}
-	if s.again && conn.quiet.mayTrade(conn.Conn) {
+	if kept && conn.quiet.mayTrade(conn.Conn) {
 		conn.ask = head
 	} else if _, err := conn.Write(head); err != nil {
 		return nil, false, fmt.Errorf("send the request: %w", err)
