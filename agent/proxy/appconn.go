@@ -166,14 +166,18 @@ func (c *appConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = c.Conn.Read(p)
 	}
-	if c.left == maxResponseHeader {
+	first := !c.answered()
+	c.left -= n
+	if first {
 		if odd := upstream.Sniff(p[:n]); odd != nil {
 			return 0, odd
 		}
 	}
-	c.left -= n
 	return n, err
 }
+
+// answered says that at least a byte of an answer has come, whatever it is.
+func (c *appConn) answered() bool { return c.left != maxResponseHeader }
 
 // errNotQuiet is of a kept connection on which nothing was sent: the app has closed it,
 // or said something on it unasked.

@@ -500,3 +500,33 @@ func TestWhatIsSaidOnAcceptIsHeard(t *testing.T) {
 		}
 	}
 }
+
+// Weakness: a request that was answered on a kept connection with something that is not
+// HTTP was sent again on a new one, though the app had it and had spoken.
+func TestWhatWasAnsweredOddlyIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var asked atomic.Int64
+	port, conns := scripted(t, func(n int, _ *http.Request, c net.Conn) bool {
+		asked.Add(1)
+		if n > 0 {
+			io.WriteString(c, "SSH-2.0-x\r\n")
+			return false
+		}
+		io.WriteString(c, okAnswer)
+		return true
+	})
+	r.publish("notes", port)
+	b := r.signedIn("notes", bobID, false)
+	for i, want := range []int{http.StatusOK, http.StatusBadGateway} {
+		if res, body := b.fetch("GET", origin+"/"); res.StatusCode != want {
+			t.Errorf("request %d: %s %q", i, res.Status, body)
+		}
+		if i == 0 {
+			within(t, "the connection is put back", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
+		}
+	}
+	if asked.Load() != 2 || conns.Load() != 1 {
+		t.Errorf("asked %d times on %d connections", asked.Load(), conns.Load())
+	}
+}

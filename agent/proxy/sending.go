@@ -126,7 +126,7 @@ func (s *sending) attempt(conn *appConn, head []byte, kept bool) (res *http.Resp
 	}
 	conn.left = maxResponseHeader
 	if _, err := conn.r.Peek(1); err != nil {
-		return nil, false, fmt.Errorf("await the answer: %w", err)
+		return nil, conn.answered(), fmt.Errorf("await the answer: %w", err)
 	}
 	res, err = s.readHead(conn)
 	return res, true, err
