@@ -76,7 +76,7 @@ func (q *quiet) open(conn net.Conn) bool {
 
 func (q *quiet) see(fd uintptr) {
 	q.poll[0] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
-	n, err := unix.Poll(q.poll[:], 0)
+	n, err := uninterrupted(func() (int, error) { return unix.Poll(q.poll[:], 0) })
 	q.ok = n == 0 && err == nil
 }
 
@@ -102,16 +102,16 @@ func (q *quiet) step(fd uintptr) (done bool) {
 			q.err = errNotQuiet
 			return true
 		}
-		n, err := unix.Write(int(fd), q.ask)
-		if err != nil && err != unix.EAGAIN && err != unix.EINTR {
+		n, err := uninterrupted(func() (int, error) { return unix.Write(int(fd), q.ask) })
+		if err != nil && err != unix.EAGAIN {
 			q.err = os.NewSyscallError("write", err)
 			return true
 		}
 		q.asked = max(n, 0)
 		return q.asked < len(q.ask)
 	}
-	switch n, err := unix.Read(int(fd), q.into); {
-	case err == unix.EAGAIN, err == unix.EINTR:
+	switch n, err := uninterrupted(func() (int, error) { return unix.Read(int(fd), q.into) }); {
+	case err == unix.EAGAIN:
 		return false
 	case err != nil:
 		q.err = os.NewSyscallError("read", err)
@@ -121,4 +121,14 @@ func (q *quiet) step(fd uintptr) (done bool) {
 		q.n = n
 	}
 	return true
+}
+
+// uninterrupted makes a system call again that a signal ended before it did anything, of
+// which Go's own scheduler sends many.
+func uninterrupted(call func() (int, error)) (n int, err error) {
+	for {
+		if n, err = call(); err != unix.EINTR {
+			return n, err
+		}
+	}
 }
