@@ -147,10 +147,23 @@ func newAppConn(conn net.Conn, kept *kept) *appConn {
 
 // free gives a closed connection's room back. Nobody may know it any more.
 func (c *appConn) free() {
-	clear(c.fields)
+	c.forget()
 	*c = appConn{r: c.r, fields: c.fields}
 	c.r.Reset(c)
 	appConnRoom.Put(c)
+}
+
+// mostFields is how many fields an answer may have for its header's room to be kept. A
+// map never shrinks.
+const mostFields = 64
+
+// forget empties the header of the connection's own.
+func (c *appConn) forget() {
+	if len(c.fields) > mostFields {
+		c.fields = nil
+		return
+	}
+	clear(c.fields)
 }
 
 func (c *appConn) Read(p []byte) (n int, err error) {
@@ -251,7 +264,7 @@ func (c *appConn) empty() bool {
 // put takes a connection back whose last answer has been read to its end.
 func (a *appConns) put(c *appConn) {
 	c.res, c.since = http.Response{}, time.Now()
-	clear(c.fields)
+	c.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c.kept.gone || a.count >= a.most || len(c.kept.idle) >= maxIdlePerApp {

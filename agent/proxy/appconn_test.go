@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -108,5 +109,21 @@ func TestInterruptedCallsAreMadeAgain(t *testing.T) {
 	})
 	if n != 7 || err != unix.EAGAIN || calls != 3 {
 		t.Errorf("%d, %v after %d calls", n, err, calls)
+	}
+}
+
+// The room that an answer of very many fields took is not kept with its connection.
+func TestLargeHeadersAreNotKept(t *testing.T) {
+	t.Parallel()
+	for n, kept := range map[int]bool{mostFields: true, mostFields + 1: false} {
+		c := new(appConn)
+		h := c.header()
+		for i := range n {
+			h[strconv.Itoa(i)] = []string{"x"}
+		}
+		c.forget()
+		if len(c.fields) != 0 || (c.fields != nil) != kept {
+			t.Errorf("%d fields: kept is %v", n, c.fields != nil)
+		}
 	}
 }

@@ -34,7 +34,10 @@ func (s *sending) readHead(conn *appConn) (*http.Response, error) {
 			conn.left = -1
 			return &conn.res, nil
 		}
-		clear(into)
+		if conn.inPlace {
+			clear(into)
+		}
+		conn.forget()
 		conn.inPlace = false
 		res, err := http.ReadResponse(conn.r, s.r)
 		if err != nil {
@@ -61,10 +64,10 @@ func (s *sending) readHead(conn *appConn) (*http.Response, error) {
 
 // header is an empty one to read into, of the connection's own.
 func (c *appConn) header() http.Header {
+	c.forget()
 	if c.fields == nil {
 		c.fields = http.Header{}
 	}
-	clear(c.fields)
 	return c.fields
 }
 
