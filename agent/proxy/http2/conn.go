@@ -56,6 +56,7 @@ type Conn struct {
 	queue   []*stream // that wait for room on the connection, the oldest first
 
 	out      []byte         // frames to be written; nil while there are none
+	room     *sync.Cond     // told when out was taken to be written, or a stream was closed
 	box      *[]byte        // what out came in, from buffers
 	control  int            // control frames among them
 	flushing bool           // somebody is writing
@@ -101,6 +102,7 @@ func (s *Server) NewConn(ctx context.Context, raw net.Conn) *Conn {
 		resets: newBudget(limits.Resets, limits.ResetsPerSecond), empties: newBudget(limits.Empties, limits.EmptiesPerSecond),
 		window: initialWindow, initial: initialWindow, frame: limits.Frame,
 	}
+	c.room = sync.NewCond(&c.mu)
 	if secure, ok := raw.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := secure.ConnectionState()
 		c.tls = &state

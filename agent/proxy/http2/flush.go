@@ -24,13 +24,13 @@ var buffers = sync.Pool{New: func() any { return new(make([]byte, 0, 4<<10)) }}
 type sink struct{ c *Conn }
 
 func (s sink) Write(p []byte) (int, error) {
-	s.c.room()
+	s.c.buffer()
 	s.c.out = append(s.c.out, p...)
 	return len(p), nil
 }
 
-// room has out be a buffer. mu is held.
-func (c *Conn) room() {
+// buffer has out be one. mu is held.
+func (c *Conn) buffer() {
 	if c.out == nil {
 		c.box = buffers.Get().(*[]byte)
 		c.out = *c.box
@@ -39,7 +39,7 @@ func (c *Conn) room() {
 
 // data puts a DATA frame into out. mu is held.
 func (c *Conn) data(st *stream, p []byte, end bool) {
-	c.room()
+	c.buffer()
 	var flags byte
 	if end {
 		flags = 1 // END_STREAM
@@ -115,6 +115,7 @@ func (c *Conn) flushed() {
 func (c *Conn) flushOnce() {
 	out, box := c.out, c.box
 	c.out, c.box, c.control = nil, nil, 0
+	c.room.Broadcast()
 	c.flushes++
 	if err := c.sendUnlocked(out); err != nil {
 		c.fail(err)
@@ -170,6 +171,22 @@ func (c *Conn) claim(st *stream, want int) (int, error) {
 			return n, nil
 		}
 	}
+}
+
+// makeRoom waits until a header block of st may go into out. Windows do not hold those
+// back, so a visitor who does not read must. mu is held, but not while waiting.
+func (c *Conn) makeRoom(st *stream) error {
+	for !st.closed && len(c.out) >= full {
+		if c.flushing {
+			c.room.Wait()
+		} else {
+			c.flush(st, false)
+		}
+	}
+	if st.closed {
+		return st.err
+	}
+	return nil
 }
 
 // nextInQueue wakes the stream that has waited longest for room, if there is some. mu

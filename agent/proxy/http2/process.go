@@ -303,6 +303,7 @@ func (c *Conn) close(st *stream, why error) {
 		st.deadline.Stop()
 	}
 	st.signal()
+	c.room.Broadcast()
 	st.ctx.cancel()
 	c.stopWaiting(st)
 	if len(c.streams) == 0 {

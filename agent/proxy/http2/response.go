@@ -111,7 +111,7 @@ func (w *response) interim(status int) {
 	c := w.st.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !w.st.closed {
+	if c.makeRoom(w.st) == nil {
 		c.headersOut(w.st.id, status, fields, false)
 		c.flush(w.st, false)
 	}
@@ -190,6 +190,10 @@ func (w *response) send(p []byte, end bool) error {
 	}
 	isHead := st.request.Method == http.MethodHead
 	if !w.sent {
+		if err := c.makeRoom(st); err != nil {
+			s.buf = s.buf[:0]
+			return err
+		}
 		all := isHead || end && len(s.buf)+len(p) == 0 && len(w.trailers) == 0
 		w.sendHead(s, p, all, end)
 		if all && end {
@@ -216,6 +220,9 @@ func (w *response) send(p []byte, end bool) error {
 	}
 	s.buf = s.buf[:0]
 	if trailers {
+		if err := c.makeRoom(st); err != nil {
+			return err
+		}
 		c.headersOut(st.id, 0, w.trailerFields(), true)
 	}
 	if end {
