@@ -202,7 +202,7 @@ func (c *conn) answer() (keep bool) {
 	c.takeRequest()
 	c.res.begin(c.head.method == http.MethodHead, c.head.close)
 	done := c.handle()
-	c.ctx.finish()
+	c.res.close = !c.ctx.finish() || c.res.close
 	keep = done && c.res.finish()
 	if body := c.body; body != nil {
 		c.body = nil

@@ -67,14 +67,18 @@ func (c *requestContext) cancel() {
 	c.end()
 }
 
-// finish ends the context of this request, and begins that of the next one.
-func (c *requestContext) finish() {
+// finish ends the context of this request, and begins that of the next one. It says
+// whether one may follow: not while somebody is still being told of the end of this one,
+// who asks for its error.
+func (c *requestContext) finish() (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.dead = c.dead || len(c.after) > 0
 	c.end()
 	if !c.dead {
 		c.done, c.err = nil, nil
 	}
+	return !c.dead
 }
 
 // end tells whoever waits. mu is held.
