@@ -322,17 +322,18 @@ func (c *Conn) goAway(code frames.ErrCode) {
 	c.closeAll(errClosed)
 }
 
-// fail ends the connection from any goroutine: the one that reads does it. mu is held.
+// fail ends the connection from any goroutine: the one that reads does it, and a write
+// that is under way must not keep it from that. mu is held.
 func (c *Conn) fail(why error) {
 	if c.over != nil {
 		return
 	}
 	c.over = why
 	c.closeAll(why)
-	_ = c.raw.SetReadDeadline(past)
+	_ = c.raw.SetDeadline(past) // whoever reads or writes shows it
 }
 
-// past is a deadline that has a read end now.
+// past is a deadline that has reads and writes end now.
 var past = time.Unix(1, 0)
 
 func (c *Conn) abort(why error) {
@@ -363,7 +364,7 @@ func (c *Conn) end() {
 			c.wait(c.quiet, limits.Parting)
 		}
 		if !c.flushing {
-			c.writeBy = until.Add(time.Hour) // send need not set the deadline, and does not put it off
+			c.writeBy = until.Add(time.Hour) // allowWrite does not put the deadline off
 			c.flush(nil, true)
 		}
 	}

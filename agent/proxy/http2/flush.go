@@ -117,7 +117,11 @@ func (c *Conn) flushOnce() {
 	c.out, c.box, c.control = nil, nil, 0
 	c.room.Broadcast()
 	c.flushes++
-	if err := c.sendUnlocked(out); err != nil {
+	err := c.allowWrite()
+	if err == nil {
+		err = c.sendUnlocked(out)
+	}
+	if err != nil {
 		c.fail(err)
 	}
 	if cap(out) <= 2*full {
@@ -130,20 +134,20 @@ func (c *Conn) flushOnce() {
 func (c *Conn) sendUnlocked(p []byte) error {
 	c.mu.Unlock()
 	defer c.mu.Lock() // also when it panics: whoever holds mu lets go of it
-	return c.send(p)
-}
-
-// send writes to the visitor, who has WriteStall to take it. The deadline is set anew
-// only when a quarter of that is gone.
-func (c *Conn) send(p []byte) error {
-	if at := time.Now(); c.writeBy.Sub(at) < limits.WriteStall*3/4 {
-		c.writeBy = at.Add(limits.WriteStall)
-		if err := c.raw.SetWriteDeadline(c.writeBy); err != nil {
-			return err
-		}
-	}
 	_, err := c.raw.Write(p)
 	return err
+}
+
+// allowWrite gives the visitor WriteStall to take what is written next. The deadline is
+// set anew only when a quarter of that is gone. mu is held, so that it never undoes the
+// one fail sets.
+func (c *Conn) allowWrite() error {
+	at := time.Now()
+	if c.writeBy.Sub(at) >= limits.WriteStall*3/4 {
+		return nil
+	}
+	c.writeBy = at.Add(limits.WriteStall)
+	return c.raw.SetWriteDeadline(c.writeBy)
 }
 
 // claim waits until st may send some of want bytes, and says how many: what the windows,

@@ -2,6 +2,7 @@ package http2
 
 import (
 	"net/http"
+	"slices"
 
 	frames "golang.org/x/net/http2"
 
@@ -301,6 +302,10 @@ func (c *Conn) close(st *stream, why error) {
 	}
 	if st.deadline != nil {
 		st.deadline.Stop()
+	}
+	if st.queued {
+		st.queued = false
+		c.queue = slices.DeleteFunc(c.queue, func(q *stream) bool { return q == st })
 	}
 	st.signal()
 	c.room.Broadcast()

@@ -219,11 +219,13 @@ func TestDeadlinesCutOff(t *testing.T) {
 	for name, c := range map[string]struct {
 		window uint32
 		silent bool
+		pings  int
 	}{
-		"no window":         {0, false},
-		"window used up":    {100_000, false},
-		"nothing is read":   {1 << 20, true},
-		"connection's used": {1 << 20, false},
+		"no window":         {0, false, 0},
+		"window used up":    {100_000, false, 0},
+		"nothing is read":   {1 << 20, true, 0},
+		"nor by us":         {1 << 20, true, limits.ControlFrames/2 + 1}, // whose answers wait
+		"connection's used": {1 << 20, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -247,6 +249,10 @@ func TestDeadlinesCutOff(t *testing.T) {
 				}
 				v.ask(1, "GET", "/", true)
 				rc := http.NewResponseController(<-cut)
+				synctest.Wait()
+				for range c.pings {
+					v.WritePing(false, [8]byte{})
+				}
 				synctest.Wait()
 				begun := time.Now()
 				rc.SetReadDeadline(time.Unix(1, 0))

@@ -19,7 +19,11 @@ import (
 	"porchlight/agent/proxy/limits"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// net/http's server ends a connection it said goodbye on a second late, which nothing can
+// be asked to wait for.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("net/http.(*http2serverConn).serve"))
+}
 
 // Own and net/http's server, by the same limits.
 const (
