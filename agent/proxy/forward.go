@@ -53,6 +53,9 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	if loadsPage(r) {
 		v.patience = p.patienceWith(&v.at.app)
 	}
+	if r.Body != nil && r.Body != http.NoBody {
+		v.fields = gate.CountFields(r)
+	}
 	v.to = interim{ResponseWriter: w, p: p, visit: v}
 	if v.mayGoDirect(r) {
 		p.waits.add(v)
@@ -112,7 +115,8 @@ var errTooManyFields = errors.New("the request has too many fields, its trailers
 
 // requestBody passes a visitor's body on. At its end it fills in the trailers
 // that were declared and are clean; any other, named late, goes no further, as
-// it would not over HTTP/2 either.
+// it would not over HTTP/2 either. A transport may read it when the visitor has been
+// answered already and the next request has the header.
 type requestBody struct {
 	io.ReadCloser
 	visit   *visit
@@ -131,7 +135,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, io.EOF):
-		if gate.TooManyFields(b.in) {
+		if gate.TooManyTrailers(b.visit.fields, b.in.Trailer) {
 			b.visit.tooMany.Store(true)
 			return n, errTooManyFields
 		}

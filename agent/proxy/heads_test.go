@@ -147,6 +147,26 @@ func TestFieldBound(t *testing.T) {
 	}
 }
 
+// What we tell an app of a visitor is not counted as the visitor's.
+func TestFieldBoundIsTheVisitors(t *testing.T) {
+	t.Parallel()
+	for _, http2 := range []bool{false, true} {
+		r := newRig(t)
+		r.app("notes", func(w http.ResponseWriter, req *http.Request) { io.Copy(io.Discard, req.Body) })
+		r.change("notes", func(a *proxy.App) { a.Options.Forwarded = true })
+		b := r.signedIn("notes", bobID, http2)
+		for n, want := range map[int]int{195: 200, 196: 431} { // and Host, User-Agent, Cookie, the body's length, Accept-Encoding
+			req := b.request("POST", origin+"/", strings.NewReader("hi"), "User-Agent", "test", "Accept-Encoding", "identity")
+			for i := range n {
+				req.Header.Set(fmt.Sprintf("X-Filler-%d", i), "v")
+			}
+			if res, body := b.read(req); res.StatusCode != want {
+				t.Errorf("http2=%v: %d: %s %s", http2, n, res.Status, body)
+			}
+		}
+	}
+}
+
 // Too many cookies are deleted from a browser that loads a page, and from no other;
 // never where something else makes the request too large.
 func TestTooManyCookies(t *testing.T) {

@@ -32,6 +32,7 @@ type visit struct {
 	to       interim
 	sending  sending
 	body     requestBody
+	fields   int         // of the visitor's head; 0 where there is no body
 	entry    access.Open // in the register of what is open
 	ends     func()      // end, made once
 

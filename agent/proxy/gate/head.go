@@ -33,17 +33,22 @@ func TooLarge(r *http.Request) (over, byCookie bool) {
 			}
 		}
 	}
-	fields := countFields(r)
+	fields := CountFields(r)
 	return size > limits.Header || fields > limits.Fields, toBlame(cookies, size-cookies, fields)
 }
 
-// TooManyFields says whether a request whose body has been read has too many
-// fields, counting its trailers.
-func TooManyFields(r *http.Request) bool { return countFields(r) > limits.Fields }
+// TooManyTrailers says whether a request whose body has been read has too many fields.
+// Its header may have changed since they were counted (CountFields), or be another's.
+func TooManyTrailers(fields int, trailer http.Header) bool {
+	for _, values := range trailer {
+		fields += len(values)
+	}
+	return fields > limits.Fields
+}
 
-// countFields counts a request's header fields and those trailers that have
+// CountFields counts a request's header fields and those trailers that have
 // come, Host and what net/http takes out of the header included.
-func countFields(r *http.Request) (n int) {
+func CountFields(r *http.Request) (n int) {
 	n = 1 + len(r.TransferEncoding)
 	for _, values := range r.Header {
 		n += len(values)
