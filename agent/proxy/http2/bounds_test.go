@@ -118,6 +118,7 @@ func TestEmptyFloods(t *testing.T) {
 		"PRIORITY":          func(v *visitor, _ int) error { return v.WritePriority(1, frames.PriorityParam{StreamDep: 3}) },
 		"PRIORITY_UPDATE":   func(v *visitor, _ int) error { return v.WriteRawFrame(0x10, 0, 0, []byte("\x00\x00\x00\x01u=1")) },
 		"unknown":           func(v *visitor, _ int) error { return v.WriteRawFrame(0xfa, 0, 1, nil) },
+		"DATA of padding":   func(v *visitor, _ int) error { return v.WriteDataPadded(1, false, nil, []byte{0}) },
 		"DATA without data": func(v *visitor, _ int) error { return v.WriteData(1, false, nil) },
 		"windows":           func(v *visitor, _ int) error { return v.WriteWindowUpdate(1, 1) },
 		"windows of a stream that is gone": func(v *visitor, i int) error {

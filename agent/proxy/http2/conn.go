@@ -60,7 +60,7 @@ type Conn struct {
 	box      *[]byte        // what out came in, from buffers
 	control  int            // control frames among them
 	flushing bool           // somebody is writing
-	quiet    chan struct{}  // told when nobody is any more; nil until that matters
+	quiet    chan struct{}  // told after each write, and when nobody is any more; nil until that matters
 	flusher  *stream        // whose handler that is; nil for a worker
 	flushes  uint64         // how many writes there were
 	writeBy  time.Time      // the deadline of writes; of who is flushing
@@ -146,7 +146,7 @@ func (c *Conn) beforeRead() {
 	defer c.mu.Unlock()
 	for c.control > limits.ControlFrames/2 && c.over == nil {
 		if !c.flushing {
-			c.flush(nil, true)
+			c.flush(nil, false)
 			continue
 		}
 		c.quiet = make(chan struct{}, 1)
@@ -361,7 +361,8 @@ func (c *Conn) end() {
 		_ = c.raw.SetDeadline(until) // a failure shows in the next lines
 		if c.flushing {
 			c.quiet = make(chan struct{}, 1)
-			c.wait(c.quiet, limits.Parting)
+			for c.flushing && c.wait(c.quiet, time.Until(until)) {
+			}
 		}
 		if !c.flushing {
 			c.writeBy = until.Add(time.Hour) // allowWrite does not put the deadline off

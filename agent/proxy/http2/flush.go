@@ -128,6 +128,9 @@ func (c *Conn) flushOnce() {
 		*box = out[:0]
 		buffers.Put(box)
 	}
+	if c.quiet != nil {
+		signal(c.quiet)
+	}
 	c.nextInQueue()
 }
 

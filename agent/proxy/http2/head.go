@@ -41,9 +41,18 @@ type pseudo struct {
 }
 
 func (h *head) reset() {
-	clear(h.fields)
 	*h = head{decoder: h.decoder, fields: h.fields[:0], left: headerList, trailers: headerList}
 	h.decoder.SetEmitEnabled(true)
+}
+
+// forget lets go of what was read, which the connection must not hold until the next
+// block, and of a list so long that few are.
+func (h *head) forget() {
+	clear(h.fields)
+	if cap(h.fields) > 4*maxKept {
+		h.fields = nil
+	}
+	h.pseudo = pseudo{}
 }
 
 // take is called for each field of the block.

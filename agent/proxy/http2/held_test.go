@@ -1,6 +1,7 @@
 package http2_test
 
 import (
+	"bytes"
 	"net"
 	"net/http"
 	"runtime"
@@ -80,4 +81,47 @@ func TestResetWhileQueued(t *testing.T) {
 		ours.Close()
 		stop()
 	})
+}
+
+// Checked: what a long header list took is not kept for the connection's life.
+func TestLongListsAreForgotten(t *testing.T) { // alone, for it measures the memory of all
+	const conns, most = 20, 200 << 10
+	h := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	inUse := func() int64 {
+		for range 3 { // what is in a pool goes with the second
+			runtime.GC()
+		}
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var visitors []*visitor
+	for range conns {
+		visitors = append(visitors, meet(t, own, h))
+	}
+	before := inUse()
+	for _, v := range visitors {
+		block := append(bytes.Clone(v.encode(":method", "HEAD", ":scheme", "https", ":authority", "a", ":path", "/", "a", "")), bytes.Repeat([]byte{0xbe}, 25_000)...)
+		v.WriteHeaders(frames.HeadersFrameParam{StreamID: 1, BlockFragment: block[:limits.Frame], EndStream: true})
+		v.WriteContinuation(1, true, block[limits.Frame:])
+		v.WritePing(false, [8]byte{1})
+		answered, ponged := false, false
+		for !answered || !ponged {
+			switch f := (<-v.frames).(type) {
+			case nil:
+				t.Fatal(v.err)
+			case *headFrame:
+				answered = true
+				if status := f.value(":status"); status != "200" {
+					t.Fatal(status)
+				}
+			case *frames.PingFrame:
+				ponged = true
+			}
+		}
+	}
+	if each := (inUse() - before) / conns; each > most {
+		t.Errorf("a connection keeps %d bytes, want %d at most", each, most)
+	}
+	runtime.KeepAlive(visitors)
 }

@@ -100,7 +100,7 @@ func (c *Conn) processData(f *frames.DataFrame) error {
 		}
 		return streamError(f.StreamID, frames.ErrCodeStreamClosed)
 	}
-	if f.Length == 0 && !f.StreamEnded() && !c.empties.take(1) {
+	if len(data) == 0 && !f.StreamEnded() && !c.empties.take(1) {
 		return connError(frames.ErrCodeEnhanceYourCalm)
 	}
 	if st.length >= 0 && st.got+int64(len(data)) > st.length {
@@ -221,6 +221,7 @@ func (c *Conn) set(s frames.Setting) error {
 // headers begins a stream, or ends one with trailers.
 func (c *Conn) headers(f *frames.HeadersFrame) error {
 	id, ended, itself := f.StreamID, f.StreamEnded(), f.HasPriority() && f.Priority.StreamDep == f.StreamID
+	defer c.head.forget()
 	if err := c.block(f); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package http2
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"os"
@@ -357,6 +358,9 @@ func (c *Conn) headersOut(id uint32, status int, fields []answerField, end bool)
 		part = block[:min(len(block), limits.Frame)]
 		block = block[len(part):]
 		_ = c.write.WriteContinuation(id, len(block) == 0, part) // into memory
+	}
+	if c.coded.Cap() > 2*limits.Frame {
+		c.coded = bytes.Buffer{} // the connection does not stay as large
 	}
 }
 

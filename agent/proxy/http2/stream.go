@@ -69,7 +69,7 @@ const maxKept = 64
 // giveMaps lets another stream have the maps, once the handler has returned.
 func (st *stream) giveMaps() {
 	m := st.maps
-	if st.body != nil || len(m.in) > maxKept || len(m.out) > maxKept {
+	if st.body != nil || len(m.in) > maxKept || len(m.out) > maxKept || cap(m.values) > 2*maxKept {
 		return
 	}
 	st.maps, st.request.Header, st.response.header = nil, nil, nil
