@@ -288,7 +288,7 @@ func (o came) differs(other came) string {
 // compare has both ways take an input. What differs only now and then is no
 // difference: a visitor who leaves early meets either way at some moment.
 func (w *ways) compare(exchange func(*way, *net.TCPAddr) came) (difference string) {
-	for range 3 {
+	for range 10 {
 		addr := nextVisitor()
 		if difference = exchange(w.own, addr).differs(exchange(w.golang, addr)); difference == "" {
 			break
