@@ -78,10 +78,11 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, r *http.Request, v *visit) 
 		return
 	}
 	whole := false
+	keep := s.again && !res.Close && !namesBody(res)
 	defer func() {
 		// When access ended meanwhile, the connection's deadline is in the past.
 		good := v.part()
-		if good && whole && s.again && !res.Close && conn.r.Buffered() == 0 {
+		if good && whole && keep && conn.r.Buffered() == 0 {
 			p.direct.put(conn)
 			return
 		}
@@ -97,6 +98,19 @@ func (p *Proxy) forwardDirect(w http.ResponseWriter, r *http.Request, v *visit) 
 	}
 	p.passOn(w, res, conn, v)
 	whole = true
+}
+
+// namesBody says of an answer that has no body that it names one nevertheless, which an
+// app that is wrong about one may send. The length in a 304 is that of another answer.
+func namesBody(res *http.Response) bool {
+	switch res.StatusCode {
+	case http.StatusNoContent:
+		length := res.Header["Content-Length"]
+		return len(res.TransferEncoding) > 0 || len(length) > 0 && length[0] != "0"
+	case http.StatusNotModified:
+		return len(res.TransferEncoding) > 0
+	}
+	return false
 }
 
 // rewriteDirect is rewrite for forwardDirect. target is the request target.

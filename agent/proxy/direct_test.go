@@ -530,3 +530,33 @@ func TestWhatWasAnsweredOddlyIsNotSentAgain(t *testing.T) {
 		t.Errorf("asked %d times on %d connections", asked.Load(), conns.Load())
 	}
 }
+
+// What names a body that it may not have is not followed by another request.
+func TestConnectionsThatNameABodyWrongly(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]int64{
+		"HTTP/1.1 204 No Content\r\n\r\n":                                 2,
+		"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n":            2,
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n":          2,
+		"HTTP/1.1 204 No Content\r\nContent-Length: 7\r\n\r\n":            1,
+		"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n":   1,
+		"HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n": 1,
+	} {
+		r := newRig(t)
+		var most atomic.Int64
+		port, _ := scripted(t, func(n int, _ *http.Request, c net.Conn) bool {
+			most.Store(max(most.Load(), int64(n)+1))
+			io.WriteString(c, answer)
+			return true
+		})
+		r.publish("notes", port)
+		b := r.signedIn("notes", bobID, false)
+		b.fetch("GET", origin+"/")
+		if want > 1 {
+			within(t, "the connection is put back", func() bool { return proxy.IdleDirect(r.proxy) == 1 })
+		}
+		if res, _ := b.fetch("GET", origin+"/"); res.StatusCode >= 400 || most.Load() != want {
+			t.Errorf("%q: %s, %d requests on a connection, want %d", answer, res.Status, most.Load(), want)
+		}
+	}
+}
