@@ -34,7 +34,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) AtHand() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.err == nil && !b.closed && b.left <= int64(b.c.to-b.c.from)
+	return b.left > 0 && b.err == nil && !b.closed && b.left <= int64(b.c.to-b.c.from)
 }
 
 // read reads on. mu is held.
@@ -69,8 +69,14 @@ func (b *body) read(p []byte) (int, error) {
 func (b *body) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.close()
+	return nil
+}
+
+// close is Close. mu is held.
+func (b *body) close() {
 	if b.closed {
-		return nil
+		return
 	}
 	if b.left > limits.BodyRest {
 		b.dropped = true
@@ -78,7 +84,6 @@ func (b *body) Close() error {
 		b.discard()
 	}
 	b.closed = true
-	return nil
 }
 
 // discard reads up to what is left. mu is held.
@@ -107,11 +112,14 @@ func (b *body) settle() (keep bool) {
 	return b.left == 0
 }
 
-// end closes the body after the handler. whole says that all of it was read, more that
-// the visitor may be sending for long.
-func (b *body) end() (whole, more bool) {
-	_ = b.Close() // never fails
+// end closes the body after the handler; last says that no request follows it. whole
+// says that all of it was read, more that the visitor may be sending for long.
+func (b *body) end(last bool) (whole, more bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if !b.closed && last && b.left > int64(b.c.to-b.c.from) {
+		b.closed, b.dropped = true, true
+	}
+	b.close()
 	return b.left == 0, b.dropped
 }

@@ -10,14 +10,22 @@ import (
 // has those that take long watched. It runs only while a request is under way.
 type clock struct {
 	server  *Server
+	start   time.Time // with the monotonic clock, which nobody sets
 	running atomic.Bool
-	tick    atomic.Int64           // of tickEvery, since 1970
-	date    atomic.Pointer[[]byte] // the line of an answer's head
+	tick    atomic.Int64 // of tickEvery since start, from 1
+	date    atomic.Pointer[date]
+}
+
+// date is the line of an answer's head.
+type date struct {
+	second int64 // Unix
+	line   []byte
 }
 
 const tickEvery = 50 * time.Millisecond
 
-// now has the clock run, and returns the tick.
+// now has the clock run, and returns the tick. A request that has said since when it is
+// under way asks once more: the clock may have stopped before that was to be seen.
 func (c *clock) now() int64 {
 	if !c.running.Load() {
 		c.read()
@@ -31,11 +39,10 @@ func (c *clock) now() int64 {
 // read sets the clock.
 func (c *clock) read() {
 	now := time.Now()
-	before := c.tick.Swap(now.UnixNano() / int64(tickEvery))
-	if c.date.Load() == nil || before/int64(time.Second/tickEvery) != now.Unix() {
+	c.tick.Store(int64(now.Sub(c.start)/tickEvery) + 1)
+	if d := c.date.Load(); d == nil || d.second != now.Unix() {
 		line := now.UTC().AppendFormat([]byte("Date: "), http.TimeFormat)
-		line = append(line, "\r\n"...)
-		c.date.Store(&line)
+		c.date.Store(&date{now.Unix(), append(line, "\r\n"...)})
 	}
 }
 
@@ -43,8 +50,7 @@ func (c *clock) read() {
 func (c *clock) beat() {
 	c.read()
 	if !c.server.watch(c.tick.Load()) {
-		// A request that began meanwhile found the clock running. It is seen now, or
-		// finds it standing.
+		// A request that begins meanwhile is seen now, or finds the clock standing.
 		c.running.Store(false)
 		if !c.server.underWay() || !c.running.CompareAndSwap(false, true) {
 			return

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"porchlight/agent/proxy/lazy"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -45,7 +46,7 @@ type conn struct {
 	tls    *tls.ConnectionState
 
 	state atomic.Int64 // see above
-	ctx   requestContext
+	ctx   lazy.Context
 
 	small  *[bufferSize]byte
 	large  *[maxPlain]byte // nil unless a head did not fit into small
@@ -55,7 +56,7 @@ type conn struct {
 	filled bool            // the last read filled buf, so that there may be more at hand
 	spare  int             // empty lines that may stand before the next head
 
-	renewed int64       // tick at which the deadline for the next head was set; 0 for never
+	renewed int64       // tick at which the deadline for the next head was set
 	moved   atomic.Bool // the read deadline is another one now
 
 	head  head
@@ -75,6 +76,7 @@ func newConn(s *Server, ctx context.Context, rw Conn) *conn {
 	state := rw.ConnectionState()
 	c := &conn{server: s, rw: rw, remote: rw.RemoteAddr().String(), tls: &state}
 	c.ctx.Context = ctx
+	c.moved.Store(true)
 	c.head.header = http.Header{}
 	c.blank = (&http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -89,7 +91,6 @@ func newConn(s *Server, ctx context.Context, rw Conn) *conn {
 
 // serve is Server.Serve.
 func (c *conn) serve() (rest []byte, handed bool) {
-	defer c.free()
 	ok := c.readWithin(limits.HeaderTimeout)
 	for ok {
 		var n int
@@ -100,19 +101,22 @@ func (c *conn) serve() (rest []byte, handed bool) {
 			if !c.state.CompareAndSwap(idle, over) {
 				break
 			}
-			c.ctx.cancel()
-			return append([]byte(nil), c.buf[c.from:c.to]...), true
+			c.ctx.Cancel()
+			rest = append(rest, c.buf[c.from:c.to]...)
+			c.free()
+			return rest, true
 		}
 		c.from += n
 		ok = c.answer()
 	}
 	c.state.Store(over)
-	c.ctx.cancel()
+	c.ctx.Cancel()
 	_ = c.rw.Close()
+	c.free()
 	return nil, false
 }
 
-// free gives the buffers back.
+// free gives the buffers back. A panic leaves them: somebody may still read into them.
 func (c *conn) free() {
 	c.shrink()
 	buffers.Put(c.small)
@@ -198,15 +202,19 @@ func (c *conn) answer() (keep bool) {
 	if !c.state.CompareAndSwap(idle, begun) {
 		return false // shut down
 	}
+	c.server.clock.now()
 	c.server.config.State(c.rw, http.StateActive)
 	c.takeRequest()
 	c.res.begin(c.head.method == http.MethodHead, c.head.close)
 	done := c.handle()
-	c.res.close = !c.ctx.finish() || c.res.close
+	c.res.close = !c.ctx.Finish() || c.res.close
+	if c.state.Load() == reading {
+		c.boundRest(done)
+	}
 	keep = done && c.res.finish()
 	if body := c.body; body != nil {
 		c.body = nil
-		whole, more := body.end()
+		whole, more := body.end(c.res.close)
 		if more && done {
 			c.linger()
 		}
@@ -216,6 +224,17 @@ func (c *conn) answer() (keep bool) {
 	c.res.end()
 	c.server.config.State(c.rw, http.StateIdle)
 	return keep && c.awaitNext()
+}
+
+// boundRest bounds how long the rest of a body is waited for once the handler has
+// returned, by us or by whoever still reads it: not at all when it gave up.
+func (c *conn) boundRest(done bool) {
+	c.moved.Store(true)
+	until := past
+	if done {
+		until = time.Now().Add(limits.BodyTimeout)
+	}
+	_ = c.rw.SetReadDeadline(until) // fails on what is closed, as the read does
 }
 
 // handle calls the handler; false when it gave up, and nothing more may be sent.
@@ -272,13 +291,16 @@ func (c *conn) readBody(p []byte) (n int, err error) {
 	case n > 0:
 		err = nil // it comes again
 	case err != nil:
-		c.ctx.cancel() // whoever waits for the rest of the request waits in vain
+		c.ctx.Cancel() // whoever waits for the rest of the request waits in vain
 	}
 	return n, err
 }
 
 // bodyEnded has the request watched from now on.
-func (c *conn) bodyEnded() { c.state.CompareAndSwap(reading, c.server.clock.now()) }
+func (c *conn) bodyEnded() {
+	c.state.CompareAndSwap(reading, c.server.clock.now())
+	c.server.clock.now()
+}
 
 // linger ends the connection after an answer to a visitor who may still be sending, in
 // a way in which the answer gets there.
@@ -316,7 +338,7 @@ func (c *conn) follow(ended chan<- struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n == 0 && err != nil && !c.aborted {
-		c.ctx.cancel()
+		c.ctx.Cancel()
 	}
 }
 

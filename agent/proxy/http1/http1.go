@@ -70,7 +70,7 @@ func New(c Config) *Server {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: c, conns: map[*conn]struct{}{}}
-	s.clock.server = s
+	s.clock.server, s.clock.start = s, time.Now()
 	return s
 }
 
@@ -149,7 +149,7 @@ func (s *Server) Close() {
 	defer s.mu.Unlock()
 	s.closed = true
 	for c := range s.conns {
-		c.ctx.cancel()
+		c.ctx.Cancel()
 		c.rw.Abort()
 	}
 }

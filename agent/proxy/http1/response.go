@@ -188,7 +188,8 @@ func (w *response) finishHead(p []byte) {
 		w.out = append(append(append(w.out, "Content-Type: "...), http.DetectContentType(p)...), "\r\n"...)
 	}
 	if !w.hasDate {
-		w.out = append(w.out, *w.c.server.clock.date.Load()...)
+		w.c.server.clock.now() // it stands while all that is under way is watched
+		w.out = append(w.out, w.c.server.clock.date.Load().line...)
 	}
 	if allowed && !w.head && w.length < 0 {
 		w.chunked = true

@@ -159,7 +159,7 @@ func (w *response) sendWith(p []byte) {
 func (w *response) failed(err error) {
 	if err != nil {
 		w.err = err
-		w.c.ctx.cancel()
+		w.c.ctx.Cancel()
 	}
 }
 

@@ -310,7 +310,7 @@ func (c *Conn) close(st *stream, why error) {
 	}
 	st.signal()
 	c.room.Broadcast()
-	st.ctx.cancel()
+	st.ctx.Cancel()
 	c.stopWaiting(st)
 	if len(c.streams) == 0 {
 		c.idle = c.now()

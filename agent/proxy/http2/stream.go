@@ -10,6 +10,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	frames "golang.org/x/net/http2"
 
+	"porchlight/agent/proxy/lazy"
 	"porchlight/agent/proxy/limits"
 )
 
@@ -24,7 +25,7 @@ type stream struct {
 	length  int64 // of the body, as the head says; -1: it does not
 	body    *body // nil where the head was all
 
-	ctx      streamContext
+	ctx      lazy.Context
 	response response // touched by the handler's goroutine only
 	maps     *headers // of request and response; nil once they are another's
 

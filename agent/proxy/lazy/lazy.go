@@ -1,15 +1,15 @@
-package http1
+// Package lazy has the context of a request, for servers that make many of them: the
+// channel is made when somebody asks for it, which most requests end before.
+package lazy
 
 import (
 	"context"
 	"sync"
 )
 
-// requestContext is the context of the request under way on a connection. It is
-// cancelled when the visitor has gone, when the server ends, and when the handler has
-// returned; then it becomes that of the next request. What was derived from it, and the
-// channel it gave, end for good.
-type requestContext struct {
+// Context ends by Cancel: when the visitor has gone, when the server ends, or when the
+// handler has returned. What was derived from it, and the channel it gave, end for good.
+type Context struct {
 	context.Context // of the connection, for its values
 
 	mu    sync.Mutex
@@ -19,7 +19,7 @@ type requestContext struct {
 	dead  bool                 // no request follows; guarded by mu
 }
 
-func (c *requestContext) Done() <-chan struct{} {
+func (c *Context) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done == nil {
@@ -31,7 +31,7 @@ func (c *requestContext) Done() <-chan struct{} {
 	return c.done
 }
 
-func (c *requestContext) Err() error {
+func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
@@ -39,7 +39,7 @@ func (c *requestContext) Err() error {
 
 // AfterFunc is how package context follows a context that is not its own, without a
 // goroutine.
-func (c *requestContext) AfterFunc(f func()) (stop func() bool) {
+func (c *Context) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -59,18 +59,18 @@ func (c *requestContext) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-// cancel ends the context for good.
-func (c *requestContext) cancel() {
+// Cancel ends the context for good. It never waits, and calls nothing of anybody else's.
+func (c *Context) Cancel() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dead = true
 	c.end()
 }
 
-// finish ends the context of this request, and begins that of the next one. It says
-// whether one may follow: not while somebody is still being told of the end of this one,
-// who asks for its error.
-func (c *requestContext) finish() (more bool) {
+// Finish ends the context of a request, and begins that of the next one on the same
+// connection. It says whether one may follow: not while somebody is still being told of
+// the end of this one, who asks for its error.
+func (c *Context) Finish() (more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dead = c.dead || len(c.after) > 0
@@ -82,7 +82,7 @@ func (c *requestContext) finish() (more bool) {
 }
 
 // end tells whoever waits. mu is held.
-func (c *requestContext) end() {
+func (c *Context) end() {
 	if c.err != nil {
 		return
 	}
