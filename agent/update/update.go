@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 
 const (
 	every   = 24 * time.Hour
+	another = time.Hour // before another address of the operator's is asked
 	within  = 30 * time.Second
 	maxFile = 16 << 10 // bytes
 	maxHops = 3
@@ -47,15 +49,18 @@ type Config struct {
 	// Changes is raised when Update answers something else, and listened to for the owner's
 	// choice.
 	Changes   *broadcast.Signal
-	Transport http.RoundTripper // nil for the system's way out
-	Now       func() time.Time
-	Log       *slog.Logger
+	Transport *http.Transport // nil for the system's way out
+	// Allowed says which addresses the operator's may lead to; nil for those of the
+	// internet.
+	Allowed func(netip.Addr) bool
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Checker is safe for concurrent use. Run asks; Update tells.
 type Checker struct {
-	cfg    Config
-	client *http.Client
+	cfg     Config
+	clients map[string]*http.Client // by Choice.By
 
 	mu      sync.Mutex // protects what follows
 	kept    Kept
@@ -68,9 +73,21 @@ func New(cfg Config) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Checker{cfg: cfg, kept: kept}
-	c.client = &http.Client{
-		Transport: cfg.Transport,
+	way, allowed := cfg.Transport, cfg.Allowed
+	if way == nil {
+		way = http.DefaultTransport.(*http.Transport)
+	}
+	if allowed == nil {
+		allowed = public
+	}
+	return &Checker{cfg: cfg, kept: kept, clients: map[string]*http.Client{
+		agentapi.ByOwner: client(way), agentapi.ByOperator: client(strangers(way, allowed)),
+	}}, nil
+}
+
+func client(way *http.Transport) *http.Client {
+	return &http.Client{
+		Transport: way,
 		Timeout:   within,
 		// No jar: whoever is asked learns nothing of the last time.
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
@@ -84,7 +101,6 @@ func New(cfg Config) (*Checker, error) {
 			return nil
 		},
 	}
-	return c, nil
 }
 
 // Choice is an address and the key that signs there, and who named them: agentapi.ByOwner
@@ -148,7 +164,8 @@ func (c *Checker) Update() *agentapi.Update {
 }
 
 // Run asks once a day, and at once where the owner names another address, until ctx
-// ends.
+// ends. Another one of the operator's is asked an hour after the last time at the soonest:
+// they may name one as often as they like.
 func (c *Checker) Run(ctx context.Context) error {
 	changed, cancel := c.cfg.Changes.Subscribe()
 	defer cancel()
@@ -182,11 +199,18 @@ func (c *Checker) due() time.Duration {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	since := c.cfg.Now().Sub(c.kept.Asked)
-	if !c.about(chosen) || since >= every || since < -every { // the clock was set back
+	since, pause := c.cfg.Now().Sub(c.kept.Asked), every
+	switch {
+	case c.about(chosen):
+	case chosen.By == agentapi.ByOperator:
+		pause = another
+	default:
 		return 0
 	}
-	return min(max(every-since, time.Second), time.Hour)
+	if since >= pause || since < -every { // the clock was set back
+		return 0
+	}
+	return min(max(pause-since, time.Second), time.Hour)
 }
 
 // about says whether what is kept is of this choice. The caller holds mu.
@@ -204,7 +228,7 @@ func (c *Checker) ask(ctx context.Context) {
 	if err != nil {
 		return // it is not askable
 	}
-	file, err := c.fetch(ctx, chosen.Address)
+	file, err := c.fetch(ctx, chosen)
 	if ctx.Err() != nil {
 		return
 	}
@@ -260,17 +284,20 @@ func (c *Checker) take(file []byte, public ed25519.PublicKey, now time.Time) err
 	return nil
 }
 
-func (c *Checker) fetch(ctx context.Context, address string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+func (c *Checker) fetch(ctx context.Context, chosen Choice) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, chosen.Address, nil)
 	if err != nil || r.URL.Scheme != "https" {
 		return nil, errors.New("the address cannot be asked")
 	}
 	r.Header.Set("User-Agent", "Porchlight") // the same for everybody
 	r.Header.Set("Accept", "application/json")
-	res, err := c.client.Do(r)
+	res, err := c.clients[chosen.By].Do(r)
 	if err != nil {
 		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err
+		}
+		if errors.Is(err, errOwnNetwork) {
+			err = errOwnNetwork // without the number that was dialled
 		}
 		return nil, err
 	}

@@ -5,9 +5,12 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +24,9 @@ import (
 
 var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
+// here is where the address listens.
+var here = netip.MustParseAddr("127.0.0.1")
+
 // world is an address that says something, and a computer that asks it.
 type world struct {
 	t       *testing.T
@@ -29,11 +35,14 @@ type world struct {
 	checker *update.Checker
 	changes *broadcast.Signal
 	asked   chan *http.Request
+	// allowed is update.Config.Allowed, from the next open on.
+	allowed func(netip.Addr) bool
 
 	mu     sync.Mutex // protects what follows
 	file   []byte
 	answer http.HandlerFunc // in place of file
 	now    time.Time
+	looked chan struct{} // gets one for each look at who is chosen; nil for none
 	kept   update.Kept
 	chosen controlapi.UpdateNotice  // by the owner
 	theirs *controlapi.UpdateNotice // by the operator
@@ -45,7 +54,8 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, key: private, changes: &broadcast.Signal{}, asked: make(chan *http.Request, 20), now: epoch}
+	w := &world{t: t, key: private, changes: &broadcast.Signal{}, asked: make(chan *http.Request, 20), now: epoch,
+		allowed: func(at netip.Addr) bool { return at == here }}
 	w.server = httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		file, answer := w.file, w.answer
@@ -68,12 +78,13 @@ func newWorld(t *testing.T) *world {
 func (w *world) open() {
 	w.t.Helper()
 	c, err := update.New(update.Config{
-		Chosen:    func() update.Choice { w.mu.Lock(); defer w.mu.Unlock(); return update.Choose(w.chosen, w.theirs) },
+		Chosen:    w.choose,
 		Load:      func() (update.Kept, error) { return w.kept, nil },
 		Save:      func(k update.Kept) error { w.mu.Lock(); defer w.mu.Unlock(); w.kept = k; return nil },
 		Version:   "1.2.3",
 		Changes:   w.changes,
-		Transport: w.server.Client().Transport,
+		Transport: w.server.Client().Transport.(*http.Transport),
+		Allowed:   w.allowed,
 		Now:       func() time.Time { w.mu.Lock(); defer w.mu.Unlock(); return w.now },
 		Log:       slog.New(slog.DiscardHandler),
 	})
@@ -81,6 +92,43 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.checker = c
+}
+
+func (w *world) choose() update.Choice {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.looked != nil {
+		select {
+		case w.looked <- struct{}{}:
+		default:
+		}
+	}
+	return update.Choose(w.chosen, w.theirs)
+}
+
+// rests runs the checker until it has looked three times at who is to be asked, and fails if
+// anybody was. To ask takes two looks, and the third comes when it has asked.
+func (w *world) rests(what string) {
+	w.t.Helper()
+	looked := make(chan struct{}, 1)
+	w.set(func() { w.looked = looked })
+	defer w.set(func() { w.looked = nil })
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.checker.Run(ctx) }()
+	for range 3 {
+		select {
+		case <-looked:
+		case <-time.After(20 * time.Second):
+			w.t.Error("nobody looked")
+		}
+		w.changes.Raise()
+	}
+	cancel()
+	<-done
+	if len(w.asked) > 0 {
+		w.t.Fatal(what)
+	}
 }
 
 func (w *world) sign(version string, date, expires time.Time) []byte {
@@ -130,12 +178,7 @@ func TestTellsOfANewerVersion(t *testing.T) {
 	if got := w.checker.Update(); got.Version != "1.3.0" {
 		t.Errorf("after a start it tells %+v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	w.checker.Run(ctx)
-	if len(w.asked) > 0 {
-		t.Error("it asked twice within a day")
-	}
+	w.rests("it asked twice within a day")
 	w.set(func() { w.now = epoch.Add(25 * time.Hour) })
 	w.ask()
 	<-w.asked
@@ -153,12 +196,7 @@ func TestAsksNobodyUntilAnAddressIsNamed(t *testing.T) {
 	if w.checker.Update() != nil {
 		t.Error("it tells something of nothing")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	w.checker.Run(ctx)
-	if len(w.asked) > 0 {
-		t.Fatal("it asked an address that nobody named")
-	}
+	w.rests("it asked an address that nobody named")
 	w.set(func() { w.chosen = named })
 	if got := w.ask(); got.Version != "1.3.0" {
 		t.Errorf("told %+v", got)
@@ -188,12 +226,7 @@ func TestTheOperatorNamesAnAddress(t *testing.T) {
 	if got := w.checker.Update(); got != nil {
 		t.Errorf("the owner wants none: %+v", got)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	w.checker.Run(ctx)
-	if len(w.asked) > 0 {
-		t.Error("it asked where the owner wants it nowhere")
-	}
+	w.rests("it asked where the owner wants it nowhere")
 	// A manifest that another key signed is told of as such, whoever named the address.
 	w.set(func() {
 		w.chosen = controlapi.UpdateNotice{}
@@ -230,12 +263,78 @@ func TestAnOperatorsAddressThatCannotBeAsked(t *testing.T) {
 		if got := w.checker.Update(); got == nil || got.Address != "" || !strings.Contains(got.Problem, "cannot be asked") {
 			t.Errorf("%s: %+v", what, got)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		w.checker.Run(ctx)
-		cancel()
-		if len(w.asked) > 0 {
-			t.Fatalf("%s was asked", what)
+		w.rests(what + " was asked")
+	}
+}
+
+// An operator may name another address with every word of theirs; it is asked no more than
+// once an hour all the same, also after a start. The owner's own is asked at once.
+func TestAnOperatorWhoNamesAnotherAddressAllTheTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := w.chosen
+	theirs := own
+	w.set(func() { w.chosen, w.theirs = controlapi.UpdateNotice{}, &theirs })
+	w.ask()
+	<-w.asked
+	for _, path := range []string{"/a.json", "/b.json"} {
+		w.set(func() { next := own; next.Address = w.server.URL + path; w.theirs = &next })
+		w.rests(path + " was asked at once")
+		w.open()
+		w.rests(path + " was asked at the start")
+	}
+	w.set(func() { w.chosen = own; w.chosen.Address += "?mine" })
+	w.ask()
+	if r := <-w.asked; r.URL.RawQuery != "mine" {
+		t.Errorf("asked %s", r.URL)
+	}
+	w.set(func() { w.chosen, w.now = controlapi.UpdateNotice{}, epoch.Add(61*time.Minute) })
+	if got := w.ask(); got.Version != "1.3.0" || (<-w.asked).URL.Path != "/b.json" {
+		t.Errorf("after an hour it tells %+v", got)
+	}
+}
+
+// An operator's address leads nowhere but to the internet, also by a name or a redirect;
+// the owner's own may be in their network.
+func TestAnOperatorsAddressInTheOwnersNetwork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	port := w.server.Listener.Addr().(*net.TCPAddr).Port
+	named := w.chosen
+	refused := func(what string) {
+		t.Helper()
+		if got := w.ask(); got.By != agentapi.ByOperator || !strings.Contains(got.Problem, "your own network") {
+			t.Errorf("%s: told %+v", what, got)
 		}
+	}
+	w.allowed = nil
+	w.chosen = controlapi.UpdateNotice{}
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]", "10.0.0.1", "172.31.0.1", "192.168.1.1", "100.64.0.1",
+		"169.254.169.254", "[fe80::1]", "[fd00::1]", "224.0.0.1", "255.255.255.255", "[64:ff9b::10.0.0.1]", "[2002:a00:1::]",
+	} {
+		theirs := named
+		theirs.Address = fmt.Sprintf("https://%s:%d/update.json", host, port)
+		w.set(func() { w.theirs, w.kept = &theirs, update.Kept{} })
+		w.open()
+		refused(host)
+	}
+	if len(w.asked) > 0 {
+		t.Fatal("it was asked")
+	}
+	w.allowed = func(at netip.Addr) bool { return at == here }
+	w.answer = func(rw http.ResponseWriter, r *http.Request) {
+		http.Redirect(rw, r, fmt.Sprintf("https://127.0.0.2:%d/elsewhere.json", port), http.StatusFound)
+	}
+	w.set(func() { w.theirs, w.kept = &named, update.Kept{} })
+	w.open()
+	refused("led on")
+	<-w.asked
+	w.set(func() { w.chosen, w.answer = named, nil; w.chosen.Address += "?mine" })
+	w.allowed = nil
+	w.open()
+	if got := w.ask(); got.Version != "1.3.0" || got.By != agentapi.ByOwner {
+		t.Errorf("the owner's own: told %+v", got)
 	}
 }
 

@@ -58,4 +58,5 @@ var germanOwner = map[string]string{
 	"What listens at %s does not answer like Porchlight. Another program may have taken its address.":                                                    "Was unter %s antwortet, ist nicht Porchlight. Vielleicht hat ein anderes Programm die Adresse belegt.",
 	"The Porchlight at %s belongs to another user of this computer.":                                                                                     "Das Porchlight unter %s gehört einem anderen Benutzer dieses Computers.",
 	"The Porchlight that runs here speaks protocol %s, and this program speaks %s. Update the older of the two.":                                         "Das Porchlight, das hier läuft, spricht Protokoll %s, und dieses Programm %s. Aktualisieren Sie das ältere von beiden.",
+	"the address leads into your own network, where only one that you name yourself is asked":                                                            "die Adresse führt in Ihr eigenes Netz, wo nur gefragt wird, was Sie selbst angeben",
 }
