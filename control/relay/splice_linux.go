@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -33,8 +32,9 @@ const (
 type pipe struct{ r, w int }
 
 // ourPipes are those of this process. Others of the same user shall find room for
-// theirs: half of what the kernel gives a user is ours.
-var ourPipes = &pipePool{most: pipeRoom()}
+// theirs: half of what the kernel gives a user is ours. The kernel is asked at the first
+// use: every program of ours has this package, and most never relay.
+var ourPipes = sync.OnceValue(func() *pipePool { return &pipePool{most: pipeRoom()} })
 
 // pipePool is made with most alone.
 type pipePool struct {
@@ -105,7 +105,11 @@ func (p pipe) close() {
 // done false once they are few: a pipe is taken meanwhile, which a silent flow
 // must not keep.
 func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
-	s, ok := newSplicer(dst, src, cmp.Or(d.flow.pipes, ourPipes))
+	pipes := d.flow.pipes
+	if pipes == nil {
+		pipes = ourPipes()
+	}
+	s, ok := newSplicer(dst, src, pipes)
 	if !ok {
 		return false, nil
 	}
