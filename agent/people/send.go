@@ -20,27 +20,38 @@ func (p *People) flush(ctx context.Context) (upTo uint64, err error) {
 	upTo = p.lastID
 	p.mu.Unlock()
 	for _, c := range p.unsent() {
-		epoch, err := p.send(ctx, c)
-		if err != nil && !definite(err) {
-			return 0, err
-		}
-		if err != nil {
-			// The row is gone there. The last snapshot may still have it, so the
-			// deny record waits for one without it.
-			p.cfg.Log.Warn("the control plane has nothing to take away there", "err", err)
-			epoch = math.MaxInt64
-		}
-		p.mu.Lock()
-		if now, still := p.pending[c.ID]; still {
-			now.Sent, now.Epoch, now.sentAt = true, epoch, p.cfg.Access.Contacts()
-			p.pending[c.ID] = now
-			if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
-				p.cfg.Log.Error("could not note that the control plane knows of a change; it is told again after a restart", "err", err)
+		for again := true; again; {
+			epoch, err := p.send(ctx, c)
+			if err != nil && !definite(err) {
+				return 0, err
 			}
+			if err != nil {
+				// The row is gone there. The last snapshot may still have it, so the
+				// deny record waits for one without it.
+				p.cfg.Log.Warn("the control plane has nothing to take away there", "err", err)
+				epoch = math.MaxInt64
+			}
+			c, again = p.noteSent(c, epoch)
 		}
-		p.mu.Unlock()
 	}
 	return upTo, nil
+}
+
+// noteSent notes that a change was sent as it was in sent. It returns again as true with
+// the change as it is now where it has become the owner's meanwhile: that is to be sent.
+func (p *People) noteSent(sent pending, epoch int64) (now pending, again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, still := p.pending[sent.ID]
+	if !still || now.Program != sent.Program {
+		return now, still
+	}
+	now.Sent, now.Epoch, now.sentAt = true, epoch, p.cfg.Access.Contacts()
+	p.pending[now.ID] = now
+	if err := p.cfg.Store.PutPending(now.PendingChange); err != nil {
+		p.cfg.Log.Error("could not note that the control plane knows of a change; it is told again after a restart", "err", err)
+	}
+	return now, false
 }
 
 func (p *People) send(ctx context.Context, c pending) (epoch int64, err error) {

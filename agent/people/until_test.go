@@ -358,3 +358,29 @@ func TestEndedWhileAProgramAsks(t *testing.T) {
 		})
 	}
 }
+
+// TestTheOwnersWordOvertakesAPrograms: the owner takes away what a program is just taking
+// away. Their word counts, though the program's was on its way: the end is forgotten.
+func TestTheOwnersWordOvertakesAPrograms(t *testing.T) {
+	t.Parallel()
+	r, id := startWithBob(t, "Notes", "Wiki")
+	r.gives(t, id, "Notes", time.Now().Add(48*time.Hour).UTC().Format(time.RFC3339))
+	r.down()
+	programs := r.gate.holdAnswer(controlapi.PathPeopleAccess)
+	for _, by := range []*agentapi.Client{r.app, r.owner} {
+		if _, err := by.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes"}); err != nil {
+			t.Fatal(err)
+		}
+		if by == r.app { // what it takes away is sent once the control plane is back
+			r.up()
+			<-programs.made
+		}
+	}
+	close(programs.on)
+	if _, err := r.app.SetAccess(t.Context(), agentapi.AccessRequest{AccountID: id, App: "Notes", Granted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.owners(t, bobMail); len(p.Until) != 0 || !slices.Contains(p.Apps, "Notes") {
+		t.Errorf("the end that the owner took away is back: %+v", p)
+	}
+}
