@@ -208,7 +208,11 @@ func asShown(text string) string {
 func harmless(text string) string { return lookLike.Replace(asShown(text)) }
 
 // lookLike has for each character that means something there one that only looks like it.
+// For quotes these are primes: PowerShell reads curly quotes as straight ones, also where
+// one at the start of a line ends its text, and texts keep their lines.
 var lookLike = strings.NewReplacer(
-	"<", "‹", ">", "›", "&", "＆", `"`, "”", "“", "”", "„", "”", "'", "’", "‘", "’", "‚", "’", "‛", "’",
+	"<", "‹", ">", "›", "&", "＆",
+	`"`, "″", "\u201c", "″", "\u201d", "″", "\u201e", "″", "\u201f", "″",
+	"'", "′", "\u2018", "′", "\u2019", "′", "\u201a", "′", "\u201b", "′",
 	"`", "ˋ", "$", "＄", `\`, "＼", "{{", "{ {",
 )

@@ -154,11 +154,13 @@ func TestNotesAreHarmless(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Notes, on port 8000…\nrun by maya":                                            "Notes, on port 8000…\nrun by maya",
-		"]]></text><actions><action content='Approve' arguments='x'/></actions><text>": "]]›‹/text›‹actions›‹action content=’Approve’ arguments=’x’/›‹/actions›‹text›",
+		"]]></text><actions><action content='Approve' arguments='x'/></actions><text>": "]]›‹/text›‹actions›‹action content=′Approve′ arguments=′x′/›‹/actions›‹text›",
 		"$(Start-Process calc)`n":                                                      "＄(Start-Process calc)ˋn",
-		"\n\"@\nStart-Process calc":                                                    "\n”@\nStart-Process calc",
-		"“@":                                                                           "”@",
-		`" & (do shell script "id") \`:                                                 "” ＆ (do shell script ”id”) ＼",
+		"\n\"@\nStart-Process calc":                                                    "\n″@\nStart-Process calc",
+		"It failed:\n”@\nStart-Process calc":                                           "It failed:\n″@\nStart-Process calc",
+		"\n“@\n„@\n‟@\n":                                                               "\n″@\n″@\n″@\n",
+		"\n'@\n‘@\n’@\n‚@\n‛@":                                                         "\n′@\n′@\n′@\n′@\n′@",
+		`" & (do shell script "id") \`:                                                 "″ ＆ (do shell script ″id″) ＼",
 		"a\x00b\x1b[31m\u0085c":                                                        "a b [31m c",
 		"{{.AppID}}":                                                                   "{ {.AppID}}",
 	} {
@@ -166,10 +168,16 @@ func TestNotesAreHarmless(t *testing.T) {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
+	// What PowerShell takes for a quote: CharTraits.cs has them.
+	for _, quote := range "\"'\u2018\u2019\u201a\u201b\u201c\u201d\u201e" {
+		if got := harmless(string(quote)); got != "″" && got != "′" {
+			t.Errorf("%U became %q", quote, got)
+		}
+	}
 	s := newScreen(harmless)
 	s.start()
 	id, buttons := s.shows(t, note{key: "k", title: "<b>", body: strings.Repeat("$", 5000), buttons: []button{{`"Approve"`, action{}}}})
-	if got := strings.Split(s.sent[0], "\n"); got[0] != id || got[2] != "‹b›" || len([]rune(got[3])) != maxNoteText || strings.ContainsAny(got[3], "$") || buttons[0] != "”Approve”" {
+	if got := strings.Split(s.sent[0], "\n"); got[0] != id || got[2] != "‹b›" || len([]rune(got[3])) != maxNoteText || strings.ContainsAny(got[3], "$") || buttons[0] != "″Approve″" {
 		t.Errorf("sent %q with %q", got, buttons)
 	}
 }
