@@ -73,6 +73,11 @@ func (n *toolkitNotes) serve(service *noteService) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.service, n.refused = service, service == nil
+	if service == nil { // what the last one showed and knew went with it
+		clear(n.shown)
+		clear(n.ids)
+		clear(n.sets)
+	}
 	for _, what := range n.waiting {
 		if err := n.put(what); err != nil {
 			n.log.Warn("a notification could not be shown", "about", what.key, "err", err)

@@ -138,6 +138,15 @@ func TestToolkitNotesWait(t *testing.T) {
 	if err := refused.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(refused.waiting) != 0 {
 		t.Errorf("without a service: %v, %d wait", err, len(refused.waiting))
 	}
+	gone := newScreen(asShown) // with a note on it
+	gone.start()
+	id, _ := gone.shows(t, asks)
+	gone.serve(nil)
+	gone.drop(t.Context(), asks.key)
+	gone.heard(id, "0")
+	if err := gone.show(t.Context(), asks); !errors.Is(err, errNoNotes) || len(gone.did) != 1 || gone.did[0] != (action{verb: doShow}) {
+		t.Errorf("after the service went: %v, did %+v", err, gone.did)
+	}
 	broken := newScreen(asShown)
 	broken.fails = errors.New("no")
 	broken.start()
