@@ -312,13 +312,19 @@ func (a *app) settle() {
 
 // showWindow brings the window to the front, and has it made first if needed.
 func (a *app) showWindow() {
+	a.wish(true) // before show, for the window may be made right after it
 	if a.window.show() {
+		a.wish(false)
 		return
 	}
-	a.mu.Lock()
-	a.wished = windowFirst // it is made at the start, and not yet
-	a.mu.Unlock()
 	raise(a.wantWindow)
+}
+
+// wish says whether the window is to be shown as soon as it is made.
+func (a *app) wish(wished bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wished = wished
 }
 
 // showPlace is showWindow at a place; one without a view leaves it where it was.

@@ -174,3 +174,37 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 }
+
+// lateWindow is made while somebody asks for it.
+type lateWindow struct {
+	window
+	made  func()
+	shown int
+}
+
+func (w *lateWindow) show() bool {
+	if made := w.made; made != nil {
+		w.made = nil
+		made()
+		return false // as it was when it was asked
+	}
+	w.shown++
+	return true
+}
+
+// A wish for the window that comes while it is being made is not lost, and carried out once.
+func TestWishWhileTheWindowIsMade(t *testing.T) {
+	t.Parallel()
+	w := &lateWindow{}
+	a := &app{window: w, wantWindow: make(chan struct{}, 1)}
+	w.made = a.showWished
+	a.showWindow()
+	if w.shown != 1 {
+		t.Errorf("shown %d times", w.shown)
+	}
+	a.showWindow()
+	a.showWished()
+	if w.shown != 2 {
+		t.Errorf("shown %d times after another wish", w.shown)
+	}
+}
