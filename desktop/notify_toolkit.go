@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +37,9 @@ const (
 
 	// maxWaiting bounds the notes that wait for the toolkit to run.
 	maxWaiting = 16
+	// maxShown bounds the notes whose buttons still do something. Windows tells of none that
+	// was closed.
+	maxShown = 100
 	// maxNoteText bounds title and body, in characters: Windows takes 5 KB a note, with
 	// what comes back from each button.
 	maxNoteText = 300
@@ -109,11 +114,15 @@ func (n *toolkitNotes) put(what note) error {
 		return err
 	}
 	n.last++
-	id := fmt.Sprintf("%s-%d", n.run, n.last)
+	id := fmt.Sprintf("%s-%012d", n.run, n.last) // so that the oldest is the least
 	if err := n.service.send(id, set, n.text(what.title), n.text(what.body)); err != nil {
 		return fmt.Errorf("the notification was not shown: %w", err)
 	}
 	n.shown[id], n.ids[what.key] = what, id
+	if len(n.shown) > maxShown {
+		oldest := slices.Min(slices.Collect(maps.Keys(n.shown)))
+		n.forget(n.shown[oldest].key)
+	}
 	return nil
 }
 
@@ -171,12 +180,9 @@ func (n *toolkitNotes) forget(key string) {
 	n.service.remove(id)
 }
 
-// heard acts on a click, once for each note. One on a note that is out of date, or of an
+// heard acts on a click, once for each note; on one that closes it by nothing else. One on a note that is out of date, or of an
 // earlier run, shows the window and does nothing else.
 func (n *toolkitNotes) heard(id, what string) {
-	if what == actionDismiss {
-		return
-	}
 	n.mu.Lock()
 	found, ok := n.shown[id]
 	if ok {
@@ -185,6 +191,9 @@ func (n *toolkitNotes) heard(id, what string) {
 		n.service.remove(id)
 	}
 	n.mu.Unlock()
+	if what == actionDismiss {
+		return
+	}
 	i, err := strconv.Atoi(what)
 	switch {
 	case !ok:

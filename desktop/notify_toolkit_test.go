@@ -77,11 +77,11 @@ func TestToolkitButtons(t *testing.T) {
 	}
 	s := newScreen(asShown)
 	s.start()
-	id, _ := s.shows(t, asks)
 	for _, odd := range []string{actionDismiss, "2", "-1", "approve", ""} {
+		id, _ := s.shows(t, asks)
 		s.heard(id, odd)
 	}
-	if slices.ContainsFunc(s.did, func(a action) bool { return a.verb != doShow }) {
+	if len(s.did) != 0 {
 		t.Errorf("what is no button did %+v", s.did)
 	}
 }
@@ -152,6 +152,32 @@ func TestToolkitNotesWait(t *testing.T) {
 	broken.start()
 	if err := broken.show(t.Context(), asks); err == nil || len(broken.shown) != 0 {
 		t.Errorf("a service that fails: %v", err)
+	}
+}
+
+// A note that was closed is not kept, and of those that may still be on the screen only the
+// newest are: some systems never tell that one was closed.
+func TestToolkitKeepsFewNotes(t *testing.T) {
+	t.Parallel()
+	s := newScreen(asShown)
+	s.start()
+	id, _ := s.shows(t, asks)
+	s.heard(id, actionDismiss)
+	if len(s.shown) != 0 || len(s.ids) != 0 || len(s.did) != 0 {
+		t.Errorf("after it was closed %d and %d are kept; did %+v", len(s.shown), len(s.ids), s.did)
+	}
+	s.removed = nil
+	var sent []string
+	for i := range maxShown + 20 {
+		id, _ := s.shows(t, note{key: fmt.Sprint("n", i), click: action{verb: doShow, view: viewApps}})
+		sent = append(sent, id)
+	}
+	if len(s.shown) != maxShown || len(s.ids) != maxShown || !slices.Equal(s.removed, sent[:20]) {
+		t.Errorf("%d and %d are kept; removed %q", len(s.shown), len(s.ids), s.removed)
+	}
+	s.heard(sent[20], actionDefault)
+	if len(s.did) != 1 || s.did[0].view != viewApps {
+		t.Errorf("a click on the oldest that is kept did %+v", s.did)
 	}
 }
 
