@@ -378,7 +378,6 @@ func (a *app) runWindow(ctx context.Context) {
 			return
 		}
 		a.log.Error(err.Error())
-		a.noToolkit()
-		a.tell(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
+		a.tellToolkitGone(note{key: keyTrouble, title: say("Porchlight cannot open its window"), body: errorInWords(err).Error()})
 	}
 }

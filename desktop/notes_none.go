@@ -7,4 +7,5 @@ import "context"
 // startNotes: on Linux notes need no toolkit, and without one there are none elsewhere.
 func (a *app) startNotes(context.Context) {}
 
-func (a *app) noToolkit() {}
+// tellToolkitGone is tell: here the toolkit shows no notes.
+func (a *app) tellToolkitGone(n note) { a.tell(n) }

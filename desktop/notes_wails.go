@@ -19,8 +19,17 @@ func (a *app) startNotes(ctx context.Context) {
 	}
 }
 
-// noToolkit has nobody wait for notes that will never be shown.
-func (a *app) noToolkit() { a.notes.serve(nil) }
+// tellToolkitGone shows a note by other means than the toolkit, which is gone, and has nobody
+// wait for notes that will never be shown. The main goroutine does not wait for the programs
+// that may have to show this one.
+func (a *app) tellToolkitGone(n note) {
+	a.notes.serve(nil)
+	go func() {
+		if err := lastWords(a.ctx, a.log, n); err != nil {
+			a.log.Warn("a notification could not be shown", "about", n.key, "err", err)
+		}
+	}()
+}
 
 func wailsNotes(ctx context.Context, notes *notifications) error {
 	if !runtime.IsNotificationAvailable(ctx) {

@@ -20,7 +20,7 @@ func newNotifications(log *slog.Logger, do func(action)) *notifications {
 
 func (n *toolkitNotes) close() {}
 
-// lastWords is a note of a program that ends before it had a toolkit, without buttons. The
+// lastWords is a note of a program that has no toolkit, or none any more, without buttons. The
 // library writes scripts of it where the system has nothing better.
 func lastWords(_ context.Context, _ *slog.Logger, what note) error {
 	beeep.AppName = "Porchlight"
