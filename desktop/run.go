@@ -38,6 +38,7 @@ func run(o startOptions, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
+	speak("")
 	held, err := instance.Acquire(o.data)
 	if errors.Is(err, instance.ErrTaken) {
 		return secondStart(ctx, o, stderr)
@@ -48,7 +49,6 @@ func run(o startOptions, stderr io.Writer) int {
 		return 1
 	}
 	defer held.Close()
-	speak("")
 	kept, err := openSettings(o.data)
 	if err == nil {
 		err = kept.change(func(v *settingsValues) {

@@ -1,0 +1,31 @@
+package desktop
+
+import (
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Why the app cannot even begin is said in the system's language. The language is the
+// process', so this runs beside no other test.
+func TestRefusalIsInTheSystemsLanguage(t *testing.T) {
+	defer spoken.Store(spoken.Load())
+	spoken.Store(nil)
+	defer log.SetFlags(log.Flags())
+	defer log.SetOutput(log.Writer())
+	t.Setenv("LC_ALL", "de_AT.UTF-8")
+	t.Setenv("DISPLAY", ":nowhere")
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(startOptions{data: filepath.Join(file, "data")}, io.Discard); code != 1 {
+		t.Fatalf("exit code %d", code)
+	}
+	if tag := language().Tag(); tag != "de" {
+		t.Errorf("it was said in %q", tag)
+	}
+}
