@@ -220,14 +220,14 @@ its own certificates too. Every visitor's browser warns until it trusts
 }
 
 // typed is how this program is started again for the same data directory: what
-// comes before a command, and what after it.
+// comes before a command, and what after it, as a shell takes them.
 func (l *location) typed() (self, suffix string) {
 	self = "porchlight"
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
-		self = os.Args[0] // not on the path
+		self = argument(os.Args[0]) // not on the path
 	}
 	if l.data != "" {
-		suffix = " --data " + l.data
+		suffix = " --data " + argument(l.data)
 	}
 	return self, suffix
 }

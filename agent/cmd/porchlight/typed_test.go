@@ -1,0 +1,19 @@
+package main
+
+import "testing"
+
+// TestTypedIsForAShell: the data directory of a command that is shown to be typed is one
+// argument, whatever is in its name.
+func TestTypedIsForAShell(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{
+		"":                  "",
+		"/home/maya/porch":  " --data /home/maya/porch",
+		"/home/maya/my own": " --data '/home/maya/my own'",
+		"it's; rm -r":       ` --data 'it'\''s; rm -r'`,
+	} {
+		if _, suffix := (&location{data: dir}).typed(); suffix != want {
+			t.Errorf("%q is typed as%s, want%s", dir, suffix, want)
+		}
+	}
+}
