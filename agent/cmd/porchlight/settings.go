@@ -16,7 +16,7 @@ import (
 
 func settingsCommand(c cli) *cobra.Command {
 	var want agentapi.Settings
-	var update *agentapi.Update
+	versions := ""
 	cmd := &cobra.Command{
 		Use:   "settings",
 		Short: "Show or set what Porchlight does by itself",
@@ -101,9 +101,13 @@ shown; a flag that is not given stays as it is.
 				return now, err
 			}
 		}
-		state, err := client.State(ctx)
-		update = state.Update
-		return next, err
+		if asJSON, _ := cmd.Flags().GetBool("json"); !asJSON {
+			// The settings are as they are, also where nobody can say this beside them.
+			if state, err := client.State(ctx); err == nil {
+				versions = newerVersions(state.Update)
+			}
+		}
+		return next, nil
 	}, func(now agentapi.Settings, _ []string) error {
 		quiet := "none"
 		if len(now.Quiet) > 0 {
@@ -119,7 +123,9 @@ shown; a flag that is not given stays as it is.
 			name = printable(now.DisplayName)
 		}
 		c.line("Your name, as people you invite read it: %s.", name)
-		c.line("%s", newerVersions(update))
+		if versions != "" {
+			c.line("%s", versions)
+		}
 		c.line("Language: %s.", cmp.Or(now.Language, "that of the desktop"))
 		c.line("Programs are asked for titles and icons while you choose what to share: %s.", onOff(now.Titles))
 		c.line("People you have never invited may ask to be let in: %s.", onOff(now.StrangersKnock))
