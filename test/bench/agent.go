@@ -54,7 +54,7 @@ func agentPart() part {
 		small  = func(l load) work { return work{"requests", l.name, all, l.saturate} }
 		bodies = func(group string, l load) work { return work{group, l.name, plain, l.saturate} }
 	)
-	return part{name: "agent", open: openAgent, goals: agentGoals(), work: []work{
+	return part{name: "agent", start: (*stage).startAgentPart, goals: agentGoals(), work: []work{
 		{"idle", idle, plain, idleMemory}, // first: memory that was once taken would count for nothing
 		small(load{name: smallH1, path: "/"}),
 		small(load{name: smallH2, path: "/", streams: 1}),
@@ -99,19 +99,7 @@ func agentGoals() []goal {
 	return goals
 }
 
-// openAgent starts an app, an authoriser and every contender.
-func openAgent(ctx context.Context, s settings, dir string) (st *stage, err error) {
-	st, err = openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.startAgentPart(ctx); err != nil {
-		st.close()
-		return nil, err
-	}
-	return st, nil
-}
-
+// startAgentPart starts an app, an authoriser and every contender.
 func (st *stage) startAgentPart(ctx context.Context) error {
 	authoriser, _, err := st.role(ctx, st.self, "authoriser")
 	if err != nil {

@@ -54,7 +54,7 @@ func controlPart() part {
 		body := fmt.Sprintf(`{"name":"notes","label":%q,"localPort":PORT}`, label)
 		return "POST /publish HTTP/1.1\r\nHost: API\r\nContent-Type: application/json\r\nContent-Length: LENGTH\r\n\r\n" + body
 	}
-	return part{name: "control", open: openControl, goals: []goal{
+	return part{name: "control", start: (*stage).startControlPart, goals: []goal{
 		{name: refreshMany, metric: perSecond, ours: onBolt, limit: 5000, atLeast: true},
 		{name: refreshMany, metric: perSecond, ours: onPostgres, limit: 3000, atLeast: true},
 		{name: publishSame, metric: p99, ours: loopback, limit: 5},
@@ -66,19 +66,7 @@ func controlPart() part {
 	}}
 }
 
-// openControl starts a control plane on each store, and a computer on its own.
-func openControl(ctx context.Context, s settings, dir string) (*stage, error) {
-	st, err := openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.startControlPart(ctx); err != nil {
-		st.close()
-		return nil, err
-	}
-	return st, nil
-}
-
+// startControlPart starts a control plane on each store, and a computer on its own.
 func (st *stage) startControlPart(ctx context.Context) error {
 	stores := map[string]string{onBolt: st.dir + "/control.db"}
 	if server, err := pgtest.Start(pgtest.Options{Durable: true}); err != nil {

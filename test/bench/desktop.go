@@ -24,25 +24,13 @@ const (
 
 func desktopPart() part {
 	both := []string{menuBar, noScreen}
-	return part{name: "desktop", open: openDesktop, work: []work{
+	return part{name: "desktop", start: (*stage).startDesktopPart, work: []work{
 		{"start", starting, both, starts},
 		{"memory", atStart, both, totalMemory},
 	}}
 }
 
-// openDesktop has a screen and a session bus that nobody else uses.
-func openDesktop(ctx context.Context, s settings, dir string) (*stage, error) {
-	st, err := openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.startDesktopPart(ctx); err != nil {
-		st.close()
-		return nil, err
-	}
-	return st, nil
-}
-
+// startDesktopPart has a screen and a session bus that nobody else uses.
 func (st *stage) startDesktopPart(ctx context.Context) error {
 	programs := map[string]string{menuBar: "porchlight-desktop", noScreen: "porchlight"}
 	for _, needed := range []string{"Xvfb", "dbus-daemon"} {

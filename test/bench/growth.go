@@ -31,7 +31,7 @@ func growthPart() part {
 		}
 	}
 	loads := func(l load) work { return work{"requests", l.name, all, l.saturate} }
-	return part{name: "growth", open: openGrowth, goals: goals, work: []work{
+	return part{name: "growth", start: (*stage).startGrowthPart, goals: goals, work: []work{
 		{"memory", atStart, all, totalMemory},
 		loads(load{name: smallH1, path: "/"}),
 		loads(load{name: smallH2, path: "/", streams: 1}),
@@ -39,27 +39,21 @@ func growthPart() part {
 	}}
 }
 
-func openGrowth(ctx context.Context, s settings, dir string) (*stage, error) {
-	st, err := openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
+func (st *stage) startGrowthPart(ctx context.Context) error {
 	for _, n := range growth {
-		here := fmt.Sprint(dir, "/", n)
+		here := fmt.Sprint(st.dir, "/", n)
 		if err := st.link(here); err != nil {
-			st.close()
-			return nil, err
+			return err
 		}
 		st.env = []string{scaleVariable + "=" + fmt.Sprint(n)}
 		is, pid, err := st.role(ctx, st.self, "proxy", here, port(st.app.Addr), st.profileOf(fmt.Sprint("growth-", n)))
 		if err != nil {
-			st.close()
-			return nil, err
+			return err
 		}
 		cookies := strings.Split(is.Cookie, " ")
 		st.stand(contender{name: ofEach(n), addr: is.Addr, pid: pid, header: [2]string{"Cookie", cookies[0]}})
 	}
-	return st, nil
+	return nil
 }
 
 // totalMemory is all that a contender has.

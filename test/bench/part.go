@@ -14,8 +14,8 @@ import (
 // is measured of them.
 type part struct {
 	name string
-	// open starts the processes of one round.
-	open  func(context.Context, settings, string) (*stage, error)
+	// start starts the contenders of one round.
+	start func(*stage, context.Context) error
 	work  []work
 	goals []goal
 	// derive adds figures that follow from those of all rounds; nil for none.
@@ -77,7 +77,7 @@ func (p part) play(ctx context.Context, s settings, dir string, r *results) erro
 }
 
 func (p part) playRound(ctx context.Context, s settings, round int, dir string, r *results) error {
-	st, err := p.open(ctx, s, dir)
+	st, err := openStage(ctx, s, dir, p.start)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func relayPart() part {
 			goal{name: name, metric: gbPerSecond, ours: oursRelay, peer: haproxy, limit: 1, atLeast: true},
 			goal{name: name, metric: cpuGB, ours: oursRelay, peer: haproxy, limit: 1})
 	}
-	return part{name: "relay", open: openRelay, goals: goals, derive: addedByRelays, work: []work{
+	return part{name: "relay", start: (*stage).startRelayPart, goals: goals, derive: addedByRelays, work: []work{
 		{"idle", idle, relays, idleVisits}, // first: memory that was once taken would count for nothing
 		{"bulk", bulkOne, all, bulk(1)},
 		{"bulk", bulkEight, all, bulk(8)},
@@ -66,19 +66,7 @@ func relayPart() part {
 	}}
 }
 
-// openRelay starts relay, agent with the app, and every peer.
-func openRelay(ctx context.Context, s settings, dir string) (*stage, error) {
-	st, err := openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.startRelayPart(ctx); err != nil {
-		st.close()
-		return nil, err
-	}
-	return st, nil
-}
-
+// startRelayPart starts relay, agent with the app, and every peer.
 func (st *stage) startRelayPart(ctx context.Context) error {
 	var app string
 	for _, ours := range []struct{ program, name, profile string }{{st.self, oursRelay, st.profileOf("relay")}, {st.before, beforeRelay, ""}} {
@@ -324,27 +312,22 @@ func (c contender) withoutCPU(rate reading, cpu ...reading) []reading {
 	return append([]reading{rate}, cpu...)
 }
 
-// relayConnections has visitors come and go.
-func relayConnections(ctx context.Context, st *stage, c contender) ([]reading, error) {
-	const workers = 64
-	if _, err := c.enterAll(ctx, 1); err != nil {
-		return nil, err
-	}
+// counted has workers do something again and again for st.span, and returns how often,
+// and what of the processor once takes, under the name of cost.
+func counted(ctx context.Context, st *stage, c contender, cost string, workers int, once func(context.Context, int) error) ([]reading, error) {
 	before, err := c.cpu()
 	if err != nil {
 		return nil, err
 	}
 	var n atomic.Int64
 	began := time.Now()
-	g, group := errgroup.WithContext(ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
 		g.Go(func() error {
 			for time.Since(began) < st.span {
-				conn, err := c.enter(group, w)
-				if err != nil {
+				if err := once(ctx, w); err != nil {
 					return err
 				}
-				_ = conn.Close() // it has nothing more to say
 				n.Add(1)
 			}
 			return nil
@@ -356,7 +339,23 @@ func relayConnections(ctx context.Context, st *stage, c contender) ([]reading, e
 	took := time.Since(began).Seconds()
 	after, err := c.cpu()
 	count := float64(n.Load())
-	return c.withoutCPU(reading{perSecond, count / took}, reading{cpuConnection, micro(after-before) / count}), err
+	return c.withoutCPU(reading{perSecond, count / took}, reading{cost, micro(after-before) / count}), err
+}
+
+// relayConnections has visitors come and go.
+func relayConnections(ctx context.Context, st *stage, c contender) ([]reading, error) {
+	first, err := c.enterAll(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll(first)
+	return counted(ctx, st, c, cpuConnection, 64, func(ctx context.Context, w int) error {
+		conn, err := c.enter(ctx, w)
+		if err == nil {
+			_ = conn.Close() // it has nothing more to say
+		}
+		return err
+	})
 }
 
 func relayRequests(ctx context.Context, st *stage, c contender) ([]reading, error) {
@@ -365,32 +364,10 @@ func relayRequests(ctx context.Context, st *stage, c contender) ([]reading, erro
 		return nil, err
 	}
 	defer closeAll(conns)
-	before, err := c.cpu()
-	if err != nil {
-		return nil, err
-	}
-	var n atomic.Int64
-	began := time.Now()
-	var g errgroup.Group
-	for _, conn := range conns {
-		g.Go(func() error {
-			var buf [100]byte
-			for time.Since(began) < st.span {
-				if err := echo(conn, buf[:]); err != nil {
-					return err
-				}
-				n.Add(1)
-			}
-			return nil
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	took := time.Since(began).Seconds()
-	after, err := c.cpu()
-	count := float64(n.Load())
-	return c.withoutCPU(reading{perSecond, count / took}, reading{cpuRequest, micro(after-before) / count}), err
+	return counted(ctx, st, c, cpuRequest, len(conns), func(_ context.Context, w int) error {
+		var buf [100]byte
+		return echo(conns[w], buf[:])
+	})
 }
 
 // relayLatency times requests that are sent at a fixed rate.

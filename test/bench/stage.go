@@ -61,9 +61,9 @@ type stage struct {
 	onClose    []func()
 }
 
-// openStage starts the app that everybody stands before. The certificate is that
-// of the directory above.
-func openStage(ctx context.Context, s settings, dir string) (st *stage, err error) {
+// openStage starts the app that everybody stands before, and who stands there. The
+// certificate is that of the directory above.
+func openStage(ctx context.Context, s settings, dir string, start func(*stage, context.Context) error) (st *stage, err error) {
 	st = &stage{settings: s, dir: dir}
 	if err := errors.Join(st.link(dir), st.link(filepath.Join(dir, "before"))); err != nil {
 		return nil, err
@@ -71,7 +71,10 @@ func openStage(ctx context.Context, s settings, dir string) (st *stage, err erro
 	if st.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	if st.app, _, err = st.role(ctx, st.self, "app"); err != nil {
+	if st.app, _, err = st.role(ctx, st.self, "app"); err == nil {
+		err = start(st, ctx)
+	}
+	if err != nil {
 		st.close()
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func tunnelPart() part {
 			goal{name: down, metric: cpuGB, ours: oursWhole, peer: peer, limit: 1},
 			goal{name: atRate, metric: p50, ours: oursWhole, peer: peer, limit: 1})
 	}
-	return part{name: "tunnel", open: openTunnel, goals: goals, work: []work{
+	return part{name: "tunnel", start: (*stage).startTunnelPart, goals: goals, work: []work{
 		{"idle", idle, all, idleMemory},
 		loads("requests", load{name: smallH1, path: "/"}),
 		loads("requests", load{name: smallH2, path: "/", streams: 1}),
@@ -39,18 +39,6 @@ func tunnelPart() part {
 		{"clicks", amongCrowd, []string{oursCrowd}, clicksAmongSockets},
 		{"clicks", amongIdle, []string{oursAgentOnly}, clicksAmongIdle},
 	}}
-}
-
-func openTunnel(ctx context.Context, s settings, dir string) (*stage, error) {
-	st, err := openStage(ctx, s, dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := st.startTunnelPart(ctx); err != nil {
-		st.close()
-		return nil, err
-	}
-	return st, nil
 }
 
 func (st *stage) startTunnelPart(ctx context.Context) error {
