@@ -36,7 +36,7 @@ line() {
 }
 
 stop() {
-	trap - INT TERM
+	trap - HUP INT TERM
 	kill -TERM -- "${lines[@]/#/-}" 2>/dev/null
 	wait
 	tail -n 100 "$out"/*/said 2>/dev/null
@@ -47,7 +47,7 @@ make --no-print-directory "${built[@]}" || exit
 parts=("$@") backwards=() lines=()
 for part; do backwards=("$part" "${backwards[@]}"); done
 set -m # each line is a process group, which can be ended
-trap stop INT TERM
+trap stop HUP INT TERM
 line "${parts[@]}" &
 lines+=($!)
 line "${backwards[@]}" &
@@ -56,5 +56,5 @@ wait
 echo
 cat "$out/table"
 failed=$(grep -c FAILED "$out/table")
-echo "$(($# - failed)) passed, $failed failed"
+echo "$(grep -c ' passed ' "$out/table") passed, $failed failed"
 [ "$failed" = 0 ] && [ "$(wc -l <"$out/table")" = $# ]

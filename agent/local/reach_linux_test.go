@@ -244,15 +244,35 @@ func TestPinnedKeyThatChanges(t *testing.T) {
 	}
 }
 
+// listenAlone listens at a port that nobody has at the other loopback address: another
+// test could.
+func listenAlone(t *testing.T, address string) net.Listener {
+	t.Helper()
+	for {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(ln.Addr().String()) // it is one
+		other := "127.0.0.1"
+		if strings.HasPrefix(address, other) {
+			other = "::1"
+		}
+		free, err := net.Listen("tcp", net.JoinHostPort(other, port))
+		if err == nil {
+			free.Close()
+			return ln
+		}
+		defer ln.Close() // so that the next one is another
+	}
+}
+
 // Before its owner said yes an app is not so much as connected to, whoever looks.
 func TestNothingTouchesAnAppThatAsks(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0"} {
 		h := startHouse(t)
-		ln, err := net.Listen("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := listenAlone(t, address)
 		defer ln.Close()
 		port := portOf(t, ln.Addr().String())
 		for range 3 {

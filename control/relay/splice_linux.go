@@ -144,15 +144,16 @@ type splicer struct {
 
 // newSplicer returns none where no pipe is to be had: then bytes are copied.
 func newSplicer(dst, src *net.TCPConn, pipes *pipePool) (*splicer, bool) {
-	s := &splicer{from: src, pipes: pipes}
+	taken, ok := pipes.take()
+	if !ok {
+		return nil, false
+	}
+	s := &splicer{from: src, pipes: pipes, pipe: taken}
 	var err1, err2 error
 	s.src, err1 = src.SyscallConn()
 	s.dst, err2 = dst.SyscallConn()
 	if err1 != nil || err2 != nil {
-		return nil, false
-	}
-	var ok bool
-	if s.pipe, ok = pipes.take(); !ok {
+		s.close()
 		return nil, false
 	}
 	s.try = func(fd uintptr) { s.n, s.err = move(int(fd), s.pipe.w, pipeSize) }
@@ -202,8 +203,8 @@ func (s *splicer) run() (moved int64, err error) {
 				if moved-since < bulkReads*copyBuffer {
 					return moved, nil
 				}
-				since = moved
 			}
+			since = moved
 			err = s.calm() // what there is will be taken next
 		case err == nil:
 			n := s.inPipe

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"testing"
+	"time"
 )
 
 // bulkPair is a connection between two ends of this process.
@@ -67,7 +68,41 @@ func TestBulkCarriesEveryByte(t *testing.T) {
 		if f.pipes.out != 0 {
 			t.Errorf("%d pipes were not put back", f.pipes.out)
 		}
+		if pipes > 0 && len(f.pipes.free) != 1 {
+			t.Errorf("%d pipes were used", len(f.pipes.free))
+		}
+		for _, used := range f.pipes.free {
+			used.close()
+		}
 		f.pipes.mu.Unlock()
+	}
+}
+
+// A visitor who has said all there is to say hears the rest at once: a few bytes after
+// very many, when the flow waits for many, and the first ones.
+func TestHalfClosedHearsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, before := range []int{8 << 20, 0} {
+		visitor, visitorEnd := bulkPair(t)
+		agent, agentEnd := bulkPair(t)
+		f := &flow{visitor: visitorEnd, agent: agentEnd, pipes: &pipePool{most: 1}, ended: func(_, _ int64) {}}
+		f.start()
+		_ = visitor.SetReadDeadline(time.Now().Add(time.Minute))
+		go agent.Write(make([]byte, before))
+		if _, err := io.CopyN(io.Discard, visitor, int64(before)); err != nil {
+			t.Fatal(err)
+		}
+		_ = visitor.CloseWrite()
+		if n, err := agent.Read(make([]byte, 1)); n > 0 || err != io.EOF {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+		go func() {
+			_, _ = io.WriteString(agent, "the rest") // a failure shows at the visitor
+			_ = agent.Close()
+		}()
+		if rest, err := io.ReadAll(visitor); err != nil || string(rest) != "the rest" {
+			t.Errorf("after %d bytes: %q, %v", before, rest, err)
+		}
 	}
 }
 

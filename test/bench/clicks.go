@@ -147,12 +147,12 @@ func clicks(ctx context.Context, st *stage, c contender) ([]reading, error) {
 			ended <- time.Now()
 		}()
 		began := time.Now()
-		err = c.owner(ctx, "withdraw")
-		at := <-ended
-		_ = talk.CloseNow() // it is closed
-		if err != nil {
+		if err := c.owner(ctx, "withdraw"); err != nil {
+			_ = talk.CloseNow() // nobody else closes it
 			return nil, err
 		}
+		at := <-ended
+		_ = talk.CloseNow() // it is closed
 		took = append(took, at.Sub(began))
 		if err := c.owner(ctx, "give"); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -70,13 +71,17 @@ func tunnelTo(dir, relayAddr string) (*tunnel.Tunnel, error) {
 	})
 }
 
-func awaitConnected(t *tunnel.Tunnel) {
+func awaitConnected(ctx context.Context, t *tunnel.Tunnel) error {
 	for {
 		changes := t.Changes()
 		if t.Connected() {
-			return
+			return nil
 		}
-		<-changes
+		select {
+		case <-changes:
+		case <-ctx.Done():
+			return fmt.Errorf("await the tunnel: %w", ctx.Err())
+		}
 	}
 }
 
@@ -93,7 +98,9 @@ func playBehind(ctx context.Context, direct net.Listener, args []string) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.Run(ctx) })
-	awaitConnected(t)
+	if err := awaitConnected(ctx, t); err != nil {
+		return err
+	}
 	context.AfterFunc(ctx, func() { direct.Close() })
 	for _, l := range []net.Listener{t.Listener(), direct} {
 		g.Go(func() error {

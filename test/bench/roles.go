@@ -346,7 +346,9 @@ func playProxy(ctx context.Context, ln net.Listener, args []string) error {
 			return err
 		}
 		g.Go(func() error { return t.Run(ctx) })
-		awaitConnected(t)
+		if err := awaitConnected(ctx, t); err != nil {
+			return err
+		}
 		ln = t.Listener()
 	}
 	owner, err := net.Listen("tcp", "127.0.0.1:0")

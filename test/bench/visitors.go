@@ -355,7 +355,12 @@ func messages(ctx context.Context, st *stage, c contender) ([]reading, error) {
 			return nil
 		})
 	}
-	time.Sleep(st.span)
+	for span := st.span; ; span *= 2 { // longer where not one came back
+		time.Sleep(span)
+		if said.Load() > 0 || span > 10*time.Second {
+			break
+		}
+	}
 	n, took := float64(said.Load()), time.Since(began).Seconds()
 	after, err := c.cpu()
 	over.Store(true)

@@ -49,10 +49,13 @@ func (s *session) place() (at image.Point) {
 // key of the keyboard is lost now and then by a display without one.
 func (s *session) closeWindow() {
 	s.t.Helper()
-	ids := s.windows()
-	if len(ids) == 0 {
-		s.t.Fatal("there is no window to close")
-	}
+	var ids []string
+	s.eventually("there is a window to close", func() error { // a search meets menus that are just going
+		if ids = s.windows(); len(ids) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
 	id, err := strconv.ParseUint(ids[0], 10, 32)
 	if err != nil {
 		s.t.Fatal(err)

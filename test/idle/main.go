@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"porchlight/agent/agentapi"
@@ -39,7 +40,11 @@ const (
 func main() {
 	seconds, flags := 60, []string(nil)
 	if len(os.Args) > 1 {
-		seconds, _ = strconv.Atoi(os.Args[1])
+		var err error
+		if seconds, err = strconv.Atoi(os.Args[1]); err != nil || seconds < 1 {
+			fmt.Fprintf(os.Stderr, "idle: %q is no number of seconds\n", os.Args[1])
+			os.Exit(2)
+		}
 		flags = os.Args[2:]
 	}
 	if err := run(context.Background(), time.Duration(seconds)*time.Second, flags); err != nil {
@@ -235,6 +240,7 @@ func (w *world) count(what string, during time.Duration) error {
 	before := w.switches()
 	time.Sleep(during)
 	n := w.switches() - before
+	syscall.Sync() // or a program that was just built counts, dirty in the page cache
 	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", w.agent.PID()))
 	if err != nil {
 		return err
