@@ -83,7 +83,11 @@ func (f *flow) run(way int, dst, src stream, r reader) {
 	case !last:
 		// The other direction may go on for as long as it says something.
 		f.halfClosed.Store(true)
-		_ = dst.SetReadDeadline(time.Now().Add(halfClosedIdle))
+		until := time.Now()
+		if _, tcp := dst.(*net.TCPConn); !tcp {
+			until = until.Add(halfClosedIdle)
+		} // else it sets its own: it may be waiting for a moment only, for many bytes at once
+		_ = dst.SetReadDeadline(until)
 	}
 	if last {
 		_ = f.visitor.Close()
@@ -115,7 +119,8 @@ type direction struct {
 	dst, src stream
 	flow     *flow
 	bytes    int64
-	rested   int64 // bytes when the last silence began
+	rested   int64     // bytes when the last silence began
+	until    time.Time // when a silence has lasted too long, in a flow that one side has ended
 }
 
 // reader reads into a buffer of copyBuffers, which it has only while there is
@@ -186,7 +191,7 @@ func (d *direction) readEnded(err error) (done bool, _ error) {
 		return true, nil
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return true, err
-	case d.flow.halfClosed.Load() && d.bytes == d.rested:
+	case d.flow.halfClosed.Load() && d.bytes == d.rested && !d.until.IsZero() && !time.Now().Before(d.until):
 		return true, err
 	}
 	d.rested = d.bytes
@@ -202,7 +207,8 @@ func (d *direction) rest() error {
 		return err
 	}
 	if d.flow.halfClosed.Load() {
-		return d.src.SetReadDeadline(time.Now().Add(halfClosedIdle))
+		d.until = time.Now().Add(halfClosedIdle)
+		return d.src.SetReadDeadline(d.until)
 	}
 	return nil
 }

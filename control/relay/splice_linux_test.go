@@ -96,13 +96,12 @@ func TestHalfClosedHearsTheRest(t *testing.T) {
 		if n, err := agent.Read(make([]byte, 1)); n > 0 || err != io.EOF {
 			t.Fatalf("%d bytes, %v", n, err)
 		}
-		go func() {
-			_, _ = io.WriteString(agent, "the rest") // a failure shows at the visitor
-			_ = agent.Close()
-		}()
-		if rest, err := io.ReadAll(visitor); err != nil || string(rest) != "the rest" {
+		rest := make([]byte, 8)
+		go io.WriteString(agent, "the rest") // and no end, which would bring it
+		if _, err := io.ReadFull(visitor, rest); err != nil || string(rest) != "the rest" {
 			t.Errorf("after %d bytes: %q, %v", before, rest, err)
 		}
+		_ = agent.Close()
 	}
 }
 
