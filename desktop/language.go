@@ -57,6 +57,11 @@ func inWords(s agentapi.OwnerState) agentapi.OwnerState {
 		in.Problem = tellText(l, c.Words, c.Problem)
 		s.Connecting = &in
 	}
+	if u := s.Update; u != nil {
+		in := *u
+		in.Problem = tellText(l, u.Words, u.Problem)
+		s.Update = &in
+	}
 	s.Notices = slices.Clone(s.Notices)
 	for i, n := range s.Notices {
 		s.Notices[i].Text = tellText(l, n.Words, n.Text)

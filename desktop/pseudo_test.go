@@ -146,3 +146,15 @@ func without(given []string, text string) string {
 	}
 	return regexp.MustCompile(`[\w-]+(\.[\w-]+)+(:\d+)?`).ReplaceAllString(text, "")
 }
+
+// TestNewerVersionsInWords: why nobody knows of a newer version is told in the language of
+// the screen.
+func TestNewerVersionsInWords(t *testing.T) {
+	defer spoken.Store(spoken.Load())
+	speak(words.German.Tag())
+	why := words.Of("the manifest has expired")
+	s := agentapi.OwnerState{Update: &agentapi.Update{Problem: why.String(), Words: words.Text{why}}}
+	if got := inWords(s).Update.Problem; got != "das Manifest ist abgelaufen" || s.Update.Problem != why.String() {
+		t.Errorf("said %q of %q", got, s.Update.Problem)
+	}
+}

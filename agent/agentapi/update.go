@@ -1,6 +1,10 @@
 package agentapi
 
-import "time"
+import (
+	"time"
+
+	"porchlight/internal/words"
+)
 
 // Update is what is known of newer versions.
 type Update struct {
@@ -16,6 +20,8 @@ type Update struct {
 	AskedAt *time.Time `json:"askedAt,omitempty"`
 	// Problem is a sentence about why it could not be learnt the last time, or empty.
 	Problem string `json:"problem,omitempty"`
+	// Words is Problem with its arguments apart, to be said in another language.
+	Words words.Text `json:"problemWords,omitempty"`
 }
 
 // Who names the address of the update notice.

@@ -10,12 +10,13 @@ package update
 import (
 	"crypto/ed25519"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"golang.org/x/mod/semver"
+
+	"porchlight/internal/words"
 )
 
 // Manifest is what a publisher says about the newest version.
@@ -65,14 +66,14 @@ func Sign(m Manifest, key ed25519.PrivateKey) ([]byte, error) {
 func open(file []byte, key ed25519.PublicKey) (Manifest, error) {
 	var s signed
 	if json.Unmarshal(file, &s) != nil {
-		return Manifest{}, errors.New("what is there is no signed manifest")
+		return Manifest{}, words.Errorf("what is there is no signed manifest")
 	}
 	if !ed25519.Verify(key, append([]byte(prefix), s.Manifest...), s.Signature) {
-		return Manifest{}, errors.New("the manifest is not signed by the key that was named")
+		return Manifest{}, words.Errorf("the manifest is not signed by the key that was named")
 	}
 	var m Manifest
 	if json.Unmarshal(s.Manifest, &m) != nil {
-		return Manifest{}, errors.New("the manifest cannot be read")
+		return Manifest{}, words.Errorf("the manifest cannot be read")
 	}
 	return m, m.check()
 }
@@ -81,11 +82,11 @@ func open(file []byte, key ed25519.PublicKey) (Manifest, error) {
 func (m Manifest) check() error {
 	switch {
 	case m.Product != Product:
-		return errors.New("the manifest is about another program")
+		return words.Errorf("the manifest is about another program")
 	case !semver.IsValid("v" + m.Version), len(m.Version) > 40:
-		return errors.New("the manifest has no version like 1.2.3")
+		return words.Errorf("the manifest has no version like 1.2.3")
 	case m.Date.IsZero(), !m.Expires.After(m.Date), m.Expires.Sub(m.Date) > maxLife:
-		return errors.New("the manifest has no date, or expires before it or over a year later")
+		return words.Errorf("the manifest has no date, or expires before it or over a year later")
 	}
 	return nil
 }
@@ -94,9 +95,9 @@ func (m Manifest) check() error {
 func (m Manifest) stands(now time.Time) error {
 	switch {
 	case m.Date.After(now.Add(ahead)):
-		return errors.New("the manifest is dated in the future; is the clock of this computer right?")
+		return words.Errorf("the manifest is dated in the future; is the clock of this computer right?")
 	case !now.Before(m.Expires):
-		return errors.New("the manifest has expired")
+		return words.Errorf("the manifest has expired")
 	}
 	return nil
 }

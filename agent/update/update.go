@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"porchlight/agent/agentapi"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 const (
@@ -64,7 +64,7 @@ type Checker struct {
 
 	mu      sync.Mutex // protects what follows
 	kept    Kept
-	problem string // of the last time, a sentence
+	problem words.Sentence // of the last time; zero for none
 }
 
 // New reads what was learnt before; it asks nothing, see Run.
@@ -92,10 +92,10 @@ func client(way *http.Transport) *http.Client {
 		// No jar: whoever is asked learns nothing of the last time.
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if r.URL.Scheme != "https" {
-				return errors.New("the address leads to one without https")
+				return words.Errorf("the address leads to one without https")
 			}
 			if len(via) > maxHops {
-				return errors.New("the address leads on too often")
+				return words.Errorf("the address leads on too often")
 			}
 			r.Header.Del("Referer")
 			return nil
@@ -144,7 +144,8 @@ func (c *Checker) Update() *agentapi.Update {
 	}
 	out := &agentapi.Update{By: chosen.By, Address: chosen.Address}
 	if !chosen.askable() { // the owner's was checked when they named it
-		out.Address, out.Problem = "", "Your server names an address for newer versions that cannot be asked. Whoever runs it can mend that."
+		why := words.Of("Your server names an address for newer versions that cannot be asked. Whoever runs it can mend that.")
+		out.Address, out.Problem, out.Words = "", why.String(), words.Text{why}
 		return out
 	}
 	c.mu.Lock()
@@ -152,7 +153,9 @@ func (c *Checker) Update() *agentapi.Update {
 	if !c.about(chosen) {
 		return out
 	}
-	out.Problem = c.problem
+	if !c.problem.IsZero() {
+		out.Problem, out.Words = c.problem.String(), words.Text{c.problem}
+	}
 	if !c.kept.Asked.IsZero() {
 		at := c.kept.Asked
 		out.AskedAt = &at
@@ -241,8 +244,12 @@ func (c *Checker) ask(ctx context.Context) {
 	if err == nil {
 		err = c.take(file, public, now)
 	}
-	if c.problem = ""; err != nil {
-		c.problem = "Whether there is a newer version could not be learnt: " + shortened(err.Error()) + "."
+	if c.problem = (words.Sentence{}); err != nil {
+		why := words.Plain(shortened(err.Error()))
+		if _, ours := errors.AsType[*words.Failure](err); ours {
+			why = words.InWords(err)
+		}
+		c.problem = words.Of("Whether there is a newer version could not be learnt: %s.", why)
 		c.cfg.Log.Info("the update notice could not be had", "error", err)
 	}
 	if err := c.cfg.Save(c.kept); err != nil {
@@ -278,7 +285,7 @@ func (c *Checker) take(file []byte, public ed25519.PublicKey, now time.Time) err
 	}
 	// One from a time when the clock was wrong keeps out none of now.
 	if last := c.kept.Manifest; last != nil && !last.Date.After(now.Add(ahead)) && m.Date.Before(last.Date) {
-		return errors.New("the manifest is older than the one from before")
+		return words.Errorf("the manifest is older than the one from before")
 	}
 	c.kept.Manifest = &m
 	return nil
@@ -287,7 +294,7 @@ func (c *Checker) take(file []byte, public ed25519.PublicKey, now time.Time) err
 func (c *Checker) fetch(ctx context.Context, chosen Choice) ([]byte, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, chosen.Address, nil)
 	if err != nil || r.URL.Scheme != "https" {
-		return nil, errors.New("the address cannot be asked")
+		return nil, words.Errorf("the address cannot be asked")
 	}
 	r.Header.Set("User-Agent", "Porchlight") // the same for everybody
 	r.Header.Set("Accept", "application/json")
@@ -303,14 +310,14 @@ func (c *Checker) fetch(ctx context.Context, chosen Choice) ([]byte, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the address answered with status %d", res.StatusCode)
+		return nil, words.Errorf("the address answered with status %d", res.StatusCode)
 	}
 	file, err := io.ReadAll(io.LimitReader(res.Body, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(file) > maxFile {
-		return nil, errors.New("what is there is too large for a manifest")
+		return nil, words.Errorf("what is there is too large for a manifest")
 	}
 	return file, nil
 }

@@ -20,6 +20,7 @@ import (
 	"porchlight/agent/update"
 	"porchlight/control/controlapi"
 	"porchlight/internal/broadcast"
+	"porchlight/internal/words"
 )
 
 var epoch = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -161,7 +162,12 @@ func (w *world) ask() agentapi.Update {
 	}
 	cancel()
 	<-done
-	return *w.checker.Update()
+	got := *w.checker.Update()
+	german := words.German.TellAll(got.Words)
+	if got.Words.String() != got.Problem || got.Problem != "" && (!strings.HasPrefix(german, "Ob es ") || strings.Contains(german, "manifest ")) {
+		w.t.Errorf("%q is %q in words, and %q in German", got.Problem, got.Words, german)
+	}
+	return got
 }
 
 func TestTellsOfANewerVersion(t *testing.T) {

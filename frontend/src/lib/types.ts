@@ -966,6 +966,8 @@ export interface Update {
   date?: string;
   /** Why it could not be learnt the last time. */
   problem?: string;
+  /** The same with its arguments apart, to be said in another language. */
+  problemWords?: Sentence[];
   /** One that is newer than the one that runs. */
   version?: string;
 }
