@@ -75,6 +75,7 @@ type directory struct {
 
 	wake    chan struct{} // has room for one
 	lookups chan struct{} // a place for each lookup under way
+	asks    chan struct{} // a place for each visitor other nodes are asked for
 	flight  singleflight.Group
 
 	mu        sync.Mutex           // guards what follows
@@ -84,6 +85,8 @@ type directory struct {
 	dirty     map[string]bool      // hosts whose row may be wrong
 	written   map[string]time.Time // hosts whose row this node wrote, and when
 	cache     map[string]cached    // by server name
+	last      map[string]known     // by host: for when the store is away
+	away      bool                 // the store failed a lookup, and has not been read since
 	unreached map[string]time.Time // nodes that could not be reached, by run, and until when
 	draining  bool
 }
@@ -103,9 +106,11 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 		log:       log,
 		wake:      make(chan struct{}, 1),
 		lookups:   make(chan struct{}, lookupsAtOnce),
+		asks:      make(chan struct{}, asksAtOnce),
 		dirty:     make(map[string]bool),
 		written:   make(map[string]time.Time),
 		cache:     make(map[string]cached),
+		last:      make(map[string]known),
 		unreached: make(map[string]time.Time),
 	}
 }
@@ -243,7 +248,7 @@ func (d *directory) look(ctx context.Context) error {
 		nodes = withMissing(nodes, d.nodes)
 	}
 	changed := !slices.Equal(d.nodes, nodes)
-	d.nodes, d.seenAt = nodes, d.now()
+	d.nodes, d.seenAt, d.away = nodes, d.now(), false
 	maps.DeleteFunc(d.unreached, func(_ string, until time.Time) bool { return !d.now().Before(until) })
 	if changed {
 		clear(d.cache)

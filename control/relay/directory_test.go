@@ -100,7 +100,7 @@ func TestLookupsAreBounded(t *testing.T) {
 	one.sees(t, 2)
 	find := func(name string) {
 		t.Helper()
-		if found, err := one.directory.find(t.Context(), name); err != nil || len(found) != 0 {
+		if found, err := one.directory.find(t.Context(), name); err != nil || len(found.nodes) != 0 || !found.sure {
 			t.Fatalf("%v, %v", found, err)
 		}
 	}

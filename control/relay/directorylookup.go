@@ -16,7 +16,7 @@ import (
 // Bounds of the lookups, which strangers cause by naming hosts.
 const (
 	lookupsAtOnce = 16
-	lookupWait    = 2 * time.Second
+	lookupWait    = time.Second
 	foundFor      = 2 * time.Second
 	missingFor    = time.Second
 	cacheMost     = 4096
@@ -27,17 +27,38 @@ type cached struct {
 	until time.Time
 }
 
+// findings are the other nodes that may have a tunnel, the likeliest first. They are
+// sure where the store has just said so, and nobody was left out: then nodes that are
+// not among them have none.
+type findings struct {
+	nodes []nodeRow
+	sure  bool
+}
+
+// nowhere is what becomes of a visitor for whom there is no node to ask.
+func (f findings) nowhere() error {
+	if f.sure {
+		return errUnknownHost
+	}
+	return errNoConnection
+}
+
 // find names the other nodes where a tunnel for a server name is, the latest
-// first. It answers from memory where it can; an overLimit says that too many ask.
-func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, error) {
+// first. It answers from memory where it can, and goes by what it last knew where the
+// store cannot be asked; an overLimit says that too many ask.
+func (d *directory) find(ctx context.Context, serverName string) (findings, error) {
 	if !strings.HasSuffix(serverName, d.domain) {
-		return nil, nil
+		return findings{sure: true}, nil
 	}
 	d.mu.Lock()
 	entry, ok := d.cache[serverName]
+	away := d.storeIsAway()
 	d.mu.Unlock()
-	if ok && d.now().Before(entry.until) {
-		return d.reached(entry.nodes), nil
+	switch {
+	case ok && d.now().Before(entry.until):
+		return d.reached(findings{entry.nodes, true}), nil
+	case away:
+		return d.reached(d.lastKnown(serverName)), nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()
@@ -45,29 +66,35 @@ func (d *directory) find(ctx context.Context, serverName string) ([]nodeRow, err
 	case d.lookups <- struct{}{}:
 		defer func() { <-d.lookups }()
 	case <-ctx.Done():
-		return nil, overLimit(limitLookups)
+		return findings{}, overLimit(limitLookups)
 	}
 	found, err, _ := d.flight.Do(serverName, func() (any, error) { return d.lookUp(ctx, serverName) })
 	if err != nil {
-		return nil, err
+		d.log.Warn("looking for a tunnel failed; what was known last counts for a while", "err", err)
+		d.mu.Lock()
+		d.away = true
+		d.mu.Unlock()
+		return d.reached(d.lastKnown(serverName)), nil
 	}
-	return d.reached(found.([]nodeRow)), nil
+	return d.reached(findings{found.([]nodeRow), true}), nil
+}
+
+// others are the living nodes but this one. mu is held.
+func (d *directory) others() []nodeRow {
+	return slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
+}
+
+type place struct {
+	nodeRow
+	since time.Time
 }
 
 // lookUp reads which of the living nodes has the host of a server name: the name
 // itself, or what follows its first label.
 func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, error) {
 	d.mu.Lock()
-	others := slices.DeleteFunc(slices.Clone(d.nodes), func(n nodeRow) bool { return n.Node == d.self.Node })
-	current := d.now().Sub(d.seenAt) < lease
+	others := d.others()
 	d.mu.Unlock()
-	if !current {
-		others = nil // the store is away, and so is what we know
-	}
-	type place struct {
-		nodeRow
-		since time.Time
-	}
 	var places []place
 	_, parent, _ := strings.Cut(serverName, ".")
 	var keys []string
@@ -99,37 +126,32 @@ func (d *directory) lookUp(ctx context.Context, serverName string) ([]nodeRow, e
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(places, func(a, b place) int {
-		if a.Draining != b.Draining {
-			if a.Draining {
-				return 1
-			}
-			return -1
-		}
-		return b.since.Compare(a.since)
-	})
+	slices.SortStableFunc(places, likelier)
 	nodes := make([]nodeRow, len(places))
 	for i, p := range places {
 		nodes[i] = p.nodeRow
 	}
-	entry := cached{nodes, d.now().Add(foundFor)}
-	if len(nodes) == 0 {
-		entry.until = d.now().Add(missingFor)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.cache) >= cacheMost {
-		clear(d.cache)
-	}
-	d.cache[serverName] = entry
+	d.learn(serverName, nodes)
 	return nodes, nil
 }
 
+// likelier orders the latest first, and those that go away last.
+func likelier(a, b place) int {
+	switch {
+	case a.Draining == b.Draining:
+		return b.since.Compare(a.since)
+	case a.Draining:
+		return 1
+	}
+	return -1
+}
+
 // reached drops the nodes that could not be reached a moment ago.
-func (d *directory) reached(nodes []nodeRow) []nodeRow {
+func (d *directory) reached(f findings) findings {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(nodes), func(n nodeRow) bool { return d.now().Before(d.unreached[n.Run]) })
+	nodes := slices.DeleteFunc(slices.Clone(f.nodes), func(n nodeRow) bool { return d.now().Before(d.unreached[n.Run]) })
+	return findings{nodes, f.sure && len(nodes) == len(f.nodes)}
 }
 
 // unreachable notes that a node did not answer: for a moment it is not tried.

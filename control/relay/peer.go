@@ -122,16 +122,19 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	if _, passedOn := conn.(*peerStream); passedOn || r.directory == nil {
 		return errUnknownHost
 	}
-	nodes, err := r.directory.find(life, p.hello.serverName)
+	found, err := r.directory.find(life, p.hello.serverName)
 	if err != nil {
-		if !errors.Is(err, errBusy) {
-			r.log.Warn("looking for a tunnel failed", "err", err)
-			err = errNoConnection
-		}
 		return err
 	}
-	if len(nodes) == 0 {
-		return errUnknownHost
+	if len(found.nodes) == 0 {
+		return found.nowhere()
+	}
+	tried := peersTried
+	if !found.sure {
+		if tried = askedMost; !r.directory.mayAsk() {
+			return overLimit(limitLookups)
+		}
+		defer r.directory.asked()
 	}
 	source := sourceOf(conn.RemoteAddr())
 	if !r.visitors.enter(source) {
@@ -143,8 +146,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 		return err
 	}
 	decided()
-	err = errUnknownHost
-	for _, node := range nodes[:min(len(nodes), peersTried)] {
+	for _, node := range found.nodes[:min(len(found.nodes), tried)] {
 		var peer *peerStream
 		if peer, err = r.callPeer(life, node, conn, p); err == nil {
 			f := &flow{visitor: withoutHeader(conn), agent: peer}
@@ -154,6 +156,9 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 				break
 			}
 			f.delivered = [2]int64{toAgent: int64(p.n)}
+			if !found.sure {
+				r.directory.heldBy(p.hello.serverName, node)
+			}
 			p.release()
 			r.counters.passedOn.Add(1)
 			r.wg.Add(1)
@@ -169,6 +174,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 		}
 		if errors.Is(err, errUnknownHost) {
 			r.directory.wrong(p.hello.serverName)
+			err = errNoConnection // it was there, or may be: it is moving
 			continue
 		}
 		r.counters.peerFailures.Add(1)
@@ -293,7 +299,11 @@ func (r *Relay) servePeer(life context.Context, conn net.Conn, decided func()) e
 	visitor := &peerStream{Conn: secure, raw: conn}
 	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
 	defer p.release()
-	if err := visitor.readRequest(p); err != nil {
+	err := visitor.readRequest(p)
+	if err == io.EOF {
+		return conn.Close() // it only asked whether we are there
+	}
+	if err != nil {
 		return err
 	}
 	if !r.routes.knows(p.hello.serverName) {

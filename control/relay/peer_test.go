@@ -21,15 +21,26 @@ import (
 
 var peerSecret = bytes.Repeat([]byte("s"), 32)
 
-// countingStore counts what is asked of it.
+// countingStore counts what is asked of it, and can be away.
 type countingStore struct {
 	kv.Store
 	views atomic.Int64
+	away  atomic.Bool
 }
 
 func (s *countingStore) View(ctx context.Context, fn func(kv.Tx) error) error {
 	s.views.Add(1)
+	if s.away.Load() {
+		return kv.ErrUnavailable
+	}
 	return s.Store.View(ctx, fn)
+}
+
+func (s *countingStore) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	if s.away.Load() {
+		return kv.ErrUnavailable
+	}
+	return s.Store.Update(ctx, fn)
 }
 
 func sharedStore(t testing.TB, now func() time.Time) *countingStore {
@@ -222,7 +233,7 @@ func TestDeadNode(t *testing.T) {
 		t.Errorf("at a node that is dead: %x", got)
 	}
 	failures := one.Stats().PeerFailures
-	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) || one.Stats().PeerFailures != failures || failures != 1 {
+	if got := answer("maya.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) || one.Stats().PeerFailures != failures || failures != 1 {
 		t.Errorf("right after that: %x, %d failures", got, one.Stats().PeerFailures)
 	}
 	if got := one.RelaysFor("maya"); len(got) != 2 {
@@ -259,8 +270,8 @@ func TestNobodyIsPassedOnTwice(t *testing.T) {
 	one.sees(t, 2)
 	connectAgent(t, two.addr, "maya")
 	programs.Eventually(t, "the tunnel is found", func() bool {
-		nodes, err := one.directory.find(t.Context(), "maya.localhost")
-		return err == nil && len(nodes) == 1
+		found, err := one.directory.find(t.Context(), "maya.localhost")
+		return err == nil && len(found.nodes) == 1
 	})
 	raw := dial(t, one.peer)
 	visitor := &peerStream{Conn: tls.Server(raw, &tls.Config{}), raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}

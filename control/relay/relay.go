@@ -19,8 +19,9 @@
 //	session.go  one control connection, pool.go its data connections
 //	route.go    which computers are here, admitted.go who has been let in there
 //	visit.go    a visitor's way, copy.go its bytes
-//	directory.go which tunnels other nodes have, directorylookup.go where one is
-//	peer.go     passing visitors on
+//	directory.go which tunnels other nodes have, directorylookup.go where one is,
+//	            directoryaway.go while the store is away
+//	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to
 //
 // The relay holds no key of a computer and never sees what a visit carries:
 // addresses, host names and numbers of bytes are all it knows.
@@ -105,7 +106,8 @@ type Relay struct {
 	crowdedAt atomic.Int64 // when they last were as many, in nanoseconds
 
 	directory     *directory // nil without peers
-	peerTLS       *peerTLS   // nil without
+	cutOff        atomic.Bool
+	peerTLS       *peerTLS // nil without
 	peersEntering chan struct{}
 
 	serving  atomic.Bool
@@ -218,6 +220,7 @@ func (r *Relay) Serve(ctx context.Context, listeners ...net.Listener) error {
 	if p := r.cfg.Peers; p != nil {
 		peers.Go(func() { _ = r.accept(life, p.Listener, r.welcomePeer) })
 		peers.Go(func() { r.directory.run(telling) })
+		peers.Go(func() { r.watchOthers(telling) })
 	}
 	var httpDone sync.WaitGroup
 	httpDone.Go(func() { _ = r.http.Serve(r.toHTTP) })

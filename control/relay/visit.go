@@ -71,8 +71,14 @@ func (r *Relay) visit(life context.Context, conn stream, p *preface, decided fun
 	r.visitors.leave(source)
 	r.routes.leave(c, source)
 	// A tunnel that died here may have come back elsewhere.
-	if mayBeElsewhere(err) && life.Err() == nil && r.forward(life, conn, p, decided) == nil {
-		return
+	if mayBeElsewhere(err) && life.Err() == nil {
+		elsewhere := r.forward(life, conn, p, decided)
+		if elsewhere == nil {
+			return
+		}
+		if !errors.Is(elsewhere, errUnknownHost) {
+			err = elsewhere
+		}
 	}
 	r.turnAway(conn, p, err)
 }
@@ -156,13 +162,18 @@ func (f *flow) firstAnswer() (int64, error) {
 	return int64(n), err
 }
 
-// turnAway closes a visitor with the alert that fits.
+// turnAway closes a visitor with the alert that fits. That a name is unrecognized is
+// said only where that is certain; internal_error is TLS's word for what is "unrelated
+// to the peer" (RFC 8446, 6.2) and speaks of this moment alone.
 func (r *Relay) turnAway(conn net.Conn, p *preface, err error) {
 	p.release()
 	switch {
-	case errors.Is(err, errUnknownHost), errors.Is(err, errSessionOver):
+	case errors.Is(err, errUnknownHost):
 		r.counters.unknown.Add(1)
 		refuse(conn, alertRecord(alertUnrecognizedName))
+	case errors.Is(err, errSessionOver): // it was here a moment ago
+		r.counters.unknown.Add(1)
+		refuse(conn, alertRecord(alertInternalError))
 	case errors.Is(err, errNoConnection):
 		r.counters.timedOut.Add(1)
 		refuse(conn, alertRecord(alertInternalError))

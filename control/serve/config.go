@@ -55,7 +55,7 @@ type Config struct {
 	KeyFile       string // PEM
 	ACMEDirectory string // URL of the authority; empty means Let's Encrypt
 	Mail          MailConfig
-	// Metrics is host:port of /healthz, /readyz and /metrics; empty means none.
+	// Metrics is host:port of /healthz, /livez, /readyz and /metrics; empty means none.
 	// They ask nobody who they are, so an address that is not of the loopback
 	// interface is refused unless MetricsExposed.
 	Metrics        string
@@ -77,7 +77,7 @@ type Config struct {
 	// UpdateNotice is where agents are told that a newer version is there; zero for
 	// nowhere.
 	UpdateNotice controlapi.UpdateNotice
-	// DrainWait is how long connections are still taken after /readyz has turned
+	// DrainWait is how long connections are still taken after /livez has turned
 	// to 503: what a load balancer needs to notice.
 	DrainWait time.Duration
 	Grace     time.Duration // for what is under way then

@@ -27,6 +27,8 @@ type health struct {
 	draining atomic.Bool
 	// certified says whether the auth host has its certificate; nil means always.
 	certified func() bool
+	// cutOff says that neither the store nor another node answers; nil means never.
+	cutOff func() bool
 }
 
 // serve answers until ctx is done.
@@ -35,6 +37,7 @@ func (h *health) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "It runs.")
 	})
+	mux.HandleFunc("GET /livez", h.live)
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second}))
 	srv := &http.Server{
@@ -53,14 +56,33 @@ func (h *health) serve(ctx context.Context, l net.Listener, log *slog.Logger) er
 	return nil
 }
 
-// ready says whether visitors should be sent here.
-func (h *health) ready(w http.ResponseWriter, r *http.Request) {
-	if h.draining.Load() {
-		answer(w, http.StatusServiceUnavailable, "It is shutting down.")
+// closed is why visitors should not be sent here, or "".
+func (h *health) closed() string {
+	switch {
+	case h.draining.Load():
+		return "It is shutting down."
+	case h.certified != nil && !h.certified():
+		return "The certificate authority has not issued a certificate yet."
+	case h.cutOff != nil && h.cutOff():
+		return "Neither the database nor any other node answers."
+	}
+	return ""
+}
+
+// live says whether visitors of computers can be served here, which needs no store:
+// what a balancer in front asks.
+func (h *health) live(w http.ResponseWriter, _ *http.Request) {
+	if why := h.closed(); why != "" {
+		answer(w, http.StatusServiceUnavailable, why)
 		return
 	}
-	if h.certified != nil && !h.certified() {
-		answer(w, http.StatusServiceUnavailable, "The certificate authority has not issued a certificate yet.")
+	answer(w, http.StatusOK, "It serves visitors.")
+}
+
+// ready says whether people can sign in and change things here as well.
+func (h *health) ready(w http.ResponseWriter, r *http.Request) {
+	if why := h.closed(); why != "" {
+		answer(w, http.StatusServiceUnavailable, why)
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)

@@ -3,7 +3,7 @@
 //
 // Open checks the configuration and opens what can fail (the store, the
 // certificates, the listeners), Run serves until its context ends, and then
-// drains: /readyz turns to 503, waiting syncs are answered, agents are told to go
+// drains: /livez and /readyz turn to 503, waiting syncs are answered, agents are told to go
 // elsewhere, what is under way may finish within the grace, and the mails of what
 // was answered are written.
 //
@@ -194,7 +194,7 @@ func (n *Node) build() error {
 		return err
 	}
 	n.service, n.relay = plane.Service, plane.Relay
-	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp)}
+	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp), cutOff: n.relay.CutOff}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
 	}

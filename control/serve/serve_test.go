@@ -360,25 +360,35 @@ func TestReady(t *testing.T) {
 	}
 	defer store.Close()
 	h := &health{store: store}
-	ask := func(want int, sentence string) {
+	tell := func(handle http.HandlerFunc, want int, sentence string) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		h.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		handle(w, httptest.NewRequest(http.MethodGet, "/", nil))
 		body, err := io.ReadAll(w.Result().Body)
 		if err != nil || w.Code != want || !strings.Contains(string(body), sentence) {
 			t.Errorf("%d %s %v, want %d", w.Code, body, err, want)
 		}
 	}
+	ask := func(want int, sentence string) { t.Helper(); tell(h.ready, want, sentence) }
+	live := func(want int, sentence string) { t.Helper(); tell(h.live, want, sentence) }
 	ask(200, "It serves.")
 	certified := false
 	h.certified = func() bool { return certified }
 	ask(503, "has not issued a certificate yet")
+	live(503, "has not issued a certificate yet")
 	certified = true
 	ask(200, "It serves.")
 	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
 	ask(503, "The store does not answer.")
+	live(200, "It serves visitors.")
+	cutOff := true
+	h.cutOff = func() bool { return cutOff }
+	live(503, "Neither the database nor any other node answers.")
+	cutOff = false
+	live(200, "It serves visitors.")
 	h.draining.Store(true)
 	ask(503, "It is shutting down.")
+	live(503, "It is shutting down.")
 }

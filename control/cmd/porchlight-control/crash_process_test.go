@@ -218,8 +218,10 @@ func TestPostgresAwayUnderLoad(t *testing.T) {
 	if status, text := fetch(t, probe(t), s.metrics+"/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "store does not answer") {
 		t.Errorf("readiness: %d %s", status, text)
 	}
-	if status, _ := fetch(t, probe(t), s.metrics+"/healthz"); status != http.StatusOK {
-		t.Errorf("it does not say that it lives: %d", status)
+	for _, path := range []string{"/healthz", "/livez"} {
+		if status, _ := fetch(t, probe(t), s.metrics+path); status != http.StatusOK {
+			t.Errorf("%s: it does not say that it lives: %d", path, status)
+		}
 	}
 	if _, body := fetch(t, probe(t), s.metrics+"/metrics"); !strings.Contains(body, `porchlight_postgres_connections{state="max"} 16`) {
 		t.Errorf("no numbers of the database:\n%s", body)

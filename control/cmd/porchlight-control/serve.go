@@ -123,7 +123,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&passwordFile, "smtp-password-file", "", "file with the password of the user in --smtp (or set PORCHLIGHT_CONTROL_SMTP_PASSWORD)")
 	f.StringVar(&w.Mail.MailFrom, "mail-from", "", "sender of the mails (default porchlight@ the auth host)")
 	f.StringVar(&w.Mail.OutboxDir, "outbox", "", "without --smtp: also write the mails to files in this directory")
-	f.StringVar(&w.Metrics, "metrics", "", "address of /healthz, /readyz and /metrics, on the loopback interface")
+	f.StringVar(&w.Metrics, "metrics", "", "address of /healthz, /livez, /readyz and /metrics, on the loopback interface")
 	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
@@ -135,7 +135,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.BoolVar(&w.MembersEnrol, "members-enrol", false, "let people who were only invited connect computers of their own")
 	f.StringVar(&w.UpdateNotice.Address, "update-address", "", "https:// address where computers look once a day whether there is a newer version, unless their owner says otherwise")
 	f.StringVar(&w.UpdateNotice.Key, "update-key", "", "public key that signs there, in base64; named together with the address")
-	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /readyz says no already")
+	f.DurationVar(&w.DrainWait, "drain-wait", 0, "how long connections are still taken after SIGTERM, while /livez and /readyz say no already")
 	f.DurationVar(&w.Grace, "grace", serve.DefaultGrace, "how long what is under way may take after SIGTERM")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd

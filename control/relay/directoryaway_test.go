@@ -1,0 +1,136 @@
+package relay
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"porchlight/control/controlapi/tunnelwire"
+	"porchlight/test/programs"
+)
+
+// turnedAway is what a node says to a visitor it turns away.
+func turnedAway(t *testing.T, addr, name string) []byte {
+	t.Helper()
+	got, err := io.ReadAll(visit(t, addr, recordHello(t, &tls.Config{ServerName: name})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// While the store is away visitors reach their computers by every node, also one that
+// was never asked for them before and after the tunnel has moved; nobody is told that
+// a name does not exist. A node that finds nobody any more says so and sends its
+// agents away, until somebody answers.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	store := sharedStore(t, nil)
+	one, two, three := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil), serveNode(t, store, "three", nil)
+	for _, n := range []node{one, two, three} {
+		n.sees(t, 3)
+	}
+	if got := turnedAway(t, one.addr, "nobody.localhost"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+		t.Errorf("a name that is nobody's: %x", got)
+	}
+	a := connectAgent(t, two.addr, "maya")
+	store.away.Store(true)
+	visitor, data, _ := a.visitedAt(one.addr)
+	exchange(t, data, visitor, "by a node that was not asked before")
+	if got := turnedAway(t, one.addr, "nobody2.localhost"); !bytes.Equal(got, alertRecord(alertInternalError)) {
+		t.Errorf("while nobody knows, a name that may be somebody's: %x", got)
+	}
+	if got := turnedAway(t, one.addr, "nobody.example"); !bytes.Equal(got, alertRecord(alertUnrecognizedName)) {
+		t.Errorf("a name outside the domain: %x", got)
+	}
+	_ = a.control.Close()
+	programs.Eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
+	a = connectAgent(t, three.addr, "maya")
+	visitor, data, _ = a.visitedAt(one.addr)
+	exchange(t, data, visitor, "at the node it moved to")
+
+	// The others answer: the node stays as it is.
+	one.directory.mu.Lock()
+	if had := one.directory.last["maya.localhost"]; had.node != "three" {
+		t.Errorf("the first to be asked again is %q", had.node)
+	}
+	one.directory.seenAt = time.Now().Add(-cutOffAfter)
+	one.directory.mu.Unlock()
+	one.lookAround(t.Context())
+	if one.CutOff() || two.Stats().PeerFailures+three.Stats().PeerFailures != 0 {
+		t.Errorf("cut off: %v, and a question counts as a failure", one.CutOff())
+	}
+}
+
+// A node that reaches neither store nor others hands its agents over.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	store := sharedStore(t, nil)
+	one := serveNode(t, store, "one", func(c *Config) { c.Now = now.Now })
+	_, stop, ended := serve(t, newRelay(t, among(t, store, "two")), nil)
+	one.sees(t, 2)
+	a := connectAgent(t, one.addr, "maya")
+	store.away.Store(true)
+	stop() // it cannot withdraw: its lease is all that is known of it
+	<-ended
+	one.lookAround(t.Context())
+	if one.CutOff() {
+		t.Error("it takes itself for cut off at once")
+	}
+	programs.Eventually(t, "the node notices that nobody is there", func() bool {
+		now.advance(cutOffAfter)
+		one.lookAround(t.Context())
+		return one.CutOff()
+	})
+	for f := range a.frames {
+		if f.Type == tunnelwire.Drain {
+			store.away.Store(false)
+			break
+		}
+	}
+	if store.away.Load() {
+		t.Fatal("the agent was not sent away")
+	}
+	programs.Eventually(t, "the store is back", func() bool {
+		one.lookAround(t.Context())
+		return !one.CutOff()
+	})
+}
+
+// What is remembered for when the store is away is bounded, one entry a computer.
+func TestLastKnownIsBounded(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Now()}
+	d := newDirectory(Peers{Domain: "localhost"}, "one", nil, now.Now, nil)
+	d.nodes, d.seenAt = []nodeRow{{Node: "one"}, {Node: "two"}, {Node: "three"}}, now.Now()
+	for i := range 100 {
+		d.heldBy(fmt.Sprintf("app%d.maya.localhost", i), nodeRow{Node: "two"})
+	}
+	if len(d.last) != 1 {
+		t.Errorf("%d entries for one computer", len(d.last))
+	}
+	for i := range 2 * knownMost {
+		d.heldBy(fmt.Sprintf("n%d.localhost", i), nodeRow{Node: "two"})
+	}
+	if len(d.last) != knownMost {
+		t.Errorf("%d hosts are remembered", len(d.last))
+	}
+	d.heldBy("maya.localhost", nodeRow{Node: "three"})
+	first := func() string {
+		if found := d.lastKnown("notes.maya.localhost"); len(found.nodes) > 0 && !found.sure {
+			return found.nodes[0].Node
+		}
+		return ""
+	}
+	if got := first(); got != "three" {
+		t.Errorf("the first to be asked is %q", got)
+	}
+	now.advance(knownFor)
+	if got := first(); got != "" {
+		t.Errorf("after a day it still counts: %q", got)
+	}
+}
