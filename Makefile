@@ -13,7 +13,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -trimpath)
 DISPLAY_HERE := $(or $(DISPLAY),$(WAYLAND_DISPLAY))
 
 .DEFAULT_GOAL := help
-.PHONY: help run build cli desktop frontend test check attack soak bench profile against demo clean \
+.PHONY: help run build cli desktop frontend test check attack soak bench load profile against demo clean \
         setup-cli setup-desktop setup-test setup-apps setup-bench setup-package package test-package test-apps windows darwin spec test-go test-h2spec test-frontend test-e2e test-otherway test-recipes test-clients test-desktop test-attack race screenshots
 
 help: ## this list
@@ -127,6 +127,9 @@ profile: setup-bench $(if $(filter all desktop,$(PART)),setup-desktop) ## what e
 
 against: setup-bench ## this version beside an earlier one, in one run: make against COMMIT=15e3b3f [ROUNDS=5]
 	build/against.sh $(COMMIT) $(ROUNDS)
+
+load: setup-test cli ## thousands of simulated computers on one node and several: make load [QUICK=1] [PART=cost|herd]
+	@build/load.sh $(PART) $(if $(QUICK),quick)
 
 ## Packing it ------------------------------------------------------------------
 

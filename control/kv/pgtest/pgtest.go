@@ -44,6 +44,8 @@ type Options struct {
 	// Durable makes every commit wait for the disk, as in service. Tests do
 	// without: what a killed server wrote is in the system's memory all the same.
 	Durable bool
+	// Settings are more of the server's own, each as "name=value".
+	Settings []string
 }
 
 // Server is a running PostgreSQL server.
@@ -183,8 +185,12 @@ func (s *Server) StartAgain() error {
 	if s.opts.Durable {
 		durable = "on"
 	}
-	cmd := s.command("postgres", "-D", s.dir+"/data", "-c", "listen_addresses=", "-c", "unix_socket_directories="+s.dir,
-		"-c", "fsync="+durable, "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "max_wal_size=1GB")
+	args := []string{"-D", s.dir + "/data", "-c", "listen_addresses=", "-c", "unix_socket_directories=" + s.dir,
+		"-c", "fsync=" + durable, "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "max_wal_size=1GB"}
+	for _, setting := range s.opts.Settings {
+		args = append(args, "-c", setting)
+	}
+	cmd := s.command("postgres", args...)
 	log := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	started, exited := make(chan error, 1), make(chan struct{})
@@ -228,6 +234,20 @@ func (s *Server) await(exited <-chan struct{}) error {
 		}
 	}
 }
+
+// PID is the process that all others of the server are children of, or 0 when it does
+// not run.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return 0
+	}
+	return s.process.Pid
+}
+
+// Socket is the unix socket it listens on.
+func (s *Server) Socket() string { return s.dir + "/.s.PGSQL.5432" }
 
 // Kill ends the server as a crash would: at once, every process of it, leaving
 // recovery to the next start.

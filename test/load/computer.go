@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"porchlight/agent/remote"
+	"porchlight/agent/tunnel"
+	"porchlight/control/controlapi"
+)
+
+// home is one computer: its short name, what it shows the control plane, and where it
+// lives. Only names the node whose relay it uses; empty for what it is told.
+type home struct {
+	Name, Credential, Address, Only string
+}
+
+// app is what every computer has: it answers at notes.NAME.
+var app = controlapi.App{ID: "notes", Name: "notes", Label: "Notes", Live: true}
+
+// computer is what an agent is to nodes: its sync and its tunnel, and behind that an app.
+type computer struct {
+	home
+	nodes  *atomic.Pointer[[]string]
+	client *controlapi.Client
+	tunnel *tunnel.Tunnel
+	remote *remote.Remote
+	last   atomic.Pointer[controlapi.Snapshot]
+	cert   *tls.Config
+
+	mu       sync.Mutex // protects what follows
+	marked   time.Time
+	tried    int       // syncs since then until one was answered, of those that found a node
+	answered time.Time // the first sync that was begun after marked
+	welcomed time.Time // the tunnel last stood again
+	visitors map[net.Conn]bool
+}
+
+func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, nodes *atomic.Pointer[[]string]) (c *computer, err error) {
+	c = &computer{home: h, nodes: nodes, cert: cert, visitors: map[net.Conn]bool{}}
+	c.last.Store(&controlapi.Snapshot{})
+	transport := controlapi.NewTransport(roots)
+	transport.DialContext = c.dialControl
+	c.client = &controlapi.Client{BaseURL: auth, Credential: h.Credential, HTTP: &http.Client{Transport: transport}}
+	c.tunnel, err = tunnel.New(tunnel.Config{
+		Relays: c.relays, Credential: func() string { return h.Credential }, RootCAs: roots, Dial: c.dial,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.remote = remote.New(remote.Config{
+		Control: counted{c}, Apps: func() []controlapi.App { return []controlapi.App{app} }, AppsChanged: make(chan struct{}),
+		Knocks:     func() controlapi.KnocksFrom { return controlapi.KnocksFromKnown },
+		OnSnapshot: c.take, OnContact: func() {}, OnChange: func() {}, Log: slog.New(slog.DiscardHandler),
+	})
+	return c, nil
+}
+
+// run is what the agent does to stay connected.
+func (c *computer) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.remote.Run(ctx) })
+	wg.Go(func() { _ = c.tunnel.Run(ctx) })
+	wg.Go(func() { c.watch(ctx) })
+	wg.Go(c.serve)
+	wg.Wait()
+	c.closeVisitors()
+	c.client.HTTP.CloseIdleConnections()
+}
+
+// dial comes from the computer's own address.
+func (c *computer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.Address)}}
+	return d.DialContext(ctx, network, address)
+}
+
+// dialControl tries the nodes from one of its own on, as if their addresses had been
+// mixed by a name server.
+func (c *computer) dialControl(ctx context.Context, network, _ string) (conn net.Conn, err error) {
+	nodes := *c.nodes.Load()
+	first := int(c.Name[len(c.Name)-1])
+	for i := range nodes {
+		if conn, err = c.dial(ctx, network, nodes[(first+i)%len(nodes)]); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func (c *computer) relays() (use []controlapi.Relay) {
+	for _, r := range c.last.Load().Relays {
+		if c.Only == "" || c.Only == r.Address {
+			use = append(use, r)
+		}
+	}
+	return use
+}
+
+// take is what the agent does with a snapshot as far as nodes notice. Who has lost
+// their access is thrown out.
+func (c *computer) take(s controlapi.Snapshot) {
+	before := c.last.Swap(&s)
+	if len(s.People) < len(before.People) {
+		c.closeVisitors()
+	}
+	c.tunnel.Wake()
+}
+
+// watch notes when the tunnel stands again, and has the sync try then.
+func (c *computer) watch(ctx context.Context) {
+	for was := false; ; {
+		changed := c.tunnel.Changes()
+		is := c.tunnel.Connected()
+		if is && !was {
+			c.mu.Lock()
+			c.welcomed = time.Now()
+			c.mu.Unlock()
+		}
+		was = is
+		if state := c.remote.State(); is && !state.Connected && !state.Refused {
+			c.remote.Wake()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// counted is the control plane as the sync meets it.
+type counted struct{ *computer }
+
+func (c counted) Sync(ctx context.Context, version string) (controlapi.Snapshot, error) {
+	began := time.Now()
+	c.mu.Lock()
+	if c.answered.Before(c.marked) || c.answered.IsZero() {
+		c.tried++
+	}
+	c.mu.Unlock()
+	s, err := c.client.Sync(ctx, version)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if errors.Is(err, syscall.ECONNREFUSED) && began.After(c.marked) {
+		c.tried-- // nobody listened, so it cost no node anything
+	}
+	if err == nil && began.After(c.marked) && (c.answered.Before(c.marked) || c.answered.IsZero()) {
+		c.answered = time.Now()
+	}
+	return s, err
+}
+
+func (c counted) PutApps(ctx context.Context, apps controlapi.Apps) error {
+	return c.client.PutApps(ctx, apps)
+}
+
+// back says whether and when the computer was there whole since it was marked.
+func (c *computer) back() (at time.Time, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at = c.answered
+	if c.welcomed.After(at) {
+		at = c.welcomed
+	}
+	return at, c.answered.After(c.marked) && c.welcomed.After(c.marked) && c.tunnel.Connected()
+}
+
+// mark begins to look for the computer's coming back.
+func (c *computer) mark() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.marked, c.tried = time.Now(), 0
+}
+
+// serve is the app: as many bytes as it is asked for, again and again.
+func (c *computer) serve() {
+	for {
+		conn, err := c.tunnel.Listener().Accept()
+		if err != nil {
+			return
+		}
+		c.mu.Lock()
+		c.visitors[conn] = true
+		c.mu.Unlock()
+		go func() {
+			defer func() {
+				_ = conn.Close()
+				c.mu.Lock()
+				delete(c.visitors, conn)
+				c.mu.Unlock()
+			}()
+			give(tls.Server(conn, c.cert))
+		}()
+	}
+}
+
+// filler is what apps give.
+var filler [64 << 10]byte
+
+func give(conn net.Conn) {
+	for {
+		var asked [8]byte
+		if _, err := io.ReadFull(conn, asked[:]); err != nil {
+			return
+		}
+		for n := binary.BigEndian.Uint64(asked[:]); n > 0; {
+			written, err := conn.Write(filler[:min(n, uint64(len(filler)))])
+			if err != nil {
+				return
+			}
+			n -= uint64(written)
+		}
+	}
+}
+
+func (c *computer) closeVisitors() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.visitors {
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What is measured of sleeping computers, all together.
+const (
+	there      = "computers there"
+	nodeCPU    = "nodes, CPU ms/s"
+	nodeMemory = "nodes, resident MB"
+	nodeFiles  = "open files of one node"
+	baseCPU    = "PostgreSQL, CPU ms/s"
+	statements = "statements/s"
+	rowsSaved  = "rows written/s"
+)
+
+// And of one.
+const (
+	eachCPU    = "nodes, CPU ms/s each"
+	eachMemory = "nodes, resident KB each"
+	eachFiles  = "open files each"
+	growing    = "CPU each ÷ that among the first hundred"
+)
+
+// fewestForGrowth computers are those that growth is measured from.
+const fewestForGrowth = 100
+
+// cost is what computers, visitors, bytes, sign-ins and refreshed tokens cost on clusters
+// of several sizes.
+func cost(ctx context.Context, s settings, r *results) (err error) {
+	for _, n := range s.clusters {
+		w, err := openWorld(ctx, s, shape{nodes: n})
+		if err == nil {
+			err = errors.Join(w.costs(ctx, r), w.close())
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", onNodes(n), err)
+		}
+	}
+	return nil
+}
+
+func onNodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprint(n, " nodes")
+}
+
+// costs measures one cluster: nobody, then more and more computers that sleep, and then
+// what is done besides.
+func (w *world) costs(ctx context.Context, r *results) error {
+	empty, err := w.asleep(ctx, r, 0)
+	if err != nil {
+		return err
+	}
+	first := 0.
+	for _, n := range w.computers {
+		s, err := w.asleep(ctx, r, n)
+		if err != nil {
+			return err
+		}
+		r := r.judging(n == w.computers[len(w.computers)-1] && w.nodes == 1)
+		each := (perSecond(ms(s.nodes), w.window) - perSecond(ms(empty.nodes), w.window)) / float64(n)
+		name := asleepName(n, w.nodes)
+		r.atMost(name, eachCPU, each, .02)
+		r.atMost(name, eachMemory, (s.resident-empty.resident)/1024/float64(n), 40)
+		r.atMost(name, eachFiles, (s.files-empty.files)/float64(n), 1)
+		if n >= fewestForGrowth && first == 0 {
+			first = each
+		} else if first > 0 {
+			r.atMost(name, growing, each/first, 1.2)
+		}
+	}
+	for _, measure := range []func(context.Context, *results) error{w.visits, w.restingVisitors, w.bytes, w.refreshes, w.signIns} {
+		if err := measure(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func asleepName(n, nodes int) string {
+	return fmt.Sprintf("%d computers asleep, %s", n, onNodes(nodes))
+}
+
+// asleep has n computers connect and looks at what they use while nobody visits them.
+func (w *world) asleep(ctx context.Context, r *results, n int) (spent, error) {
+	began := time.Now()
+	if err := w.populate(ctx, n); err != nil {
+		return spent{}, err
+	}
+	is, err := w.await(ctx)
+	if err != nil {
+		return spent{}, err
+	}
+	w.says("%d of %d are there after %.1f s", len(is.Back), n, time.Since(began).Seconds())
+	if err := rest(ctx, w.window/4); err != nil { // what coming cost is over
+		return spent{}, err
+	}
+	s, err := w.during(ctx, func() error { return rest(ctx, w.window) })
+	if err != nil {
+		return s, err
+	}
+	name := asleepName(n, w.nodes)
+	r.judging(n > 0).atLeast(name, there, float64(len(is.Back)), float64(n))
+	r.add(name, nodeCPU, perSecond(ms(s.nodes), w.window))
+	r.add(name, nodeMemory, s.resident/1e6)
+	r.add(name, nodeFiles, s.files)
+	r.add(name, baseCPU, perSecond(ms(s.database), w.window))
+	r.judging(n > 0 && n == w.computers[len(w.computers)-1] && w.nodes == 1).atMost(name, statements, perSecond(s.statements, w.window), 1)
+	r.add(name, rowsSaved, perSecond(s.writes, w.window))
+	return s, nil
+}
+
+func perSecond(n float64, in time.Duration) float64 { return n / in.Seconds() }

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// What is measured of those who visit, sign in and refresh tokens.
+const (
+	failures     = "failed, of 100"
+	eachMicro    = "nodes, CPU µs each"
+	eachMicroDB  = "PostgreSQL, CPU µs each"
+	eachAsked    = "statements each"
+	half         = "p50 ms"
+	nearlyAll    = "p99 ms"
+	perGB        = "nodes, CPU ms a GB"
+	eachRate     = "a second"
+	visitsASec   = 20
+	atOnceVisits = 8
+)
+
+func (w *world) visitName() string { return "a visit, " + onNodes(w.nodes) }
+
+// tally is how visits went.
+type tally struct {
+	mu     sync.Mutex
+	took   []time.Duration // guarded by mu
+	failed int             // guarded by mu
+	last   error           // guarded by mu: of those that failed
+}
+
+func (t *tally) note(took time.Duration, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failed++
+		t.last = err
+		return
+	}
+	t.took = append(t.took, took)
+}
+
+func (t *tally) all() int { return len(t.took) + t.failed }
+
+func (t *tally) failedOf100() float64 { return 100 * float64(t.failed) / float64(max(1, t.all())) }
+
+// visited are the computers that have visitors: a few among all.
+func (w *world) visited() []home { return w.homes[:min(20, len(w.homes))] }
+
+// visiting sends visits to random nodes at a fixed rate until ctx ends, whatever becomes
+// of them. at chooses the node.
+func (w *world) visiting(ctx context.Context, t *tally, at func() string) {
+	tick := time.NewTicker(time.Second / visitsASec)
+	defer tick.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		node, name := at(), w.visited()[i%len(w.visited())].Name
+		wg.Go(func() {
+			began := time.Now()
+			conn, err := visit(context.WithoutCancel(ctx), node, name)
+			if err == nil {
+				_ = conn.Close()
+			} else {
+				err = fmt.Errorf("%s by %s: %w", name, node, err)
+			}
+			t.note(time.Since(began), err)
+		})
+	}
+}
+
+func (w *world) anyNode() string { return w.running[rand.N(len(w.running))].address }
+
+// visits measures visitors who come and go while everybody else sleeps.
+func (w *world) visits(ctx context.Context, r *results) error {
+	asleep, err := w.during(ctx, func() error { return rest(ctx, w.window) })
+	if err != nil {
+		return err
+	}
+	var t tally
+	s, err := w.during(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, w.window)
+		defer cancel()
+		w.visiting(ctx, &t, w.anyNode)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.failed > 0 {
+		w.says("a visit failed: %v", t.last)
+	}
+	n := float64(max(1, t.all()))
+	r.atMost(w.visitName(), failures, t.failedOf100(), 0)
+	r.add(w.visitName(), eachMicro, float64((s.nodes-asleep.nodes).Microseconds())/n)
+	r.add(w.visitName(), eachMicroDB, float64((s.database-asleep.database).Microseconds())/n)
+	r.add(w.visitName(), eachAsked, max(0, s.statements-asleep.statements)/n)
+	r.add(w.visitName(), half, ms(quantile(t.took, .5)))
+	r.add(w.visitName(), nearlyAll, ms(quantile(t.took, .99)))
+	return nil
+}
+
+// restingVisitors measures those who keep a connection and say nothing.
+func (w *world) restingVisitors(ctx context.Context, r *results) error {
+	n := 1000
+	if w.quick {
+		n = 100
+	}
+	before, err := w.spent(ctx)
+	if err != nil {
+		return err
+	}
+	conns, err := w.open(ctx, n)
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	s, err := w.during(ctx, func() error { return rest(ctx, w.window/2) })
+	if err != nil {
+		return err
+	}
+	name := "a resting visitor, " + onNodes(w.nodes)
+	r.add(name, eachMemory, max(0, s.resident-before.resident)/1024/float64(n))
+	r.add(name, eachFiles, (s.files-before.files)/float64(n))
+	return nil
+}
+
+// open keeps n visits.
+func (w *world) open(ctx context.Context, n int) (conns []*tls.Conn, err error) {
+	conns = make([]*tls.Conn, n)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(atOnceVisits)
+	for i := range conns {
+		g.Go(func() (err error) {
+			conns[i], err = visit(ctx, w.anyNode(), w.visited()[i%len(w.visited())].Name)
+			return err
+		})
+	}
+	err = g.Wait()
+	return slices.DeleteFunc(conns, func(c *tls.Conn) bool { return c == nil }), err
+}
+
+// bytes measures downloads, by random nodes.
+func (w *world) bytes(ctx context.Context, r *results) error {
+	took, err := w.download(ctx, w.anyNode)
+	if err != nil {
+		return err
+	}
+	r.add("a GB to visitors, "+onNodes(w.nodes), perGB, took)
+	return nil
+}
+
+// download has apps give bytes and returns what a GB of them costs the nodes, in ms.
+func (w *world) download(ctx context.Context, at func() string) (float64, error) {
+	const streams = 8
+	each := uint64(256 << 20)
+	if w.quick {
+		each = 32 << 20
+	}
+	s, err := w.during(ctx, func() error {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(atOnceVisits / 2)
+		for i := range streams {
+			g.Go(func() error {
+				conn, err := visit(ctx, at(), w.visited()[i%len(w.visited())].Name)
+				if err != nil {
+					return err
+				}
+				defer conn.Close()
+				return ask(conn, each)
+			})
+		}
+		return g.Wait()
+	})
+	return ms(s.nodes) / (float64(each*streams) / 1e9), err
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// roleVariable makes this program a house: a process with many computers in it.
+const roleVariable = "PORCHLIGHT_LOAD_COMPUTERS"
+
+// order is what a house is told, one at a time; each is answered by a report.
+type order struct {
+	Auth  string   // the first time: where the control plane is
+	Roots []byte   // and what its certificates lead to
+	Nodes []string // where that name leads; nil for as before
+	Add   []home
+	Mark  bool // look who comes back from now on, and count what is tried
+}
+
+// report is how the computers of a house do.
+type report struct {
+	Computers int
+	Back      []time.Time // those who are there since they were marked, and since when
+	Tried     int         // syncs since then
+}
+
+// beComputers is a house until its orders end.
+func beComputers(ctx context.Context, orders io.Reader, reports io.Writer) error {
+	raiseFiles()
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	cert, err := appCertificate()
+	if err != nil {
+		return err
+	}
+	var (
+		in, out = json.NewDecoder(orders), json.NewEncoder(reports)
+		nodes   atomic.Pointer[[]string]
+		roots   = x509.NewCertPool()
+		auth    string
+		all     []*computer
+	)
+	for {
+		var o order
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if o.Auth != "" {
+			auth = o.Auth
+			roots.AppendCertsFromPEM(o.Roots)
+		}
+		if o.Nodes != nil {
+			nodes.Store(&o.Nodes)
+		}
+		for _, h := range o.Add {
+			c, err := newComputer(h, auth, roots, cert, &nodes)
+			if err != nil {
+				return err
+			}
+			all = append(all, c)
+			wg.Go(func() { c.run(ctx) })
+		}
+		if err := out.Encode(look(all, o)); err != nil {
+			return err
+		}
+	}
+}
+
+// look carries an order out at every computer.
+func look(all []*computer, o order) report {
+	r := report{Computers: len(all)}
+	for _, c := range all {
+		if o.Mark {
+			c.mark()
+		}
+		if at, ok := c.back(); ok {
+			r.Back = append(r.Back, at)
+		}
+		c.mu.Lock()
+		r.Tried += c.tried
+		c.mu.Unlock()
+	}
+	return r
+}
+
+// appCertificate is every app's: who visits here does not look at it.
+func appCertificate() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"*." + domain}, NotAfter: time.Now().Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
+}
+
+// house is such a process, from outside.
+type house struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	say *json.Encoder
+	ear *json.Decoder
+}
+
+// openHouse starts one.
+func openHouse() (*house, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	h := &house{cmd: exec.Command(self)}
+	h.cmd.Env = append(os.Environ(), roleVariable+"=1")
+	h.cmd.Stderr = os.Stderr
+	if h.in, err = h.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := h.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	h.say, h.ear = json.NewEncoder(h.in), json.NewDecoder(out)
+	return h, h.cmd.Start()
+}
+
+func (h *house) tell(o order) (r report, err error) {
+	if err = h.say.Encode(o); err == nil {
+		err = h.ear.Decode(&r)
+	}
+	if err != nil {
+		err = fmt.Errorf("a house of computers is gone: %w", err)
+	}
+	return r, err
+}
+
+// stop ends it with its computers.
+func (h *house) stop() error {
+	_ = h.in.Close()
+	timer := time.AfterFunc(10*time.Second, func() { _ = h.cmd.Process.Kill() }) // thousands of connections to close
+	defer timer.Stop()
+	_ = h.cmd.Wait() // how it ended says nothing about what was measured
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"porchlight/test/programs"
+)
+
+// echoAt repeats what it hears at a socket, and notes each byte.
+func echoAt(t *testing.T, socket string) (said chan byte) {
+	t.Helper()
+	ln, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	said = make(chan byte, 16)
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				b := make([]byte, 1)
+				for {
+					if _, err := conn.Read(b); err != nil {
+						return
+					}
+					said <- b[0]
+					if _, err := conn.Write(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return said
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(programs.Patience)) // of an open connection
+	return conn
+}
+
+func echo(conn net.Conn) error {
+	if _, err := conn.Write([]byte{1}); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, make([]byte, 1))
+	return err
+}

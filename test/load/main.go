@@ -1,0 +1,169 @@
+// Command load measures what many computers cost a control plane of one or more nodes,
+// and what they meet when something of it dies.
+//
+// The nodes are real processes of porchlight-control on a real PostgreSQL. The computers
+// are simulated, in processes of their own, because a process may open only so many
+// files: each has the agent's own tunnel and sync, an app that answers a few words, and
+// an address of its own among 127.0.0.0/8. Only nodes and database count.
+//
+//	go run ./test/load [-part cost] [-quick] [-computers 1,10,100] [-nodes 1,2,3]
+//
+// `make load` runs all parts and keeps their rows in out/load/results.json; on a quiet
+// machine it writes docs/performance.md. README.md says how to use one part alone.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// settings of a run.
+type settings struct {
+	part      string
+	quick     bool
+	computers []int         // of the part cost, one after the other
+	clusters  []int         // of the part cost: how many nodes
+	herd      int           // computers of the part herd
+	distance  time.Duration // of the database in the part herd; 0 for both
+	window    time.Duration // for which something is looked at
+	patience  time.Duration // for all computers to be there
+	programs  string        // where porchlight-control is; empty: it is built
+	out, docs string        // where rows and tables go; empty for nowhere
+	wait      time.Duration // for the machine to become quiet
+	verbose   bool
+}
+
+// part is one thing that is measured.
+type part struct {
+	name string
+	run  func(context.Context, settings, *results) error
+}
+
+func parts() []part {
+	return []part{{"cost", cost}, {"herd", herd}}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if os.Getenv(roleVariable) != "" {
+		if err := beComputers(ctx, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "load: computers:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	s, err := parse(os.Args[1:])
+	if err == nil {
+		err = run(ctx, s)
+	}
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "load:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (settings, error) {
+	var s settings
+	f := flag.NewFlagSet("load", flag.ContinueOnError)
+	f.StringVar(&s.part, "part", "all", "all, or one of "+strings.Join(names(), ", "))
+	f.BoolVar(&s.quick, "quick", false, "small numbers and short looks: five minutes for all parts")
+	f.Func("computers", "cost: how many computers, as 1,10,100", numbers(&s.computers))
+	f.Func("nodes", "cost: how many nodes, as 1,2,3", numbers(&s.clusters))
+	f.IntVar(&s.herd, "herd", 0, "herd: how many computers come back")
+	f.DurationVar(&s.distance, "away", 0, "herd: how far the database is away, in round trips; 10 ms and 50 ms unless given")
+	f.DurationVar(&s.window, "window", 0, "for how long something is looked at")
+	f.DurationVar(&s.patience, "patience", 0, "how long computers may take to be there")
+	f.StringVar(&s.programs, "programs", "", "directory with porchlight-control; empty to build it")
+	f.StringVar(&s.out, "out", "", "write the rows to this file")
+	f.StringVar(&s.docs, "docs", "", "write the tables of a quiet machine to this document")
+	f.DurationVar(&s.wait, "wait", 0, "how long to wait for the machine to become quiet")
+	f.BoolVar(&s.verbose, "v", false, "say what is going on")
+	err := f.Parse(args)
+	return s.complete(), err
+}
+
+// complete fills in what was not given.
+func (s settings) complete() settings {
+	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, window: 60 * time.Second, patience: 4 * time.Minute}
+	if s.quick {
+		full = settings{computers: []int{1, 10, 100}, clusters: []int{1, 3}, herd: 200, window: 8 * time.Second, patience: time.Minute}
+	}
+	if s.computers == nil {
+		s.computers = full.computers
+	}
+	if s.clusters == nil {
+		s.clusters = full.clusters
+	}
+	if s.herd == 0 {
+		s.herd = full.herd
+	}
+	if s.window == 0 {
+		s.window = full.window
+	}
+	if s.patience == 0 {
+		s.patience = full.patience
+	}
+	return s
+}
+
+func numbers(into *[]int) func(string) error {
+	return func(value string) error {
+		for word := range strings.SplitSeq(value, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || n < 1 {
+				return fmt.Errorf("%q is no number of them", word)
+			}
+			*into = append(*into, n)
+		}
+		slices.Sort(*into)
+		return nil
+	}
+}
+
+func names() (names []string) {
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func run(ctx context.Context, s settings) error {
+	if s.part != "all" && !slices.Contains(names(), s.part) {
+		return fmt.Errorf("there is no part %q; say all or one of %s", s.part, strings.Join(names(), ", "))
+	}
+	raiseFiles()
+	r := newResults(ctx, s)
+	var failed error
+	for _, p := range parts() {
+		if s.part != "all" && s.part != p.name || ctx.Err() != nil {
+			continue
+		}
+		began := time.Now()
+		err := p.run(ctx, s, r.of(p.name))
+		if err != nil {
+			err = fmt.Errorf("%s: %w", p.name, err)
+		}
+		fmt.Fprintf(os.Stderr, "%s: %.0f s\n", p.name, time.Since(began).Seconds())
+		failed = errors.Join(failed, err, r.keep(p.name, err == nil))
+	}
+	return errors.Join(failed, ctx.Err())
+}
+
+// raiseFiles gives this process and those it starts all the files they may have.
+func raiseFiles() {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
+		limit.Cur = limit.Max
+		_ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) // without the right to it the limit stays
+	}
+}

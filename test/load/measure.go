@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
+)
+
+// ticks is how many of them /proc counts in a second.
+const ticks = 100
+
+// spent is what nodes and database have used so far; of a span, what they used in it.
+type spent struct {
+	at         time.Time
+	nodes      time.Duration // of processor time
+	database   time.Duration
+	statements float64
+	writes     float64 // rows
+	resident   float64 // bytes, of all nodes, at the end
+	files      float64 // of the node that has the most, at the end
+}
+
+// countStatements has the database do so.
+func (w *world) countStatements(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, w.database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "create extension pg_stat_statements")
+	return err
+}
+
+func (w *world) spent(ctx context.Context) (s spent, err error) {
+	s.at = time.Now()
+	for _, n := range w.running {
+		select {
+		case <-n.Done():
+			continue // what it used before it ended is not asked for
+		default:
+		}
+		if err := s.addNode(n.PID()); err != nil {
+			return s, err
+		}
+	}
+	if s.database, err = family(w.server.PID()); err != nil {
+		return s, err
+	}
+	conn, err := pgx.Connect(ctx, w.database)
+	if err != nil {
+		return s, err
+	}
+	defer conn.Close(ctx)
+	// Counts of a backend that rests are handed in within a second.
+	return s, conn.QueryRow(ctx, `select
+		(select coalesce(sum(calls), 0) from pg_stat_statements),
+		(select coalesce(sum(n_tup_ins + n_tup_upd + n_tup_del), 0) from pg_stat_user_tables)`).Scan(&s.statements, &s.writes)
+}
+
+func (s *spent) addNode(pid int) error {
+	// The clock of a whole process, as clock_getcpuclockid(3) names it.
+	var used unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &used); err != nil {
+		return fmt.Errorf("the processor time of %d: %w", pid, err)
+	}
+	s.nodes += time.Duration(used.Nano())
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	if err != nil {
+		return err
+	}
+	s.files = max(s.files, float64(len(open)))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return err
+	}
+	pages, err := strconv.ParseFloat(strings.Fields(string(status))[1], 64)
+	s.resident += pages * float64(os.Getpagesize())
+	return err
+}
+
+// family is the processor time of a process and its children, those that have ended
+// included.
+func family(parent int) (total time.Duration, err error) {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0, err
+	}
+	for _, file := range stats {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			continue // it has ended, and its parent has what it used
+		}
+		// The second field is a name that may hold anything, in parentheses.
+		pid, _, _ := strings.Cut(string(raw), " ")
+		f := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
+		used := f[11:13]
+		switch strconv.Itoa(parent) {
+		case pid:
+			used = f[11:15]
+		case f[1]:
+		default:
+			continue
+		}
+		for _, field := range used {
+			n, err := strconv.Atoi(field)
+			if err != nil {
+				return 0, err
+			}
+			total += time.Duration(n) * time.Second / ticks
+		}
+	}
+	return total, nil
+}
+
+// during is what is used while do runs.
+func (w *world) during(ctx context.Context, do func() error) (spent, error) {
+	before, err := w.spent(ctx)
+	if err != nil {
+		return before, err
+	}
+	if err := do(); err != nil {
+		return before, err
+	}
+	after, err := w.spent(ctx)
+	s := after
+	s.nodes -= before.nodes
+	s.database -= before.database
+	s.statements -= before.statements
+	s.writes -= before.writes
+	return s, err
+}
+
+// rest lets time pass.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// quantile of what is sorted, or 0 of nothing.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	slices.Sort(sorted)
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}

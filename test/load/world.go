@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
+)
+
+const domain = "porch.localhost"
+
+// world is a database, nodes on it, and the computers that are connected to them.
+type world struct {
+	settings
+	shape
+	dir      string
+	program  string // porchlight-control
+	port     int    // of every node, each on an address of its own
+	naming   control.Naming
+	server   *pgtest.Server
+	database string  // its URL, past any link
+	links    []*link // of the nodes
+	running  []*node
+	roots    []byte // PEM of every node's authority
+	houses   []*house
+	homes    []home // computers in the database
+	cleanup  []func() error
+}
+
+// node is one process of porchlight-control.
+type node struct {
+	*programs.Process
+	name, address, dir, database string
+}
+
+// authHost is where nodes sign people in, and authURL how that is reached.
+const authHost = "control." + domain
+
+func (w *world) authURL() string {
+	return "https://" + net.JoinHostPort(authHost, strconv.Itoa(w.port))
+}
+
+// shape is what a world is like.
+type shape struct {
+	nodes  int
+	linked bool          // each node reaches the database by a link, which can be cut
+	away   time.Duration // and so long are its round trips
+}
+
+// openWorld starts a PostgreSQL whose commits wait for the disk, and nodes.
+func openWorld(ctx context.Context, s settings, is shape) (w *world, err error) {
+	w = &world{settings: s, shape: is}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.dir, err = os.MkdirTemp("", "porchlight-load-"); err != nil {
+		return w, err
+	}
+	w.cleanup = append(w.cleanup, func() error { return os.RemoveAll(w.dir) })
+	if err := w.findProgram(); err != nil {
+		return w, err
+	}
+	if w.port, err = freePort(is.nodes); err != nil {
+		return w, err
+	}
+	w.naming = control.Naming{Domain: domain, AuthHost: authHost, PublicPort: w.port}
+	if w.server, err = pgtest.Start(pgtest.Options{Durable: true, Settings: []string{"shared_preload_libraries=pg_stat_statements"}}); err != nil {
+		return w, err
+	}
+	w.cleanup = append(w.cleanup, w.server.Close)
+	if w.database, err = w.server.NewDatabase(); err != nil {
+		return w, err
+	}
+	if err := w.countStatements(ctx); err != nil {
+		return w, err
+	}
+	for i := range is.nodes {
+		if err := w.addNode(ctx, i); err != nil {
+			return w, err
+		}
+	}
+	return w, nil
+}
+
+// close ends every process, the last first.
+func (w *world) close() (err error) {
+	for _, h := range w.houses {
+		err = errors.Join(err, h.stop())
+	}
+	for _, n := range w.running {
+		n.Kill()
+	}
+	for _, l := range w.links {
+		_ = l.Close() // its listener is all that could fail
+	}
+	for i := len(w.cleanup) - 1; i >= 0; i-- {
+		err = errors.Join(err, w.cleanup[i]())
+	}
+	return err
+}
+
+func (w *world) findProgram() (err error) {
+	dir := w.programs
+	if dir == "" {
+		if dir, err = programs.Build("porchlight/control/cmd/porchlight-control"); err != nil {
+			return err
+		}
+		w.cleanup = append(w.cleanup, func() error { return os.RemoveAll(dir) })
+	}
+	w.program = filepath.Join(dir, "porchlight-control")
+	return nil
+}
+
+// freePort is one that is free at the address of each node.
+func freePort(nodes int) (port int, err error) {
+	for range 20 {
+		ln, err := net.Listen("tcp", nodeAddress(0, 0))
+		if err != nil {
+			return 0, err
+		}
+		port = ln.Addr().(*net.TCPAddr).Port
+		held := []net.Listener{ln}
+		for i := 1; i < nodes && err == nil; i++ {
+			if ln, err = net.Listen("tcp", nodeAddress(i, port)); err == nil {
+				held = append(held, ln)
+			}
+		}
+		for _, ln := range held {
+			_ = ln.Close()
+		}
+		if err == nil {
+			return port, nil
+		}
+	}
+	return 0, errors.New("no port is free at the address of every node")
+}
+
+// nodeAddress is 127.0.0.1 for the first node, which is where *.localhost leads.
+func nodeAddress(i, port int) string {
+	return net.JoinHostPort(fmt.Sprint("127.0.0.", 1+i), strconv.Itoa(port))
+}
+
+func (w *world) addNode(ctx context.Context, i int) error {
+	n := &node{name: fmt.Sprint("node", i+1), address: nodeAddress(i, w.port), database: w.database}
+	n.dir = filepath.Join(w.dir, n.name)
+	if w.linked {
+		l, err := openLink(w.server.Socket(), w.away)
+		if err != nil {
+			return err
+		}
+		w.links = append(w.links, l)
+		if n.database, err = through(w.database, l.addr()); err != nil {
+			return err
+		}
+	}
+	w.running = append(w.running, n)
+	if err := w.start(ctx, n); err != nil {
+		return err
+	}
+	authority, err := programs.Output(exec.Command(w.program, "ca", "--data", n.dir))
+	w.roots = append(w.roots, authority...)
+	return err
+}
+
+// through is the URL of a database by another address.
+func through(database, addr string) (string, error) {
+	u, err := url.Parse(database)
+	if err != nil {
+		return "", err
+	}
+	q := u.Query()
+	u.Host, u.User, u.RawQuery = addr, url.User(q.Get("user")), url.Values{"sslmode": {"disable"}}.Encode()
+	return u.String(), nil
+}
+
+// start runs a node, with limits that are never by address: what is simulated comes from
+// one machine.
+func (w *world) start(ctx context.Context, n *node) (err error) {
+	args := []string{
+		"serve", "--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
+		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--data", n.dir,
+		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
+	}
+	if w.nodes > 1 {
+		args = append(args, "--node", n.name, "--peer-address", "127.0.0.1:0")
+	}
+	n.Process, err = programs.Start(exec.Command(w.program, args...))
+	if err == nil {
+		_, err = n.Says(ctx, `listening on (\S+)\n`)
+	}
+	return err
+}
+
+// pool is the certificates that computers and visitors trust.
+func (w *world) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.roots)
+	return pool
+}
+
+func (w *world) addresses() (all []string) {
+	for _, n := range w.running {
+		all = append(all, n.address)
+	}
+	return all
+}
+
+// says tells what is going on, where that is wanted.
+func (w *world) says(format string, args ...any) {
+	if w.verbose {
+		fmt.Fprintf(os.Stderr, "  "+strings.TrimSpace(format)+"\n", args...)
+	}
+}
