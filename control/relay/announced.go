@@ -48,8 +48,13 @@ func (a *announced) LocalAddr() net.Addr  { return a.local }
 // withoutHeader is the connection whose bytes are copied: the kernel is asked to do
 // that, and knows nothing of announcements.
 func withoutHeader(s stream) stream {
-	if a, ok := s.(*announced); ok {
-		return a.stream
+	switch s := s.(type) {
+	case *announced:
+		return s.stream
+	case *peerStream:
+		if s.plain() {
+			return s.raw
+		}
 	}
 	return s
 }

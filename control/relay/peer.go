@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
-	"sync"
 	"time"
 
 	"porchlight/control/controlapi"
@@ -19,11 +18,13 @@ import (
 )
 
 // A visitor who lands on a node without the tunnel is passed on to the node that
-// has it, over a connection of its own between the two: TLS, in which both sides
-// have shown that they belong to this control plane. The first node sends a
+// has it, over a connection of its own between the two. The first node sends a
 // request (the visitor's address, the one it connected to, and its first bytes),
 // the second answers with one byte, and from then on both copy. No visitor is
-// passed on twice.
+// passed on twice. The connection is plain where the first node has a key for a
+// voucher (voucher.go); else, and where a certificate authority's challenge might be
+// answered, it is TLS, in which both sides have shown that they belong to this
+// control plane.
 const (
 	peerHead = 2*(16+2) + 2 // bytes: two addresses with ports, and a length
 
@@ -99,20 +100,21 @@ func (r *Relay) touch(host string) {
 
 // peerStream is a connection between two nodes that stands for a visitor's.
 type peerStream struct {
-	*tls.Conn
-	raw           net.Conn
+	stream        // raw itself, or the TLS on it
+	raw           *net.TCPConn
 	remote, local net.Addr
 }
 
 func (s *peerStream) RemoteAddr() net.Addr { return s.remote }
 func (s *peerStream) LocalAddr() net.Addr  { return s.local }
 
+// plain says that there is no TLS between the nodes.
+func (s *peerStream) plain() bool { return s.stream == stream(s.raw) }
+
 // reset ends the connection in a way that the other side does not take for the
 // end of the stream.
 func (s *peerStream) reset() {
-	if tcp, ok := s.raw.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
+	_ = s.raw.SetLinger(0)
 	_ = s.raw.Close()
 }
 
@@ -149,7 +151,7 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 	for _, node := range found.nodes[:min(len(found.nodes), tried)] {
 		var peer *peerStream
 		if peer, err = r.callPeer(life, node, conn, p); err == nil {
-			f := &flow{visitor: withoutHeader(conn), agent: peer}
+			f := &flow{visitor: withoutHeader(conn), agent: withoutHeader(peer)}
 			if !r.routes.join(away, nil, f) {
 				peer.reset()
 				err = errSessionOver
@@ -161,6 +163,9 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 			}
 			p.release()
 			r.counters.passedOn.Add(1)
+			if peer.plain() {
+				r.counters.passedPlain.Add(1)
+			}
 			r.wg.Add(1)
 			f.ended = func(up, down int64) {
 				r.counters.bytesUp.Add(uint64(up))
@@ -190,40 +195,63 @@ func (r *Relay) forward(life context.Context, conn stream, p *preface, decided f
 // callPeer offers a visitor to a node. errUnknownHost says that the tunnel is
 // not there.
 func (r *Relay) callPeer(life context.Context, node nodeRow, conn stream, p *preface) (*peerStream, error) {
+	// Whoever could answer a certificate authority's challenge would get a
+	// certificate: it must not be seen between nodes.
+	if key := r.vouchers.keyFor(node); key != nil && !p.hello.offers(acmeALPN) {
+		peer, err := r.vouch(life, node, key, conn, p)
+		if !errors.Is(err, errRefused) {
+			return peer, err
+		}
+		r.vouchers.drop(key) // the other node may have lost it
+		r.log.Info("a voucher was refused, the visitor goes inside TLS", "node", node.Node, "err", err)
+	}
 	ctx, cancel := context.WithTimeout(life, peerDial)
 	defer cancel()
-	raw, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", node.Peer)
+	raw, err := dialPeer(ctx, node)
 	if err != nil {
 		return nil, err
 	}
-	tuner(nil)(raw)
 	secure := tls.Client(raw, r.peerTLS.client(node.Node))
-	peer := &peerStream{Conn: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
-	if err := r.ask(ctx, peer, conn, p); err != nil {
+	peer := &peerStream{stream: secure, raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
+	if err = secure.HandshakeContext(ctx); err == nil {
+		if secure.ConnectionState().NegotiatedProtocol == peerALPN2 {
+			r.wantKey(life, node)
+		}
+		err = peer.ask(appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes()), peerAnswer)
+	}
+	if err != nil {
 		peer.reset()
 		return nil, err
 	}
 	return peer, nil
 }
 
-func (r *Relay) ask(ctx context.Context, peer *peerStream, conn stream, p *preface) error {
-	if err := peer.HandshakeContext(ctx); err != nil {
+func dialPeer(ctx context.Context, node nodeRow) (*net.TCPConn, error) {
+	dialer := net.Dialer{KeepAlive: -1}
+	dialer.SetMultipathTCP(false) // such a connection cannot be spliced
+	raw, err := dialer.DialContext(ctx, "tcp", node.Peer)
+	if err != nil {
+		return nil, err
+	}
+	tuner(nil)(raw)
+	return raw.(*net.TCPConn), nil
+}
+
+// ask sends a request and reads the answer, for which it waits so long.
+func (s *peerStream) ask(request []byte, wait time.Duration) error {
+	if err := s.SetDeadline(time.Now().Add(wait)); err != nil {
 		return err
 	}
-	if err := peer.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
-		return err
-	}
-	request := appendPeerRequest(nil, addrPort(conn.RemoteAddr()), addrPort(conn.LocalAddr()), p.bytes())
-	if _, err := peer.Write(request); err != nil {
+	if _, err := s.Write(request); err != nil {
 		return err
 	}
 	var answer [1]byte
-	if _, err := io.ReadFull(peer, answer[:]); err != nil {
+	if _, err := io.ReadFull(s, answer[:]); err != nil {
 		return err
 	}
 	switch answer[0] {
 	case peerHere:
-		return peer.SetDeadline(time.Time{})
+		return s.SetDeadline(time.Time{})
 	case peerUnknown:
 		return errUnknownHost
 	}
@@ -258,87 +286,4 @@ func parsePeerHead(b [peerHead]byte) (source, destination netip.AddrPort, n int,
 		return source, destination, 0, errPeerRequest
 	}
 	return at(b[:18]), at(b[18:36]), n, nil
-}
-
-// welcomePeer serves a connection of another node, if there is room.
-func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
-	select {
-	case r.peersEntering <- struct{}{}:
-	default:
-		r.reached(limitPeers)
-		_ = conn.Close()
-		return
-	}
-	// Draining does not end these: parked connections still serve, and deadlines
-	// bound what is before that.
-	r.wg.Go(func() {
-		decided := sync.OnceFunc(func() { <-r.peersEntering })
-		defer decided()
-		if err := r.servePeer(life, conn, decided); err != nil {
-			_ = conn.Close()
-			r.counters.peerFailures.Add(1)
-			r.log.Info("a peer's connection was refused", "from", conn.RemoteAddr().String(), "err", err)
-		}
-	})
-}
-
-// servePeer takes over a visitor from another node.
-func (r *Relay) servePeer(life context.Context, conn net.Conn, decided func()) error {
-	secure := tls.Server(conn, r.peerTLS.server())
-	ctx, cancel := context.WithTimeout(life, peerHandshake)
-	defer cancel()
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return err
-	}
-	if got := secure.ConnectionState().NegotiatedProtocol; got != peerALPN {
-		return fmt.Errorf("it speaks %q", got)
-	}
-	if err := secure.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
-		return err
-	}
-	visitor := &peerStream{Conn: secure, raw: conn}
-	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
-	defer p.release()
-	err := visitor.readRequest(p)
-	if err == io.EOF {
-		return conn.Close() // it only asked whether we are there
-	}
-	if err != nil {
-		return err
-	}
-	if !r.routes.knows(p.hello.serverName) {
-		_, err := secure.Write([]byte{peerUnknown})
-		return errors.Join(err, secure.Close())
-	}
-	if _, err := secure.Write([]byte{peerHere}); err != nil {
-		return err
-	}
-	if err := secure.SetDeadline(time.Time{}); err != nil {
-		return err
-	}
-	r.counters.takenOver.Add(1)
-	r.visit(life, visitor, p, decided)
-	return nil
-}
-
-// readRequest reads who visits and with which first bytes, which it puts where
-// those of other visitors are.
-func (s *peerStream) readRequest(p *preface) error {
-	var head [peerHead]byte
-	if _, err := io.ReadFull(s.Conn, head[:]); err != nil {
-		return err
-	}
-	source, destination, n, err := parsePeerHead(head)
-	if err != nil {
-		return err
-	}
-	s.remote, s.local = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
-	if _, err := io.ReadFull(s.Conn, p.buf[headroom:headroom+n]); err != nil {
-		return err
-	}
-	p.n = n
-	if done, err := p.parse(&helloReader{}); err != nil || !done || p.kind != prefaceTLS {
-		return errors.Join(errPeerRequest, err)
-	}
-	return nil
 }

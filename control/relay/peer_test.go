@@ -133,49 +133,68 @@ func exchange(t *testing.T, from, to net.Conn, message string) {
 }
 
 // A visitor who lands on another node than the agent is joined to it all the
-// same, with its own address, both ways and with each side's end; and when the
-// tunnel moves, visitors follow.
+// same, with its own address, both ways and with each side's end, inside TLS and then,
+// once the nodes have a key, without it, although a clock is wrong; and when the tunnel
+// moves, visitors follow.
 func TestVisitorsAtAnotherNode(t *testing.T) {
 	t.Parallel()
 	store := sharedStore(t, nil)
-	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
+	one := serveNode(t, store, "one", nil)
+	two := serveNode(t, store, "two", func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(5 * time.Minute) }
+	})
 	one.sees(t, 2)
 	two.sees(t, 2)
 	a := connectAgent(t, two.addr, "maya")
-	visitor, data, hello := a.visitedAt(one.addr)
-	receives(t, data, string(hello))
-	exchange(t, data, visitor, "an answer")
-	exchange(t, visitor, data, "a request")
 	large := string(bytes.Repeat([]byte("0123456789abcdef"), 64<<10)) // a megabyte
-	go func() { _, _ = io.WriteString(data, large); _ = data.CloseWrite() }()
-	whole, err := io.ReadAll(visitor)
-	if err != nil || string(whole) != large {
-		t.Fatalf("%d bytes of %d came, %v", len(whole), len(large), err)
+	goesBothWays := func() {
+		t.Helper()
+		visitor, data, hello := a.visitedAt(one.addr)
+		receives(t, data, string(hello))
+		exchange(t, data, visitor, "an answer")
+		exchange(t, visitor, data, "a request")
+		go func() { _, _ = io.WriteString(data, large); _ = data.CloseWrite() }()
+		whole, err := io.ReadAll(visitor)
+		if err != nil || string(whole) != large {
+			t.Fatalf("%d bytes of %d came, %v", len(whole), len(large), err)
+		}
+		exchange(t, visitor, data, "the other direction goes on")
+		if err := visitor.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if rest, err := io.ReadAll(data); err != nil || len(rest) > 0 {
+			t.Fatalf("%q, %v", rest, err)
+		}
+		programs.Eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
 	}
-	exchange(t, visitor, data, "the other direction goes on")
-	if err := visitor.CloseWrite(); err != nil {
-		t.Fatal(err)
+	goesBothWays()
+	if s := one.Stats(); s.PassedOn != 1 || s.PassedPlain != 0 || s.BytesDown < uint64(len(large)) || two.Stats().TakenOver != 1 {
+		t.Errorf("counted %+v and %+v", s, two.Stats())
 	}
-	if rest, err := io.ReadAll(data); err != nil || len(rest) > 0 {
-		t.Fatalf("%q, %v", rest, err)
-	}
-	programs.Eventually(t, "both nodes have forgotten the visit", func() bool { return one.Stats().Visitors+two.Stats().Visitors == 0 })
-	if s := one.Stats(); s.PassedOn == 0 || s.BytesDown < uint64(len(large)) || two.Stats().TakenOver == 0 {
+	one.holdsKeyOf(t, two)
+	goesBothWays()
+	if s := one.Stats(); s.PassedOn != 2 || s.PassedPlain != 1 || s.BytesDown < 2*uint64(len(large)) || two.Stats().TakenOver != 2 || two.Stats().PeerFailures > 0 {
 		t.Errorf("counted %+v and %+v", s, two.Stats())
 	}
 
 	_ = a.control.Close()
 	programs.Eventually(t, "the tunnel has ended", func() bool { return two.Stats().Sessions == 0 })
 	moved := connectAgent(t, one.addr, "maya")
-	visitor, data, hello = moved.visitedAt(two.addr)
-	receives(t, data, string(hello))
-	exchange(t, data, visitor, "from the new place")
+	for _, plain := range []uint64{0, 1} {
+		visitor, data, hello := moved.visitedAt(two.addr)
+		receives(t, data, string(hello))
+		exchange(t, data, visitor, "from the new place")
 
-	// What the agent resets does not look whole to the visitor.
-	_ = data.SetLinger(0)
-	_ = data.Close()
-	if _, err := io.ReadAll(visitor); err == nil {
-		t.Error("a visit that was cut off ended as if it were whole")
+		// What the agent resets does not look whole to the visitor.
+		_ = data.SetLinger(0)
+		_ = data.Close()
+		if _, err := io.ReadAll(visitor); err == nil {
+			t.Error("a visit that was cut off ended as if it were whole")
+		}
+		if s := two.Stats(); s.PassedPlain != plain {
+			t.Errorf("%d went without TLS, not %d", s.PassedPlain, plain)
+		}
+		two.holdsKeyOf(t, one)
 	}
 }
 
@@ -185,12 +204,15 @@ func TestKickReachesVisitorsAtAnotherNode(t *testing.T) {
 	store := sharedStore(t, nil)
 	one, two := serveNode(t, store, "one", nil), serveNode(t, store, "two", nil)
 	one.sees(t, 2)
-	a := connectAgent(t, two.addr, "maya")
-	visitor, data, _ := a.visitedAt(one.addr)
-	exchange(t, data, visitor, "x")
-	two.Kick("maya")
-	if n, err := visitor.Read(make([]byte, 1)); err == nil || timedOut(err) {
-		t.Errorf("%d bytes, %v", n, err)
+	for _, plain := range []uint64{0, 1} {
+		a := connectAgent(t, two.addr, "maya")
+		visitor, data, _ := a.visitedAt(one.addr)
+		exchange(t, data, visitor, "x")
+		two.Kick("maya")
+		if n, err := visitor.Read(make([]byte, 1)); err == nil || timedOut(err) || one.Stats().PassedPlain != plain {
+			t.Errorf("%d bytes, %v, %d without TLS", n, err, one.Stats().PassedPlain)
+		}
+		one.holdsKeyOf(t, two)
 	}
 }
 
@@ -274,7 +296,7 @@ func TestNobodyIsPassedOnTwice(t *testing.T) {
 		return err == nil && len(found.nodes) == 1
 	})
 	raw := dial(t, one.peer)
-	visitor := &peerStream{Conn: tls.Server(raw, &tls.Config{}), raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
+	visitor := &peerStream{stream: tls.Server(raw, &tls.Config{}), raw: raw, remote: raw.RemoteAddr(), local: raw.LocalAddr()}
 	p := &preface{buf: make([]byte, headroom+maxPreface), n: 1, hello: clientHello{serverName: "maya.localhost"}}
 	if err := one.forward(t.Context(), visitor, p, func() {}); !errors.Is(err, errUnknownHost) || one.Stats().PassedOn != 0 {
 		t.Errorf("%v, %d passed on", err, one.Stats().PassedOn)

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 	"sync"
 	"time"
 )
@@ -19,7 +20,10 @@ import (
 // makes from the secret in their store: whoever can read the store is a node, and
 // nobody else is. Certificates live in memory only.
 const (
-	peerALPN       = "porchlight-peer/1"
+	peerALPN  = "porchlight-peer/1" // a visitor
+	peerALPN2 = "porchlight-peer/2" // the same; and the other side takes vouchers
+	// peerKeyALPN is for a key to make vouchers with.
+	peerKeyALPN    = "porchlight-peer-key/1"
 	peerSuffix     = ".peer.porchlight.internal"
 	peerSecretSize = 32 // bytes, at least
 
@@ -103,7 +107,7 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 
 func (p *peerTLS) server() *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN, peerKeyALPN}, Time: p.now,
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: p.pool,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
@@ -112,8 +116,26 @@ func (p *peerTLS) server() *tls.Config {
 // client is for a connection to the node of that name and no other.
 func (p *peerTLS) client(node string) *tls.Config {
 	return &tls.Config{
-		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN}, Time: p.now,
+		MinVersion: tls.VersionTLS13, NextProtos: []string{peerALPN2, peerALPN}, Time: p.now,
 		RootCAs: p.pool, ServerName: node + peerSuffix, ClientSessionCache: p.cache,
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() },
 	}
+}
+
+// clientForKey is for a connection that a key comes over: both sides show their
+// certificates anew.
+func (p *peerTLS) clientForKey(node string) *tls.Config {
+	config := p.client(node)
+	config.NextProtos, config.ClientSessionCache = []string{peerKeyALPN}, nil
+	return config
+}
+
+// peerName is the node at the other end of a connection.
+func peerName(state tls.ConnectionState) (string, error) {
+	if len(state.PeerCertificates) > 0 && len(state.PeerCertificates[0].DNSNames) == 1 {
+		if node, ok := strings.CutSuffix(state.PeerCertificates[0].DNSNames[0], peerSuffix); ok {
+			return node, nil
+		}
+	}
+	return "", errors.New("its certificate names no node")
 }

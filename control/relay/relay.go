@@ -21,7 +21,9 @@
 //	visit.go    a visitor's way, copy.go its bytes
 //	directory.go which tunnels other nodes have, directorylookup.go where one is,
 //	            directoryaway.go while the store is away
-//	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to
+//	peer.go     passing visitors on, cutoff.go when there is nobody to pass them to,
+//	            peerserve.go taking them over, voucher.go and voucherkeys.go without TLS
+//	            between the nodes
 //
 // The relay holds no key of a computer and never sees what a visit carries:
 // addresses, host names and numbers of bytes are all it knows.
@@ -107,7 +109,8 @@ type Relay struct {
 
 	directory     *directory // nil without peers
 	cutOff        atomic.Bool
-	peerTLS       *peerTLS // nil without
+	peerTLS       *peerTLS  // nil without
+	vouchers      *vouchers // nil without
 	peersEntering chan struct{}
 
 	serving  atomic.Bool
@@ -187,6 +190,7 @@ func New(cfg Config) (*Relay, error) {
 	if r.peerTLS, err = newPeerTLS(cfg.Peers.Secret, cfg.Node, cfg.Now); err != nil {
 		return nil, err
 	}
+	r.vouchers = newVouchers()
 	r.peersEntering = make(chan struct{}, peersEntering)
 	r.directory = newDirectory(*cfg.Peers, cfg.Node, r.routes.holds, cfg.Now, cfg.Log)
 	return r, nil

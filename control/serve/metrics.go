@@ -118,6 +118,8 @@ var (
 	descBadTickets  = relayMetric("bad_tickets_total", "Data connections refused.")
 	descUnauthentic = relayMetric("bad_credentials_total", "Control connections refused for their credential.")
 	descPassedOn    = relayMetric("passed_on_total", "Visitors handed to another node.")
+	descPlain       = relayMetric("passed_on_plain_total", "Visitors of these who went without TLS between the nodes.")
+	descRefused     = prometheus.NewDesc("porchlight_relay_vouchers_refused_total", "Vouchers on the port between nodes that were refused, by reason.", []string{"reason"}, nil)
 	descTakenOver   = relayMetric("taken_over_total", "Visitors taken over from another node.")
 	descPeerFailed  = relayMetric("peer_failures_total", "Nodes that did not answer, and connections of peers refused.")
 	descDeferred    = relayMetric("deferred_tunnels_total", "Control connections put off after a start.")
@@ -136,11 +138,14 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	}
 	for desc, v := range map[*prometheus.Desc]uint64{
 		descVisits: stats.Visits, descBytesUp: stats.BytesUp, descBytesDown: stats.BytesDown,
-		descRetried: stats.Retried, descPassedOn: stats.PassedOn, descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
+		descRetried: stats.Retried, descPassedOn: stats.PassedOn, descPlain: stats.PassedPlain, descTakenOver: stats.TakenOver, descPeerFailed: stats.PeerFailures, descUnknown: stats.Unknown, descTimedOut: stats.TimedOut,
 		descMalformed: stats.Malformed, descBadTickets: stats.BadTickets,
 		descUnauthentic: stats.Unauthentic, descDeferred: stats.Deferred,
 	} {
 		ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v))
+	}
+	for reason, v := range stats.VouchersRefused {
+		ch <- prometheus.MustNewConstMetric(descRefused, prometheus.CounterValue, float64(v), reason)
 	}
 	for limit, v := range stats.LimitedBy {
 		ch <- prometheus.MustNewConstMetric(descLimited, prometheus.CounterValue, float64(v), limit)

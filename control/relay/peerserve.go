@@ -1,0 +1,137 @@
+package relay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// welcomePeer serves a connection of another node, if there is room.
+func (r *Relay) welcomePeer(life context.Context, conn net.Conn) {
+	raw, ok := conn.(*net.TCPConn)
+	if !ok {
+		_ = conn.Close()
+		return
+	}
+	select {
+	case r.peersEntering <- struct{}{}:
+	default:
+		r.reached(limitPeers)
+		_ = conn.Close()
+		return
+	}
+	// Draining does not end these: parked connections still serve, and deadlines
+	// bound what is before that.
+	r.wg.Go(func() {
+		decided := sync.OnceFunc(func() { <-r.peersEntering })
+		defer decided()
+		if err := r.servePeer(life, raw, decided); err != nil {
+			_ = conn.Close()
+			r.counters.peerFailures.Add(1)
+			r.counters.refuseVoucher(err)
+			r.log.Info("a peer's connection was refused", "from", conn.RemoteAddr().String(), "err", err)
+		}
+	})
+}
+
+// servePeer takes over a visitor from another node, or gives that a key.
+func (r *Relay) servePeer(life context.Context, conn *net.TCPConn, decided func()) error {
+	if err := conn.SetDeadline(time.Now().Add(peerHandshake)); err != nil {
+		return err
+	}
+	var mark [1]byte
+	if _, err := io.ReadFull(conn, mark[:]); err != nil {
+		return err
+	}
+	p := &preface{buf: fullBuffers.Get().(*[headroom + maxPreface]byte)[:]}
+	defer p.release()
+	if mark[0] == voucherMark {
+		visitor, err := r.readVoucher(conn, p)
+		if err != nil {
+			return err
+		}
+		return r.takeOver(life, visitor, p, decided)
+	}
+	secure := tls.Server(&prefixedConn{Conn: conn, rest: mark[:]}, r.peerTLS.server())
+	ctx, cancel := context.WithTimeout(life, peerHandshake)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	switch got := secure.ConnectionState().NegotiatedProtocol; got {
+	case peerKeyALPN:
+		p.release()
+		return r.giveKey(life, secure, decided)
+	case peerALPN, peerALPN2:
+	default:
+		return fmt.Errorf("it speaks %q", got)
+	}
+	if err := secure.SetDeadline(time.Now().Add(peerAnswer)); err != nil {
+		return err
+	}
+	visitor := &peerStream{stream: secure, raw: conn}
+	err := visitor.readRequest(p)
+	if err == io.EOF {
+		return conn.Close() // it only asked whether we are there
+	}
+	if err != nil {
+		return err
+	}
+	return r.takeOver(life, visitor, p, decided)
+}
+
+// takeOver answers a peer's request and joins the visitor to its computer.
+func (r *Relay) takeOver(life context.Context, visitor *peerStream, p *preface, decided func()) error {
+	if !r.routes.knows(p.hello.serverName) {
+		_, err := visitor.Write([]byte{peerUnknown})
+		return errors.Join(err, visitor.Close())
+	}
+	if _, err := visitor.Write([]byte{peerHere}); err != nil {
+		return err
+	}
+	if err := visitor.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	r.counters.takenOver.Add(1)
+	r.visit(life, visitor, p, decided)
+	return nil
+}
+
+// readRequest reads who visits and with which first bytes, which it puts where
+// those of other visitors are.
+func (s *peerStream) readRequest(p *preface) error {
+	var head [peerHead]byte
+	if _, err := io.ReadFull(s, head[:]); err != nil {
+		return err
+	}
+	n, err := s.named(head)
+	if err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(s, p.buf[headroom:headroom+n]); err != nil {
+		return err
+	}
+	return p.parseHello(n)
+}
+
+// named takes the visitor's addresses from a request's head, and returns how many first
+// bytes there are.
+func (s *peerStream) named(head [peerHead]byte) (int, error) {
+	source, destination, n, err := parsePeerHead(head)
+	s.remote, s.local = net.TCPAddrFromAddrPort(source), net.TCPAddrFromAddrPort(destination)
+	return n, err
+}
+
+// parseHello reads the n first bytes, which must be a whole ClientHello.
+func (p *preface) parseHello(n int) error {
+	p.n = n
+	if done, err := p.parse(&helloReader{}); err != nil || !done || p.kind != prefaceTLS {
+		return errors.Join(errPeerRequest, err)
+	}
+	return nil
+}
