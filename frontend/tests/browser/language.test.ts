@@ -1,9 +1,40 @@
 // The window in other languages: the pseudo-locale finds what no language can say
-// otherwise, and what its length breaks.
+// otherwise, and what its length breaks. German is looked at in both themes, by axe too,
+// and pictures are written for people to look at (see shot).
 import { expect, test } from 'vitest';
-import { pseudo } from '../../src/lib/strings/pseudo';
-import { open, wrong, type Look } from './page';
+import { speak, strings } from '../../src/lib/strings';
+import { audit, open, shot, wrong, type Look } from './page';
 import type { Page } from 'playwright-core';
+
+type Tongue = 'de' | 'en-XA';
+
+/** What each text of the page, said in English, is in another language; a text about a person is one about lena. */
+function dictionary(tongue: Tongue): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  const said = (value: unknown) => (typeof value === 'function' ? tried(() => value('lena@example.com')) : value);
+  const walk = (from: unknown, to: unknown) => {
+    const [english, other] = [said(from), said(to)];
+    if (typeof english === 'string' && typeof other === 'string') found.set(english, (found.get(english) ?? new Set()).add(other));
+    else if (typeof english === 'object' && english && typeof other === 'object' && other) for (const name in english) walk(english[name as never], other[name as never]);
+  };
+  speak('en');
+  const english = strings;
+  speak(tongue);
+  walk(english, strings);
+  speak('en');
+  return found;
+}
+
+/** What is made of something else than a name is not looked up. */
+function tried(make: () => unknown): unknown {
+  try {
+    return make();
+  } catch {
+    return undefined;
+  }
+}
+
+const dictionaries = { de: dictionary('de'), 'en-XA': dictionary('en-XA') };
 
 /** Every text that a person reads and that was not said through strings/: one of ours has no plain vowel. */
 const unsaid = (page: Page) =>
@@ -40,10 +71,13 @@ const overflow = (page: Page) =>
     return [document.documentElement.scrollWidth > innerWidth ? 'the page scrolls sideways' : '', ...out.map((one) => `${one.tagName}.${one.className}: ${one.innerText.slice(0, 40)}`)].filter(Boolean);
   });
 
-const scenes: Look[] = ['welcome', 'welcome-code', 'apps', 'connected', 'dark', 'paused', 'health', 'empty', 'alone', 'unreachable', 'locked', 'keyless', 'muted', 'requests', 'knocks'].map((scene) => ({ scene }));
+const scenes = ['welcome', 'welcome-code', 'apps', 'connected', 'dark', 'paused', 'health', 'empty', 'alone', 'unreachable', 'locked', 'keyless', 'muted', 'requests', 'knocks'];
+
+/** A step on the way to a view; a name in it is the English one. */
+type Step = (page: Page, say: (name: string) => RegExp) => Promise<unknown>;
 
 /** Presses what is called so in English. */
-const press = (name: string) => (page: Page) => page.getByRole('button', { name: pseudo(name) as string, exact: true }).first().click();
+const press = (name: string): Step => (page, say) => page.getByRole('button', { name: say(name) }).first().click();
 const apps = (page: Page) => page.getByRole('navigation').getByRole('button').first().click();
 const checkup = async (page: Page) => {
   await page.locator('.foot .state').click();
@@ -51,7 +85,7 @@ const checkup = async (page: Page) => {
 };
 
 /** What no entry of the sidebar leads to, by the scene it is looked at in: each the presses that lead there. */
-const beyond: Record<string, [name: string, ...way: ((page: Page) => Promise<unknown>)[]][]> = {
+const beyond: Record<string, [name: string, ...way: Step[]][]> = {
   welcome: [['trust', press('Start')], ['the first app', press('Not now'), (page) => page.getByText('Jupyter Server').waitFor()]],
   connected: [
     ['adding an app', apps, press('Add an app…'), (page) => page.getByText('Jupyter Server').waitFor(), (page) => page.locator('details summary, .fold button').first().click()],
@@ -60,7 +94,7 @@ const beyond: Record<string, [name: string, ...way: ((page: Page) => Promise<unk
     ['its password', press('Make one')],
     [
       'links', (page) => page.getByRole('navigation').getByRole('button').nth(1).click(), press('Invite'), (page) => page.getByLabel('Photos').check(),
-      (page) => page.getByLabel(pseudo('E-mail addresses') as string).fill('lena@example.com, full@example.com'), press('Copy links…'), press('QR code for lena@example.com'),
+      (page, say) => page.getByLabel(say('E-mail addresses')).fill('lena@example.com, full@example.com'), press('Copy links…'), press('QR code for lena@example.com'),
     ],
     ['health', checkup],
   ],
@@ -69,23 +103,47 @@ const beyond: Record<string, [name: string, ...way: ((page: Page) => Promise<unk
   locked: [['health', checkup]],
 };
 
-test.each(scenes)('every view of $scene, in the pseudo-locale at 720 px', async ({ scene }) => {
-  const page = await open({ scene: scene!, width: 720, height: 900, language: 'en-XA' });
-  const views = page.getByRole('navigation').getByRole('button');
-  const all: Record<string, unknown> = {};
-  const look = async (name: string) => {
-    const found = { unsaid: await unsaid(page), overflow: await overflow(page) };
-    if (found.unsaid.length + found.overflow.length > 0) all[name] = found;
+/** Shows each view of a scene, one after the other. */
+async function eachView({ scene, language, ...how }: Look & { scene: string; language: Tongue }, look: (page: Page, name: string) => Promise<unknown>) {
+  const page = await open({ scene, language, ...how });
+  const say = (name: string) => {
+    const said = dictionaries[language].get(name);
+    if (!said) throw new Error(`nothing of the window is called ${name}`);
+    return new RegExp(`^(${[...said].map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|')})$`);
   };
+  const views = page.getByRole('navigation').getByRole('button');
   for (let i = 0, n = Math.max(1, await views.count()); i < n; i++) {
     if (await views.nth(i).isVisible()) await views.nth(i).click();
     await page.locator('main[aria-busy="false"]').waitFor();
-    await look(`view ${i}`);
+    await look(page, `view ${i}`);
   }
-  for (const [name, ...way] of beyond[scene!] ?? []) {
-    for (const step of way) await step(page);
-    await look(name);
+  for (const [name, ...way] of beyond[scene] ?? []) {
+    for (const step of way) await step(page, say);
+    await look(page, name);
   }
-  expect(all).toEqual({});
   expect(wrong()).toEqual([]);
+}
+
+test.each(scenes)('every view of %s, in the pseudo-locale at 720 px', async (scene) => {
+  const all: Record<string, unknown> = {};
+  await eachView({ scene, width: 720, height: 900, language: 'en-XA' }, async (page, name) => {
+    const found = { unsaid: await unsaid(page), overflow: await overflow(page) };
+    if (found.unsaid.length + found.overflow.length > 0) all[name] = found;
+  });
+  expect(all).toEqual({});
+});
+
+test.each(['welcome', 'connected', 'health', 'knocks', 'locked', 'stress'])('every view of %s in German', async (scene) => {
+  const all: Record<string, unknown> = {};
+  // As high as that: to axe, what is scrolled out of sight has no words.
+  await eachView({ scene, height: 1700, language: 'de' }, async (page, name) => {
+    const found = [...(await overflow(page)), ...(await audit(page))];
+    await shot(page, `de-${scene}-${name.replaceAll(' ', '-')}-light`);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    found.push(...(await audit(page, 'color-contrast')));
+    await shot(page, `de-${scene}-${name.replaceAll(' ', '-')}-dark`);
+    await page.emulateMedia({ colorScheme: 'light' });
+    if (found.length > 0) all[name] = found;
+  });
+  expect(all).toEqual({});
 });

@@ -3,6 +3,9 @@
  * ask of it. A page that logs an error, violates its own policy or asks another
  * origin for anything fails the test that opened it.
  */
+import axe from 'axe-core';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
 import type { Desk, Operations, Shell } from '../../src/lib/types';
@@ -123,3 +126,26 @@ export const settle = (page: Page) =>
         look();
       }),
   );
+
+const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** What axe finds, by its rules or by one of them. */
+export async function audit(page: Page, rule?: string): Promise<string[]> {
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe.source);
+  return page.evaluate(
+    async ({ tags, rule }) => {
+      const { axe } = globalThis as unknown as { axe: typeof import('axe-core') };
+      const results = await axe.run(document, { runOnly: rule ? { type: 'rule', values: [rule] } : { type: 'tag', values: tags }, resultTypes: ['violations'] });
+      return results.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
+    },
+    { tags, rule },
+  );
+}
+
+const shots = process.env.SHOTS;
+if (shots) mkdirSync(shots, { recursive: true });
+
+/** A picture for people to look at, where SHOTS says where to. */
+export const shot = async (page: Page, name: string) => {
+  if (shots) await page.screenshot({ path: join(shots, `${name}.png`) });
+};

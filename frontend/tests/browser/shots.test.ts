@@ -1,15 +1,9 @@
 // Every state of the window: nothing overflows at any width, axe finds nothing in
 // either theme, and pictures are written for people to look at (to SHOTS, where
 // it is set).
-import axe from 'axe-core';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { open, type Look } from './page';
-
-const shots = process.env.SHOTS;
-if (shots) mkdirSync(shots, { recursive: true });
+import { audit, open, shot, type Look } from './page';
 
 interface Scene extends Look {
   name: string;
@@ -168,20 +162,6 @@ const scenes: Scene[] = [
   },
 ];
 
-const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
-
-/** What axe finds, by its rules or by one of them. */
-async function audit(page: Page, rule?: string) {
-  return page.evaluate(
-    async ({ tags, rule }) => {
-      const { axe } = globalThis as unknown as { axe: typeof import('axe-core') };
-      const results = await axe.run(document, { runOnly: rule ? { type: 'rule', values: [rule] } : { type: 'tag', values: tags }, resultTypes: ['violations'] });
-      return results.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${node.target.join(' ')}: ${node.failureSummary}`));
-    },
-    { tags, rule },
-  );
-}
-
 /** Elements that reach beyond the window's edge, or boxes that scroll sideways. */
 function overflowing(page: Page) {
   return page.evaluate(() =>
@@ -200,34 +180,29 @@ function overflowing(page: Page) {
   );
 }
 
-const shot = async (page: Page, name: string, width: number, theme: string) => {
-  if (shots) await page.screenshot({ path: join(shots, `${name}-${width}-${theme}.png`) });
-};
-
 test.each(scenes)('$name', async ({ name, act, ...look }) => {
   const page = await open(look);
   await act?.(page);
-  await shot(page, name, 960, 'light');
+  await shot(page, `${name}-960-light`);
   expect(await overflowing(page), '960').toEqual([]);
   // The other theme changes colours and nothing else.
   await page.emulateMedia({ colorScheme: 'dark' });
-  await shot(page, name, 960, 'dark');
+  await shot(page, `${name}-960-dark`);
   // To axe, what is scrolled out of sight has no words.
   await page.setViewportSize({ width: 960, height: 1500 });
-  await page.evaluate(axe.source);
   expect(await audit(page, 'color-contrast'), 'dark').toEqual([]);
   await page.emulateMedia({ colorScheme: 'light' });
   expect(await audit(page)).toEqual([]);
   for (const width of [720, 1100]) {
     await page.setViewportSize({ width, height: look.height ?? 640 });
-    await shot(page, name, width, 'light');
+    await shot(page, `${name}-${width}-light`);
     expect(await overflowing(page), `${width}`).toEqual([]);
   }
 });
 
 test('forced colours keep edges', async () => {
   const page = await open({ forcedColors: true });
-  if (shots) await page.screenshot({ path: join(shots, 'forced-colors.png') });
+  await shot(page, 'forced-colors');
   expect(await page.locator('.btn.primary').evaluate((button) => getComputedStyle(button).borderTopWidth)).toBe('1px');
   expect(await page.locator('.tile').first().evaluate((tile) => getComputedStyle(tile).borderTopWidth)).toBe('1px');
 });
