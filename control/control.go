@@ -231,12 +231,18 @@ func IsRefusal(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
+// busySentence is for whoever the store has no room for.
+const busySentence = "The service has more to do than it can just now. Nothing was changed. Try again in a moment."
+
 // awayFor is when to ask again after the answer that the store is away.
 const awayFor = 5 * time.Second
 
-// Away says whether err is of a store that passes: it does not answer, is asked
-// for too much, or is being closed. The refusal tells a person so.
+// Away says whether err is of a store that passes: it does not answer, too many wait
+// for it, or it is being closed. The refusal tells a person so.
 func Away(err error) (refusal *controlapi.Error, away bool) {
+	if busy, ok := errors.AsType[*kv.BusyError](err); ok {
+		return &controlapi.Error{Code: controlapi.CodeUnavailable, Message: busySentence, RetryAfter: busy.RetryAfter}, true
+	}
 	sentence := "The service cannot get at its data just now. Nothing was changed. Try again in a moment."
 	switch {
 	case errors.Is(err, kv.ErrOutcomeUnknown):

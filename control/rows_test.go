@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"porchlight/control/controlapi"
 	"porchlight/control/kv"
@@ -100,6 +101,12 @@ func TestAway(t *testing.T) {
 		}
 		if away && (refusal.Code != controlapi.CodeUnavailable || refusal.RetryAfter != awayFor || !strings.Contains(refusal.Message, says)) {
 			t.Errorf("%v: %+v", err, refusal)
+		}
+	}
+	for _, wait := range []time.Duration{time.Second, 12 * time.Second} {
+		refusal, away := Away(fmt.Errorf("storing: %w", &kv.BusyError{RetryAfter: wait}))
+		if !away || refusal.Code != controlapi.CodeUnavailable || refusal.RetryAfter != wait || !strings.Contains(refusal.Message, "Nothing was changed") {
+			t.Errorf("too many wait: %+v", refusal)
 		}
 	}
 }

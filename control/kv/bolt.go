@@ -180,6 +180,11 @@ func (b *boltStore) View(ctx context.Context, fn func(Tx) error) error {
 	return fn(t)
 }
 
+// ViewOf implements Store.
+func (b *boltStore) ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) error {
+	return viewOf(ctx, b, rows, fn)
+}
+
 // Update runs fn once, in a group with its neighbours. A context that ends
 // while fn still waits for its turn takes it out of the queue; once fn runs the
 // outcome is awaited, because it may be durable already.

@@ -73,6 +73,12 @@ type Tx interface {
 type Store interface {
 	// View runs fn on a consistent snapshot.
 	View(ctx context.Context, fn func(Tx) error) error
+	// ViewOf is View for a function whose rows are known before: it reads them, of one
+	// moment, and then runs fn once on what it has read. Where the rows are elsewhere
+	// that is one statement and one round trip, and nothing is held there while fn
+	// runs. What fn asks for besides is a NotReadError. Whoever puts rows below a
+	// prefix bounds how many that are.
+	ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) error
 	// Update runs fn and, when it returns nil, returns only once its writes are
 	// durable. When fn returns an error nothing of it is kept and the error is
 	// returned unchanged.

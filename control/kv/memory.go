@@ -47,6 +47,11 @@ func (m *memStore) View(ctx context.Context, fn func(Tx) error) error {
 	return fn(t)
 }
 
+// ViewOf implements Store.
+func (m *memStore) ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) error {
+	return viewOf(ctx, m, rows, fn)
+}
+
 // Update implements Store.
 func (m *memStore) Update(ctx context.Context, fn func(Tx) error) error {
 	return m.do(ctx, func(t *memTx) error { return fn(t) })

@@ -29,7 +29,6 @@ var (
 )
 
 const (
-	defaultConns   = 16
 	connectTimeout = 5 * time.Second
 	// defaultPatience: a restart takes a few seconds, and the person who asked
 	// still waits then.
@@ -60,6 +59,7 @@ const (
 // the database stays away does it return ErrOutcomeUnknown.
 type pgStore struct {
 	pool     *pgxpool.Pool
+	gate     *gate // as many places as connections that calls may use
 	now      func() time.Time
 	patience time.Duration
 
@@ -107,8 +107,9 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 		// as it understood where the password is; that is not far enough.
 		return nil, errors.New("the address of the database is not understood; it looks like postgres://user:password@host:5432/name")
 	}
-	if !strings.Contains(url, "pool_max_conns") {
-		cfg.MaxConns = defaultConns
+	measured := !strings.Contains(url, "pool_max_conns")
+	if measured {
+		cfg.MaxConns = mostConns // and the gate says how many of them
 	}
 	if !strings.Contains(url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
@@ -126,6 +127,7 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 		return nil, fmt.Errorf("cannot open the database: %w", err)
 	}
 	p := &pgStore{pool: pool, now: opts.Now, patience: opts.Patience, closing: make(chan struct{})}
+	p.gate = newGate(int(cfg.MaxConns), opts.Patience, p.closing)
 	told := opts.Waiting
 	if told != nil {
 		told = func(cause error, pause time.Duration) { opts.Waiting(openFailure(cfg.ConnConfig, cause), pause) }
@@ -134,6 +136,9 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 		pool.Close()
 		return nil, openFailure(cfg.ConnConfig, err)
 	}
+	if measured {
+		p.gate.resize(p.connsWanted(ctx))
+	}
 	return p, nil
 }
 
@@ -141,10 +146,11 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	// While the table is small the planner would read it whole, and in a
 	// SERIALIZABLE transaction having read everything is a conflict with every
-	// writer. A commit is promised to be on disk. A process that hangs must not
+	// writer. No statement here is long enough to be compiled first. A commit is promised to be on disk. A process that hangs must not
 	// hold its snapshot for ever.
 	_, err := conn.Exec(ctx, `select set_config('enable_seqscan', 'off', false),
 		set_config('enable_bitmapscan', 'off', false),
+		set_config('jit', 'off', false),
 		set_config('synchronous_commit', case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end, false),
 		set_config('idle_in_transaction_session_timeout', '60000', false)`)
 	// Another server of the same protocol may not know these; it works without.
@@ -223,6 +229,25 @@ func (p *pgStore) View(ctx context.Context, fn func(Tx) error) error {
 	return c.view(fn)
 }
 
+// ViewOf is one statement, which is a snapshot without a transaction around it.
+func (p *pgStore) ViewOf(ctx context.Context, rows Rows, fn func(Tx) error) error {
+	if err := rows.check(); err != nil {
+		return err
+	}
+	items, err := func() ([]Item, error) {
+		c, err := p.begin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer c.end()
+		return c.readRows(rows)
+	}()
+	if err != nil {
+		return err
+	}
+	return newRowsTx(rows, items).run(fn)
+}
+
 // Update runs fn until one run of it is committed, or is refused by fn. Once a
 // commit has been sent its outcome is awaited even when ctx ends.
 func (p *pgStore) Update(ctx context.Context, fn func(Tx) error) error {
@@ -277,5 +302,8 @@ func (p *pgStore) Close() error {
 // that are not, and how many it may have.
 func (p *pgStore) Connections() (busy, idle, most int) {
 	s := p.pool.Stat()
-	return int(s.AcquiredConns()), int(s.IdleConns()), int(s.MaxConns())
+	return int(s.AcquiredConns()), int(s.IdleConns()), p.gate.most()
 }
+
+// Queue is for whoever watches how the store does.
+func (p *pgStore) Queue() Queue { return p.gate.stats() }

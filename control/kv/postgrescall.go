@@ -50,23 +50,55 @@ type call struct {
 	conflicts int       // lost so far
 	failures  int       // of the connection, so far
 	since     time.Time // when the first of the failures was
+
+	leave func(answered bool) // gives its place back; nil while it has none
+	lost  bool                // the database did not answer since it got its place
 }
 
-// begin refuses calls of a closed store, and has Close wait for others.
+// begin refuses calls of a closed store, waits for a place, and has Close wait.
 func (p *pgStore) begin(ctx context.Context) (*call, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	if p.closed {
+	if !p.run() {
 		return nil, ErrClosed
 	}
-	p.running.Add(1)
-	return &call{p: p, ctx: ctx}, nil
+	c := &call{p: p, ctx: ctx}
+	if err := c.enter(); err != nil {
+		p.running.Done()
+		return nil, err
+	}
+	return c, nil
 }
 
-func (c *call) end() { c.p.running.Done() }
+// run has Close wait for one more call, unless the store is closed.
+func (p *pgStore) run() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if !p.closed {
+		p.running.Add(1)
+	}
+	return !p.closed
+}
+
+func (c *call) enter() (err error) {
+	c.lost = false
+	c.leave, err = c.p.gate.enter(c.ctx)
+	return err
+}
+
+// stepOut gives the place back, if the call has one.
+func (c *call) stepOut() {
+	if c.leave != nil {
+		c.leave(!c.lost)
+		c.leave = nil
+	}
+}
+
+func (c *call) end() {
+	c.stepOut()
+	c.p.running.Done()
+}
 
 func (c *call) acquire(ctx context.Context) (*pgxpool.Conn, error) { return c.p.pool.Acquire(ctx) }
 
@@ -116,9 +148,18 @@ func troubleOf(err error) trouble {
 
 // again decides what follows err: it pauses and returns nil when another
 // attempt is worth while, or returns what to tell the caller.
-func (c *call) again(err error) error {
+func (c *call) again(err error) (again error) {
 	if c.ctx.Err() != nil {
 		return c.ctx.Err()
+	}
+	if c.lost = troubleOf(err) == away; c.lost && c.leave != nil {
+		// Others are to find out as soon, and not to wait behind this one.
+		c.stepOut()
+		defer func() {
+			if again == nil {
+				again = c.enter()
+			}
+		}()
 	}
 	var pause time.Duration
 	switch troubleOf(err) {
@@ -193,7 +234,7 @@ func (c *call) view(fn func(Tx) error) error {
 // further attempt.
 func (c *call) explain(err error) error {
 	switch {
-	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrContended):
+	case err == nil, errors.Is(err, ErrClosed), errors.Is(err, ErrUnavailable), errors.Is(err, ErrContended), errors.Is(err, ErrBusy):
 		return err
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()

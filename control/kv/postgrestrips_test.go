@@ -10,7 +10,7 @@ import (
 )
 
 // An Update that reads what it needs with GetAll and writes is two round trips:
-// one begins it and reads, one writes and commits.
+// one begins it and reads, one writes and commits. A ViewOf is one.
 func TestPostgresRoundTrips(t *testing.T) {
 	t.Parallel()
 	c, through := newCutter(t, pgtest.Database(t))
@@ -40,6 +40,14 @@ func TestPostgresRoundTrips(t *testing.T) {
 	}{
 		{"read all, write", rotate, 2},
 		{"write only", func() error { return s.Update(ctx, func(tx Tx) error { return tx.Put("k", nil, 0) }) }, 1},
+		{"read what is known before", func() error {
+			rows := Rows{Keys: []string{"grant"}, Prefixes: []string{"k"}, Indexes: []Index{{"k", "grant"}}}
+			return s.ViewOf(ctx, rows, func(tx Tx) error {
+				_, err := tx.Scan("k", "", 9)
+				_, missing := tx.Get("grant")
+				return errors.Join(err, missing)
+			})
+		}, 1},
 		{"read twice, write", func() error {
 			return s.Update(ctx, func(tx Tx) error {
 				_, err := tx.Get("k")

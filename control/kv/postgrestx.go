@@ -22,6 +22,19 @@ const (
 	selectAll  = "select key, value from kv where key = any($1) and (expires is null or expires > $2)"
 	selectMany = `select key, value from kv where key >= $1 and key > $2 and key < $3
 		and (expires is null or expires > $4) order by key limit $5`
+	// selectRows reads all that Rows names. The limits keep each part a look into the
+	// index for each row outside it, whatever the planner believes of the table.
+	selectRows = `select key, value from kv where key = any($1) and (expires is null or expires > $2)
+		union all
+		select k.key, k.value from unnest($3::bytea[], $4::bytea[]) as p (low, high)
+			cross join lateral (select key, value from kv where key >= p.low and key < p.high
+				and (expires is null or expires > $2) order by key limit 1000000) as k
+		union all
+		select k.key, k.value from unnest($5::bytea[], $6::bytea[], $7::bytea[]) as i (low, high, place)
+			cross join lateral (select key from kv where key >= i.low and key < i.high
+				and (expires is null or expires > $2) order by key limit 1000000) as named
+			cross join lateral (select key, value from kv where key = i.place || substring(named.key from octet_length(i.low) + 1)
+				and (expires is null or expires > $2) limit 1) as k`
 	putOne = `insert into kv (key, value, expires) values ($1, $2, $3)
 		on conflict (key) do update set value = excluded.value, expires = excluded.expires`
 	deleteOne = "delete from kv where key = $1"
@@ -131,6 +144,57 @@ func endOf(prefix string) string {
 		}
 	}
 	return endOfKeys
+}
+
+// readRows reads what rows names, in a transaction of that one statement. The indexes
+// themselves are prefixes like others.
+func (c *call) readRows(rows Rows) ([]Item, error) {
+	keys, low, high := [][]byte{}, [][]byte{}, [][]byte{}
+	from, to, place := [][]byte{}, [][]byte{}, [][]byte{}
+	for _, key := range rows.Keys {
+		if key != "" && len(key) <= MaxKey {
+			keys = append(keys, []byte(key))
+		}
+	}
+	for _, prefix := range rows.Prefixes {
+		low, high = append(low, []byte(prefix)), append(high, []byte(endOf(prefix)))
+	}
+	for _, index := range rows.Indexes {
+		prefix, end := []byte(index.Prefix), []byte(endOf(index.Prefix))
+		low, high = append(low, prefix), append(high, end)
+		from, to, place = append(from, prefix), append(to, end), append(place, []byte(index.Row))
+	}
+	now := c.p.now().Truncate(time.Microsecond)
+	for {
+		items, err := c.query(selectRows, keys, now, low, high, from, to, place)
+		if err == nil {
+			return items, nil
+		}
+		if err := c.again(err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// query is one statement on a connection of its own. Once it is sent it is waited for,
+// because breaking it off would cost the connection, which takes many round trips to
+// make anew.
+func (c *call) query(sql string, args ...any) ([]Item, error) {
+	conn, err := c.acquire(c.ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), connectTimeout)
+	defer cancel()
+	items, err := func() ([]Item, error) {
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return nil, err
+		}
+		return collect(rows)
+	}()
+	c.discard(conn, err)
+	return items, err
 }
 
 // read runs one of the selects. The first of a transaction begins it, and

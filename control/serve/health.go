@@ -85,7 +85,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusServiceUnavailable, why)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
+	ctx, cancel := context.WithTimeout(kv.First(r.Context()), readyWithin)
 	defer cancel()
 	err := h.store.View(ctx, func(tx kv.Tx) error {
 		_, err := tx.Scan("", "", 1)

@@ -152,17 +152,28 @@ func (s relayStats) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// pool is a store with connections to PostgreSQL, poolStats what it says of them.
+// pool is a store with connections to PostgreSQL, and calls that wait for one;
+// poolStats is what it says of them.
 type pool interface {
 	Connections() (busy, idle, most int)
+	Queue() kv.Queue
 }
 
 type poolStats struct{ store pool }
 
-var descPool = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
+var (
+	descPool     = prometheus.NewDesc("porchlight_postgres_connections", "Connections to PostgreSQL, by state.", []string{"state"}, nil)
+	descInLine   = prometheus.NewDesc("porchlight_store_waiting", "Calls that wait for a connection to PostgreSQL.", nil, nil)
+	descSentAway = prometheus.NewDesc("porchlight_store_refused_total", "Calls answered with 503 because too many waited.", nil, nil)
+	descDropped  = prometheus.NewDesc("porchlight_store_dropped_total", "Calls whose asker went while they waited; they cost PostgreSQL nothing.", nil, nil)
+)
 
 // Describe implements prometheus.Collector.
-func (s poolStats) Describe(ch chan<- *prometheus.Desc) { ch <- descPool }
+func (s poolStats) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descPool, descInLine, descSentAway, descDropped} {
+		ch <- d
+	}
+}
 
 // Collect implements prometheus.Collector.
 func (s poolStats) Collect(ch chan<- prometheus.Metric) {
@@ -170,6 +181,10 @@ func (s poolStats) Collect(ch chan<- prometheus.Metric) {
 	for state, v := range map[string]int{"busy": busy, "idle": idle, "max": most} {
 		ch <- prometheus.MustNewConstMetric(descPool, prometheus.GaugeValue, float64(v), state)
 	}
+	queue := s.store.Queue()
+	ch <- prometheus.MustNewConstMetric(descInLine, prometheus.GaugeValue, float64(queue.Waiting))
+	ch <- prometheus.MustNewConstMetric(descSentAway, prometheus.CounterValue, float64(queue.Refused))
+	ch <- prometheus.MustNewConstMetric(descDropped, prometheus.CounterValue, float64(queue.Dropped))
 }
 
 // mailStats are the mails to be delivered by SMTP. What became of them is counted

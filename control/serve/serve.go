@@ -258,7 +258,8 @@ func (n *Node) Run(ctx context.Context) error {
 	defer end()
 	var stops []func() error
 	start := func(part func(context.Context) error) {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		// What the node does of its own accord waits for nobody's request.
+		ctx, cancel := context.WithCancel(kv.First(context.WithoutCancel(ctx)))
 		ended := make(chan error, 1)
 		go func() {
 			defer end()
@@ -268,7 +269,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	n.warnOfNeighbours()
 	limits := n.cfg.Limits.WithDefaults()
-	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors)
+	n.cfg.Log.Info("limits", "open_files", filelimit.Limit(), "computers", limits.Tunnels, "visitors", limits.Visitors, "postgres_connections", n.connections())
 	start(func(ctx context.Context) error { return n.relay.Serve(ctx, n.listeners...) })
 	if n.acme != nil {
 		start(n.acme.run)
@@ -297,6 +298,16 @@ func (n *Node) Run(ctx context.Context) error {
 		errs = append(errs, stop())
 	}
 	return errors.Join(append(errs, n.Close())...)
+}
+
+// connections is how many this node may have to PostgreSQL; none where the store is a
+// file.
+func (n *Node) connections() int {
+	if p, ok := n.store.(pool); ok {
+		_, _, most := p.Connections()
+		return most
+	}
+	return 0
 }
 
 // Close gives back what Open opened, for a node that is not run.

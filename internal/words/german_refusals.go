@@ -105,6 +105,7 @@ var germanRefusals = map[string]string{
 	"You have signed in with another address meanwhile. Look once more.":                                                                     "Sie haben sich inzwischen mit einer anderen Adresse angemeldet. Sehen Sie noch einmal hin.",
 	"Choose Allow or Deny.":    "Wählen Sie Erlauben oder Ablehnen.",
 	"Choose a computer first.": "Wählen Sie zuerst einen Computer.",
+	"The service has more to do than it can just now. Nothing was changed. Try again in a moment.":                                        "Der Dienst hat gerade mehr zu tun, als er schafft. Nichts wurde geändert. Versuchen Sie es gleich noch einmal.",
 	"The service cannot get at its data just now. Nothing was changed. Try again in a moment.":                                            "Der Dienst kommt gerade nicht an seine Daten. Nichts wurde geändert. Versuchen Sie es gleich noch einmal.",
 	"The service lost its data store while it kept this. Look whether it was done before you try again.":                                  "Der Dienst hat seinen Speicher verloren, während er das sicherte. Sehen Sie nach, ob es geschehen ist, bevor Sie es noch einmal versuchen.",
 	"Many computers asked to be connected from your network. Try again later.":                                                            "Aus Ihrem Netzwerk wollten viele Computer verbunden werden. Versuchen Sie es später noch einmal.",

@@ -16,6 +16,7 @@ func contexts(t *testing.T, f *fixture) {
 	fn := func(kv.Tx) error { ran = true; return nil }
 	for what, err := range map[string]error{
 		"View":   f.View(ctx, fn),
+		"ViewOf": f.ViewOf(ctx, kv.Rows{Keys: []string{"k"}}, fn),
 		"Update": f.Update(ctx, fn),
 		"Sweep":  second(f.Sweep(ctx, 1)),
 	} {
@@ -36,6 +37,7 @@ func closed(t *testing.T, f *fixture) {
 	fn := func(kv.Tx) error { ran = true; return nil }
 	for what, err := range map[string]error{
 		"View":   f.View(ctx, fn),
+		"ViewOf": f.ViewOf(ctx, kv.Rows{Keys: []string{"k"}}, fn),
 		"Update": f.Update(ctx, fn),
 		"Sweep":  second(f.Sweep(ctx, 1)),
 	} {

@@ -31,6 +31,8 @@ func Run(t *testing.T, open func(t *testing.T, now func() time.Time) kv.Store) {
 		{"a transaction is over when its function returns", over},
 		{"views are read-only", readOnly},
 		{"views are snapshots", snapshots},
+		{"rows known before", rowsKnown},
+		{"rows known before are of one moment", rowsOfOneMoment},
 		{"order and paging", ordering},
 		{"limits", limits},
 		{"expiry", expiry},
