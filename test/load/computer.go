@@ -21,9 +21,11 @@ import (
 )
 
 // home is one computer: its short name, what it shows the control plane, and where it
-// lives. Only names the node whose relay it uses; empty for what it is told.
+// lives. Only names the one node it uses; empty for what it is told. The network of one
+// that is Lossy can be lost.
 type home struct {
 	Name, Credential, Address, Only string
+	Lossy                           bool
 }
 
 // app is what every computer has: it answers at notes.NAME.
@@ -45,6 +47,7 @@ type computer struct {
 	answered time.Time // the first sync that was begun after marked
 	welcomed time.Time // the tunnel last stood again
 	visitors map[net.Conn]bool
+	dialled  []*lossy
 }
 
 func newComputer(h home, auth string, roots *x509.CertPool, cert *tls.Config, nodes *atomic.Pointer[[]string]) (c *computer, err error) {
@@ -82,13 +85,49 @@ func (c *computer) run(ctx context.Context) {
 // dial comes from the computer's own address.
 func (c *computer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(c.Address)}}
-	return d.DialContext(ctx, network, address)
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil || !c.Lossy {
+		return conn, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialled = append(c.dialled, &lossy{Conn: conn})
+	return c.dialled[len(c.dialled)-1], nil
+}
+
+// lossy is a connection that can go silent: what is said to it is lost from then on, and
+// what it says still arrives.
+type lossy struct {
+	net.Conn
+	lost atomic.Bool
+}
+
+func (l *lossy) Read(b []byte) (int, error) {
+	for {
+		n, err := l.Conn.Read(b)
+		if err != nil || !l.lost.Load() {
+			return n, err
+		}
+	}
+}
+
+// lose has the network of a lossy computer half open: all connections of now are silent.
+func (c *computer) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.dialled {
+		conn.lost.Store(true)
+	}
+	c.dialled = nil
 }
 
 // dialControl tries the nodes from one of its own on, as if their addresses had been
 // mixed by a name server.
 func (c *computer) dialControl(ctx context.Context, network, _ string) (conn net.Conn, err error) {
 	nodes := *c.nodes.Load()
+	if c.Only != "" {
+		nodes = []string{c.Only}
+	}
 	first := int(c.Name[len(c.Name)-1])
 	for i := range nodes {
 		if conn, err = c.dial(ctx, network, nodes[(first+i)%len(nodes)]); err == nil {
@@ -111,10 +150,18 @@ func (c *computer) relays() (use []controlapi.Relay) {
 // their access is thrown out.
 func (c *computer) take(s controlapi.Snapshot) {
 	before := c.last.Swap(&s)
-	if len(s.People) < len(before.People) {
+	if given(&s) < given(before) {
 		c.closeVisitors()
 	}
 	c.tunnel.Wake()
+}
+
+// given is how many apps people may open.
+func given(s *controlapi.Snapshot) (n int) {
+	for _, p := range s.People {
+		n += len(p.Apps)
+	}
+	return n
 }
 
 // watch notes when the tunnel stands again, and has the sync try then.

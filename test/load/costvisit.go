@@ -169,10 +169,6 @@ func (w *world) bytes(ctx context.Context, r *results) error {
 // download has apps give bytes and returns what a GB of them costs the nodes, in ms.
 func (w *world) download(ctx context.Context, at func() string) (float64, error) {
 	const streams = 8
-	each := uint64(256 << 20)
-	if w.quick {
-		each = 32 << 20
-	}
 	s, err := w.during(ctx, func() error {
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(atOnceVisits / 2)
@@ -183,10 +179,10 @@ func (w *world) download(ctx context.Context, at func() string) (float64, error)
 					return err
 				}
 				defer conn.Close()
-				return ask(conn, each)
+				return ask(conn, w.bulk)
 			})
 		}
 		return g.Wait()
 	})
-	return ms(s.nodes) / (float64(each*streams) / 1e9), err
+	return ms(s.nodes) / (float64(w.bulk*streams) / 1e9), err
 }

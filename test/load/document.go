@@ -18,7 +18,10 @@ func document(file string, k kept, part string) error {
 	}
 	var section strings.Builder
 	printRows(&section, k.Parts[part], rows)
-	return between(file, "load-"+part, section.String())
+	if err := between(file, "load-"+part, section.String()); err != nil || part != "cost" {
+		return err
+	}
+	return between(file, "load-paper", paper(rows))
 }
 
 // between puts a section in the place of what stands between its marks.

@@ -29,6 +29,7 @@ type order struct {
 	Nodes []string // where that name leads; nil for as before
 	Add   []home
 	Mark  bool // look who comes back from now on, and count what is tried
+	Lose  bool // lossy computers lose their network
 }
 
 // report is how the computers of a house do.
@@ -90,6 +91,9 @@ func look(all []*computer, o order) report {
 	for _, c := range all {
 		if o.Mark {
 			c.mark()
+		}
+		if o.Lose {
+			c.lose()
 		}
 		if at, ok := c.back(); ok {
 			r.Back = append(r.Back, at)

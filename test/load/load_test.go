@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 
 func small() settings {
 	return settings{
-		computers: []int{1}, clusters: []int{2}, herd: 2, distance: 10 * time.Millisecond,
+		computers: []int{1}, clusters: []int{2}, herd: 2, bulk: 1 << 20, distance: 10 * time.Millisecond,
 		window: 200 * time.Millisecond, patience: programs.Patience, programs: program, quick: true,
 	}
 }
@@ -47,6 +48,7 @@ func TestParts(t *testing.T) {
 		{"herd", herd, map[row]float64{
 			{Name: "2 computers back after kill -9, PostgreSQL 10ms away", Metric: there}: 2,
 		}},
+		{"pass", pass, map[row]float64{}},
 	} {
 		t.Run(tt.part, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +71,38 @@ func TestParts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The paper multiplies what was measured, and says what ends first.
+func TestPaper(t *testing.T) {
+	t.Parallel()
+	var rows []row
+	of := func(name string, figures map[string]float64) {
+		for metric, value := range figures {
+			rows = append(rows, row{Part: "cost", Name: name, Metric: metric, Value: value})
+		}
+	}
+	asleep := map[string]float64{there: 1000, eachCPU: .01, eachMemory: 40, eachFiles: 1, baseCPU: 20, statements: 100, rowsSaved: 10}
+	of(asleepName(0, 1), map[string]float64{there: 0, baseCPU: 0, statements: 0, rowsSaved: 0})
+	of(asleepName(1000, 1), asleep)
+	of(asleepName(10_000, 1), map[string]float64{there: 9000}) // did not all come
+	if said := paper(rows); !strings.Contains(said, "Not measured") {
+		t.Errorf("without visits it says %q", said)
+	}
+	work := map[string]float64{eachMicro: 0, eachMicroDB: 0, eachAsked: 0}
+	for _, name := range []string{"a visit, 1 node", "a token refreshed, 1 node", "a sign-in by mail, 1 node"} {
+		of(name, work)
+	}
+	of("a GB to visitors, 1 node", map[string]float64{perGB: 0})
+	said := paper(rows)
+	for _, want := range []string{
+		"Measured with 1000 computers", "| 10000 | 1 | memory | 1 |", "| 1000000 | 58 | memory | 40 | 100000 |",
+		"What breaks first is the processor time of a PostgreSQL with 16 cores, at 400000 computers",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("it does not say %q but:\n%s", want, said)
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ type settings struct {
 	computers []int         // of the part cost, one after the other
 	clusters  []int         // of the part cost: how many nodes
 	herd      int           // computers of the part herd
+	bulk      uint64        // bytes of one download
 	distance  time.Duration // of the database in the part herd; 0 for both
 	window    time.Duration // for which something is looked at
 	patience  time.Duration // for all computers to be there
@@ -49,7 +50,7 @@ type part struct {
 }
 
 func parts() []part {
-	return []part{{"cost", cost}, {"herd", herd}}
+	return []part{{"cost", cost}, {"herd", herd}, {"outage", outage}, {"withdrawal", withdrawal}, {"pass", pass}}
 }
 
 func main() {
@@ -94,9 +95,9 @@ func parse(args []string) (settings, error) {
 
 // complete fills in what was not given.
 func (s settings) complete() settings {
-	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, window: 60 * time.Second, patience: 4 * time.Minute}
+	full := settings{computers: []int{1, 10, 100, 1000, 10_000}, clusters: []int{1, 2, 3}, herd: 3000, bulk: 256 << 20, window: 60 * time.Second, patience: 4 * time.Minute}
 	if s.quick {
-		full = settings{computers: []int{1, 10, 100}, clusters: []int{1, 3}, herd: 200, window: 8 * time.Second, patience: time.Minute}
+		full = settings{computers: []int{1, 10, 100}, clusters: []int{1, 3}, herd: 200, bulk: 32 << 20, window: 8 * time.Second, patience: time.Minute}
 	}
 	if s.computers == nil {
 		s.computers = full.computers
@@ -107,6 +108,7 @@ func (s settings) complete() settings {
 	if s.herd == 0 {
 		s.herd = full.herd
 	}
+	s.bulk = full.bulk
 	if s.window == 0 {
 		s.window = full.window
 	}

@@ -119,6 +119,9 @@ func (r *results) keep(part string, whole bool) error {
 	is := r.about
 	is.Whole = whole
 	printRows(os.Stdout, is, rows)
+	if part == "cost" {
+		fmt.Println(paper(rows))
+	}
 	if !is.Quiet {
 		fmt.Fprintf(os.Stderr, "not quiet: the load average was %s before the start, and is to be at most %v\n", is.Load, quietLoad)
 	}

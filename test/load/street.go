@@ -51,6 +51,9 @@ func (w *world) enrol(ctx context.Context, n int) error {
 			name := fmt.Sprintf("home%05d", i)
 			enrolled, err := service.Computers.Ensure(ctx, name+"@example.net", name)
 			w.homes[i] = home{Name: name, Credential: enrolled.Credential, Address: homeAddress(i)}
+			if i == 0 && w.pinned {
+				w.homes[i].Only, w.homes[i].Lossy = w.running[0].address, true
+			}
 			return err
 		})
 	}

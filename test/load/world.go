@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"porchlight/control"
@@ -43,6 +44,16 @@ type world struct {
 type node struct {
 	*programs.Process
 	name, address, dir, database string
+
+	mu     sync.Mutex
+	health string // guarded by mu: where /readyz is, in this run of it
+}
+
+// ready is what a balancer asks.
+func (n *node) ready() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.health
 }
 
 // authHost is where nodes sign people in, and authURL how that is reached.
@@ -57,6 +68,8 @@ type shape struct {
 	nodes  int
 	linked bool          // each node reaches the database by a link, which can be cut
 	away   time.Duration // and so long are its round trips
+	pinned bool          // the first computer uses the first node alone, and can lose its network
+	drain  time.Duration // how long a node that is asked to end still takes visitors
 }
 
 // openWorld starts a PostgreSQL whose commits wait for the disk, and nodes.
@@ -194,13 +207,20 @@ func (w *world) start(ctx context.Context, n *node) (err error) {
 		"serve", "--domain", domain, "--auth-host", authHost, "--public-port", strconv.Itoa(w.port),
 		"--listen", n.address, "--tunnel-address", n.address, "--postgres", n.database, "--data", n.dir,
 		"--outbox", filepath.Join(w.dir, "mails"), "--log-level", "error", "--limit-computers", "16384",
+		"--metrics", "127.0.0.1:0", "--drain-wait", w.drain.String(),
 	}
 	if w.nodes > 1 {
 		args = append(args, "--node", n.name, "--peer-address", "127.0.0.1:0")
 	}
 	n.Process, err = programs.Start(exec.Command(w.program, args...))
+	if err != nil {
+		return err
+	}
+	said, err := n.Says(ctx, `Metrics and health at (\S+)\n`) // after it listens
 	if err == nil {
-		_, err = n.Says(ctx, `listening on (\S+)\n`)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.health = said[1] + "/readyz"
 	}
 	return err
 }
