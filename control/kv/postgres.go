@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,9 @@ var (
 
 const (
 	connectTimeout = 5 * time.Second
+	// connectEach is connectTimeout where one of several servers may be silent for as
+	// long as it takes to replace it.
+	connectEach = 2 * time.Second
 	// defaultPatience: a restart takes a few seconds, and the person who asked
 	// still waits then.
 	defaultPatience = 10 * time.Second
@@ -93,9 +97,13 @@ var schema = []string{
 		select encode(key, 'escape') as key, encode(value, 'escape') as value, expires from kv`,
 }
 
+// onlyReads finds what asks for servers that take no changes.
+var onlyReads = regexp.MustCompile(`target_session_attrs\s*=\s*'?(read-only|standby|prefer-standby)`)
+
 // openPostgres connects to the database of url (postgres://user:password@host/name,
 // or postgres: and what libpq calls a connection string; it may be on the far side
-// of a pooler that keeps sessions) and makes the tables when they are not there.
+// of a pooler that keeps sessions, and may name several servers, of which the one
+// that takes changes is used) and makes the tables when they are not there.
 // The connections it opens, and the goroutine that tends them, are ended by Close.
 func openPostgres(ctx context.Context, url string, opts Options) (Store, error) {
 	if s := strings.TrimPrefix(url, "postgres:"); !strings.HasPrefix(s, "//") {
@@ -113,6 +121,16 @@ func openPostgres(ctx context.Context, url string, opts Options) (Store, error) 
 	}
 	if !strings.Contains(url, "connect_timeout") {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
+		if len(servers(cfg.ConnConfig)) > 1 {
+			cfg.ConnConfig.ConnectTimeout = connectEach
+		}
+	}
+	// Rows are read to be changed: a server that only copies another one is of no
+	// use, however the address came to lead to it.
+	if cfg.ConnConfig.ValidateConnect == nil {
+		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	} else if onlyReads.MatchString(url) {
+		return nil, errors.New("the rows change: in the address of the database, target_session_attrs has to be read-write")
 	}
 	cfg.PingTimeout = connectTimeout
 	if cfg.ConnConfig.RuntimeParams["application_name"] == "" {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -42,94 +41,19 @@ func startServer(t *testing.T) *pgtest.Server {
 func TestPostgresRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := startServer(t)
-	s := openPG(t, server.Database(t))
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-
-	const workers = 16
-	var acknowledged [workers]int
-	progress := make(chan struct{}, 1<<16)
-	var wg sync.WaitGroup
-	for w := range workers {
-		wg.Go(func() {
-			counter := fmt.Sprintf("counter/%d", w)
-			for i := 0; ctx.Err() == nil; i++ {
-				err := s.Update(ctx, func(tx Tx) error {
-					// The counter tells a second run of what was committed
-					// already.
-					n := 0
-					switch v, err := tx.Get(counter); {
-					case err == nil:
-						n = len(v)
-					case !errors.Is(err, ErrNotFound):
-						return err
-					}
-					return errors.Join(tx.Put(counter, bytes.Repeat([]byte("1"), n+1), 0),
-						tx.Put(fmt.Sprintf("a/%d/%d", w, i), nil, 0), tx.Put(fmt.Sprintf("b/%d/%d", w, i), nil, 0))
-				})
-				if ctx.Err() != nil {
-					return // this one may be there or not
-				}
-				if err != nil {
-					t.Errorf("worker %d: %v", w, err)
-					return
-				}
-				acknowledged[w]++
-				select {
-				case progress <- struct{}{}:
-				default:
-				}
-			}
-		})
-	}
-	work := func(n int) {
-		t.Helper()
-		for range n {
-			select {
-			case <-progress:
-			case <-time.After(time.Minute):
-				t.Error("the writers do not go on")
-				return
-			}
-		}
-	}
+	w := startWork(t, openPG(t, server.Database(t)))
 	for _, end := range []func() error{server.Kill, server.Shutdown, server.Kill} {
-		work(500)
+		w.work(500)
 		if err := end(); err != nil {
 			t.Fatal(err)
 		}
-		for len(progress) > 0 {
-			<-progress
-		}
+		w.forget()
 		if err := server.StartAgain(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	work(500)
-	stop()
-	wg.Wait()
-
-	err := s.View(context.Background(), func(tx Tx) error {
-		for w, n := range acknowledged {
-			a, errA := tx.Scan(fmt.Sprintf("a/%d/", w), "", 1<<20)
-			b, errB := tx.Scan(fmt.Sprintf("b/%d/", w), "", 1<<20)
-			counter, errC := tx.Get(fmt.Sprintf("counter/%d", w))
-			if errors.Is(errC, ErrNotFound) {
-				errC = nil // on a busy machine this one may not have had its turn
-			}
-			if err := errors.Join(errA, errB, errC); err != nil {
-				return err
-			}
-			// The one that was under way at the end may have been kept.
-			if len(a) < n || len(a) > n+1 || len(b) != len(a) || len(counter) != len(a) {
-				t.Errorf("worker %d: %d updates acknowledged, %d and %d kept, counted as %d", w, n, len(a), len(b), len(counter))
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.work(500)
+	w.check()
 }
 
 // cutter stands between a store and its server and can break a connection at the

@@ -17,6 +17,8 @@ import (
 const (
 	codeSerialization = "40001"
 	codeUnknown       = "40003" // statement_completion_unknown
+	codeReadOnly      = "25006" // of a standby, or of a server about to be replaced
+	codeShutdown      = "57P01"
 	codeDeadlock      = "40P01"
 )
 
@@ -109,11 +111,20 @@ func (c *call) discard(conn *pgxpool.Conn, err error) {
 		return
 	}
 	if troubleOf(err) == away {
+		c.abandon(err)
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
 		_ = conn.Conn().Close(ctx) // it is broken, or is given up
 	}
 	conn.Release() // which closes what is not idle
+}
+
+// abandon ends all connections when err says that their server is another one's now:
+// those that are idle as well, before somebody finds that out with each of them.
+func (c *call) abandon(err error) {
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && (pe.Code == codeReadOnly || pe.Code == codeShutdown) {
+		c.p.pool.Reset()
+	}
 }
 
 // trouble sorts errors by what can be done.
@@ -133,9 +144,9 @@ func troubleOf(err error) trouble {
 		switch pe.Code {
 		case codeSerialization, codeDeadlock:
 			return conflict
-		case "57P01", "57P02", "57P03", "57P05", // shut down, crashed, starting, idle for too long
-			"25P03", "53300", "25006", // idle in a transaction, too many connections, a standby
-			codeUnknown:
+		case codeShutdown, "57P02", "57P03", "57P05", // crashed, starting, idle for too long
+			"25P03", "53300", // idle in a transaction, too many connections
+			codeReadOnly, codeUnknown:
 			return away
 		}
 		if pe.Code[:min(2, len(pe.Code))] == "08" { // of the connection
@@ -206,6 +217,7 @@ func (c *call) exec(sql string, args ...any) (int, error) {
 		if err == nil {
 			return int(tag.RowsAffected()), nil
 		}
+		c.abandon(err)
 		if err := c.again(err); err != nil {
 			return 0, err
 		}
@@ -361,6 +373,10 @@ func (c *call) commit(t *pgTx) error {
 		return nil
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok && pe.SeverityUnlocalized == "ERROR" && pe.Code != codeUnknown {
+		if troubleOf(err) == away {
+			c.discard(t.conn, err)
+			t.conn = nil
+		}
 		return err // and so nothing was committed
 	}
 	c.discard(t.conn, err)

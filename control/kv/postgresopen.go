@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -40,12 +41,15 @@ func openFailure(cfg *pgx.ConnConfig, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	server := cfg.Host // a directory where it is a unix socket
-	if !strings.HasPrefix(server, "/") {
-		server = net.JoinHostPort(cfg.Host, strconv.Itoa(int(cfg.Port)))
-	}
+	server := strings.Join(servers(cfg), ", ")
 	say := func(format string, args ...any) error {
 		return &openError{"cannot open the database: " + fmt.Sprintf(format, args...), err}
+	}
+	if why := eachFailure(err); len(servers(cfg)) > 1 && len(why) > 1 && !forAll(err) {
+		return say("none of its servers can be used: %s", strings.Join(why, "; "))
+	}
+	if errors.Is(err, pgconn.ErrReadOnlyConnection) {
+		return say("the server at %s takes no changes: it is a standby, or was set to read only. Check the hosts in the address of the database", server)
 	}
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch pe.Code {
@@ -73,6 +77,73 @@ func openFailure(cfg *pgx.ConnConfig, err error) error {
 		return say("the server at %s does not answer. Check host and port in the address of the database, and whether a firewall stands between", server)
 	}
 	return say("the server at %s cannot be used (%s)", server, strings.Join(strings.Fields(err.Error()), " "))
+}
+
+// servers are the servers that cfg names, each once: with sslmode=prefer the driver
+// tries each of them in two ways.
+func servers(cfg *pgx.ConnConfig) []string {
+	var all []string
+	add := func(host string, port uint16) {
+		server := host // a directory where it is a unix socket
+		if !strings.HasPrefix(host, "/") {
+			server = net.JoinHostPort(host, strconv.Itoa(int(port)))
+		}
+		if !slices.Contains(all, server) {
+			all = append(all, server)
+		}
+	}
+	add(cfg.Host, cfg.Port)
+	for _, other := range cfg.Fallbacks {
+		add(other.Host, other.Port)
+	}
+	return all
+}
+
+// forAll says whether err is what every server would answer, after which the driver
+// asks no other.
+func forAll(err error) bool {
+	pe, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains([]string{codeBadPassword, codeNoDatabase, codeNotPermitted}, pe.Code)
+}
+
+// eachFailure says in short what became of each server that the driver tried.
+func eachFailure(err error) (all []string) {
+	for err != nil {
+		if several, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range several.Unwrap() {
+				// The driver puts the server's address in front.
+				address, _, _ := strings.Cut(one.Error(), " (")
+				if name, ok := errors.AsType[*net.DNSError](one); ok {
+					address = name.Name
+				}
+				if why := address + ": " + inShort(one); !slices.Contains(all, why) {
+					all = append(all, why)
+				}
+			}
+			return all
+		}
+		err = errors.Unwrap(err)
+	}
+	return nil
+}
+
+func inShort(err error) string {
+	pe, refused := errors.AsType[*pgconn.PgError](err)
+	timeout, late := errors.AsType[net.Error](err)
+	name, unnamed := errors.AsType[*net.DNSError](err)
+	switch {
+	case unnamed && name.IsNotFound:
+		return "this name leads nowhere"
+	case errors.Is(err, pgconn.ErrReadOnlyConnection):
+		return "it takes no changes"
+	case refused:
+		return fmt.Sprintf("it says %q (SQLSTATE %s)", pe.Message, pe.Code)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return "no server listens there"
+	case errors.Is(err, context.DeadlineExceeded), late && timeout.Timeout():
+		return "it does not answer"
+	}
+	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
 func isX509(err error) bool {

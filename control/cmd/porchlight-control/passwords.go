@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"porchlight/internal/commandline"
@@ -75,16 +76,20 @@ func smtpPassword(file string, getenv func(string) (string, bool)) (string, erro
 	return password, nil
 }
 
+// oneHost finds the hosts but the first in the address of a database with several, which
+// is no URL otherwise.
+var oneHost = regexp.MustCompile(`^([a-z]+://(?:[^/?]*@)?[^,/?@]*)(?:,[^/?@]*)`)
+
 // passwordsInArgv names the flags that hold a password, before anything but the
 // command line was read.
 func (w *where) passwordsInArgv() (names []string) {
 	for name, value := range map[string]string{"smtp": w.Mail.SMTP, "postgres": w.Postgres} {
-		u, err := url.Parse(value)
+		u, err := url.Parse(oneHost.ReplaceAllString(value, "$1"))
 		if err != nil {
 			names = append(names, name) // who knows what is in it
 			continue
 		}
-		if _, has := u.User.Password(); has || u.Query().Has("password") {
+		if _, has := u.User.Password(); has || strings.Contains(value, "password=") {
 			names = append(names, name)
 		}
 	}

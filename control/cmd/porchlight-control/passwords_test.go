@@ -57,6 +57,10 @@ func TestPasswordsInArgv(t *testing.T) {
 		{"smtp://u:p@mail.example", "", []string{"smtp"}},
 		{"", "postgres://u:p@db.example/x", []string{"postgres"}},
 		{"", "postgres://u@db.example/x?password=p", []string{"postgres"}},
+		{"", "postgres://u@db1:5432,db2:5433/x", nil},
+		{"", "postgres://u:p@db1:5432,db2:5433/x", []string{"postgres"}},
+		{"", "postgres://u@db1,db2/x?password=p", []string{"postgres"}},
+		{"", "host=db1,db2 user=u password=p", []string{"postgres"}},
 		{"smtp://u:p%zz@mail.example", "", []string{"smtp"}},
 	} {
 		var w where

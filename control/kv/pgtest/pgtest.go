@@ -25,6 +25,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -272,6 +273,61 @@ func (s *Server) signal(sig syscall.Signal) error {
 		return errors.New("PostgreSQL did not stop")
 	}
 	s.process = nil
+	return nil
+}
+
+// Standby makes another server that copies this one, which from then on says of a
+// commit that it is kept only once the copy has it. The URLs of its databases are
+// the same but for the host.
+func (s *Server) Standby() (*Server, error) {
+	dir, err := os.MkdirTemp("", "pgtest-")
+	if err != nil {
+		return nil, err
+	}
+	other := &Server{bin: s.bin, dir: dir, opts: s.opts, uid: s.uid, gid: s.gid}
+	if err := s.copyTo(other); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := s.Exec("alter system set synchronous_standby_names = '*'", "select pg_reload_conf()"); err != nil {
+		return nil, errors.Join(err, other.Close())
+	}
+	return other, nil
+}
+
+func (s *Server) copyTo(other *Server) error {
+	if s.uid >= 0 {
+		if err := os.Chown(other.dir, s.uid, s.gid); err != nil {
+			return err
+		}
+	}
+	cmd := other.command("pg_basebackup", "--pgdata", other.dir+"/data", "--host", s.dir, "--username", superuser,
+		"--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pg_basebackup: %w\n%s", err, out)
+	}
+	return other.StartAgain()
+}
+
+// Beside is the URL of a database of another server, which this one copies or is copied
+// by, that names both, this one first.
+func (s *Server) Beside(other *Server, database string) string {
+	return strings.Replace(database, url.QueryEscape(other.dir), url.QueryEscape(s.dir+","+other.dir), 1)
+}
+
+// Exec runs statements as the superuser, each on its own.
+func (s *Server) Exec(statements ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return fmt.Errorf("connect to PostgreSQL: %w", err)
+	}
+	defer conn.Close(ctx)
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
 	return nil
 }
 
