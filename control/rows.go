@@ -61,6 +61,7 @@ import (
 //	                                of package mail: whom such a mail did not reach
 //	relay-node/NODE, relay-tunnel/HOST/NODE
 //	                                of package relay: its nodes, and where tunnels are
+//	acme/KEY, acme-lock/NAME        of package certstore: ACME's account, certificates and keys, sealed, and who has a lock
 //	schema                          of package kv: how many migrations the rows have been through
 func keyAccount(id string) string         { return "account/" + id }
 func keyAccountEmail(email string) string { return "account-email/" + email }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
+	"porchlight/control/certstore"
 	"porchlight/internal/acmeorder"
 )
 
@@ -29,8 +30,9 @@ const (
 // connecting to it through our own listener, so nothing else has to be reachable.
 type acme struct {
 	host      string
-	dir       string // account, certificates and keys, 0700
-	directory string // URL; empty means Let's Encrypt
+	dir       string             // account, certificates and keys, 0700
+	shared    *certstore.Storage // what all nodes have of these, in place of dir; nil without a key that seals
+	directory string             // URL; empty means Let's Encrypt
 	log       *slog.Logger
 
 	ready chan struct{} // closed once magic is there
@@ -41,6 +43,28 @@ type acme struct {
 // acmeDir is where a data directory has what belongs to ACME. It is not backed
 // up: all of it can be had again.
 func acmeDir(dataDir string) string { return filepath.Join(dataDir, "acme") }
+
+// sealedDir is where a node has its sealed copy of what the store has of ACME.
+func sealedDir(dataDir string) string { return filepath.Join(dataDir, "acme-sealed") }
+
+// openACME prepares what acme needs. The store is open.
+func (n *Node) openACME(ctx context.Context) error {
+	n.acme = &acme{
+		host: n.cfg.AuthHost, dir: acmeDir(n.cfg.DataDir), directory: n.cfg.ACMEDirectory,
+		log: n.cfg.Log.With("part", "certs"), ready: make(chan struct{}),
+	}
+	if n.cfg.SealKey == "" {
+		return nil
+	}
+	keys, err := certstore.ReadKeys(n.cfg.SealKey)
+	if err != nil {
+		return err
+	}
+	n.acme.shared, err = certstore.Open(ctx, certstore.Config{
+		Store: n.store, Keys: keys, Dir: sealedDir(n.cfg.DataDir), Files: n.acme.dir, Log: n.acme.log,
+	})
+	return err
+}
 
 // config is for the relay. Handshakes wait for run to begin.
 func (a *acme) config() *tls.Config {
@@ -67,9 +91,11 @@ func (a *acme) config() *tls.Config {
 // run orders the certificate, or finds it in the directory, and keeps it renewed
 // until ctx is done.
 func (a *acme) run(ctx context.Context) error {
-	magic, cache, err := acmeorder.New(acmeorder.Config{
-		Storage: &certmagic.FileStorage{Path: a.dir}, Directory: a.directory, OnEvent: a.note,
-	})
+	cfg := acmeorder.Config{Storage: &certmagic.FileStorage{Path: a.dir}, Directory: a.directory, OnEvent: a.note}
+	if a.shared != nil {
+		cfg.Storage, cfg.Copy = a.shared, a.shared.Copy()
+	}
+	magic, cache, err := acmeorder.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -88,7 +114,11 @@ func (a *acme) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		a.log.Error("no certificate could be had, so nobody can sign in and no agent connect", "host", a.host, "error", err, "again_in", wait.String())
+		if a.has.Load() {
+			a.log.Error("the certificate could not be looked after; the one at hand serves", "host", a.host, "error", err, "again_in", wait.String())
+		} else {
+			a.log.Error("no certificate could be had, so nobody can sign in and no agent connect", "host", a.host, "error", err, "again_in", wait.String())
+		}
 		again := time.NewTimer(wait)
 		select {
 		case <-again.C:
@@ -102,7 +132,20 @@ func (a *acme) run(ctx context.Context) error {
 func (a *acme) order(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, orderWithin)
 	defer cancel()
+	if a.shared != nil {
+		if err := a.shared.Prepare(ctx); err != nil {
+			a.serveCopy(ctx)
+			return err
+		}
+	}
 	return a.magic.ManageSync(ctx, []string{a.host})
+}
+
+// serveCopy serves what this node has of its own, and orders nothing: what the nodes
+// have in the store is not known.
+func (a *acme) serveCopy(ctx context.Context) {
+	cert, err := a.magic.CacheManagedCertificate(ctx, a.host)
+	a.has.Store(err == nil && !cert.Expired())
 }
 
 // note says what the library does by itself, which is renewing.
@@ -124,6 +167,8 @@ func (c *Config) completeACME() error {
 	switch {
 	case c.TLS != TLSACME && c.ACMEDirectory != "":
 		return errors.New("--acme-directory belongs to --tls acme")
+	case c.TLS != TLSACME && c.SealKey != "":
+		return errors.New("--seal-key belongs to --tls acme: it seals what that keeps in the store")
 	case c.TLS != TLSACME:
 		return nil
 	case c.DataDir == "":

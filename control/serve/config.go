@@ -25,7 +25,7 @@ import (
 const (
 	TLSInternal = "internal" // an authority of its own, in DataDir/ca
 	TLSFiles    = "files"    // CertFile and KeyFile, read again when they change
-	TLSACME     = "acme"     // issued over ACME, kept in DataDir/acme
+	TLSACME     = "acme"     // issued over ACME, kept in DataDir/acme or, sealed, in the store
 )
 
 // StoreFile is the name of the store in a data directory.
@@ -54,7 +54,10 @@ type Config struct {
 	CertFile      string // PEM, with the chain
 	KeyFile       string // PEM
 	ACMEDirectory string // URL of the authority; empty means Let's Encrypt
-	Mail          MailConfig
+	// SealKey is a file with the key that seals what belongs to ACME in the store, for
+	// all nodes of that. Empty means that it is this node's alone, in files.
+	SealKey string
+	Mail    MailConfig
 	// Metrics is host:port of /healthz, /livez, /readyz and /metrics; empty means none.
 	// They ask nobody who they are, so an address that is not of the loopback
 	// interface is refused unless MetricsExposed.

@@ -32,7 +32,7 @@ func runNode(t *testing.T, cfg Config) (n *Node, roots *x509.CertPool) {
 		}
 	})
 	roots = x509.NewCertPool()
-	if _, rootPEM, err := n.certificates(); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
+	if _, rootPEM, err := n.certificates(ctx); err != nil || !roots.AppendCertsFromPEM(rootPEM) {
 		t.Fatal("no root certificate", err)
 	}
 	return n, roots

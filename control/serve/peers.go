@@ -24,8 +24,8 @@ func (c *Config) completePeers() error {
 		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7443 (--peer-address)", c.PeerAddress)
 	case !kv.Shared(c.StoreURL()):
 		return errors.New("several nodes need one store: --peer-address goes with --postgres URL")
-	case c.TLS == TLSACME:
-		return errors.New("the authority's challenge comes to any node, and only the one that ordered can answer: with --peer-address give every node the certificate (--tls files)")
+	case c.TLS == TLSACME && c.SealKey == "":
+		return errors.New("several nodes have one certificate in their store, sealed by a key that each of them has: make it once with porchlight-control seal-key make FILE, copy the file to every node and name it there with --seal-key FILE; or give every node the certificate (--tls files)")
 	case !relay.ValidNode(c.Node):
 		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
 	}

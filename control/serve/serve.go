@@ -82,7 +82,7 @@ func (n *Node) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return n.build()
+	return n.build(ctx)
 }
 
 // storeInUse is the error of a store that another process holds, and nil
@@ -149,9 +149,9 @@ func cannotListen(addr, flag string, err error) error {
 	return fmt.Errorf("cannot listen on %s (%s): %w", addr, flag, err)
 }
 
-func (n *Node) build() error {
+func (n *Node) build(ctx context.Context) error {
 	cfg := n.cfg
-	auth, rootPEM, err := n.certificates()
+	auth, rootPEM, err := n.certificates(ctx)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (n *Node) build() error {
 }
 
 // certificates is the auth host's TLS, and the root to trust when it is our own.
-func (n *Node) certificates() (*tls.Config, []byte, error) {
+func (n *Node) certificates(ctx context.Context) (*tls.Config, []byte, error) {
 	switch n.cfg.TLS {
 	case TLSFiles:
 		c, err := fromFiles(n.cfg.CertFile, n.cfg.KeyFile, n.cfg.AuthHost, n.cfg.Log)
@@ -214,9 +214,8 @@ func (n *Node) certificates() (*tls.Config, []byte, error) {
 		}
 		return c.config(), nil, nil
 	case TLSACME:
-		n.acme = &acme{
-			host: n.cfg.AuthHost, dir: acmeDir(n.cfg.DataDir), directory: n.cfg.ACMEDirectory,
-			log: n.cfg.Log.With("part", "certs"), ready: make(chan struct{}),
+		if err := n.openACME(ctx); err != nil {
+			return nil, nil, err
 		}
 		return n.acme.config(), nil, nil
 	}
@@ -323,6 +322,9 @@ func (n *Node) Close() error {
 	var errs []error
 	if n.admin != nil {
 		errs = append(errs, n.admin.Close())
+	}
+	if n.acme != nil && n.acme.shared != nil {
+		errs = append(errs, n.acme.shared.Close())
 	}
 	if n.store != nil {
 		errs = append(errs, n.store.Close())

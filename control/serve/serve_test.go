@@ -46,6 +46,7 @@ func TestComplete(t *testing.T) {
 		"a port too high":          func(c *Config) { c.PublicPort = 65536 },
 		"a mode unknown":           func(c *Config) { c.TLS = "acme2" },
 		"an authority that cannot": func(c *Config) { c.TLS, c.PublicPort = TLSACME, 8443 },
+		"a key that seals nothing": func(c *Config) { c.SealKey = "k" },
 		"a directory for nobody":   func(c *Config) { c.ACMEDirectory = "https://acme.example" },
 		"acme and files":           func(c *Config) { c.TLS, c.PublicPort, c.CertFile = TLSACME, 443, "c" },
 		"files without files":      func(c *Config) { c.TLS = TLSFiles },

@@ -33,6 +33,9 @@ func IsChallenge(hello *tls.ClientHelloInfo) bool {
 // Config of New. Storage is required.
 type Config struct {
 	Storage certmagic.Storage // of account, certificates and keys
+	// Copy is kept beside a storage that is elsewhere, and serves while that does not
+	// answer; nil for none.
+	Copy certmagic.Storage
 	// Directory is the URL of the authority's ACME directory; empty means Let's
 	// Encrypt.
 	Directory string
@@ -59,7 +62,7 @@ func New(c Config) (*certmagic.Config, *certmagic.Cache, error) {
 		Capacity:         c.Capacity,
 		Logger:           quiet,
 	})
-	magic = certmagic.New(cache, certmagic.Config{Storage: c.Storage, OnEvent: c.OnEvent, Logger: quiet})
+	magic = certmagic.New(cache, certmagic.Config{Storage: c.Storage, LocalCache: c.Copy, OnEvent: c.OnEvent, Logger: quiet})
 	magic.Issuers = []certmagic.Issuer{unattended{certmagic.NewACMEIssuer(magic, certmagic.ACMEIssuer{
 		CA:                   cmp.Or(c.Directory, certmagic.LetsEncryptProductionCA),
 		Agreed:               true,

@@ -135,6 +135,11 @@ var rules = []rule{
 		allow: []string{"control/kv"},
 	},
 	{
+		why:  "certificates are kept in rows; who orders them, and for what, is not known there",
+		from: "control/certstore", to: "control",
+		allow: []string{"control/certstore", "control/kv"},
+	},
+	{
 		why:  "what agent and server share is below both",
 		from: "internal", to: "",
 		allow: []string{"internal"},

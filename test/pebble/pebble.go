@@ -14,7 +14,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/letsencrypt/pebble/v2/ca"
 	"github.com/letsencrypt/pebble/v2/db"
@@ -23,32 +25,34 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Authority is a running Pebble. It ends with its test.
+// Authority is a running Pebble. It ends with its test, whose own goroutine calls its
+// methods.
 type Authority struct {
 	URL       string         // of the server, no path
 	Directory string         // URL of the ACME directory
 	Own       []byte         // PEM: the certificate of the server itself
 	Root      []byte         // PEM: of the certificates it issues
-	Roots     *x509.CertPool // the same
+	Roots     *x509.CertPool // the same, and those of earlier issuers
 
-	store    *db.MemoryStore
-	issuer   *ca.CAImpl
-	resolver string        // host:port of a DNS server
-	known    chan struct{} // closed once front is set
-	front    http.Handler
+	store     *db.MemoryStore
+	issuer    *ca.CAImpl
+	validator *va.VAImpl
+	resolver  string        // host:port of a DNS server
+	known     chan struct{} // closed once front is set
+	front     atomic.Pointer[http.Handler]
+	orders    atomic.Int64
 }
 
 // Start runs an authority. It answers nobody until LookAt is called.
 func Start(t *testing.T) *Authority {
 	t.Helper()
 	a := &Authority{store: db.NewMemoryStore(), resolver: everyNameIsHere(t), known: make(chan struct{}), Roots: x509.NewCertPool()}
-	a.issuer = ca.New(quiet(), a.store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "the only one"}})
-	a.Root = a.issuer.GetRootCert(0).PEM()
-	a.Roots.AppendCertsFromPEM(a.Root)
+	a.Live(0)
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-a.known:
-			a.front.ServeHTTP(w, r)
+			counted := &counter{ResponseWriter: w, path: r.URL.Path, orders: &a.orders}
+			(*a.front.Load()).ServeHTTP(counted, r)
 		case <-r.Context().Done():
 		}
 	}))
@@ -63,10 +67,44 @@ func Start(t *testing.T) *Authority {
 // about are served.
 func (a *Authority) LookAt(port int) {
 	os.Setenv("PEBBLE_VA_NOSLEEP", "1") // or each name takes it some seconds
-	validator := va.New(quiet(), 1, port, true, a.resolver, a.store)
-	front := wfe.New(quiet(), a.store, validator, a.issuer, []string{"pebble.test"}, true, false, 1, 1)
-	a.front = front.Handler()
+	a.validator = va.New(quiet(), 1, port, true, a.resolver, a.store)
+	a.serve()
 	close(a.known)
+}
+
+// Live has certificates issued from now on that live so long; zero for 90 days. They
+// are of another root.
+func (a *Authority) Live(life time.Duration) {
+	profile := ca.Profile{Description: "the only one", ValidityPeriod: uint64(life / time.Second)}
+	a.issuer = ca.New(quiet(), a.store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": profile})
+	a.Root = a.issuer.GetRootCert(0).PEM()
+	a.Roots.AppendCertsFromPEM(a.Root)
+	if a.validator != nil {
+		a.serve()
+	}
+}
+
+// Orders is how many orders it has taken.
+func (a *Authority) Orders() int { return int(a.orders.Load()) }
+
+func (a *Authority) serve() {
+	front := wfe.New(quiet(), a.store, a.validator, a.issuer, []string{"pebble.test"}, true, false, 1, 1)
+	handler := front.Handler()
+	a.front.Store(&handler)
+}
+
+// counter counts orders that were taken.
+type counter struct {
+	http.ResponseWriter
+	path   string
+	orders *atomic.Int64
+}
+
+func (c *counter) WriteHeader(status int) {
+	if c.path == "/order-plz" && status == http.StatusCreated {
+		c.orders.Add(1)
+	}
+	c.ResponseWriter.WriteHeader(status)
 }
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

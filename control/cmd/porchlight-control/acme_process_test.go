@@ -17,7 +17,7 @@ import (
 
 // With --tls acme the auth host has a certificate of an authority, which came to
 // the relay's own listener to make sure of it; after a restart it has it still,
-// without asking again.
+// without asking again, and also where the store then has it, sealed by a key.
 func TestACME(t *testing.T) {
 	t.Parallel()
 	a := pebble.Start(t)
@@ -26,8 +26,8 @@ func TestACME(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	serve := func() *server {
-		return startWith(t, []string{"SSL_CERT_FILE=" + trust}, "--data", dir, "--tls", "acme", "--acme-directory", a.Directory)
+	serve := func(more ...string) *server {
+		return startWith(t, []string{"SSL_CERT_FILE=" + trust}, append(more, "--data", dir, "--tls", "acme", "--acme-directory", a.Directory)...)
 	}
 	s := serve()
 	ready := func() (int, string) { return fetch(t, probe(t), s.metrics+"/readyz") }
@@ -78,4 +78,17 @@ func TestACME(t *testing.T) {
 		t.Error("another certificate was ordered")
 	}
 	s.stop()
+
+	key := filepath.Join(t.TempDir(), "seal-key")
+	ok(t, "seal-key", "make", key)
+	for range 2 { // the files are taken over, and are not needed any more
+		s = serve("--seal-key", key)
+		if again := certificate(s); again != first || a.Orders() != 1 {
+			t.Errorf("taken over into the store it is another certificate, after %d orders", a.Orders())
+		}
+		s.stop()
+		if err := os.RemoveAll(filepath.Join(dir, "acme")); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -65,7 +65,7 @@ control plane.`,
 	root.SetFlagErrorFunc(commandline.FlagError)
 	root.AddCommand(
 		serveCommand(term),
-		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), outboxCommand(term), caCommand(term),
+		accountCommand(term), computerCommand(term), oauthClientCommand(term), keyCommand(term), sealKeyCommand(term), outboxCommand(term), caCommand(term),
 		backupCommand(term, false), restoreCommand(term, false), backupCommand(term, true), restoreCommand(term, true),
 		versionCommand(term),
 	)

@@ -39,7 +39,7 @@ func handedOver(name string, getenv func(string) (string, bool)) (string, error)
 
 // handedOver puts the directory of what systemd handed over into the names of files.
 func (w *where) handedOver(passwordFile *string) error {
-	for _, name := range []*string{passwordFile, &w.CertFile, &w.KeyFile} {
+	for _, name := range []*string{passwordFile, &w.CertFile, &w.KeyFile, &w.SealKey} {
 		file, err := handedOver(*name, os.LookupEnv)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ import (
 // may hold.
 var configurable = slices.Concat([]string{
 	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
-	"listen", "tunnel-address", "tls", "acme-directory", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
+	"listen", "tunnel-address", "tls", "acme-directory", "seal-key", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
 	"metrics", "metrics-exposed", "node", "peer-address", "trusted-proxies", "open-sign-up", "members-enrol", "update-address", "update-key", "drain-wait", "grace", "log-level",
 }, limitNames())
 
@@ -117,6 +117,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.StringVar(&w.TunnelAddress, "tunnel-address", "", "host:port at which agents reach this node (default the auth host and public port)")
 	f.StringVar(&w.TLS, "tls", serve.TLSInternal, "certificate of the auth host: internal (an authority of its own), acme (Let's Encrypt) or files")
 	f.StringVar(&w.ACMEDirectory, "acme-directory", "", "with --tls acme: URL of another authority's directory")
+	f.StringVar(&w.SealKey, "seal-key", "", "with --tls acme: file with the key that seals account and certificates in the store, the same for all nodes (porchlight-control seal-key make FILE)")
 	f.StringVar(&w.CertFile, "cert", "", "with --tls files: certificate and chain (PEM)")
 	f.StringVar(&w.KeyFile, "key", "", "with --tls files: key (PEM)")
 	f.StringVar(&w.Mail.SMTP, "smtp", "", "mail server, smtp://user@host:587 (STARTTLS) or smtps://user@host:465; without one mails are kept for the outbox command")

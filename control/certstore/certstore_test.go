@@ -1,0 +1,385 @@
+package certstore
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/goleak"
+
+	"porchlight/control/kv"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	_ certmagic.Storage   = (*Storage)(nil)
+	_ certmagic.TryLocker = (*Storage)(nil)
+)
+
+func memory(t *testing.T) kv.Store {
+	t.Helper()
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// away is a store that a node cannot reach while it is cut.
+type away struct {
+	kv.Store
+	cut atomic.Bool
+}
+
+func (a *away) View(ctx context.Context, fn func(kv.Tx) error) error {
+	if a.cut.Load() {
+		return kv.ErrUnavailable
+	}
+	return a.Store.View(ctx, fn)
+}
+
+func (a *away) Update(ctx context.Context, fn func(kv.Tx) error) error {
+	if a.cut.Load() {
+		return kv.ErrUnavailable
+	}
+	return a.Store.Update(ctx, fn)
+}
+
+// keyFile is a new key file with the keys of others behind its own.
+func keyFile(t *testing.T, others ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "seal-key")
+	if _, err := MakeKeys(path); err != nil {
+		t.Fatal(err)
+	}
+	all, err := os.ReadFile(path)
+	for _, other := range others {
+		more, readErr := os.ReadFile(other)
+		all, err = append(all, more...), errors.Join(err, readErr)
+	}
+	if err := errors.Join(err, os.WriteFile(path, all, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t *testing.T, store kv.Store, keys, dir string, change func(*Config)) (*Storage, error) {
+	t.Helper()
+	k, err := ReadKeys(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Store: store, Keys: k, Dir: dir, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&cfg)
+	}
+	return Open(t.Context(), cfg)
+}
+
+func mustOpen(t *testing.T, store kv.Store, keys string) *Storage {
+	t.Helper()
+	s, err := open(t, store, keys, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustStore(t *testing.T, s certmagic.Storage, pairs ...string) {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		if err := s.Store(t.Context(), pairs[i], []byte(pairs[i+1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func loads(t *testing.T, s certmagic.Storage, key, want string) {
+	t.Helper()
+	if got, err := s.Load(t.Context(), key); err != nil || string(got) != want {
+		t.Errorf("%s holds %q, %v, want %q", key, got, err, want)
+	}
+}
+
+// It is a tree of names, as certmagic knows it.
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	s, ctx := mustOpen(t, memory(t), keyFile(t)), t.Context()
+	mustStore(t, s, "a/b/one", "1", "a/b/two", "2", "a/c", "3", "ab/d", "4", "a/c", "5")
+	loads(t, s, "a/c", "5")
+	if _, err := s.Load(ctx, "a/b"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory loads: %v", err)
+	}
+	for _, c := range []struct {
+		dir       string
+		recursive bool
+		want      string
+	}{{"a", false, "a/b a/c"}, {"a", true, "a/b/one a/b/two a/c"}, {"a/b", false, "a/b/one a/b/two"}} {
+		if got, err := s.List(ctx, c.dir, c.recursive); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s, recursive %t: %v, %v, want %s", c.dir, c.recursive, got, err, c.want)
+		}
+	}
+	if _, err := s.List(ctx, "none", true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
+	file, err := s.Stat(ctx, "a/c")
+	if err != nil || !file.IsTerminal || file.Size != 1 || time.Since(file.Modified) > time.Hour {
+		t.Errorf("a file: %+v, %v", file, err)
+	}
+	if dir, err := s.Stat(ctx, "a/b"); err != nil || dir.IsTerminal {
+		t.Errorf("a directory: %+v, %v", dir, err)
+	}
+	if err := errors.Join(s.Delete(ctx, "a/b"), s.Delete(ctx, "a/b"), s.Delete(ctx, "none")); err != nil {
+		t.Error(err)
+	}
+	if s.Exists(ctx, "a/b/one") || s.Exists(ctx, "a/b") || !s.Exists(ctx, "a/c") || !s.Exists(ctx, "ab") {
+		t.Error("what was deleted is there, or what was not is gone")
+	}
+}
+
+// Nothing is in the store or the copy in clear; a value opens under its name alone;
+// another key is refused, also by the copy alone; of two keys the first seals what the
+// second did, and the second can go.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	store, dir, ctx := memory(t), t.TempDir(), t.Context()
+	old := keyFile(t)
+	s, err := open(t, store, old, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "-----BEGIN EC PRIVATE KEY-----"
+	mustStore(t, s, "acme/account.key", secret, "acme/other.key", "another")
+	mustStore(t, s.Copy(), "acme/account.key", secret)
+	loads(t, s.Copy(), "acme/account.key", secret)
+	held, err := os.ReadFile(filepath.Join(dir, "acme", "account.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Dump(ctx, func(r kv.Record) error { held = append(held, r.Value...); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(held), "PRIVATE") || !strings.Contains(string(held), s.keys.ID()) {
+		t.Errorf("the store and the copy hold %s", held)
+	}
+
+	another := keyFile(t)
+	if _, err := open(t, store, another, t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "--seal-key") {
+		t.Errorf("another key: %v", err)
+	}
+	gone := &away{Store: store}
+	gone.cut.Store(true)
+	if _, err := open(t, gone, another, dir, nil); !errors.Is(err, errKey) {
+		t.Errorf("another key, and the store away: %v", err)
+	}
+	if s, err := open(t, gone, old, dir, nil); err != nil {
+		t.Errorf("the store away: %v", err)
+	} else {
+		loads(t, s.Copy(), "acme/account.key", secret)
+		if !s.Exists(ctx, "anything") {
+			t.Error("what cannot be found out is taken not to be there")
+		}
+	}
+
+	// Rows change places, and one is damaged.
+	err = store.Update(ctx, func(tx kv.Tx) error {
+		b, err := tx.Get("acme/acme/other.key")
+		return errors.Join(err, tx.Put("acme/acme/account.key", b, 0), tx.Put("acme/acme/third.key", []byte("{}x"), 0))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(ctx, "acme/account.key"); !errors.Is(err, errDamaged) {
+		t.Errorf("a value under another name: %v", err)
+	}
+	both := keyFile(t, old)
+	first := strings.SplitN(readAll(t, both), "\n", 2)[0]
+	if s, err = open(t, store, both, dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if s.Exists(ctx, "acme/account.key") || s.Exists(ctx, "acme/third.key") {
+		t.Error("what opens for nobody is still there")
+	}
+	if err := os.WriteFile(both, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err = open(t, store, both, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads(t, s, "acme/other.key", "another")
+	loads(t, s.Copy(), "acme/account.key", secret)
+	if _, err := open(t, store, old, t.TempDir(), nil); !errors.Is(err, errKey) {
+		t.Errorf("the key that was replaced: %v", err)
+	}
+}
+
+func readAll(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What a node kept in files is taken over once, and only where there is nothing yet.
+func TestFilesAreTakenOver(t *testing.T) {
+	t.Parallel()
+	before, store, keys := t.TempDir(), memory(t), keyFile(t)
+	files := &certmagic.FileStorage{Path: before}
+	mustStore(t, files, "certificates/ca/h/h.key", "key", "acme/ca/users/default/default.key", "account", "rw_test_1", "x", "locks/a.lock", "x")
+	with := func(dir string) (*Storage, error) {
+		return open(t, store, keys, t.TempDir(), func(c *Config) { c.Files = dir })
+	}
+	if _, err := with(filepath.Join(before, "none")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := with(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads(t, s, "certificates/ca/h/h.key", "key")
+	loads(t, s, "acme/ca/users/default/default.key", "account")
+	if all, err := s.List(t.Context(), "", true); err != nil || len(all) != 3 {
+		t.Errorf("it holds %v, %v", all, err)
+	}
+	mustStore(t, s, "certificates/ca/h/h.key", "renewed")
+	if s, err = with(before); err != nil {
+		t.Fatal(err)
+	}
+	loads(t, s, "certificates/ca/h/h.key", "renewed")
+}
+
+func TestKeyFilesRefused(t *testing.T) {
+	t.Parallel()
+	good := strings.TrimSpace(readAll(t, keyFile(t)))
+	path := filepath.Join(t.TempDir(), "k")
+	for what, content := range map[string]string{
+		"nothing": "", "comments alone": "# a key\n\n", "words": "secret\n", "too short": good[:40] + "\n", "twice the same": good + "\n" + good,
+		"three":    good + "\n" + readAll(t, keyFile(t)) + readAll(t, keyFile(t)),
+		"too much": good + "\n" + strings.Repeat("#", maxKeyFile),
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadKeys(path)
+		if err == nil || !strings.Contains(err.Error(), "--seal-key") || strings.Contains(err.Error(), good) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(path, []byte("# ours\n"+good), 0o600), os.Chmod(path, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKeys(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("readable by all: %v", err)
+	}
+	// What systemd hands over can be read by a group in which nobody is.
+	if err := os.Chmod(path, 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKeys(path); err != nil {
+		t.Error(err)
+	}
+	if _, err := MakeKeys(path); err == nil {
+		t.Error("a key was overwritten")
+	}
+}
+
+// A lock belongs to one node at a time, for as long as that is there; it is taken over
+// when its holder has said nothing for leaseEnds, and what that one then stores is
+// refused.
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	keys := keyFile(t)
+	synctest.Test(t, func(t *testing.T) {
+		store := memory(t)
+		cut := &away{Store: store}
+		one, two := mustOpen(t, cut, keys), mustOpen(t, store, keys)
+		ctx := t.Context()
+		locked := func(s *Storage) (got chan error) {
+			got = make(chan error, 1)
+			go func() { got <- s.Lock(ctx, "order") }()
+			return got
+		}
+		if err := <-locked(one); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := two.TryLock(ctx, "order"); got || err != nil {
+			t.Fatalf("two nodes have one lock: %v", err)
+		}
+		if err := two.Lock(ctx, "something else"); err != nil {
+			t.Fatal(err)
+		}
+		waits := locked(two)
+		time.Sleep(10 * leaseEnds) // it works for long, and says so
+		if len(waits) > 0 {
+			t.Fatal("the lock of a node that is there was taken over")
+		}
+		brief, stop := context.WithTimeout(ctx, time.Second)
+		if err := two.Lock(brief, "order"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who waits no longer: %v", err)
+		}
+		stop()
+		mustStore(t, one, "a", "1")
+
+		cut.cut.Store(true)
+		began := time.Now()
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < leaseEnds-leaseBeat || took > leaseEnds+2*leaseBeat {
+			t.Errorf("it was taken over after %v", took)
+		}
+		cut.cut.Store(false)
+		if err := errors.Join(one.Store(ctx, "a", []byte("late")), one.Delete(ctx, "a")); !errors.Is(err, errLost) {
+			t.Errorf("who lost the lock stores: %v", err)
+		}
+		loads(t, two, "a", "1")
+		mustStore(t, two, "a", "2")
+		waits = locked(one)
+		time.Sleep(2 * leaseEnds)
+		if len(waits) > 0 {
+			t.Fatal("the lock that was taken over is its former holder's again")
+		}
+		if err := two.Unlock(ctx, "order"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+		// Who ends gives back what it has.
+		if err := errors.Join(one.Close(), two.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := two.TryLock(ctx, "order"); !got || err != nil {
+			t.Errorf("after the end of its holder: %t, %v", got, err)
+		}
+		if err := two.Unlock(ctx, "order"); err != nil {
+			t.Error(err)
+		}
+		var left []string
+		err := store.View(ctx, func(tx kv.Tx) error {
+			items, err := tx.Scan(lockPrefix, "", 10)
+			for _, it := range items {
+				left = append(left, it.Key)
+			}
+			return err
+		})
+		if err != nil || slices.Compact(left) != nil {
+			t.Errorf("locks are left: %v, %v", left, err)
+		}
+	})
+}

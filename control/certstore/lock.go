@@ -1,0 +1,226 @@
+package certstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"porchlight/control/kv"
+)
+
+const (
+	lockPrefix = "acme-lock/"
+	// A holder says every leaseBeat that it is still there. Who finds that it has said
+	// nothing for leaseEnds takes over. Both are lengths of time by one's own clock, so
+	// that nodes need not agree on what time it is.
+	leaseBeat = 3 * time.Second
+	leaseEnds = 15 * time.Second
+	lookAgain = 500 * time.Millisecond
+	// endWithin bounds giving locks back when a node ends.
+	endWithin = 2 * time.Second
+)
+
+// errLost is why a node may not write any more under a lock it had.
+var errLost = errors.New("another node has taken this one's lock over, so what it did is not stored")
+
+// lockRow is a lock as the store has it; without one it is free.
+type lockRow struct {
+	Holder string `json:"holder"` // new for each time it is taken
+	Beat   int64  `json:"beat"`   // rises while the holder is there
+}
+
+// lease is a lock that this process holds.
+type lease struct {
+	holder string
+	stop   context.CancelFunc
+	ended  chan struct{} // closed when it beats no longer
+}
+
+// sighting is another holder's lock as it was last found, and since when it is so.
+type sighting struct {
+	row   lockRow
+	since time.Time
+}
+
+// Lock implements certmagic.Locker.
+func (s *Storage) Lock(ctx context.Context, name string) error {
+	for first := true; ; first = false {
+		if got, err := s.TryLock(ctx, name); got || err != nil {
+			return err
+		}
+		if first {
+			s.log.Info("another node is at this work; waiting for it", "lock", name)
+		}
+		again := time.NewTimer(lookAgain)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// TryLock implements certmagic.TryLocker.
+func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
+	holder := rand.Text()
+	var found lockRow // of another holder, who is taken to be there
+	err := s.store.Update(ctx, func(tx kv.Tx) (err error) {
+		found, err = readLock(tx, name)
+		if err != nil || found.Holder != "" && !s.silent(name, found) {
+			return err
+		}
+		found = lockRow{}
+		return putLock(tx, name, lockRow{Holder: holder})
+	})
+	if err != nil {
+		return false, fmt.Errorf("taking a lock in the store: %w", err)
+	}
+	if found.Holder != "" {
+		s.sight(name, found)
+		return false, nil
+	}
+	s.hold(name, holder)
+	return true, nil
+}
+
+// silent says whether a holder has said nothing for as long as it may.
+func (s *Storage) silent(name string, found lockRow) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.seen[name]
+	return last.row == found && time.Since(last.since) >= leaseEnds
+}
+
+func (s *Storage) sight(name string, found lockRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen[name].row != found {
+		s.seen[name] = sighting{found, time.Now()}
+	}
+}
+
+// hold keeps a lock that was taken until Unlock.
+func (s *Storage) hold(name, holder string) {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &lease{holder: holder, stop: stop, ended: make(chan struct{})}
+	s.mu.Lock()
+	delete(s.seen, name)
+	s.held[name] = l
+	s.mu.Unlock()
+	go func() {
+		defer close(l.ended)
+		s.beat(ctx, name, holder)
+	}()
+}
+
+// beat says that the holder is there, until it is not, or has lost the lock.
+func (s *Storage) beat(ctx context.Context, name, holder string) {
+	ticks := time.NewTicker(leaseBeat)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+		err := s.store.Update(ctx, func(tx kv.Tx) error {
+			r, err := readLock(tx, name)
+			if err != nil {
+				return err
+			}
+			if r.Holder != holder {
+				return errLost
+			}
+			r.Beat++
+			return putLock(tx, name, r)
+		})
+		if errors.Is(err, kv.ErrClosed) {
+			return
+		}
+		if errors.Is(err, errLost) {
+			s.log.Warn("another node has taken over the work of this one, which did not reach the store in time", "lock", name)
+			return
+		}
+	}
+}
+
+// Unlock implements certmagic.Locker. A lock that somebody else has by now stays
+// theirs.
+func (s *Storage) Unlock(ctx context.Context, name string) error {
+	s.mu.Lock()
+	l := s.held[name]
+	delete(s.held, name)
+	s.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.stop()
+	<-l.ended
+	return s.store.Update(ctx, func(tx kv.Tx) error {
+		r, err := readLock(tx, name)
+		if err != nil || r.Holder != l.holder {
+			return err
+		}
+		return tx.Delete(lockPrefix + name)
+	})
+}
+
+// Close gives back what locks this node still has. The store stays open.
+func (s *Storage) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	s.mu.Lock()
+	names := slices.Collect(maps.Keys(s.held))
+	s.mu.Unlock()
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, s.Unlock(ctx, name))
+	}
+	return errors.Join(errs...)
+}
+
+// fence fails where another node has a lock that this one works under, in the
+// transaction that is about to write.
+func (s *Storage) fence(tx kv.Tx) error {
+	s.mu.Lock()
+	holders := map[string]string{}
+	for name, l := range s.held {
+		holders[name] = l.holder
+	}
+	s.mu.Unlock()
+	for name, holder := range holders {
+		r, err := readLock(tx, name)
+		if err != nil {
+			return err
+		}
+		if r.Holder != holder {
+			return errLost
+		}
+	}
+	return nil
+}
+
+func readLock(tx kv.Tx, name string) (r lockRow, err error) {
+	b, err := tx.Get(lockPrefix + name)
+	if errors.Is(err, kv.ErrNotFound) {
+		return lockRow{}, nil
+	}
+	if err != nil {
+		return lockRow{}, err
+	}
+	return r, json.Unmarshal(b, &r)
+}
+
+func putLock(tx kv.Tx, name string, r lockRow) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return tx.Put(lockPrefix+name, b, 0)
+}
