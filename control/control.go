@@ -54,6 +54,12 @@ type Config struct {
 	// UpdateNotice is where agents are told that a newer version is there; nil for
 	// nowhere.
 	UpdateNotice *controlapi.UpdateNotice
+	// Tell, if set, tells the other nodes that computers changed, and Missed says
+	// whether what others told may have been missed since it was last asked.
+	// Without them waiting syncs look for every change themselves. Neither may
+	// block.
+	Tell   func(computers []string)
+	Missed func() bool
 	// SharedStore says that other nodes write to the same store, so that waiting
 	// syncs have to look for their changes.
 	SharedStore bool

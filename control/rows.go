@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"porchlight/control/kv"
@@ -200,6 +202,9 @@ func (s *core) update(ctx context.Context, fn func(*txn) error) error {
 	}
 	for id := range t.touched {
 		s.watchers.wake(id)
+	}
+	if s.cfg.Tell != nil && len(t.touched) > 0 {
+		s.cfg.Tell(slices.Collect(maps.Keys(t.touched)))
 	}
 	if t.ends {
 		select {

@@ -15,11 +15,20 @@ import (
 )
 
 // A sync of each agent waits here. A change in this process wakes the syncs of the
-// computers it touched (core.update); a change by another node on a shared store is
-// seen by reading the version keys of the computers whose syncs wait here.
+// computers it touched (core.update). A change by another node on a shared store is
+// told by that node (Heard), and seen by reading the version keys of the computers
+// whose syncs wait here: always where nodes tell each other nothing, and otherwise
+// when something may have been missed, and now and then.
 
-// readVersionsEvery is how late another node's change may be noticed.
-const readVersionsEvery = 500 * time.Millisecond
+const (
+	// readVersionsEvery is how late another node's change may be noticed where
+	// nodes tell each other nothing.
+	readVersionsEvery = 500 * time.Millisecond
+	// readMissedEvery is the same where something told may have been missed.
+	readMissedEvery = time.Second
+	// sweepVersionsEvery is how often the version keys are read all the same.
+	sweepVersionsEvery = 30 * time.Second
+)
 
 // syncsPerComputer bounds the syncs that wait for one computer. An agent that lost
 // its connection leaves one behind until its time is over, so more than one is
@@ -181,21 +190,47 @@ func (s *Agents) versions(ctx context.Context, ids []string) (map[string]string,
 	})
 }
 
+// Heard wakes the watches of computers that another node says it changed. What is
+// told is not believed: those who wait read the store.
+func (s *Agents) Heard(computers []string) {
+	for _, id := range computers {
+		s.watchers.wake(id)
+	}
+}
+
+// versionsDue says whether it is time to read the version keys, which last began
+// at the time read; owed says that something was missed and not looked for yet.
+func (s *Agents) versionsDue(read time.Time, owed *bool) bool {
+	if s.cfg.Missed == nil {
+		return true
+	}
+	*owed = s.cfg.Missed() || *owed
+	since := time.Since(read)
+	return since >= sweepVersionsEvery || *owed && since >= readMissedEvery
+}
+
 // runVersionReader wakes the watches of computers whose version another node
 // raised. It reads the versions of all computers that wait here in one transaction.
 func (s *Agents) runVersionReader(ctx context.Context) error {
 	tick := time.NewTicker(readVersionsEvery)
 	defer tick.Stop()
 	seen := map[string]string{}
+	var read time.Time
+	var owed bool
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 		}
+		if !s.versionsDue(read, &owed) {
+			continue
+		}
+		read = time.Now()
 		watched := s.watchers.watched()
 		if len(watched) == 0 {
 			clear(seen)
+			owed = false
 			continue
 		}
 		now, err := s.versions(ctx, watched)
@@ -212,7 +247,7 @@ func (s *Agents) runVersionReader(ctx context.Context) error {
 				s.watchers.wake(id)
 			}
 		}
-		seen = now
+		seen, owed = now, false
 	}
 }
 

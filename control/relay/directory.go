@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -55,6 +56,8 @@ type nodeRow struct {
 	Peer     string           `json:"peer"`
 	Relay    controlapi.Relay `json:"relay"`
 	Draining bool             `json:"draining,omitempty"`
+	// News is where this node hears news; earlier versions hear none.
+	News string `json:"news,omitempty"`
 }
 
 type tunnelRow struct {
@@ -65,13 +68,15 @@ type tunnelRow struct {
 // directory is one node's view of the others. Its run method keeps both rows and
 // view up to date.
 type directory struct {
-	store  kv.Store
-	self   nodeRow
-	domain string // with a leading dot; what is outside is never looked up
-	holds  func(host string) bool
-	tell   func() // the nodes that agents should know have changed
-	now    func() time.Time
-	log    *slog.Logger
+	store     kv.Store
+	self      nodeRow
+	domain    string // with a leading dot; what is outside is never looked up
+	holds     func(host string) bool
+	news      func() string // nil without
+	tell      func()        // the nodes that agents should know have changed
+	othersAre func([]Neighbour)
+	now       func() time.Time
+	log       *slog.Logger
 
 	wake    chan struct{} // has room for one
 	lookups chan struct{} // a place for each lookup under way
@@ -96,9 +101,16 @@ func newDirectory(p Peers, node string, holds func(string) bool, now func() time
 	if tell == nil {
 		tell = func() {}
 	}
+	self := nodeRow{Node: node, Run: cmp.Or(p.Run, rand.Text()), Peer: p.Address, Relay: p.Relay}
+	others := p.Neighbours
+	if others == nil {
+		others = func([]Neighbour) {}
+	}
 	return &directory{
 		store:     p.Store,
-		self:      nodeRow{Node: node, Run: rand.Text(), Peer: p.Address, Relay: p.Relay},
+		self:      self,
+		news:      p.News,
+		othersAre: others,
 		domain:    "." + p.Domain,
 		holds:     holds,
 		tell:      tell,
@@ -190,6 +202,9 @@ func (d *directory) renew(ctx context.Context) error {
 	d.mu.Lock()
 	row.Draining = d.draining
 	d.mu.Unlock()
+	if d.news != nil {
+		row.News = d.news()
+	}
 	var other bool
 	err := d.store.Update(ctx, func(tx kv.Tx) error {
 		before, found, err := getRow[nodeRow](tx, keyNodes+row.Node)
@@ -256,8 +271,19 @@ func (d *directory) look(ctx context.Context) error {
 	d.mu.Unlock()
 	if changed {
 		d.tell()
+		d.othersAre(d.neighbours(nodes))
 	}
 	return nil
+}
+
+func (d *directory) neighbours(nodes []nodeRow) []Neighbour {
+	var others []Neighbour
+	for _, n := range nodes {
+		if n.Node != d.self.Node {
+			others = append(others, Neighbour{Node: n.Node, Run: n.Run, News: n.News})
+		}
+	}
+	return others
 }
 
 // withMissing adds to nodes those of before that are not among them.

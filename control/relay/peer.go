@@ -58,6 +58,20 @@ type Peers struct {
 	// Changed is called when RelaysFor may answer something else. It must not
 	// block.
 	Changed func()
+	// Run is random, of this run of the program; without it the relay makes one.
+	Run string
+	// News is the host:port where other nodes tell this one news; nil where it
+	// hears none.
+	News func() string
+	// Neighbours is called with the other nodes that live, whenever they are
+	// others than before; nil for nobody.
+	Neighbours func([]Neighbour)
+}
+
+// Neighbour is another node of the same control plane.
+type Neighbour struct {
+	Node, Run string
+	News      string // where it hears news; empty where it does not
 }
 
 var nodePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

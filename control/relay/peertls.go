@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ const (
 	peerALPN2 = "porchlight-peer/2" // the same; and the other side takes vouchers
 	// peerKeyALPN is for a key to make vouchers with.
 	peerKeyALPN    = "porchlight-peer-key/1"
+	newsALPN       = "porchlight-news/1"
 	peerSuffix     = ".peer.porchlight.internal"
 	peerSecretSize = 32 // bytes, at least
 
@@ -35,6 +37,7 @@ const (
 // peerTLS makes both sides' configuration of one node.
 type peerTLS struct {
 	node  string
+	hosts []string // besides the node's own name, in its certificate
 	ca    *x509.Certificate
 	key   ed25519.PrivateKey
 	pool  *x509.CertPool
@@ -97,6 +100,13 @@ func (p *peerTLS) certificate() (*tls.Certificate, error) {
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
+	for _, host := range p.hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, p.ca, public, p.key)
 	if err != nil {
 		return nil, err
@@ -138,4 +148,19 @@ func peerName(state tls.ConnectionState) (string, error) {
 		}
 	}
 	return "", errors.New("its certificate names no node")
+}
+
+// NewsTLS is for both sides of the connections on which nodes tell each other news
+// (package news): each shows that it is a node, and who calls that it has reached
+// the host it called.
+func NewsTLS(secret []byte, node, host string, now func() time.Time) (*tls.Config, error) {
+	p, err := newPeerTLS(secret, node, now)
+	if err != nil {
+		return nil, err
+	}
+	p.hosts = []string{host}
+	c := p.server()
+	c.NextProtos, c.RootCAs = []string{newsALPN}, p.pool
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return p.certificate() }
+	return c, nil
 }

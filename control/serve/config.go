@@ -68,6 +68,9 @@ type Config struct {
 	// this one, for visitors whose computer is connected here; empty means that
 	// it is the only node, or that a visitor must find the right one.
 	PeerAddress string
+	// NewsAddress is host:port at which the other nodes tell this one news; empty
+	// means the host of PeerAddress, and newsAbove its port.
+	NewsAddress string
 	// Limits are the relay's; zero fields take its defaults.
 	Limits relay.Limits
 	// TrustedProxies are the addresses or networks (CIDR) of load balancers in

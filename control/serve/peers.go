@@ -15,6 +15,9 @@ import (
 // completePeers checks what makes this node one of several.
 func (c *Config) completePeers() error {
 	if c.PeerAddress == "" {
+		if c.NewsAddress != "" {
+			return errors.New("--news-address is for one of several nodes: it goes with --peer-address")
+		}
 		return nil
 	}
 	host, port, err := net.SplitHostPort(c.PeerAddress)
@@ -28,6 +31,15 @@ func (c *Config) completePeers() error {
 		return errors.New("several nodes have one certificate in their store, sealed by a key that each of them has: make it once with porchlight-control seal-key make FILE, copy the file to every node and name it there with --seal-key FILE; or give every node the certificate (--tls files)")
 	case !relay.ValidNode(c.Node):
 		return fmt.Errorf("nodes that have peers need different names of small letters, digits and hyphens: --node %q is none", c.Node)
+	}
+	if c.NewsAddress == "" {
+		if c.NewsAddress, err = newsAddress(host, n); err != nil {
+			return err
+		}
+	}
+	newsHost, port, err := net.SplitHostPort(c.NewsAddress)
+	if n, convErr := strconv.Atoi(port); err != nil || convErr != nil || n < 0 || n > 65535 || !reachable(newsHost) {
+		return fmt.Errorf("%q is not an address of the form 10.0.0.1:7543 (--news-address)", c.NewsAddress)
 	}
 	// Agents connect to particular nodes where there are several.
 	host, _, err = net.SplitHostPort(c.Listen[0])

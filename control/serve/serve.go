@@ -27,6 +27,7 @@ import (
 	"porchlight/control/admin"
 	"porchlight/control/kv"
 	"porchlight/control/mail"
+	"porchlight/control/news"
 	"porchlight/control/relay"
 	"porchlight/control/wiring"
 	"porchlight/internal/filelimit"
@@ -46,6 +47,7 @@ type Node struct {
 	listeners []net.Listener
 	metrics   net.Listener // nil without
 	peers     net.Listener // nil without
+	news      *news.News   // nil without peers
 	health    *health
 }
 
@@ -189,11 +191,15 @@ func (n *Node) build(ctx context.Context) error {
 		tunnel = n.listeners[0].Addr().String()
 	}
 	parts.Tunnel = cmp.Or(cfg.TunnelAddress, tunnel)
+	run := n.joinNews(&parts)
 	plane, err := wiring.Build(parts)
 	if err != nil {
 		return err
 	}
 	n.service, n.relay = plane.Service, plane.Relay
+	if err := n.listenForNews(run); err != nil {
+		return err
+	}
 	n.health = &health{store: n.store, registry: newRegistry(count, n.relay, n.store, n.smtp), cutOff: n.relay.CutOff}
 	if n.acme != nil {
 		n.health.certified = n.acme.has.Load
@@ -277,6 +283,9 @@ func (n *Node) Run(ctx context.Context) error {
 		start(n.admin.Run)
 	}
 	start(n.service.Run)
+	if n.news != nil { // until nobody has anything to tell
+		start(n.news.Run)
+	}
 	if n.outbox != nil {
 		start(n.outbox.run)
 	}
@@ -320,6 +329,9 @@ func (n *Node) Close() error {
 		}
 	}
 	var errs []error
+	if n.news != nil {
+		errs = append(errs, n.news.Close())
+	}
 	if n.admin != nil {
 		errs = append(errs, n.admin.Close())
 	}

@@ -19,11 +19,12 @@ import (
 
 	"porchlight/control"
 	"porchlight/control/kv"
+	"porchlight/control/kv/pgtest"
 	"porchlight/control/mail"
 	"porchlight/internal/localca"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Stopping(m)) }
 
 func TestComplete(t *testing.T) {
 	t.Parallel()

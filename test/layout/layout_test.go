@@ -140,6 +140,16 @@ var rules = []rule{
 		allow: []string{"control/certstore", "control/kv"},
 	},
 	{
+		why:  "news are hints between nodes: what they are about, the domain knows, and where tunnels are, the relay",
+		from: "control/news", to: "control",
+		allow: []string{"control/news"},
+	},
+	{
+		why:  "an agent's program has one node in it, and no NATS: whoever runs nodes wires their news",
+		from: "control", to: "control/news",
+		except: []string{"control/news", "control/serve"},
+	},
+	{
 		why:  "what agent and server share is below both",
 		from: "internal", to: "",
 		allow: []string{"internal"},
@@ -186,6 +196,8 @@ func TestRulesCatch(t *testing.T) {
 		{"porchlight/agent/proxy", "porchlight/control/kv"},
 		{"porchlight/agent/agentapi", "porchlight/agent/store"},
 		{"porchlight/desktop", "porchlight/control/relay"},
+		{"porchlight/control/news", "porchlight/control/kv"},
+		{"porchlight/control/wiring", "porchlight/control/news"},
 	}
 	for _, f := range forbidden {
 		if !forbids(f[0], f[1]) {
@@ -197,6 +209,7 @@ func TestRulesCatch(t *testing.T) {
 		{"porchlight/agent/local", "porchlight/control/relay"},
 		{"porchlight/desktop", "porchlight/agent/agentapi"},
 		{"porchlight/control/web", "porchlight/control"},
+		{"porchlight/control/serve", "porchlight/control/news"},
 	}
 	for _, a := range allowed {
 		if forbids(a[0], a[1]) {

@@ -19,7 +19,7 @@ import (
 var configurable = slices.Concat([]string{
 	"data", "postgres", "postgres-wait", "domain", "auth-host", "public-port",
 	"listen", "tunnel-address", "tls", "acme-directory", "seal-key", "cert", "key", "outbox", "smtp", "smtp-password-file", "mail-from",
-	"metrics", "metrics-exposed", "node", "peer-address", "trusted-proxies", "open-sign-up", "members-enrol", "update-address", "update-key", "drain-wait", "grace", "log-level",
+	"metrics", "metrics-exposed", "node", "peer-address", "news-address", "trusted-proxies", "open-sign-up", "members-enrol", "update-address", "update-key", "drain-wait", "grace", "log-level",
 }, limitNames())
 
 func limitNames() []string {
@@ -128,6 +128,7 @@ flags count more than the environment, and the environment more than the file.`,
 	f.BoolVar(&w.MetricsExposed, "metrics-exposed", false, "let --metrics be an address that others can reach")
 	f.StringVar(&w.Node, "node", "", "name of this node, for logs and agents")
 	f.StringVar(&w.PeerAddress, "peer-address", "", "private host:port at which the other nodes of one PostgreSQL reach this one")
+	f.StringVar(&w.NewsAddress, "news-address", "", "private host:port at which the other nodes tell this one what changed; empty means the host of --peer-address and a port 100 above")
 	f.StringArrayVar(&w.TrustedProxies, "trusted-proxies", nil, "address or network of the load balancers in front, which must send a PROXY header (version 1 or 2); may be given several times")
 	for _, s := range serve.LimitSettings {
 		f.IntVar(s.Field(&w.Limits), s.Name, 0, s.About)

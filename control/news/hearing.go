@@ -1,0 +1,87 @@
+package news
+
+import "time"
+
+// other is what this node knows of another one. News.mu guards it.
+type other struct {
+	Node
+	number  uint64    // of its last message
+	heardAt time.Time // zero: not yet
+}
+
+// expect keeps what was known of the nodes that still live.
+func (n *News) expect(nodes []Node) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := make(map[string]*other, len(nodes))
+	for _, node := range nodes {
+		if o := n.others[node.Name]; o != nil && o.Node == node {
+			now[node.Name] = o
+			continue
+		}
+		now[node.Name] = &other{Node: node}
+		n.doubt = true // it may have spoken before it was known
+	}
+	n.others = now
+}
+
+// hear takes a message. One that is too large, makes no sense or is not newer than
+// the last of its node is dropped; one of a node not known to live only has
+// everything looked at.
+func (n *News) hear(b []byte) {
+	if n.cfg.Lose != nil && n.cfg.Lose() {
+		return
+	}
+	m, ok := parse(b)
+	if !ok || m.Node == n.cfg.Node {
+		return
+	}
+	if n.counts(m) {
+		n.cfg.Heard(m.Changed)
+	}
+}
+
+// counts notes the number of a message, and says whether it has news.
+func (n *News) counts(m message) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	o := n.others[m.Node]
+	if o == nil || o.Run != m.Run {
+		n.doubt = true
+		return false
+	}
+	last, beat := o.number, len(m.Changed) == 0
+	if m.Number < last || m.Number == last && !beat {
+		return false // older, or said again
+	}
+	whole := m.Number == last || m.Number == last+1 && !beat
+	if o.heardAt.IsZero() || !whole {
+		n.doubt = true
+	}
+	o.number, o.heardAt = m.Number, time.Now()
+	return !beat
+}
+
+// miss notes that something may not have been heard.
+func (n *News) miss(why string) {
+	n.log.Info("news of other nodes may have been missed", "why", why)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.doubt = true
+}
+
+// Missed says whether something may have been missed since the last call: a number
+// was left out, a connection broke, or a node that lives is not heard. While a node
+// lives that has no news at all, it is always so.
+func (n *News) Missed() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	missed := n.doubt
+	n.doubt = false
+	for _, o := range n.others {
+		if time.Since(o.heardAt) > silentAfter {
+			missed = true
+		}
+	}
+	return missed
+}

@@ -1,0 +1,187 @@
+// Package news carries hints between the nodes of one control plane: that a
+// computer changed, and so is to be read in the store. What comes in is what this
+// node changed and which other nodes live; what goes out are the computers that
+// others changed, and whether something may have been missed.
+//
+// It is an embedded NATS server, of which each node has one, in a cluster over
+// mutual TLS, and one client of it in this process. A message grants nothing and
+// decides nothing: whoever hears of a change reads the store, and who may have
+// missed one reads it too. Nothing here is kept.
+package news
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+const (
+	// beatEvery is how often a node says how much it has told, and silentAfter
+	// how long after the last word of another it is taken for silent.
+	beatEvery   = time.Second
+	silentAfter = 2*beatEvery + beatEvery/2
+	// closeWait bounds the end of the server.
+	closeWait = 5 * time.Second
+)
+
+// Config of a News. All fields but Lose are required.
+type Config struct {
+	// Node is this node's name, and Run is random, of one run of the program.
+	Node, Run string
+	// Listen is the host:port for the other nodes; a port of 0 is a free one.
+	Listen string
+	// TLS is for both sides of every connection between nodes. It must require
+	// and verify the other side's certificate.
+	TLS *tls.Config
+	// Heard is called with computers that another node changed. It must not
+	// block.
+	Heard func(computers []string)
+	// Lose, for tests, says whether the message that just arrived gets lost.
+	Lose func() bool
+	Log  *slog.Logger
+}
+
+// Node is another node that lives.
+type Node struct {
+	Name, Run string
+	Address   string // where it listens for news; empty for one that does not
+}
+
+// News is one node's part. It is safe for concurrent use.
+type News struct {
+	cfg    Config
+	log    *slog.Logger
+	server *server.Server // nil before Listen
+	client *nats.Conn     // nil before Listen
+	secret string         // of the client, known to this process alone
+	wake   chan struct{}  // has room for one: there is something to tell
+
+	routes sync.Mutex // held while the server is told of other addresses
+	known  []string   // those it was told, sorted; guarded by routes
+
+	mu      sync.Mutex           // guards what follows
+	number  uint64               // of the last message of this node
+	pending map[string]bool      // computers to tell of
+	told    map[string]time.Time // computers told of a moment ago, and when
+	others  map[string]*other    // by name
+	doubt   bool                 // something may have been missed
+}
+
+// New checks cfg and starts nothing.
+func New(cfg Config) (*News, error) {
+	host, _, err := net.SplitHostPort(cfg.Listen)
+	switch {
+	case err != nil || host == "":
+		return nil, fmt.Errorf("news: %q is not an address to listen on", cfg.Listen)
+	case !validName(cfg.Node) || !validName(cfg.Run):
+		return nil, errors.New("news: the node or its run has no usable name")
+	case cfg.TLS == nil || cfg.TLS.ClientAuth != tls.RequireAndVerifyClientCert || cfg.TLS.InsecureSkipVerify:
+		return nil, errors.New("news: the TLS configuration does not verify both sides")
+	case cfg.Heard == nil || cfg.Log == nil:
+		return nil, errors.New("news: Heard and Log are required")
+	}
+	return &News{
+		cfg: cfg, log: cfg.Log, secret: rand.Text(), wake: make(chan struct{}, 1),
+		pending: map[string]bool{}, told: map[string]time.Time{}, others: map[string]*other{}, doubt: true,
+	}, nil
+}
+
+// Listen opens the port for other nodes and begins to hear them. Close must be
+// called afterwards, also when it failed.
+func (n *News) Listen() (err error) {
+	if n.server, err = startServer(n.cfg, n.secret, n.log); err != nil {
+		return err
+	}
+	n.client, err = nats.Connect("", nats.InProcessServer(n.server), nats.UserInfo(clientName, n.secret),
+		nats.NoEcho(), nats.MaxReconnects(-1), nats.ReconnectWait(beatEvery/10),
+		nats.ReconnectHandler(func(*nats.Conn) { n.miss("the connection to the own server was lost") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { n.miss(err.Error()) }))
+	if err == nil {
+		_, err = n.client.Subscribe(changedSubject, func(m *nats.Msg) { n.hear(m.Data) })
+	}
+	if err != nil {
+		return fmt.Errorf("news: the own server does not serve: %w", err)
+	}
+	return nil
+}
+
+// Address is the host:port at which other nodes reach this one, after Listen.
+func (n *News) Address() string {
+	host, _, _ := net.SplitHostPort(n.cfg.Listen) // New has looked at it
+	return net.JoinHostPort(host, strconv.Itoa(n.server.ClusterAddr().Port))
+}
+
+// Run tells the others what there is to tell, until ctx ends; then the last of it
+// is sent and the port closed.
+func (n *News) Run(ctx context.Context) error {
+	beat := time.NewTicker(beatEvery)
+	defer beat.Stop()
+	due := time.NewTimer(time.Hour)
+	defer due.Stop()
+	for {
+		if wait := n.flush(time.Now()); wait > 0 {
+			due.Reset(wait)
+		}
+		select {
+		case <-ctx.Done():
+			n.flush(time.Now().Add(tellAgain))
+			return n.Close()
+		case <-n.wake:
+		case <-due.C:
+		case <-beat.C:
+			n.beat()
+		}
+	}
+}
+
+// Close ends what Listen began. It may be called more than once.
+func (n *News) Close() error {
+	if n.client != nil {
+		_ = n.client.FlushTimeout(closeWait) // what is lost is read from the store
+		n.client.Close()
+	}
+	if n.server != nil {
+		n.server.Shutdown()
+		n.server.WaitForShutdown()
+	}
+	return nil
+}
+
+// Know says which other nodes live. They are connected to, and what nodes say that
+// are not among them is not listened to.
+func (n *News) Know(nodes []Node) {
+	n.expect(nodes)
+	var addresses []string
+	for _, o := range nodes {
+		if o.Address != "" {
+			addresses = append(addresses, o.Address)
+		}
+	}
+	slices.Sort(addresses)
+	n.routes.Lock()
+	defer n.routes.Unlock()
+	if slices.Equal(addresses, n.known) {
+		return
+	}
+	opts := options(n.cfg, n.secret)
+	for _, a := range addresses {
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: a})
+	}
+	if err := n.server.ReloadOptions(opts); err != nil {
+		n.log.Warn("connecting to the news of other nodes failed", "err", err)
+		return
+	}
+	n.known = addresses
+}

@@ -1,0 +1,145 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"porchlight/control/kv"
+	"porchlight/control/mail"
+	"porchlight/control/news"
+	"porchlight/control/relay"
+	"porchlight/test/programs"
+)
+
+// twoNodes are two control planes on one store that tell each other news, of which
+// the second loses what lose says.
+// Calm says how often the second found that it missed nothing.
+func twoNodes(t *testing.T, lose func() bool) (one, two *Service, calm func() int64) {
+	t.Helper()
+	store, err := kv.Open(t.Context(), "memory:", kv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	var services [2]*Service
+	var told [2]*news.News
+	var nodes [2]news.Node
+	var calmed [2]atomic.Int64
+	for i, name := range []string{"one", "two"} {
+		services[i], err = New(Config{
+			Store: store, Naming: Naming{Domain: "localhost", AuthHost: "control.localhost", PublicPort: 8443},
+			Mail: mail.NewOutbox(store, time.Now), SharedStore: true,
+			Tell: func(ids []string) { told[i].Tell(ids) }, Missed: func() bool {
+				missed := told[i].Missed()
+				if !missed {
+					calmed[i].Add(1)
+				}
+				return missed
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret, err := services[i].Keys.PeerSecret()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mutual, err := relay.NewsTLS(secret, name, "127.0.0.1", time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := news.Config{
+			Node: name, Run: "r", Listen: "127.0.0.1:0", TLS: mutual,
+			Heard: services[i].Agents.Heard, Log: slog.New(slog.DiscardHandler),
+		}
+		if i == 1 {
+			cfg.Lose = lose
+		}
+		if told[i], err = news.New(cfg); err == nil {
+			err = told[i].Listen()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[i] = news.Node{Name: name, Run: "r", Address: told[i].Address()}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() { cancel(); wg.Wait() })
+	for i := range services {
+		told[i].Know([]news.Node{nodes[1-i]})
+		wg.Go(func() { _ = services[i].Run(ctx) })
+		wg.Go(func() { _ = told[i].Run(ctx) })
+	}
+	return services[0], services[1], calmed[1].Load
+}
+
+// A change is seen at another node, whichever messages are lost: with a tenth of
+// them lost long before everything is read anyway, and without loss with nothing
+// read at all.
+func TestChangesAreSeenThoughMessagesAreLost(t *testing.T) {
+	t.Parallel()
+	for what, each := range map[string]int64{"none is lost": 0, "a tenth is lost": 10} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			var came, lost atomic.Int64
+			one, two, calm := twoNodes(t, func() bool {
+				if each == 0 || came.Add(1)%each != 0 {
+					return false
+				}
+				lost.Add(1)
+				return true
+			})
+			const computers, rounds = 40, 12 // of a message each, at least
+			var ids []string
+			var watches []*Watch
+			for i := range computers {
+				added, err := one.Computers.Ensure(t.Context(), fmt.Sprintf("owner%d@example.net", i), fmt.Sprintf("computer%d", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids = append(ids, added.Computer.ID)
+				w := two.Agents.Watch(added.Computer.ID)
+				t.Cleanup(w.Stop)
+				watches = append(watches, w)
+			}
+			programs.Eventually(t, "the nodes hear each other", func() bool { return calm() > 0 })
+			var took []time.Duration
+			for range rounds {
+				for _, w := range watches {
+					select {
+					case <-w.Changed:
+					default:
+					}
+				}
+				var begun [computers]time.Time
+				for i, id := range ids {
+					begun[i] = time.Now()
+					if err := one.update(t.Context(), func(tx *txn) error { return tx.touch(id) }); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i, w := range watches {
+					select {
+					case <-w.Changed:
+						took = append(took, time.Since(begun[i]))
+					case <-time.After(sweepVersionsEvery - 5*time.Second):
+						t.Fatalf("the change of computer %d was not seen", i)
+					}
+				}
+			}
+			slices.Sort(took)
+			t.Logf("%d changes, %d messages lost: half seen after %v, 99 %% after %v, the last after %v",
+				len(took), lost.Load(), took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+			if each > 0 && lost.Load() == 0 {
+				t.Error("nothing was lost")
+			}
+		})
+	}
+}

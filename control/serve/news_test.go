@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"porchlight/control"
+	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
+)
+
+// Two nodes of one database find each other by it, and a change at one wakes who
+// waits at the other, by news and not by reading.
+func TestNewsOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	database := pgtest.Database(t)
+	var nodes []*Node
+	for _, name := range []string{"one", "two"} {
+		n, _ := runNode(t, Config{
+			DataDir: t.TempDir(), Postgres: database, Naming: control.Naming{Domain: "porch.test", PublicPort: 443}, Listen: []string{"127.0.0.1:0"},
+			Node: name, PeerAddress: "127.0.0.1:0", Grace: time.Second, Log: slog.New(slog.DiscardHandler),
+		})
+		nodes = append(nodes, n)
+	}
+	for _, n := range nodes {
+		programs.Eventually(t, n.cfg.Node+" misses nothing", func() bool { return !n.news.Missed() })
+	}
+	one, two := nodes[0].service, nodes[1].service
+	var took []time.Duration
+	for i := range 100 {
+		short := fmt.Sprintf("computer%d", i/10)
+		added, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := two.Agents.Watch(added.Computer.ID)
+		if _, err := one.Computers.Ensure(t.Context(), "anna@porch.test", short); err != nil {
+			t.Fatal(err)
+		}
+		durable := time.Now()
+		select {
+		case <-w.Changed:
+		case <-time.After(programs.Patience):
+			t.Fatal("a change is not seen at the other node")
+		}
+		w.Stop()
+		took = append(took, time.Since(durable))
+	}
+	slices.Sort(took)
+	t.Logf("a change at another node: half seen after %v, 99 %% after %v, the last after %v", took[50], took[98], took[99])
+}
+
+// Where nothing else is said, the port for news follows from that for peers; and
+// what cannot be is refused with the flag's name.
+func TestNewsAddress(t *testing.T) {
+	t.Parallel()
+	complete := func(peer, news string) (string, error) {
+		c := Config{
+			DataDir: "x", Postgres: "postgres://db/x", Naming: control.Naming{Domain: "porch.test"}, Listen: []string{"192.0.2.1:443"},
+			Node: "one", PeerAddress: peer, NewsAddress: news,
+		}
+		err := c.Complete()
+		return c.NewsAddress, err
+	}
+	for _, c := range []struct{ peer, news, want string }{
+		{"10.0.0.1:7443", "", "10.0.0.1:7543"},
+		{"[fd00::1]:7443", "", net.JoinHostPort("fd00::1", "7543")},
+		{"127.0.0.1:0", "", "127.0.0.1:0"},
+		{"10.0.0.1:7443", "10.0.0.2:9000", "10.0.0.2:9000"},
+		{"", "", ""},
+	} {
+		if got, err := complete(c.peer, c.news); err != nil || got != c.want {
+			t.Errorf("%+v: %q, %v", c, got, err)
+		}
+	}
+	for _, c := range [][2]string{{"10.0.0.1:65500", ""}, {"10.0.0.1:7443", ":7543"}, {"10.0.0.1:7443", "10.0.0.1:x"}, {"", "10.0.0.1:7543"}} {
+		if got, err := complete(c[0], c[1]); err == nil {
+			t.Errorf("%q is taken, as %q", c, got)
+		}
+	}
+}
