@@ -1,0 +1,123 @@
+package nodes
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"porchlight/control/kv/pgtest"
+	"porchlight/test/programs"
+)
+
+// ours is what a node serves itself; all else is Prometheus's own.
+var ours = regexp.MustCompile(`\b(?:porchlight|process|go)_[a-z0-9_]+\b`)
+
+// rule is an alert; panel is one of the dashboard.
+type rule struct {
+	Alert       string
+	Expr        string
+	Labels      struct{ Severity string }
+	Annotations struct{ Summary string }
+}
+
+type panel struct {
+	Title   string
+	Targets []struct{ Expr string }
+}
+
+// TestMonitoringNamesWhatIsThere: an alert on a metric that no node serves never rings,
+// and nobody notices.
+func TestMonitoringNamesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	served := metrics(t)
+	asked := map[string]string{} // expressions, by who asks
+	var rules struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal(monitoring(t, "rules.yaml"), &rules); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range rules.Groups {
+		for _, r := range group.Rules {
+			asked[r.Alert] = r.Expr
+			if r.Alert == "" || len(r.Annotations.Summary) < 30 || r.Labels.Severity != "wake" && r.Labels.Severity != "day" {
+				t.Errorf("%+v does not say whom to tell what", r)
+			}
+		}
+	}
+	var dashboard struct{ Panels []panel }
+	if err := json.Unmarshal(monitoring(t, "dashboard.json"), &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			asked[p.Title] += " " + target.Expr
+		}
+	}
+	if len(asked) < 20 {
+		t.Fatalf("only %d rules and panels were read", len(asked))
+	}
+	for who, expr := range asked {
+		named := ours.FindAllString(expr, -1)
+		if len(named) == 0 && !strings.HasPrefix(expr, "up{") {
+			t.Errorf("%s asks for nothing: %s", who, expr)
+		}
+		for _, name := range named {
+			if !strings.Contains(served, "\n"+name+"{") && !strings.Contains(served, "\n"+name+" ") {
+				t.Errorf("%s asks for %s, which a node does not serve", who, name)
+			}
+		}
+	}
+}
+
+func monitoring(t *testing.T, name string) []byte {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join("..", "..", "build", "monitoring", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// metrics are those of a node that has everything: a database, a mail server, others
+// beside it, and somebody who asked something.
+func metrics(t *testing.T) string {
+	t.Helper()
+	p := programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
+		"--postgres", pgtest.Database(t), "--data", t.TempDir(), "--node", "watched", "--peer-address", "127.0.0.1:0",
+		"--smtp", "smtp://127.0.0.1:1", "--metrics", "127.0.0.1:0", "--log-level", "error", "--grace", "1s"))
+	said, err := p.Says(t.Context(), `listening on (\S+)\nMetrics and health at (\S+)\n`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{ServerName: "control.porch.test", InsecureSkipVerify: true}}
+	defer transport.CloseIdleConnections()
+	get := func(host, url string) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		raw, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	_, port, _ := net.SplitHostPort(said[1])
+	get("control.porch.test", "https://"+net.JoinHostPort("127.0.0.1", port)+"/auth/pubkey")
+	return get("", said[2]+"/metrics")
+}
