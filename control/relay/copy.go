@@ -14,8 +14,8 @@ const (
 	copyBuffer = 32 << 10 // bytes
 	// bulkReads full buffers in a row make a flow a bulk flow.
 	bulkReads = 8
-	// halfClosedIdle bounds how long a flow lives that one side has ended and
-	// on which the other says nothing more.
+	// halfClosedIdle is how long the other side of a flow that one side has ended may
+	// say nothing; it is noticed within as long again.
 	halfClosedIdle = 2 * time.Minute
 )
 
@@ -45,6 +45,7 @@ type flow struct {
 	mu        sync.Mutex // protects what follows
 	over      int        // directions that have ended, in whichever way
 	whole     [2]bool    // ended in order, by toAgent and toVisitor
+	splicing  [2]bool    // the kernel moves the bytes, and the direction sets deadlines
 	delivered [2]int64   // bytes
 }
 
@@ -60,7 +61,7 @@ func (f *flow) start() {
 }
 
 func (f *flow) run(way int, dst, src stream, r reader) {
-	d := direction{dst: dst, src: src, flow: f}
+	d := direction{dst: dst, src: src, flow: f, way: way}
 	var err error
 	if r == nil {
 		r, err = newReader(src)
@@ -68,7 +69,7 @@ func (f *flow) run(way int, dst, src stream, r reader) {
 	if err == nil {
 		err = d.copy(r)
 	}
-	if err == nil {
+	if err == nil && !f.otherIsOver() { // else dst has nothing more to say, and closing it says the same
 		err = dst.CloseWrite()
 	}
 	f.mu.Lock()
@@ -81,19 +82,42 @@ func (f *flow) run(way int, dst, src stream, r reader) {
 	case err != nil:
 		f.abort()
 	case !last:
-		// The other direction may go on for as long as it says something.
 		f.halfClosed.Store(true)
-		until := time.Now()
-		if _, tcp := dst.(*net.TCPConn); !tcp {
-			until = until.Add(halfClosedIdle)
-		} // else it sets its own: it may be waiting for a moment only, for many bytes at once
-		_ = dst.SetReadDeadline(until)
+		f.bound(1-way, dst)
 	}
 	if last {
 		_ = f.visitor.Close()
 		_ = f.agent.Close()
 		f.ended(f.delivered[toAgent], f.delivered[toVisitor])
 	}
+}
+
+// bound gives a direction, which reads from src, a deadline: it may go on for as long as
+// it says something. One that splices is woken to set its own, as it may be waiting for a
+// moment only, for many bytes at once.
+func (f *flow) bound(way int, src stream) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	until := time.Now()
+	if !f.splicing[way] {
+		until = until.Add(halfClosedIdle)
+	}
+	_ = src.SetReadDeadline(until)
+}
+
+// setSplicing says for a direction whether it splices; the deadline that it is given
+// meanwhile is its own to set right.
+func (f *flow) setSplicing(way int, is bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.splicing[way] = is
+}
+
+// otherIsOver is for a direction that is not.
+func (f *flow) otherIsOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over == 1
 }
 
 // abort ends both directions. A side that has not been sent everything gets a
@@ -118,6 +142,7 @@ func (f *flow) abort() {
 type direction struct {
 	dst, src stream
 	flow     *flow
+	way      int
 	bytes    int64
 	rested   int64     // bytes when the last silence began
 	until    time.Time // when a silence has lasted too long, in a flow that one side has ended

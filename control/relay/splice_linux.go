@@ -113,8 +113,10 @@ func (d *direction) splice(dst, src *net.TCPConn) (done bool, _ error) {
 	if !ok {
 		return false, nil
 	}
+	d.flow.setSplicing(d.way, true)
 	n, err := s.run()
 	s.close()
+	d.flow.setSplicing(d.way, false)
 	d.bytes += n
 	if err == io.EOF {
 		return true, nil
