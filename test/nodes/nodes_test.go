@@ -45,19 +45,45 @@ type node struct {
 	t    *testing.T
 	dir  string
 	addr string
+	// metrics is where it tells what it has counted.
+	metrics string
 }
 
 func start(t *testing.T, name, database, dir string) *node {
 	t.Helper()
-	n := &node{t: t, dir: dir}
+	n := &node{t: t, dir: dir, metrics: freeAddress(t)}
 	n.Process = programs.Begin(t, exec.Command(program, "serve", "--domain", "porch.test", "--listen", "127.0.0.1:0", "--public-port", "443",
-		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s"))
+		"--postgres", database, "--data", dir, "--node", name, "--peer-address", "127.0.0.1:0", "--log-level", "warn", "--grace", "1s", "--metrics", n.metrics))
 	said, err := n.Says(t.Context(), `listening on (\S+)\n`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.addr = said[1]
 	return n
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// counts says whether a node's metrics have such a line.
+func (n *node) counts(line string) bool {
+	res, err := http.Get("http://" + n.metrics + "/metrics")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return strings.Contains(string(text), "\n"+line+"\n")
 }
 
 func (n *node) run(args ...string) []byte {
@@ -194,6 +220,17 @@ func TestVisitorsAndNodes(t *testing.T) {
 	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
+	_ = conn.Close()
+	programs.Eventually(t, "a visitor who is passed on without TLS between the nodes", func() bool {
+		if !reach(one)() {
+			return false
+		}
+		plain := one.counts("porchlight_relay_passed_on_plain_total 1")
+		if !plain {
+			_ = conn.Close()
+		}
+		return plain
+	})
 
 	t.Log("node two is killed")
 	two.Kill()
